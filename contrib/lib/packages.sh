@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# shellcheck shell=bash
+# The Debian packages that contrib's commands need, and their installation. Sourced.
+
+# One line each: group, package, what it is for.
+packages_list()
+{
+	cat <<-EOF
+	build autoconf              makes configure
+	build automake              makes Makefile.in
+	build libtool               builds the provider as a loadable module
+	build pkg-config            finds the libraries
+	build make                  builds
+	build gcc                   C compiler
+	build libc6-dev             C library headers
+	build libfabric-dev         libfabric headers and library
+	build libibverbs-dev        libibverbs headers and library
+	build libatomic-ops-dev     atomic operations, lock-free queues
+	build libsodium-dev         authentication of handshakes, random numbers
+	build uthash-dev            hash tables
+	build pandoc                makes the man pages
+	check clang                 the second C compiler
+	check libclang-rt-14-dev    sanitizer runtime of clang
+	check libcriterion-dev      unit tests
+	check libopenmpi-dev        builds the MPI test program
+	check valgrind              memory checks and instruction counts
+	lab   qemu-system-x86       boots the lab's guests
+	lab   busybox-static        first program of a guest
+	lab   cpio                  packs the guests' initrd
+	lab   kmod                  finds the kernel modules of a guest
+	lab   iproute2              network and rdma commands
+	lab   procps                sysctl and pgrep
+	lab   dropbear-bin          ssh between guests, started only there
+	lab   rdma-core             RDMA configuration
+	lab   ibverbs-providers     driver of rxe in user space
+	lab   ibverbs-utils         ibv_devinfo and ibv_rc_pingpong
+	lab   perftest              raw verbs latency and bandwidth
+	lab   libfabric-bin         fi_info and fi_pingpong
+	mpi   openmpi-bin           Open MPI's mpirun
+	mpi   netpipe-openmpi       NetPIPE
+	mpi   hpcc                  HPC Challenge
+	EOF
+}
+
+# packages_install GROUP...: installs what is missing of these groups; false, after a message, if
+# that fails.
+packages_install()
+{
+	local group package missing=()
+
+	while read -r group package _; do
+		[[ " $* " == *" $group "* ]] || continue
+		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q ' installed$' ||
+			missing+=("$package")
+	done < <(packages_list)
+	if ((${#missing[@]} == 0)); then
+		echo "all packages are installed"
+		return
+	fi
+	command -v apt-get >/dev/null || {
+		echo "these Debian packages are missing, and so is apt-get: ${missing[*]}"
+		return 1
+	}
+	echo "installing ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get -q update || {
+		echo "apt-get update failed: is the network up, are the sources in /etc/apt right?"
+		return 1
+	}
+	apt-get -q install -y --no-install-recommends "${missing[@]}" || {
+		echo "apt-get could not install: ${missing[*]}"
+		return 1
+	}
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# shellcheck shell=bash
+# The lab's cache: Debian's stock kernel, extracted and never installed, an initrd that reaches
+# the host's files over 9p, and whether KVM boots that kernel here. Sourced by `run`; needs die()
+# and note().
+
+vm_cache=${VERVE_VM_CACHE:-/var/cache/verve-vm}
+
+# Name of the kernel release to boot: what linux-image-amd64 depends on, else the newest one in
+# the cache.
+kernel_newest()
+{
+	local release
+
+	release=$(apt-cache depends linux-image-amd64 2>/dev/null |
+		sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
+	[[ $release ]] ||
+		release=$(cd "$vm_cache" && ls -d [0-9]*/ 2>/dev/null | sort -V | tail -n 1)
+	printf '%s\n' "${release%/}"
+}
+
+# kernel_download RELEASE DIR: extracts the kernel package into DIR.
+kernel_download()
+{
+	local release=$1 dir=$2
+
+	note "fetching Debian's kernel $release (about 70 MB, once)"
+	(cd "$dir" && apt-get -qq -o APT::Sandbox::User=root download "linux-image-$release") ||
+		die "cannot download linux-image-$release: is the network up? is the list of" \
+			"packages recent (apt-get update)?"
+	dpkg -x "$dir"/linux-image-*.deb "$dir"
+	rm -rf "$dir"/linux-image-*.deb "$dir/usr/share"
+	[[ -d $dir/lib/modules ]] || ln -s usr/lib "$dir/lib"
+	depmod -b "$dir" "$release"
+}
+
+# initrd_make KERNEL_DIR RELEASE FILE: busybox, the modules on the way to the root file system,
+# guest/initramfs.
+initrd_make()
+{
+	local dir=$1 release=$2 file=$3 tree=$3.tree module
+
+	mkdir -p "$tree/bin" "$tree/modules"
+	cp "$(command -v busybox)" "$tree/bin/"
+	install -m 755 "$vm_lab/guest/initramfs" "$tree/init"
+	for module in virtio_pci 9pnet_virtio 9p overlay virtio_console; do
+		modprobe -d "$dir" -S "$release" --show-depends "$module" 2>/dev/null ||
+			die "kernel $release has no module $module, the lab cannot boot it"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree/list"
+	while read -r module; do
+		case $module in
+		*.xz) xz -dc "$module" >"$tree/modules/$(basename "$module" .xz)" ;;
+		*) cp "$module" "$tree/modules/" ;;
+		esac
+		basename "$module" .xz >>"$tree/modules/order"
+	done <"$tree/list"
+	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$file"
+	rm -rf "$tree"
+}
+
+# kernel_prune RELEASE: removes other releases that no run holds a lock on.
+kernel_prune()
+{
+	local dir
+
+	for dir in "$vm_cache"/[0-9]*; do
+		[[ $dir == "$vm_cache/$1" ]] || flock -n "$dir" rm -rf "$dir" || true
+	done
+}
+
+# kernel_get: sets kernel_release, kernel_dir and kernel_initrd, making what the cache lacks. Each
+# part is built aside and renamed, so that an interruption leaves nothing half made; holds a
+# shared lock on the kernel's folder.
+kernel_get()
+{
+	local lock new
+
+	kernel_release=$(kernel_newest)
+	[[ $kernel_release ]] ||
+		die "apt knows no linux-image-amd64 and $vm_cache has no kernel: run apt-get update"
+	kernel_dir=$vm_cache/$kernel_release
+	kernel_initrd=$kernel_dir/initrd-$(sha256sum "$vm_lab/guest/initramfs" | head -c 16)
+
+	exec {lock}>"$vm_cache/lock"
+	flock "$lock"
+	rm -rf "$vm_cache"/new.*
+	if [[ ! -d $kernel_dir ]]; then
+		new=$(mktemp -d "$vm_cache/new.XXXXXX")
+		chmod 755 "$new"
+		kernel_download "$kernel_release" "$new"
+		mv "$new" "$kernel_dir"
+		kernel_prune "$kernel_release"
+	fi
+	if [[ ! -f $kernel_initrd ]]; then
+		new=$(mktemp "$vm_cache/new.XXXXXX")
+		initrd_make "$kernel_dir" "$kernel_release" "$new"
+		mv "$new" "$kernel_initrd"
+	fi
+	accel_probe
+	exec {lock}>&-
+	exec {kernel_lock}<"$kernel_dir"
+	flock -s "$kernel_lock"
+}
+
+# kvm_boot: boots the kernel as far as the initrd, which prints verve-probe-ok.
+kvm_boot()
+{
+	setpriv --pdeathsig KILL timeout -k 1 20 setpriv --pdeathsig KILL \
+		qemu-system-x86_64 -accel kvm -cpu host -m 512 \
+		-nodefaults -display none -no-reboot -serial stdio \
+		-kernel "$kernel_dir/boot/vmlinuz-$kernel_release" -initrd "$kernel_initrd" \
+		-append "console=ttyS0 quiet panic=-1 verve.probe=1" </dev/null 2>/dev/null
+}
+
+# accel_probe: sets vm_accel, QEMU's -accel and -cpu options. A /dev/kvm may exist and still not
+# boot a stock kernel, so trying it decides; the verdict holds until the host restarts.
+accel_probe()
+{
+	local verdict=$kernel_dir/accel.$(</proc/sys/kernel/random/boot_id)
+
+	if [[ ! -f $verdict ]]; then
+		rm -f "$kernel_dir"/accel.*
+		if [[ -w /dev/kvm ]] && kvm_boot | grep -q verve-probe-ok; then
+			echo "-accel kvm -cpu host" >"$verdict"
+		else
+			echo "-accel tcg,thread=multi -cpu max" >"$verdict"
+		fi
+	fi
+	read -ra vm_accel <"$verdict"
+}
