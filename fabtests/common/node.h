@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * node: one endpoint with everything under it, opened as the options and the attributes say, and
+ * the address of the node on the other side. What fails to open ends the program.
+ */
+#ifndef FABTESTS_NODE_H
+#define FABTESTS_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include "common/env.h"
+
+#define NODE_ADDR_MAX 128
+
+/* Zero means: what the options say, else the provider's default. */
+struct node_attr {
+	uint64_t caps;        /* zero: FI_MSG | FI_TAGGED */
+	enum fi_av_type av_type;
+	enum fi_cq_format cq_format; /* unspecified: FI_CQ_FORMAT_TAGGED */
+	enum fi_wait_obj cq_wait;    /* zero: none, or as -c needs */
+	size_t cq_size;
+	uint64_t msg_order;
+	uint64_t tx_flags;    /* beside FI_TRANSMIT when binding the CQ: FI_SELECTIVE_COMPLETION */
+	uint64_t rx_flags;
+	const struct node *share; /* use this node's fabric and domain */
+	const char *src_port;
+	bool one_cq;          /* one queue for both directions */
+};
+
+struct node {
+	LIST_ENTRY(node) entry;
+	struct env *env;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *txcq, *rxcq;
+	enum fi_cq_format cq_format;
+	enum fi_wait_obj cq_wait;
+	struct fid_ep *ep;
+	fi_addr_t peer;
+	uint64_t next_key; /* of the regions registered here */
+	bool shared, one_cq;
+};
+
+/* The hints that the options and attr amount to; free with fi_freeinfo. */
+struct fi_info *node_hints(const struct env *env, const struct node_attr *attr);
+/* fi_getinfo with the options' addresses; a libfabric code. */
+int node_getinfo(const struct env *env, const struct node_attr *attr, const struct fi_info *hints,
+		 struct fi_info **info);
+/* Whether getinfo offers caps. */
+bool node_offered(struct env *env, uint64_t caps);
+
+/* Opens up to, but without, fi_enable, so that more can be bound. attr may be NULL. */
+void node_open(struct node *node, struct env *env, const struct node_attr *attr);
+void node_enable(struct node *node);
+/* Exchanges addresses with the other half and inserts it as node->peer. */
+void node_connect(struct node *node);
+/* All three. */
+void node_start(struct node *node, struct env *env, const struct node_attr *attr);
+/* A check that every close returns 0. */
+void node_close(struct node *node);
+/* Closes the endpoint alone, first; node_close() does the rest later. */
+void node_close_ep(struct node *node);
+
+/* Makes progress without reading a completion. */
+void node_progress(struct node *node);
+/* fi_getname, at most NODE_ADDR_MAX bytes; returns the length. */
+size_t node_name(const struct node *node, void *addr);
+/* Inserts one address that must be accepted. */
+fi_addr_t node_insert(struct node *node, const void *addr);
+/* Returns when both halves are here, driving progress meanwhile. */
+void node_sync(struct node *node);
+
+#endif

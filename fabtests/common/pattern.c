@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* pattern: eight bytes at a time from a mixing function of the seed and the word's index. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/check.h"
+#include "common/pattern.h"
+
+#define PAGE 4096
+#define GUARD 64
+#define GUARD_BYTE 0xa5
+
+/* In the page before the payload. */
+struct head {
+	size_t len;
+};
+
+static uint64_t word_at(uint64_t seed, size_t index)
+{
+	uint64_t x = seed * 0x9e3779b97f4a7c15ull + index;
+
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9ull;
+	x ^= x >> 27;
+	return x;
+}
+
+void pattern_fill(void *buf, size_t len, uint64_t seed)
+{
+	uint8_t *at = buf;
+	size_t words = len / 8;
+
+	for (size_t i = 0; i < words; i++) {
+		uint64_t word = word_at(seed, i);
+
+		memcpy(at + 8 * i, &word, 8);
+	}
+	if (len % 8) {
+		uint64_t word = word_at(seed, words);
+
+		memcpy(at + 8 * words, &word, len % 8);
+	}
+}
+
+static size_t first_wrong(const uint8_t *at, size_t len, uint64_t seed)
+{
+	for (size_t i = 0; i < len; i += 8) {
+		uint64_t word = word_at(seed, i / 8);
+		size_t part = len - i < 8 ? len - i : 8;
+		const uint8_t *bytes = (const uint8_t *)&word;
+
+		if (!memcmp(at + i, bytes, part))
+			continue;
+		for (size_t j = 0; j < part; j++)
+			if (at[i + j] != bytes[j])
+				return i + j;
+	}
+	return len;
+}
+
+bool pattern_check(const void *buf, size_t len, uint64_t seed)
+{
+	size_t wrong = first_wrong(buf, len, seed);
+
+	if (wrong != len)
+		check_fail("payload with seed %llu differs at byte %zu of %zu (it is 0x%02x)",
+			   (unsigned long long)seed, wrong, len, ((const uint8_t *)buf)[wrong]);
+	else
+		CHECK(wrong == len);
+	return wrong == len;
+}
+
+bool pattern_check_byte(const void *buf, size_t len, uint8_t value)
+{
+	const uint8_t *at = buf;
+	size_t i = 0;
+
+	while (i < len && at[i] == value)
+		i++;
+	if (i != len)
+		check_fail("byte %zu of %zu is 0x%02x, expected 0x%02x", i, len, at[i], value);
+	return i == len;
+}
+
+void *pattern_alloc(size_t len)
+{
+	size_t total = (PAGE + len + GUARD + PAGE - 1) / PAGE * PAGE;
+	uint8_t *page = aligned_alloc(PAGE, total);
+
+	if (!page)
+		check_fatal("out of memory (%zu bytes)", len);
+	((struct head *)page)->len = len;
+	memset(page + PAGE, PATTERN_EMPTY, len);
+	memset(page + PAGE + len, GUARD_BYTE, GUARD);
+	return page + PAGE;
+}
+
+void pattern_free(void *buf)
+{
+	uint8_t *page = (uint8_t *)buf - PAGE;
+
+	if (!buf)
+		return;
+	if (!pattern_check_byte((uint8_t *)buf + ((struct head *)page)->len, GUARD, GUARD_BYTE))
+		check_fail("something wrote past the end of a buffer");
+	free(page);
+}

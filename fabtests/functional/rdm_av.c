@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * rdm_av: address vectors of both types: inserting in every form, looking up, removing, printing,
+ * and what they refuse. Addresses are IPv4 or IPv6 socket addresses with a port.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "common/check.h"
+#include "common/exchange.h"
+#include "common/xfer.h"
+
+#define COUNT 100
+#define FIRST_PORT 20000
+
+/* The addresses of COUNT endpoints on our own host, one behind the other; returns the size. */
+static size_t make_addrs(const struct node *node, uint8_t *addrs, unsigned first_port)
+{
+	char name[NODE_ADDR_MAX];
+	size_t len = node_name(node, name);
+
+	REQUIRE(node->info->addr_format == FI_SOCKADDR_IN ||
+		node->info->addr_format == FI_SOCKADDR_IN6);
+	for (unsigned i = 0; i < COUNT; i++) {
+		/* The port is at the same place in both families. */
+		((struct sockaddr_in *)name)->sin_port = htons((uint16_t)(first_port + i));
+		memcpy(addrs + i * len, name, len);
+	}
+	return len;
+}
+
+static struct fid_av *open_av(struct node *node, enum fi_av_type type)
+{
+	struct fi_av_attr attr = { .type = type, .count = 4 };
+	struct fid_av *av = NULL;
+
+	REQUIRE_RET(fi_av_open(node->domain, &attr, &av, NULL), 0);
+	return av;
+}
+
+static void check_lookup(struct fid_av *av, fi_addr_t fi_addr, const void *addr, size_t len)
+{
+	uint8_t got[NODE_ADDR_MAX] = { 0 };
+	size_t got_len = sizeof(got);
+
+	CHECK_RET(fi_av_lookup(av, fi_addr, got, &got_len), 0);
+	CHECK_EQ(got_len, len);
+	CHECK(!memcmp(got, addr, len));
+	/* Too little room: cut, with the length that it would have taken. */
+	memset(got, 0x33, sizeof(got));
+	got_len = 4;
+	CHECK_RET(fi_av_lookup(av, fi_addr, got, &got_len), 0);
+	CHECK_EQ(got_len, len);
+	CHECK(!memcmp(got, addr, 4));
+	pattern_check_byte(got + 4, sizeof(got) - 4, 0x33);
+}
+
+static void run_type(struct env *env, enum fi_av_type type)
+{
+	static uint8_t addrs[COUNT * NODE_ADDR_MAX];
+	fi_addr_t fi_addrs[COUNT];
+	struct fid_av *av;
+	struct node node;
+	size_t len;
+
+	node_open(&node, env, NULL);
+	node_enable(&node);
+	len = make_addrs(&node, addrs, FIRST_PORT);
+	av = open_av(&node, type);
+	CHECK_RET(fi_av_insert(av, addrs, 0, fi_addrs, 0, NULL), 0);
+	CHECK_RET(fi_av_insert(av, addrs, 1, fi_addrs, FI_MORE, NULL), 1);
+	CHECK_RET(fi_av_insert(av, addrs + len, COUNT - 1, fi_addrs + 1, 0, NULL), COUNT - 1);
+	for (size_t i = 0; i < COUNT; i++) {
+		if (type == FI_AV_TABLE)
+			CHECK_EQ(fi_addrs[i], i);
+		for (size_t j = 0; j < i; j++)
+			CHECK(fi_addrs[i] != fi_addrs[j]);
+		check_lookup(av, fi_addrs[i], addrs + i * len, len);
+	}
+	/* Removed ones are free again, also in the middle. */
+	CHECK_RET(fi_av_remove(av, &fi_addrs[10], 5, 0), 0);
+	CHECK_RET(fi_av_insert(av, addrs + 10 * len, 5, &fi_addrs[10], 0, NULL), 5);
+	for (size_t i = 0; i < COUNT; i++) {
+		if (type == FI_AV_TABLE)
+			CHECK_EQ(fi_addrs[i], i);
+		check_lookup(av, fi_addrs[i], addrs + i * len, len);
+	}
+	CHECK_RET(fi_av_remove(av, fi_addrs, COUNT, 0), 0);
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
+static void run_map(struct env *env)
+{
+	run_type(env, FI_AV_MAP);
+}
+
+static void run_table(struct env *env)
+{
+	run_type(env, FI_AV_TABLE);
+}
+
+/* A table takes no array for the results. */
+static void run_table_null(struct env *env)
+{
+	static uint8_t addrs[COUNT * NODE_ADDR_MAX];
+	struct fid_av *av;
+	struct node node;
+	size_t len;
+
+	node_open(&node, env, NULL);
+	node_enable(&node);
+	len = make_addrs(&node, addrs, FIRST_PORT);
+	av = open_av(&node, FI_AV_TABLE);
+	CHECK_RET(fi_av_insert(av, addrs, COUNT, NULL, 0, NULL), COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		check_lookup(av, i, addrs + i * len, len);
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
+/* The same address again: the same entry, and it stays until removed as often. */
+static void run_duplicate(struct env *env)
+{
+	static uint8_t addrs[COUNT * NODE_ADDR_MAX];
+	fi_addr_t first = FI_ADDR_NOTAVAIL, second = FI_ADDR_NOTAVAIL;
+	struct fid_av *av;
+	struct node node;
+	size_t len;
+
+	node_open(&node, env, NULL);
+	node_enable(&node);
+	len = make_addrs(&node, addrs, FIRST_PORT);
+	av = open_av(&node, FI_AV_TABLE);
+	CHECK_RET(fi_av_insert(av, addrs, 1, &first, 0, NULL), 1);
+	CHECK_RET(fi_av_insert(av, addrs, 1, &second, 0, NULL), 1);
+	CHECK_EQ(second, first);
+	CHECK_RET(fi_av_remove(av, &first, 1, 0), 0);
+	check_lookup(av, second, addrs, len);
+	CHECK_RET(fi_av_remove(av, &second, 1, 0), 0);
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
+static const char *local_node(const struct env *env)
+{
+	return env->opts.src_addr ? env->opts.src_addr : "127.0.0.1";
+}
+
+static void run_insertsvc(struct env *env)
+{
+	fi_addr_t fi_addr = FI_ADDR_NOTAVAIL;
+	struct sockaddr_in got;
+	size_t len = sizeof(got);
+	struct fid_av *av;
+	struct node node;
+
+	node_open(&node, env, NULL);
+	av = open_av(&node, FI_AV_TABLE);
+	CHECK_RET(fi_av_insertsvc(av, local_node(env), "20007", &fi_addr, 0, NULL), 1);
+	CHECK_EQ(fi_addr, 0);
+	CHECK_RET(fi_av_lookup(av, fi_addr, &got, &len), 0);
+	CHECK_EQ(ntohs(got.sin_port), 20007);
+	CHECK(fi_av_insertsvc(av, "no.such.host.invalid", "20007", &fi_addr, 0, NULL) <= 0);
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
+/* All services of a node before the next node. */
+static void run_insertsym(struct env *env)
+{
+	fi_addr_t fi_addrs[6];
+	struct fid_av *av;
+	struct node node;
+
+	node_open(&node, env, NULL);
+	REQUIRE(node.info->addr_format == FI_SOCKADDR_IN);
+	av = open_av(&node, FI_AV_TABLE);
+	CHECK_RET(fi_av_insertsym(av, "10.1.1.1", 2, "5000", 3, fi_addrs, 0, NULL), 6);
+	for (size_t i = 0; i < 6; i++) {
+		struct sockaddr_in got = { 0 };
+		size_t len = sizeof(got);
+
+		CHECK_EQ(fi_addrs[i], i);
+		CHECK_RET(fi_av_lookup(av, fi_addrs[i], &got, &len), 0);
+		CHECK_EQ(ntohl(got.sin_addr.s_addr), 0x0a010101 + i / 3);
+		CHECK_EQ(ntohs(got.sin_port), 5000 + i % 3);
+	}
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
+static void run_straddr(struct env *env)
+{
+	char name[NODE_ADDR_MAX], text[128], small[128], want[128];
+	size_t len = sizeof(text), small_len = 8;
+	struct sockaddr_in *sin = (struct sockaddr_in *)name;
+	struct node node;
+
+	node_open(&node, env, NULL);
+	node_enable(&node);
+	node_name(&node, name);
+	REQUIRE(node.info->addr_format == FI_SOCKADDR_IN);
+	snprintf(want, sizeof(want), "fi_sockaddr_in://%s:%u", inet_ntoa(sin->sin_addr),
+		 ntohs(sin->sin_port));
+	CHECK(fi_av_straddr(node.av, name, text, &len) == text);
+	if (!CHECK(!strcmp(text, want)))
+		printf("got \"%s\", expected \"%s\"\n", text, want);
+	CHECK_EQ(len, strlen(want) + 1);
+	memset(small, 0x55, sizeof(small));
+	CHECK(fi_av_straddr(node.av, name, small, &small_len) == small);
+	CHECK_EQ(small_len, strlen(want) + 1);
+	CHECK(memchr(small, 0, 8) != NULL);
+	CHECK(!strncmp(small, want, 7));
+	pattern_check_byte(small + 8, sizeof(small) - 8, 0x55);
+	node_close(&node);
+}
+
+/* A bad address between good ones: its own error, the others are inserted. */
+static void run_sync_err(struct env *env)
+{
+	static uint8_t addrs[COUNT * NODE_ADDR_MAX];
+	fi_addr_t fi_addrs[3] = { 0, 0, 0 };
+	int errors[3] = { -1, -1, -1 };
+	struct fid_av *av;
+	struct node node;
+	size_t len;
+
+	node_open(&node, env, NULL);
+	node_enable(&node);
+	len = make_addrs(&node, addrs, FIRST_PORT);
+	((struct sockaddr_in *)(addrs + len))->sin_family = AF_UNSPEC;
+	av = open_av(&node, FI_AV_MAP);
+	CHECK_RET(fi_av_insert(av, addrs, 3, fi_addrs, FI_SYNC_ERR, errors), 2);
+	CHECK_EQ(errors[0], 0);
+	CHECK(errors[1] > 0);
+	CHECK_EQ(errors[2], 0);
+	CHECK(fi_addrs[0] != FI_ADDR_NOTAVAIL);
+	CHECK_EQ(fi_addrs[1], FI_ADDR_NOTAVAIL);
+	CHECK(fi_addrs[2] != FI_ADDR_NOTAVAIL);
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
+static void run_bad_input(struct env *env)
+{
+	struct fi_av_attr named = { .type = FI_AV_MAP, .name = "no_such_name", .flags = FI_READ };
+	uint8_t addr[NODE_ADDR_MAX];
+	fi_addr_t fi_addr = 5;
+	size_t len = sizeof(addr);
+	struct fid_av *av;
+	struct node node;
+
+	node_open(&node, env, NULL);
+	node_enable(&node);
+	av = open_av(&node, FI_AV_TABLE);
+	CHECK_RET(fi_av_lookup(av, 0, addr, &len), -FI_EINVAL);
+	CHECK_RET(fi_av_lookup(av, 1ull << 40, addr, &len), -FI_EINVAL);
+	CHECK_ERROR(fi_av_remove(av, &fi_addr, 1, 0));
+	memset(addr, 0xff, sizeof(addr));
+	CHECK(fi_av_insert(av, addr, 1, &fi_addr, 0, NULL) <= 0);
+	CHECK_EQ(fi_addr, FI_ADDR_NOTAVAIL);
+	CHECK_RET(fi_close(&av->fid), 0);
+	CHECK_ERROR(fi_av_open(node.domain, &named, &av, NULL));
+	CHECK_RET(fi_close(&node.av->fid), -FI_EBUSY);
+	node_close(&node);
+}
+
+/* Traffic over an address that was removed and inserted again. */
+static void run_reinsert(struct env *env)
+{
+	char name[NODE_ADDR_MAX];
+	size_t len = sizeof(name);
+	struct node node;
+
+	node_start(&node, env, NULL);
+	exchange_hello(&node);
+	CHECK_RET(fi_av_lookup(node.av, node.peer, name, &len), 0);
+	for (int i = 0; i < 5; i++) {
+		CHECK_RET(fi_av_remove(node.av, &node.peer, 1, 0), 0);
+		node_sync(&node);
+		node.peer = node_insert(&node, name);
+		exchange_hello(&node);
+	}
+	node_close(&node);
+}
+
+static const struct suite_case cases[] = {
+	{ "map", FI_MSG, run_map },
+	{ "table", FI_MSG, run_table },
+	{ "table_null", FI_MSG, run_table_null },
+	{ "duplicate", FI_MSG, run_duplicate },
+	{ "insertsvc", FI_MSG, run_insertsvc },
+	{ "insertsym", FI_MSG, run_insertsym },
+	{ "straddr", FI_MSG, run_straddr },
+	{ "sync_err", FI_MSG, run_sync_err },
+	{ "reinsert", FI_MSG, run_reinsert },
+	{ "bad_input", FI_MSG, run_bad_input },
+};
+
+int main(int argc, char **argv)
+{
+	static const struct suite suite = {
+		.usage = { "rdm_av", "Address vectors.", true },
+		.cases = cases,
+		.count = sizeof(cases) / sizeof(*cases),
+	};
+
+	return suite_main(&suite, argc, argv);
+}

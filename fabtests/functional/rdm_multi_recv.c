@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * rdm_multi_recv: one buffer takes many messages, packed, until less than the minimum is left;
+ * the last event of a buffer, and only that, carries FI_MULTI_RECV.
+ */
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "common/check.h"
+#include "common/exchange.h"
+#include "common/xfer.h"
+
+#define BUF_SIZE 16384
+#define BUFS 3
+#define MIN_ROOM 1024
+
+static const struct node_attr attr = { .caps = FI_MSG | FI_MULTI_RECV,
+				       .msg_order = FI_ORDER_SAS };
+
+static size_t message_size(unsigned i)
+{
+	static const size_t sizes[] = { 1000, 1, 333, 0, 1024, 64, 900 };
+
+	return sizes[i % (sizeof(sizes) / sizeof(*sizes))];
+}
+
+static void set_min(struct node *node, size_t min)
+{
+	size_t got = 0, len = sizeof(got);
+
+	CHECK_RET(fi_setopt(&node->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min,
+			    sizeof(min)), 0);
+	CHECK_RET(fi_getopt(&node->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &len),
+		  0);
+	CHECK_EQ(got, min);
+}
+
+struct pool {
+	struct xfer recvs[BUFS];
+	size_t used[BUFS];
+	bool released[BUFS];
+};
+
+static void pool_post(struct node *node, struct pool *pool, unsigned i)
+{
+	pool->recvs[i] = (struct xfer){
+		.op = XFER_RECVMSG, .flags = FI_MULTI_RECV | FI_COMPLETION, .len = BUF_SIZE,
+		.buf = pattern_alloc(BUF_SIZE), .addr = FI_ADDR_UNSPEC,
+		.context = &pool->recvs[i],
+	};
+	pool->used[i] = 0;
+	pool->released[i] = false;
+	REQUIRE_RET(xfer_post(node, &pool->recvs[i]), 0);
+}
+
+static void pool_take(struct pool *pool, const struct comp *comp, unsigned message)
+{
+	size_t i = (size_t)((struct xfer *)comp->context - pool->recvs);
+	uint8_t *base;
+
+	REQUIRE_RET(comp->err, 0);
+	REQUIRE(i < BUFS);
+	base = pool->recvs[i].buf;
+	CHECK(!pool->released[i]);
+	CHECK_EQ(comp->flags & (FI_RECV | FI_MSG), FI_RECV | FI_MSG);
+	CHECK_EQ(comp->len, message_size(message));
+	/* An empty message may say any place. */
+	if (comp->len) {
+		CHECK((uint8_t *)comp->buf >= base + pool->used[i]);
+		REQUIRE((uint8_t *)comp->buf + comp->len <= base + BUF_SIZE);
+		pattern_check(comp->buf, comp->len, message);
+		pool->used[i] = (size_t)((uint8_t *)comp->buf + comp->len - base);
+	}
+	if (comp->flags & FI_MULTI_RECV) {
+		pool->released[i] = true;
+		CHECK(BUF_SIZE - pool->used[i] < MIN_ROOM);
+	}
+}
+
+static void receive(struct node *node, unsigned messages)
+{
+	struct pool pool;
+
+	for (unsigned i = 0; i < BUFS; i++)
+		pool_post(node, &pool, i);
+	node_sync(node);
+	for (unsigned n = 0; n < messages;) {
+		struct comp comp;
+		size_t i;
+
+		comp_wait(node, node->rxcq, &comp);
+		i = (size_t)((struct xfer *)comp.context - pool.recvs);
+		/* A provider may tell of the release in an event of its own. */
+		if ((comp.flags & (FI_MULTI_RECV | FI_RECV)) == FI_MULTI_RECV)
+			pool.released[i] = true;
+		else
+			pool_take(&pool, &comp, n++);
+		if (pool.released[i]) {
+			pattern_free(pool.recvs[i].buf);
+			pool_post(node, &pool, (unsigned)i);
+		}
+	}
+	node_sync(node);
+	comp_expect_none(node, node->rxcq);
+	node_close_ep(node);
+	for (unsigned i = 0; i < BUFS; i++)
+		pattern_free(pool.recvs[i].buf);
+}
+
+static void send_all(struct node *node, unsigned messages)
+{
+	node_sync(node);
+	for (unsigned i = 0; i < messages; i++) {
+		struct xfer send = { .op = XFER_SEND, .len = message_size(i), .addr = node->peer,
+				     .buf = pattern_alloc(message_size(i)), .context = &send };
+
+		pattern_fill(send.buf, send.len, i);
+		xfer_send(node, &send);
+		pattern_free(send.buf);
+	}
+	node_sync(node);
+}
+
+static void run(struct env *env, bool set_before)
+{
+	unsigned messages = env->opts.iterations ? env->opts.iterations : 500;
+	struct node node;
+
+	node_open(&node, env, &attr);
+	if (set_before)
+		set_min(&node, MIN_ROOM);
+	node_enable(&node);
+	if (!set_before)
+		set_min(&node, MIN_ROOM);
+	node_connect(&node);
+	if (env->server)
+		receive(&node, messages);
+	else
+		send_all(&node, messages);
+	node_close(&node);
+}
+
+static void run_min_before(struct env *env)
+{
+	run(env, true);
+}
+
+static void run_min_after(struct env *env)
+{
+	run(env, false);
+}
+
+/* A buffer that nothing fills is cancelled like any receive. */
+static void run_cancel(struct env *env)
+{
+	struct pool pool;
+	struct node node;
+	struct comp comp;
+
+	node_start(&node, env, &attr);
+	pool_post(&node, &pool, 0);
+	CHECK_RET(fi_cancel(&node.ep->fid, &pool.recvs[0]), 0);
+	comp_expect_error(&node, node.rxcq, &pool.recvs[0], FI_ECANCELED, &comp);
+	pattern_free(pool.recvs[0].buf);
+	exchange_hello(&node);
+	node_close(&node);
+}
+
+static const struct suite_case cases[] = {
+	{ "min_before", FI_MSG | FI_MULTI_RECV, run_min_before },
+	{ "min_after", FI_MSG | FI_MULTI_RECV, run_min_after },
+	{ "cancel", FI_MSG | FI_MULTI_RECV, run_cancel },
+};
+
+int main(int argc, char **argv)
+{
+	static const struct suite suite = {
+		.usage = { "rdm_multi_recv", "Multi-receive buffers.", true },
+		.cases = cases,
+		.count = sizeof(cases) / sizeof(*cases),
+	};
+
+	return suite_main(&suite, argc, argv);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Domain: opens the port that an fi_info names, and everything that is opened on it. */
+#include "api/domain.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "api/av.h"
+#include "api/cntr.h"
+#include "api/cq.h"
+#include "api/ep.h"
+#include "api/eq.h"
+#include "api/fabric.h"
+#include "api/info.h"
+#include "api/mr.h"
+#include "api/poll.h"
+#include "api/stubs.h"
+#include "base/log.h"
+#include "net/device.h"
+
+/* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
+#define REG_MR (1ull << 59) /* FI_REG_MR */
+enum {
+	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
+	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
+};
+
+void verve_domain_get(struct verve_domain *domain)
+{
+	AO_fetch_and_add1(&domain->references);
+}
+
+void verve_domain_put(struct verve_domain *domain)
+{
+	AO_fetch_and_sub1_release(&domain->references);
+}
+
+uint32_t verve_domain_api_version(const struct verve_domain *domain)
+{
+	return domain->api_version;
+}
+
+bool verve_domain_elides_locks(const struct verve_domain *domain)
+{
+	return domain->threading == FI_THREAD_DOMAIN || domain->threading == FI_THREAD_COMPLETION;
+}
+
+int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr)
+{
+	struct fi_eq_entry entry = {.fid = &mr->fid, .context = mr->fid.context};
+
+	if (!domain->mr_events)
+		return 0;
+	return verve_eq_write_event(domain->eq, FI_MR_COMPLETE, &entry, sizeof(entry));
+}
+
+static int domain_close(struct fid *fid)
+{
+	struct verve_domain *domain = verve_domain_from_fid(fid);
+	AO_t references = AO_load_acquire(&domain->references);
+
+	if (references) {
+		VERVE_WARN(DOMAIN, "%s: cannot close, %zu objects are still open on it\n",
+			   verve_net_device_port(domain->dev)->device, (size_t)references);
+		return -FI_EBUSY;
+	}
+	verve_mr_cache_fini(&domain->mr_cache);
+	verve_net_device_close(domain->dev);
+	if (domain->eq)
+		verve_eq_put(domain->eq);
+	verve_fabric_put(domain->fabric);
+	free(domain);
+	return 0;
+}
+
+/* An event queue, for registrations if flags say FI_REG_MR. */
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct verve_domain *domain = verve_domain_from_fid(fid);
+
+	if (bfid->fclass != FI_CLASS_EQ)
+		return -FI_EINVAL;
+	if (flags & ~REG_MR)
+		return -FI_EBADFLAGS;
+	if (domain->eq) {
+		VERVE_WARN(DOMAIN, "%s: an event queue is bound already\n",
+			   verve_net_device_port(domain->dev)->device);
+		return -FI_EINVAL;
+	}
+	domain->eq = (struct fid_eq *)bfid;
+	domain->mr_events = flags & REG_MR;
+	verve_eq_get(domain->eq);
+	return 0;
+}
+
+static struct fi_ops domain_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = verve_stub_control,
+	.ops_open = verve_stub_ops_open,
+	.tostr = verve_stub_tostr,
+	.ops_set = verve_stub_ops_set,
+};
+
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = verve_av_open,
+	.cq_open = verve_cq_open,
+	.endpoint = verve_ep_open,
+	.scalable_ep = verve_stub_domain_scalable_ep,
+	.cntr_open = verve_cntr_open,
+	.poll_open = verve_poll_open,
+	.stx_ctx = verve_stub_domain_stx_ctx,
+	.srx_ctx = verve_stub_domain_srx_ctx,
+	.query_atomic = verve_stub_domain_query_atomic,
+	.query_collective = verve_stub_domain_query_collective,
+	.endpoint2 = verve_stub_domain_endpoint2,
+};
+
+/* Before 1.5 regions were either basic or scalable, and verve offers basic alone. fi_mr(3). */
+static int normal_mr_mode(uint32_t api_version, int mode)
+{
+	if (mode == MR_BASIC || (mode == 0 && FI_VERSION_LT(api_version, FI_VERSION(1, 5))))
+		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	return mode;
+}
+
+static int check(const struct fi_info *info, int mr_mode)
+{
+	if (info->ep_attr && info->ep_attr->type != FI_EP_UNSPEC &&
+	    info->ep_attr->type != FI_EP_RDM) {
+		VERVE_WARN(DOMAIN, "%s: only FI_EP_RDM endpoints\n", info->domain_attr->name);
+		return -FI_EINVAL;
+	}
+	switch (info->addr_format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+		break;
+	default:
+		VERVE_WARN(DOMAIN, "%s: address format %u is not an IP address\n",
+			   info->domain_attr->name, info->addr_format);
+		return -FI_EINVAL;
+	}
+	if (mr_mode & (MR_BASIC | MR_SCALABLE)) {
+		VERVE_WARN(DOMAIN, "%s: mr_mode 0x%x: no scalable registration\n",
+			   info->domain_attr->name, mr_mode);
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+/* The port by its name, with the GID of the address that the application chose, if it did. */
+static int open_device(const struct fi_info *info, struct verve_net_device **dev)
+{
+	char device[VERVE_NET_NAME_MAX];
+	struct verve_addr addr;
+	uint8_t port;
+	int ret;
+
+	ret = verve_info_parse_domain(info->domain_attr->name, device, &port);
+	if (ret) {
+		VERVE_WARN(DOMAIN, "no domain is named %s\n", info->domain_attr->name);
+		return ret;
+	}
+	if (info->src_addr) {
+		ret = verve_addr_set(&addr, info->src_addr, info->src_addrlen);
+		if (ret) {
+			VERVE_WARN(DOMAIN, "%s: source address is not an IP address\n",
+				   info->domain_attr->name);
+			return ret;
+		}
+	}
+	return verve_net_device_open(device, port, info->src_addr ? &addr : NULL, dev);
+}
+
+int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **fid,
+		      void *context)
+{
+	struct verve_domain *domain;
+	int mr_mode, ret;
+
+	if (!info || !info->domain_attr || !info->domain_attr->name)
+		return -FI_EINVAL;
+	mr_mode = normal_mr_mode(fabric->api_version, info->domain_attr->mr_mode);
+	ret = check(info, mr_mode);
+	if (ret)
+		return ret;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	ret = open_device(info, &domain->dev);
+	if (ret)
+		goto err_free;
+	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain->fid.fid.context = context;
+	domain->fid.fid.ops = &domain_fid_ops;
+	domain->fid.ops = &domain_ops;
+	domain->fid.mr = &verve_mr_ops;
+	domain->fabric = fabric;
+	domain->api_version = fabric->api_version;
+	domain->threading = info->domain_attr->threading;
+	domain->addr_format = info->addr_format;
+	domain->caps = info->caps;
+	domain->mr_mode = mr_mode;
+	verve_mr_cache_init(&domain->mr_cache, domain->dev);
+	verve_fabric_get(fabric);
+	*fid = &domain->fid;
+	return 0;
+
+err_free:
+	free(domain);
+	return ret;
+}

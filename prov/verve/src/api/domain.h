@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Domain: an open port of a device: fi_domain(3). What its objects share: the device, the
+ * registration cache, and what the application asked for when it opened it.
+ *
+ * Constant after open, except for what is bound to it, which the application serializes, and the
+ * reference count, which is atomic.
+ */
+#ifndef VERVE_API_DOMAIN_H
+#define VERVE_API_DOMAIN_H
+
+#include <atomic_ops.h>
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mr/cache.h"
+
+struct verve_net_device;
+
+struct verve_domain {
+	struct fid_domain fid;
+	struct fid_fabric *fabric;
+	struct verve_net_device *dev;
+	struct verve_mr_cache mr_cache;
+	volatile AO_t references; /* objects open on it */
+	uint32_t api_version;	  /* the application's, FI_VERSION */
+	enum fi_threading threading;
+	uint32_t addr_format; /* of endpoint names and in address vectors: FI_SOCKADDR... */
+	uint64_t caps;	      /* FI_* that the application asked for */
+	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
+	struct fid_eq *eq;    /* NULL: none bound */
+	bool mr_events;	      /* bound with FI_REG_MR: every registration is reported there */
+};
+
+/*
+ * fi_domain(3), for struct fi_ops_fabric. References the fabric until it is closed. fi_close:
+ * -FI_EBUSY while references are out. -FI_EINVAL: info does not describe a domain of verve;
+ * -FI_ENODEV: it did once; or what opening the device said.
+ */
+int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		      void *context);
+
+static inline struct verve_domain *verve_domain_from_fid(struct fid *fid)
+{
+	return (struct verve_domain *)fid; /* fid is its first member */
+}
+
+/* Every object opened on it holds one reference. Any thread. */
+void verve_domain_get(struct verve_domain *domain);
+void verve_domain_put(struct verve_domain *domain);
+
+uint32_t verve_domain_api_version(const struct verve_domain *domain);
+/* FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: the application serializes, locks may be elided. */
+bool verve_domain_elides_locks(const struct verve_domain *domain);
+
+/* Reports a registration if the application asked for that. Errors as verve_eq_write_event. */
+int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr);
+
+#endif

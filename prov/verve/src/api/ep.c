@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Endpoint: from open to close. The data transfer calls are in msg.c, tagged.c and rma.c. */
+#include "api/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/av.h"
+#include "api/cntr.h"
+#include "api/cq.h"
+#include "api/domain.h"
+#include "api/info.h"
+#include "api/stubs.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "net/device.h"
+#include "proto/peek.h"
+#include "proto/xport.h"
+#include <rdma/fi_errno.h>
+
+/* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
+enum { MIN_MULTI_RECV = 64 };
+
+uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags)
+{
+	return (!ep->tx_selective || flags & FI_COMPLETION ? VERVE_OP_NOTIFY : 0) |
+	       (flags & FI_REMOTE_CQ_DATA ? VERVE_OP_DATA : 0) |
+	       (flags & FI_INJECT ? VERVE_OP_INJECT : 0) |
+	       (flags & FI_TRANSMIT_COMPLETE ? VERVE_OP_TRANSMIT : 0) |
+	       (flags & FI_DELIVERY_COMPLETE ? VERVE_OP_ACK : 0) |
+	       (flags & FI_FENCE ? VERVE_OP_FENCE : 0);
+}
+
+uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags)
+{
+	return (!ep->rx_selective || flags & FI_COMPLETION ? VERVE_OP_NOTIFY : 0) |
+	       (flags & FI_MULTI_RECV ? VERVE_OP_MULTI : 0);
+}
+
+static void update_flags(struct verve_ep *ep)
+{
+	/* Whether there is data or a fence is each call's own business. */
+	ep->tx_flags = verve_ep_tx_flags(ep, ep->tx_op_flags) & ~(VERVE_OP_DATA | VERVE_OP_FENCE);
+	ep->rx_flags = verve_ep_rx_flags(ep, ep->rx_op_flags);
+}
+
+static int bind_cq(struct verve_ep *ep, struct verve_cq *cq, uint64_t flags)
+{
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
+		return -FI_EBADFLAGS;
+	if (!(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EINVAL;
+	if ((flags & FI_TRANSMIT && ep->tx_cq) || (flags & FI_RECV && ep->rx_cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT) {
+		verve_cq_get(cq);
+		ep->tx_cq = cq;
+		ep->tx_selective = flags & FI_SELECTIVE_COMPLETION;
+	}
+	if (flags & FI_RECV) {
+		verve_cq_get(cq);
+		ep->rx_cq = cq;
+		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
+	}
+	update_flags(ep);
+	return 0;
+}
+
+static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
+{
+	static const uint64_t event[VERVE_EP_CNTRS] = {
+		[VERVE_EP_SEND] = FI_SEND,
+		[VERVE_EP_RECV] = FI_RECV,
+		[VERVE_EP_READ] = FI_READ,
+		[VERVE_EP_WRITE] = FI_WRITE,
+		[VERVE_EP_REMOTE_READ] = FI_REMOTE_READ,
+		[VERVE_EP_REMOTE_WRITE] = FI_REMOTE_WRITE,
+	};
+	uint64_t known = 0;
+
+	for (int i = 0; i < VERVE_EP_CNTRS; i++) {
+		known |= event[i];
+		if (flags & event[i] && ep->cntr[i])
+			return -FI_EINVAL;
+	}
+	if (flags & ~known || !flags)
+		return -FI_EBADFLAGS;
+	for (int i = 0; i < VERVE_EP_CNTRS; i++) {
+		if (!(flags & event[i]))
+			continue;
+		verve_cntr_get(cntr);
+		ep->cntr[i] = cntr;
+	}
+	return 0;
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+
+	if (ep->engine)
+		return -FI_EOPBADSTATE;
+	switch (bfid->fclass) {
+	case FI_CLASS_AV:
+		if (flags)
+			return -FI_EBADFLAGS;
+		if (ep->av || verve_av_from_fid(bfid)->domain != ep->domain)
+			return -FI_EINVAL;
+		ep->av = verve_av_from_fid(bfid);
+		verve_av_get(ep->av);
+		return 0;
+	case FI_CLASS_CQ:
+		return bind_cq(ep, verve_cq_from_fid(bfid), flags);
+	case FI_CLASS_CNTR:
+		return bind_cntr(ep, verve_cntr_from_fid(bfid), flags);
+	case FI_CLASS_EQ:
+		if (flags)
+			return -FI_EBADFLAGS;
+		if (ep->eq)
+			return -FI_EINVAL;
+		ep->eq = (struct fid_eq *)bfid;
+		return 0;
+	default:
+		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of class %zu\n",
+			   bfid->fclass);
+		return -FI_EINVAL;
+	}
+}
+
+static void unbind_engine(struct verve_ep *ep, struct verve_engine *engine)
+{
+	for (int i = 0; i < VERVE_EP_CNTRS; i++)
+		if (ep->cntr[i])
+			verve_cntr_unbind_engine(ep->cntr[i], engine);
+	if (ep->tx_cq)
+		verve_cq_unbind_engine(ep->tx_cq, engine);
+	if (ep->rx_cq && ep->rx_cq != ep->tx_cq)
+		verve_cq_unbind_engine(ep->rx_cq, engine);
+	verve_av_unbind_engine(ep->av, engine);
+}
+
+/* Undone as a whole: unbinding what was never bound does nothing. */
+static int bind_engine(struct verve_ep *ep, struct verve_engine *engine)
+{
+	int ret = verve_av_bind_engine(ep->av, engine);
+
+	if (!ret && ep->tx_cq)
+		ret = verve_cq_bind_engine(ep->tx_cq, engine);
+	if (!ret && ep->rx_cq && ep->rx_cq != ep->tx_cq)
+		ret = verve_cq_bind_engine(ep->rx_cq, engine);
+	for (int i = 0; !ret && i < VERVE_EP_CNTRS; i++) {
+		bool before = false;
+
+		for (int j = 0; j < i; j++)
+			before |= ep->cntr[j] == ep->cntr[i];
+		if (ep->cntr[i] && !before)
+			ret = verve_cntr_bind_engine(ep->cntr[i], engine);
+	}
+	if (ret)
+		unbind_engine(ep, engine);
+	return ret;
+}
+
+static struct verve_comp_counter *counter(const struct verve_ep *ep, enum verve_ep_cntr which)
+{
+	return ep->cntr[which] ? &ep->cntr[which]->counter : NULL;
+}
+
+static int ep_enable(struct verve_ep *ep)
+{
+	struct verve_xport_attr xport = {
+		.dev = ep->domain->dev,
+		.mr_cache = &ep->domain->mr_cache,
+		.sink = {
+			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
+			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
+			.send = counter(ep, VERVE_EP_SEND),
+			.recv = counter(ep, VERVE_EP_RECV),
+			.read = counter(ep, VERVE_EP_READ),
+			.write = counter(ep, VERVE_EP_WRITE),
+			.remote_write = counter(ep, VERVE_EP_REMOTE_WRITE),
+		},
+		.tx_size = ep->tx_size,
+		.inline_size = verve_config.inline_size,
+		.eager_size = verve_config.eager_size,
+		.rx_buffers = verve_config.rx_buffers,
+		.window = verve_config.window,
+		.min_multi_recv = ep->min_multi_recv,
+		.source = ep->caps & FI_SOURCE,
+	};
+	struct verve_engine_attr attr = {
+		.addr = ep->addr,
+		.elide_lock = verve_domain_elides_locks(ep->domain),
+		.xport = &xport,
+	};
+	struct verve_engine *engine;
+	int ret;
+
+	if (ep->engine)
+		return -FI_EOPBADSTATE;
+	if (!ep->av)
+		return -FI_ENOAV;
+	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
+	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
+	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
+		return -FI_ENOCQ;
+	xport.addrvec = &ep->av->addrs;
+	ret = verve_engine_open(&attr, &engine);
+	if (ret)
+		return ret;
+	ret = bind_engine(ep, engine);
+	if (ret) {
+		verve_engine_close(engine);
+		return ret;
+	}
+	ep->engine = engine;
+	return 0;
+}
+
+static int ep_close(struct fid *fid)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+
+	if (ep->engine) {
+		/* Nobody else progresses it from here on; the close does. */
+		unbind_engine(ep, ep->engine);
+		verve_engine_close(ep->engine);
+	}
+	for (int i = 0; i < VERVE_EP_CNTRS; i++)
+		if (ep->cntr[i])
+			verve_cntr_put(ep->cntr[i]);
+	if (ep->tx_cq)
+		verve_cq_put(ep->tx_cq);
+	if (ep->rx_cq)
+		verve_cq_put(ep->rx_cq);
+	if (ep->av)
+		verve_av_put(ep->av);
+	verve_domain_put(ep->domain);
+	free(ep);
+	return 0;
+}
+
+static int control_op_flags(struct verve_ep *ep, uint64_t *flags, bool set)
+{
+	bool tx = *flags & FI_TRANSMIT, rx = *flags & FI_RECV;
+
+	if (tx == rx)
+		return -FI_EINVAL;
+	if (!set) {
+		*flags = tx ? ep->tx_op_flags : ep->rx_op_flags;
+		return 0;
+	}
+	if (tx)
+		ep->tx_op_flags = *flags & ~FI_TRANSMIT;
+	else
+		ep->rx_op_flags = *flags & ~FI_RECV;
+	update_flags(ep);
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+
+	switch (command) {
+	case FI_ENABLE:
+		return ep_enable(ep);
+	case FI_GETOPSFLAG:
+		return control_op_flags(ep, arg, false);
+	case FI_SETOPSFLAG:
+		return control_op_flags(ep, arg, true);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static ssize_t ep_cancel(fid_t fid, void *context)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_xport *xport;
+	ssize_t ret;
+
+	if (!ep->engine)
+		return -FI_EOPBADSTATE;
+	xport = verve_engine_lock(ep->engine);
+	ret = verve_recv_cancel(xport, context);
+	verve_engine_unlock(ep->engine);
+	return ret;
+}
+
+static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+
+	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (*optlen < sizeof(size_t)) {
+		*optlen = sizeof(size_t);
+		return -FI_ETOOSMALL;
+	}
+	memcpy(optval, &ep->min_multi_recv, sizeof(size_t));
+	*optlen = sizeof(size_t);
+	return 0;
+}
+
+static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+
+	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (optlen != sizeof(size_t))
+		return -FI_EINVAL;
+	memcpy(&ep->min_multi_recv, optval, sizeof(size_t));
+	/* A buffer without room is always given back. */
+	if (!ep->min_multi_recv)
+		ep->min_multi_recv = 1;
+	if (ep->engine) {
+		verve_engine_lock(ep->engine)->attr.min_multi_recv = ep->min_multi_recv;
+		verve_engine_unlock(ep->engine);
+	}
+	return 0;
+}
+
+static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+	const struct verve_addr *name;
+	size_t room = *addrlen;
+
+	if (!ep->engine)
+		return -FI_EOPBADSTATE;
+	name = verve_engine_addr(ep->engine);
+	*addrlen = verve_addr_len(name);
+	if (room)
+		memcpy(addr, &name->sa, room < *addrlen ? room : *addrlen);
+	return room < *addrlen ? -FI_ETOOSMALL : 0;
+}
+
+static int ep_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_addr name;
+	int ret;
+
+	if (ep->engine)
+		return -FI_EOPBADSTATE;
+	ret = verve_addr_set(&name, addr, addrlen);
+	if (ret)
+		return ret;
+	if (name.sa.sa_family != ep->addr.sa.sa_family)
+		return -FI_EINVAL;
+	ep->addr = name;
+	return 0;
+}
+
+static struct fi_ops ep_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = verve_stub_ops_open,
+	.tostr = verve_stub_tostr,
+	.ops_set = verve_stub_ops_set,
+};
+
+static struct fi_ops_ep ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = ep_cancel,
+	.getopt = ep_getopt,
+	.setopt = ep_setopt,
+	.tx_ctx = verve_stub_ep_tx_ctx,
+	.rx_ctx = verve_stub_ep_rx_ctx,
+	.rx_size_left = verve_stub_ep_rx_size_left,
+	.tx_size_left = verve_stub_ep_tx_size_left,
+};
+
+static struct fi_ops_cm ep_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = ep_setname,
+	.getname = ep_getname,
+	.getpeer = verve_stub_cm_getpeer,
+	.connect = verve_stub_cm_connect,
+	.listen = verve_stub_cm_listen,
+	.accept = verve_stub_cm_accept,
+	.reject = verve_stub_cm_reject,
+	.shutdown = verve_stub_cm_shutdown,
+	.join = verve_stub_cm_join,
+};
+
+/* The info's source address, or the one that the domain was opened on with a port of the kernel's choice. */
+static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
+{
+	const struct verve_net_port *port = verve_net_device_port(ep->domain->dev);
+	int ret;
+
+	if (!info->src_addr) {
+		if (!port->addr_count)
+			return -FI_EADDRNOTAVAIL;
+		ep->addr = port->addrs[0].addr;
+		return 0;
+	}
+	ret = verve_addr_set(&ep->addr, info->src_addr, info->src_addrlen);
+	if (ret)
+		VERVE_WARN(EP_CTRL, "info->src_addr is not an IPv4 or IPv6 socket address\n");
+	return ret;
+}
+
+int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **ep_fid,
+		  void *context)
+{
+	struct verve_domain *domain = verve_domain_from_fid(&domain_fid->fid);
+	struct verve_ep *ep;
+	int ret;
+
+	if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr)
+		return -FI_EINVAL;
+	if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) {
+		VERVE_WARN(EP_CTRL, "endpoints are FI_EP_RDM, not type %d\n", info->ep_attr->type);
+		return -FI_EINVAL;
+	}
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -FI_ENOMEM;
+	ep->domain = domain;
+	ret = choose_addr(ep, info);
+	if (ret)
+		goto err_free;
+	ep->caps = info->caps;
+	ep->directed = info->caps & FI_DIRECTED_RECV;
+	ep->tx_op_flags = info->tx_attr->op_flags;
+	ep->rx_op_flags = info->rx_attr->op_flags;
+	ep->tx_size = info->tx_attr->size ? info->tx_attr->size : verve_config.tx_size;
+	ep->min_multi_recv = MIN_MULTI_RECV;
+	update_flags(ep);
+	ep->fid.fid.fclass = FI_CLASS_EP;
+	ep->fid.fid.context = context;
+	ep->fid.fid.ops = &ep_fi_ops;
+	ep->fid.ops = &ep_ops;
+	ep->fid.cm = &ep_cm_ops;
+	ep->fid.msg = info->caps & FI_MSG ? &verve_msg_ops : &verve_stub_msg;
+	ep->fid.tagged = info->caps & FI_TAGGED ? &verve_tagged_ops : &verve_stub_tagged;
+	ep->fid.rma = info->caps & FI_RMA ? &verve_rma_ops : &verve_stub_rma;
+	ep->fid.atomic = &verve_stub_atomic;
+	ep->fid.collective = &verve_stub_collective;
+	verve_domain_get(domain);
+	*ep_fid = &ep->fid;
+	return 0;
+
+err_free:
+	free(ep);
+	return ret;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Endpoint: fi_endpoint(3), FI_EP_RDM. Open, bind, enable, options, close; and what msg.c, tagged.c and
+ * rma.c share: from libfabric's arguments to a request (proto/op.h).
+ *
+ * Bind, enable, options and close are serialized by the application; data transfer calls are not.
+ */
+#ifndef VERVE_API_EP_H
+#define VERVE_API_EP_H
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "proto/op.h"
+
+struct verve_av;
+struct verve_cntr;
+struct verve_cq;
+struct verve_domain;
+struct verve_engine;
+
+enum verve_ep_cntr {
+	VERVE_EP_SEND,
+	VERVE_EP_RECV,
+	VERVE_EP_READ,
+	VERVE_EP_WRITE,
+	VERVE_EP_REMOTE_READ, /* the target's CPU never hears of an RDMA read: stays 0 */
+	VERVE_EP_REMOTE_WRITE,
+	VERVE_EP_CNTRS,
+};
+
+struct verve_ep {
+	struct fid_ep fid;
+	struct verve_domain *domain;
+	struct verve_engine *engine; /* NULL until enabled */
+	struct verve_av *av;
+	struct verve_cq *tx_cq, *rx_cq;
+	struct verve_cntr *cntr[VERVE_EP_CNTRS];
+	struct fid_eq *eq;
+	uint64_t caps;
+	uint64_t tx_op_flags, rx_op_flags; /* FI_*: of calls that take no flags */
+	uint32_t tx_flags, rx_flags;	   /* the same as VERVE_OP_* */
+	bool tx_selective, rx_selective;
+	bool directed;
+	size_t tx_size;	       /* operations */
+	size_t min_multi_recv; /* bytes */
+	struct verve_addr addr; /* wanted; after enable the engine knows the real one */
+};
+
+/* For struct fi_ops_domain. -FI_EINVAL, -FI_ENODATA: info asks for what an endpoint is not. */
+int verve_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
+
+static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
+{
+	return (struct verve_ep *)fid; /* fid is its first member */
+}
+
+/* VERVE_OP_* for FI_* operation flags. */
+uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);
+uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags);
+
+/*
+ * Hand a request to the engine. -FI_EOPBADSTATE: not enabled; -FI_EINVAL: too many segments, no such
+ * peer; -FI_EMSGSIZE: too long to inject; -FI_EAGAIN: no room now.
+ */
+ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request);
+ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request);
+/* flags: FI_PEEK, FI_CLAIM, FI_DISCARD of the call. */
+ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags);
+ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_op_kind kind, struct verve_request *request);
+
+extern struct fi_ops_msg verve_msg_ops;
+extern struct fi_ops_tagged verve_tagged_ops;
+extern struct fi_ops_rma verve_rma_ops;
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Event queue: one list of events and errors, in the order in which they came. */
+#include "api/eq.h"
+
+#include <atomic_ops.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "api/fabric.h"
+#include "api/stubs.h"
+#include "api/wait.h"
+#include "base/lock.h"
+#include "base/log.h"
+
+struct event {
+	STAILQ_ENTRY(event) link;
+	uint32_t type;
+	bool error; /* data is a struct fi_eq_err_entry */
+	size_t len;
+	unsigned char data[];
+};
+
+struct eq {
+	struct fid_eq fid;
+	struct fid_fabric *fabric;
+	uint64_t flags; /* FI_WRITE: the application writes, too */
+	struct verve_wait wait;
+	struct verve_lock lock; /* guards events */
+	STAILQ_HEAD(, event) events;
+	volatile AO_t references; /* objects that report here */
+};
+
+static struct eq *eq_of(struct fid_eq *fid)
+{
+	return (struct eq *)fid; /* fid is its first member */
+}
+
+void verve_eq_get(struct fid_eq *fid)
+{
+	AO_fetch_and_add1(&eq_of(fid)->references);
+}
+
+void verve_eq_put(struct fid_eq *fid)
+{
+	AO_fetch_and_sub1_release(&eq_of(fid)->references);
+}
+
+static int add(struct eq *eq, uint32_t type, bool error, const void *data, size_t len)
+{
+	struct event *event = malloc(sizeof(*event) + len);
+
+	if (!event) {
+		VERVE_WARN(EQ, "no memory for an event of type %u\n", type);
+		return -FI_ENOMEM;
+	}
+	event->type = type;
+	event->error = error;
+	event->len = len;
+	if (len)
+		memcpy(event->data, data, len);
+	verve_lock_acquire(&eq->lock);
+	STAILQ_INSERT_TAIL(&eq->events, event, link);
+	verve_lock_release(&eq->lock);
+	verve_wait_wake(&eq->wait);
+	return 0;
+}
+
+int verve_eq_write_event(struct fid_eq *fid, uint32_t event, const void *buf, size_t len)
+{
+	return add(eq_of(fid), event, false, buf, len);
+}
+
+int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry)
+{
+	struct fi_eq_err_entry copy = {
+		.fid = entry->fid,
+		.context = entry->context,
+		.data = entry->data,
+		.err = entry->err,
+		.prov_errno = entry->prov_errno,
+	};
+
+	return add(eq_of(fid), 0, true, &copy, sizeof(copy));
+}
+
+/* Bytes copied to buf of the next event, or error; *taken is to be freed. The lock is held. */
+static ssize_t take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len, uint64_t flags,
+		    struct event **taken)
+{
+	struct event *event = STAILQ_FIRST(&eq->events);
+
+	if (!event)
+		return -FI_EAGAIN;
+	if (event->error != error)
+		return error ? -FI_EAGAIN : -FI_EAVAIL;
+	if (!error && len < event->len)
+		return -FI_ETOOSMALL;
+	if (len > event->len)
+		len = event->len;
+	memcpy(buf, event->data, len);
+	if (type)
+		*type = event->type;
+	if (!(flags & FI_PEEK)) {
+		STAILQ_REMOVE_HEAD(&eq->events, link);
+		*taken = event;
+	}
+	return (ssize_t)len;
+}
+
+static ssize_t read_next(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len, uint64_t flags)
+{
+	struct event *taken = NULL;
+	ssize_t ret;
+
+	if (flags & ~FI_PEEK)
+		return -FI_EBADFLAGS;
+	verve_lock_acquire(&eq->lock);
+	ret = take(eq, error, type, buf, len, flags, &taken);
+	verve_lock_release(&eq->lock);
+	free(taken);
+	return ret;
+}
+
+static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, uint64_t flags)
+{
+	return read_next(eq_of(fid), false, event, buf, len, flags);
+}
+
+/* Before 1.5 there was no err_data_size. What is copied says that there is no err_data. */
+static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
+{
+	struct eq *eq = eq_of(fid);
+	size_t size = sizeof(*buf);
+
+	if (FI_VERSION_LT(eq->fabric->api_version, FI_VERSION(1, 5)))
+		size = offsetof(struct fi_eq_err_entry, err_data_size);
+	return read_next(eq, true, NULL, buf, size, flags);
+}
+
+static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len, uint64_t flags)
+{
+	struct eq *eq = eq_of(fid);
+	int ret;
+
+	if (!(eq->flags & FI_WRITE))
+		return -FI_ENOSYS;
+	if (flags)
+		return -FI_EBADFLAGS;
+	ret = add(eq, event, false, buf, len);
+	return ret ? ret : (ssize_t)len;
+}
+
+struct sread {
+	struct eq *eq;
+	uint32_t *event;
+	void *buf;
+	size_t len;
+	uint64_t flags;
+};
+
+static ssize_t look(void *arg)
+{
+	struct sread *sread = arg;
+
+	return read_next(sread->eq, false, sread->event, sread->buf, sread->len, sread->flags);
+}
+
+static bool arm(void *arg)
+{
+	struct sread *sread = arg;
+	bool empty;
+
+	/* Every event wakes; there is nothing to arm. */
+	verve_lock_acquire(&sread->eq->lock);
+	empty = STAILQ_EMPTY(&sread->eq->events);
+	verve_lock_release(&sread->eq->lock);
+	return empty;
+}
+
+static const struct verve_wait_ops sread_ops = {.look = look, .arm = arm};
+
+static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,
+			uint64_t flags)
+{
+	struct sread sread = {eq_of(fid), event, buf, len, flags};
+	ssize_t ret = verve_wait_for(&sread.eq->wait, timeout, &sread_ops, &sread);
+
+	return ret == -FI_ETIMEDOUT ? -FI_EAGAIN : ret;
+}
+
+int verve_eq_trywait(struct fid_eq *fid)
+{
+	struct sread any = {.eq = eq_of(fid)};
+
+	return verve_wait_try(&any.eq->wait, &sread_ops, &any);
+}
+
+static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
+			       size_t len)
+{
+	const char *text = fi_strerror(prov_errno);
+
+	(void)fid, (void)err_data;
+	if (!buf || !len)
+		return text;
+	snprintf(buf, len, "%s", text);
+	return buf;
+}
+
+static int eq_close(struct fid *fid)
+{
+	struct eq *eq = eq_of((struct fid_eq *)fid);
+	AO_t references = AO_load_acquire(&eq->references);
+	struct event *event;
+
+	if (references) {
+		VERVE_WARN(EQ, "cannot close event queue %p: %zu objects report to it\n", (void *)eq,
+			   (size_t)references);
+		return -FI_EBUSY;
+	}
+	while ((event = STAILQ_FIRST(&eq->events))) {
+		STAILQ_REMOVE_HEAD(&eq->events, link);
+		free(event);
+	}
+	verve_lock_fini(&eq->lock);
+	verve_wait_fini(&eq->wait);
+	verve_fabric_put(eq->fabric);
+	free(eq);
+	return 0;
+}
+
+static int eq_control(struct fid *fid, int command, void *arg)
+{
+	return verve_wait_control(&eq_of((struct fid_eq *)fid)->wait, command, arg);
+}
+
+static struct fi_ops eq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = eq_close,
+	.bind = verve_stub_bind,
+	.control = eq_control,
+	.ops_open = verve_stub_ops_open,
+	.tostr = verve_stub_tostr,
+	.ops_set = verve_stub_ops_set,
+};
+
+static struct fi_ops_eq eq_ops = {
+	.size = sizeof(struct fi_ops_eq),
+	.read = eq_read,
+	.readerr = eq_readerr,
+	.write = eq_write,
+	.sread = eq_sread,
+	.strerror = eq_strerror,
+};
+
+int verve_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **fid, void *context)
+{
+	struct eq *eq;
+	int ret;
+
+	if (!attr)
+		return -FI_EINVAL;
+	if (attr->flags & ~(FI_WRITE | FI_AFFINITY)) {
+		VERVE_WARN(EQ, "event queue flags 0x%llx are not supported\n",
+			   (unsigned long long)attr->flags);
+		return -FI_EBADFLAGS;
+	}
+	eq = calloc(1, sizeof(*eq));
+	if (!eq)
+		return -FI_ENOMEM;
+	ret = verve_wait_init(&eq->wait, attr->wait_obj, false);
+	if (ret) {
+		free(eq);
+		return ret;
+	}
+	verve_lock_init(&eq->lock, false);
+	STAILQ_INIT(&eq->events);
+	eq->flags = attr->flags;
+	eq->fid.fid.fclass = FI_CLASS_EQ;
+	eq->fid.fid.context = context;
+	eq->fid.fid.ops = &eq_fid_ops;
+	eq->fid.ops = &eq_ops;
+	eq->fabric = fabric;
+	verve_fabric_get(fabric);
+	*fid = &eq->fid;
+	return 0;
+}

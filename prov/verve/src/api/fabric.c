@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fabric: opens what belongs to no device. */
+#include "api/fabric.h"
+
+#include <atomic_ops.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/domain.h"
+#include "api/eq.h"
+#include "api/info.h"
+#include "api/stubs.h"
+#include "api/wait.h"
+#include "base/log.h"
+
+struct fabric {
+	struct fid_fabric fid;
+	volatile AO_t references; /* domains and event queues open on it */
+};
+
+void verve_fabric_get(struct fid_fabric *fabric)
+{
+	AO_fetch_and_add1(&((struct fabric *) fabric)->references);
+}
+
+void verve_fabric_put(struct fid_fabric *fabric)
+{
+	AO_fetch_and_sub1_release(&((struct fabric *) fabric)->references);
+}
+
+static int fabric_close(struct fid *fid)
+{
+	struct fabric *fabric = (struct fabric *) fid;
+	AO_t references = AO_load_acquire(&fabric->references);
+
+	if (references) {
+		VERVE_WARN(FABRIC, "cannot close the fabric, %zu objects are still open on it\n",
+			   (size_t) references);
+		return -FI_EBUSY;
+	}
+	free(fabric);
+	return 0;
+}
+
+static struct fi_ops fabric_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fabric_close,
+	.bind = verve_stub_bind,
+	.control = verve_stub_control,
+	.ops_open = verve_stub_ops_open,
+	.tostr = verve_stub_tostr,
+	.ops_set = verve_stub_ops_set,
+};
+
+static struct fi_ops_fabric fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = verve_domain_open,
+	.passive_ep = verve_stub_fabric_passive_ep,
+	.eq_open = verve_eq_open,
+	.wait_open = verve_stub_fabric_wait_open,
+	.trywait = verve_fabric_trywait,
+	.domain2 = verve_stub_fabric_domain2,
+};
+
+int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabricp, void *context)
+{
+	struct fabric *fabric;
+
+	if (!attr->name || strncmp(attr->name, VERVE_FABRIC_PREFIX, strlen(VERVE_FABRIC_PREFIX))) {
+		VERVE_WARN(FABRIC, "no fabric is named %s\n", attr->name ? attr->name : "NULL");
+		return -FI_EINVAL;
+	}
+	fabric = calloc(1, sizeof(*fabric));
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
+	fabric->fid.fid.context = context;
+	fabric->fid.fid.ops = &fabric_fid_ops;
+	fabric->fid.ops = &fabric_ops;
+	/* Core says so again, but only after this call. */
+	fabric->fid.api_version = attr->api_version;
+	*fabricp = &fabric->fid;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fabric: fi_fabric(3). Holds nothing but its name and a count of what is open on it. */
+#ifndef VERVE_API_FABRIC_H
+#define VERVE_API_FABRIC_H
+
+#include <rdma/fabric.h>
+
+/*
+ * struct fi_provider's fabric. fi_close: -FI_EBUSY while references are out. -FI_EINVAL: not the
+ * name of a fabric of verve; -FI_ENOMEM.
+ */
+int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/* Every object opened on it holds one reference. Any thread. */
+void verve_fabric_get(struct fid_fabric *fabric);
+void verve_fabric_put(struct fid_fabric *fabric);
+
+#endif

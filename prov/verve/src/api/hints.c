@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Hints: each check is one thing that an application may ask and verve may not have; the first that
+ * fails is logged. Rules: fi_getinfo(3), fi_domain(3), fi_endpoint(3), fi_mr(3).
+ */
+#include "api/hints.h"
+
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "api/info.h"
+#include "base/log.h"
+
+/* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
+enum {
+	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
+	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
+};
+
+/* Of 1.21 and later. */
+enum { PROGRESS_CONTROL_UNIFIED = 3 }; /* FI_PROGRESS_CONTROL_UNIFIED */
+
+static const uint64_t msg_caps = FI_MSG | FI_TAGGED;
+static const uint64_t msg_directions = FI_SEND | FI_RECV;
+static const uint64_t rma_caps = FI_RMA;
+static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+/* Only for who asks: they change what receives match, or what a completion costs. */
+static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE;
+
+static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE;
+static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
+				FI_SOURCE | FI_DIRECTED_RECV;
+
+static int refuse(const char *what)
+{
+	VERVE_INFO(FABRIC, "nothing for these hints: %s\n", what);
+	return -FI_ENODATA;
+}
+
+/* asked has nothing that have lacks. */
+static int check_bits(const char *what, uint64_t asked, uint64_t have, enum fi_type type)
+{
+	uint64_t missing = asked & ~have;
+	char names[128] = "";
+
+	if (!missing)
+		return 0;
+	fi_tostr_r(names, sizeof(names), &missing, type);
+	VERVE_INFO(FABRIC, "nothing for these hints: %s asks for %s (%#llx)\n", what, names,
+		   (unsigned long long) missing);
+	return -FI_ENODATA;
+}
+
+static int check_size(const char *what, uint64_t asked, uint64_t have)
+{
+	if (asked <= have)
+		return 0;
+	VERVE_INFO(FABRIC, "nothing for these hints: %s is %llu, the most is %llu\n", what,
+		   (unsigned long long) asked, (unsigned long long) have);
+	return -FI_ENODATA;
+}
+
+int verve_hints_check_type(const struct fi_info *hints)
+{
+	if (!hints || !hints->ep_attr || hints->ep_attr->type == FI_EP_UNSPEC ||
+	    hints->ep_attr->type == FI_EP_RDM)
+		return 0;
+	return refuse("ep_attr->type is not FI_EP_RDM");
+}
+
+static int check_format(uint32_t format)
+{
+	switch (format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+		return 0;
+	default:
+		return refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
+	}
+}
+
+/* What registration asks of the application, unless no memory is ever a target. fi_mr(3). */
+static int needed_mr_mode(uint64_t caps, int have)
+{
+	if (!(caps & rma_caps))
+		return 0;
+	if (caps & rma_directions && !(caps & target_directions))
+		return have & ~(FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
+	return have;
+}
+
+/* What the application grants, FI_MR_BASIC spelled out. */
+static int granted_mr_mode(int mode, int have)
+{
+	return mode & MR_BASIC ? (mode & ~MR_BASIC) | have : mode;
+}
+
+static int check_mr_mode(uint32_t version, const struct fi_info *hints, int have)
+{
+	int mode = hints->domain_attr->mr_mode;
+	int missing = needed_mr_mode(hints->caps, have) & ~granted_mr_mode(mode, have);
+
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
+		if (mode == 0 || mode == MR_BASIC)
+			return 0;
+		return refuse("domain_attr->mr_mode is not FI_MR_BASIC");
+	}
+	if (mode & MR_SCALABLE)
+		return refuse("domain_attr->mr_mode is FI_MR_SCALABLE");
+	if (missing & FI_MR_VIRT_ADDR)
+		return refuse("domain_attr->mr_mode lacks FI_MR_VIRT_ADDR, which RMA needs");
+	if (missing & FI_MR_PROV_KEY)
+		return refuse("domain_attr->mr_mode lacks FI_MR_PROV_KEY, which RMA needs");
+	if (missing)
+		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED, which RMA needs");
+	return 0;
+}
+
+static int check_progress(const struct fi_domain_attr *domain)
+{
+	/* A thread of its own answers handshakes; data moves when the application calls. */
+	if (domain->data_progress == FI_PROGRESS_AUTO)
+		return refuse("domain_attr->data_progress is FI_PROGRESS_AUTO, only "
+			      "FI_PROGRESS_MANUAL is offered");
+	if ((int) domain->data_progress > PROGRESS_CONTROL_UNIFIED ||
+	    (int) domain->control_progress > PROGRESS_CONTROL_UNIFIED)
+		return refuse("domain_attr->data_progress or control_progress is unknown");
+	return 0;
+}
+
+/* Attributes that 1.5 gave their meaning. */
+static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_domain_attr *have)
+{
+	int ret;
+
+	ret = check_size("domain_attr->cntr_cnt", asked->cntr_cnt, have->cntr_cnt);
+	if (!ret)
+		ret = check_size("domain_attr->mr_iov_limit", asked->mr_iov_limit,
+				 have->mr_iov_limit);
+	if (!ret)
+		ret = check_size("domain_attr->max_err_data", asked->max_err_data,
+				 have->max_err_data);
+	if (!ret)
+		ret = check_size("domain_attr->mr_cnt", asked->mr_cnt, have->mr_cnt);
+	if (!ret)
+		ret = check_bits("domain_attr->caps", asked->caps, have->caps, FI_TYPE_CAPS);
+	if (!ret && asked->auth_key_size)
+		ret = refuse("domain_attr->auth_key_size: no authentication keys");
+	return ret;
+}
+
+static int check_domain(uint32_t version, const struct fi_info *hints,
+			const struct fi_domain_attr *have)
+{
+	const struct fi_domain_attr *asked = hints->domain_attr;
+	int ret;
+
+	if ((int) asked->threading > FI_THREAD_ENDPOINT)
+		return refuse("domain_attr->threading is unknown");
+	if (asked->av_type != FI_AV_UNSPEC && asked->av_type != FI_AV_MAP &&
+	    asked->av_type != FI_AV_TABLE)
+		return refuse("domain_attr->av_type is unknown");
+	ret = check_progress(asked);
+	if (!ret)
+		ret = check_size("domain_attr->cq_data_size", asked->cq_data_size,
+				 have->cq_data_size);
+	if (!ret)
+		ret = check_mr_mode(version, hints, have->mr_mode);
+	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)))
+		ret = check_domain_1_5(asked, have);
+	return ret;
+}
+
+static int check_ep(uint32_t version, const struct fi_info *hints, const struct fi_ep_attr *have)
+{
+	const struct fi_ep_attr *asked = hints->ep_attr;
+	int ret;
+
+	if (asked->protocol && asked->protocol != have->protocol)
+		return refuse("ep_attr->protocol is another");
+	ret = check_size("ep_attr->protocol_version", asked->protocol_version,
+			 have->protocol_version);
+	if (!ret)
+		ret = check_size("ep_attr->max_msg_size", asked->max_msg_size, have->max_msg_size);
+	if (!ret)
+		ret = check_size("ep_attr->tx_ctx_cnt", asked->tx_ctx_cnt, have->tx_ctx_cnt);
+	if (!ret)
+		ret = check_size("ep_attr->rx_ctx_cnt", asked->rx_ctx_cnt, have->rx_ctx_cnt);
+	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)) && asked->auth_key_size)
+		ret = refuse("ep_attr->auth_key_size: no authentication keys");
+	if (ret || !(hints->caps & rma_caps))
+		return ret;
+	ret = check_size("ep_attr->max_order_raw_size", asked->max_order_raw_size,
+			 have->max_order_raw_size);
+	if (!ret)
+		ret = check_size("ep_attr->max_order_war_size", asked->max_order_war_size,
+				 have->max_order_war_size);
+	if (!ret)
+		ret = check_size("ep_attr->max_order_waw_size", asked->max_order_waw_size,
+				 have->max_order_waw_size);
+	return ret;
+}
+
+static int check_tx(const struct fi_tx_attr *asked, const struct fi_tx_attr *have, uint64_t caps)
+{
+	int ret;
+
+	/* Applications put the same capabilities into both directions. */
+	ret = check_bits("tx_attr->caps", asked->caps, caps, FI_TYPE_CAPS);
+	if (!ret)
+		ret = check_bits("tx_attr->op_flags", asked->op_flags, have->op_flags,
+				 FI_TYPE_OP_FLAGS);
+	if (!ret)
+		ret = check_bits("tx_attr->msg_order", asked->msg_order, have->msg_order,
+				 FI_TYPE_MSG_ORDER);
+	if (!ret)
+		ret = check_bits("tx_attr->comp_order", asked->comp_order, have->comp_order,
+				 FI_TYPE_MSG_ORDER);
+	if (!ret)
+		ret = check_size("tx_attr->inject_size", asked->inject_size, have->inject_size);
+	if (!ret)
+		ret = check_size("tx_attr->size", asked->size, VERVE_TX_SIZE_MAX);
+	if (!ret)
+		ret = check_size("tx_attr->iov_limit", asked->iov_limit, have->iov_limit);
+	if (!ret)
+		ret = check_size("tx_attr->rma_iov_limit", asked->rma_iov_limit,
+				 have->rma_iov_limit);
+	return ret;
+}
+
+static int check_rx(const struct fi_rx_attr *asked, const struct fi_rx_attr *have, uint64_t caps)
+{
+	int ret;
+
+	ret = check_bits("rx_attr->caps", asked->caps, caps, FI_TYPE_CAPS);
+	if (!ret)
+		ret = check_bits("rx_attr->op_flags", asked->op_flags, have->op_flags,
+				 FI_TYPE_OP_FLAGS);
+	if (!ret)
+		ret = check_bits("rx_attr->msg_order", asked->msg_order, have->msg_order,
+				 FI_TYPE_MSG_ORDER);
+	if (!ret)
+		ret = check_bits("rx_attr->comp_order", asked->comp_order, have->comp_order,
+				 FI_TYPE_MSG_ORDER);
+	if (!ret)
+		ret = check_size("rx_attr->size", asked->size, VERVE_RX_SIZE_MAX);
+	if (!ret)
+		ret = check_size("rx_attr->iov_limit", asked->iov_limit, have->iov_limit);
+	return ret;
+}
+
+int verve_hints_check(uint32_t version, const struct fi_info *hints, const struct fi_info *have)
+{
+	int ret;
+
+	if (!hints)
+		return 0;
+	ret = check_bits("caps", hints->caps, have->caps, FI_TYPE_CAPS);
+	if (!ret)
+		ret = check_format(hints->addr_format);
+	if (!ret && hints->fabric_attr)
+		ret = check_size("fabric_attr->prov_version", hints->fabric_attr->prov_version,
+				 have->fabric_attr->prov_version);
+	if (!ret && hints->domain_attr)
+		ret = check_domain(version, hints, have->domain_attr);
+	if (!ret && hints->ep_attr)
+		ret = check_ep(version, hints, have->ep_attr);
+	if (!ret && hints->tx_attr)
+		ret = check_tx(hints->tx_attr, have->tx_attr, have->caps);
+	if (!ret && hints->rx_attr)
+		ret = check_rx(hints->rx_attr, have->rx_attr, have->caps);
+	return ret;
+}
+
+/* Capabilities to return: who gave no hints gets all, who named none all that mr_mode allows. */
+static uint64_t choose_caps(uint32_t version, const struct fi_info *hints, uint64_t have,
+			    int mr_mode)
+{
+	uint64_t caps;
+
+	if (!hints)
+		return have;
+	caps = hints->caps;
+	if (!caps) {
+		int granted = mr_mode;
+
+		if (hints->domain_attr && FI_VERSION_GE(version, FI_VERSION(1, 5)))
+			granted = granted_mr_mode(hints->domain_attr->mr_mode, mr_mode);
+		if (mr_mode & ~granted)
+			have &= ~(rma_caps | rma_directions);
+		return have & ~FI_SOURCE;
+	}
+	if (caps & msg_caps && !(caps & msg_directions))
+		caps |= msg_directions;
+	if (caps & rma_caps && !(caps & rma_directions))
+		caps |= rma_directions;
+	return caps | (have & ~(msg_caps | msg_directions | rma_caps | rma_directions | modifiers));
+}
+
+static int choose_mr_mode(uint32_t version, const struct fi_info *hints, int have)
+{
+	int mode = hints && hints->domain_attr ? hints->domain_attr->mr_mode : have;
+
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == MR_BASIC)
+		return MR_BASIC;
+	return granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
+}
+
+static void apply_domain(const struct fi_domain_attr *asked, struct fi_domain_attr *attr)
+{
+	if (asked->threading != FI_THREAD_UNSPEC)
+		attr->threading = asked->threading;
+	if (asked->control_progress != FI_PROGRESS_UNSPEC)
+		attr->control_progress = asked->control_progress;
+	if (asked->data_progress != FI_PROGRESS_UNSPEC)
+		attr->data_progress = asked->data_progress;
+	if (asked->av_type != FI_AV_UNSPEC)
+		attr->av_type = asked->av_type;
+}
+
+void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info)
+{
+	int have = info->domain_attr->mr_mode;
+
+	info->caps = choose_caps(version, hints, info->caps, have);
+	info->tx_attr->caps = info->caps & ~rx_only;
+	info->rx_attr->caps = info->caps & ~tx_only;
+	info->domain_attr->mr_mode = choose_mr_mode(version, hints, have);
+	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
+	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;
+	if (!hints)
+		return;
+	info->handle = hints->handle;
+	if (hints->domain_attr)
+		apply_domain(hints->domain_attr, info->domain_attr);
+	if (hints->ep_attr && hints->ep_attr->mem_tag_format)
+		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;
+	if (hints->tx_attr && hints->tx_attr->size)
+		info->tx_attr->size = hints->tx_attr->size;
+	if (hints->rx_attr && hints->rx_attr->size)
+		info->rx_attr->size = hints->rx_attr->size;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Info: the attributes of verve, once for all ports; then one fi_info for each usable port and
+ * address family. To offer a new capability, add its bit to capabilities.
+ */
+#include "api/info.h"
+
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/hints.h"
+#include "api/nic.h"
+#include "api/node.h"
+#include "api/prov.h"
+#include "base/log.h"
+#include "proto/op.h"
+
+/*
+ * Whatever libfabric this is built with, the oldest of these symbols does: it allocates structures
+ * of the size that the libfabric in use has, and later ones need not be there when the provider
+ * loads.
+ */
+__asm__(".symver fi_dupinfo,fi_dupinfo@FABRIC_1.3");
+__asm__(".symver fi_freeinfo,fi_freeinfo@FABRIC_1.3");
+
+/* Bit 31 marks what is a provider's own (FI_PROV_SPECIFIC). */
+#define PROTOCOL 0x80766572u /* "ver" */
+
+enum {
+	PROTOCOL_VERSION = 1,
+	CQ_DATA_SIZE = 8,
+	MR_KEY_SIZE = 8,
+	MR_IOV_LIMIT = 1,
+	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
+	OBJECTS = 1 << 16,  /* endpoints, queues, counters, regions: limited by memory alone */
+	INFOS_MAX = 3,	    /* of one port: IPv4, global IPv6, link-local IPv6 */
+};
+
+static const uint64_t max_msg_size = SIZE_MAX / 2;
+static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
+
+static const uint64_t capabilities =
+	FI_MSG | FI_TAGGED | FI_RMA |
+	FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
+	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM;
+
+static const uint64_t domain_capabilities = FI_LOCAL_COMM | FI_REMOTE_COMM;
+
+/*
+ * All work for one peer starts in order on one queue pair, whose responder executes it in order:
+ * sends are matched in order (SAS), a send comes after the writes before it (SAW), a write after
+ * the writes before it (RMA_WAW), a read sees the writes before it (RMA_RAW). Not promised: what
+ * comes after a send (RAS, WAS), for the receiver's processor places messages when it polls and
+ * pulls long ones later; what comes after a read (WAR, SAR), for a repeated read response may show
+ * what a later write did (InfiniBand spec. vol. 1, 10.8.3.3); and atomics.
+ */
+static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW;
+
+static const uint64_t tx_op_flags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+				    FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+static const uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
+
+/* A port's address that becomes a fi_info, and its place in the list. */
+struct candidate {
+	const struct verve_net_port *port;
+	const struct verve_net_portaddr *addr;
+	struct verve_addr source, dest;
+	bool has_dest;
+	int rank; /* smaller is earlier */
+};
+
+struct search {
+	const struct fi_info *hints;
+	struct verve_node node;
+	struct candidate *found;
+	size_t count;
+};
+
+void verve_info_format_domain(const struct verve_net_port *port, char *name)
+{
+	if (port->port_num == 1)
+		snprintf(name, VERVE_NET_NAME_MAX, "%s", port->device);
+	else
+		snprintf(name, VERVE_NET_NAME_MAX, "%.*s:%u", VERVE_NET_NAME_MAX - 5, port->device,
+			 port->port_num);
+}
+
+int verve_info_parse_domain(const char *name, char *device, uint8_t *port_num)
+{
+	size_t len = strcspn(name, ":");
+	unsigned long number = 1;
+	char *end;
+
+	if (!len || len >= VERVE_NET_NAME_MAX)
+		return -FI_EINVAL;
+	if (name[len]) {
+		if (name[len + 1] < '1' || name[len + 1] > '9')
+			return -FI_EINVAL;
+		number = strtoul(name + len + 1, &end, 10);
+		if (*end || number > UINT8_MAX)
+			return -FI_EINVAL;
+	}
+	memcpy(device, name, len);
+	device[len] = '\0';
+	*port_num = number;
+	return 0;
+}
+
+/*
+ * Ports that can reach each other must have one name. RoCE v2 is routed like any IP traffic, so
+ * that only routing tables know who reaches whom, and rails of one host are often networks of their
+ * own; on InfiniBand it is the subnet.
+ */
+static void format_fabric(const struct verve_net_port *port, char *name)
+{
+	const uint8_t *gid = port->addrs[0].gid.raw;
+
+	if (port->ethernet)
+		snprintf(name, VERVE_FABRIC_NAME_MAX, VERVE_FABRIC_PREFIX "roce");
+	else
+		snprintf(name, VERVE_FABRIC_NAME_MAX,
+			 VERVE_FABRIC_PREFIX "ib-%02x%02x%02x%02x%02x%02x%02x%02x", gid[0], gid[1],
+			 gid[2], gid[3], gid[4], gid[5], gid[6], gid[7]);
+}
+
+static void set_tx_rx(struct fi_tx_attr *tx, struct fi_rx_attr *rx)
+{
+	tx->caps = capabilities;
+	tx->op_flags = tx_op_flags;
+	tx->msg_order = msg_order;
+	tx->inject_size = verve_info_inject_size();
+	tx->size = verve_config.tx_size;
+	tx->iov_limit = VERVE_IOV_LIMIT;
+	tx->rma_iov_limit = VERVE_IOV_LIMIT;
+
+	rx->caps = capabilities;
+	rx->op_flags = rx_op_flags;
+	rx->msg_order = msg_order;
+	rx->size = VERVE_RX_SIZE;
+	rx->iov_limit = VERVE_IOV_LIMIT;
+}
+
+static void set_ep(struct fi_ep_attr *ep)
+{
+	ep->type = FI_EP_RDM;
+	ep->protocol = PROTOCOL;
+	ep->protocol_version = PROTOCOL_VERSION;
+	ep->max_msg_size = max_msg_size;
+	ep->max_order_raw_size = max_msg_size;
+	ep->max_order_war_size = 0;
+	ep->max_order_waw_size = max_msg_size;
+	ep->mem_tag_format = any_tag;
+	ep->tx_ctx_cnt = 1;
+	ep->rx_ctx_cnt = 1;
+}
+
+static void set_domain(struct fi_domain_attr *domain)
+{
+	domain->threading = FI_THREAD_SAFE;
+	domain->control_progress = FI_PROGRESS_AUTO;
+	domain->data_progress = FI_PROGRESS_MANUAL;
+	domain->resource_mgmt = FI_RM_ENABLED;
+	domain->av_type = FI_AV_TABLE;
+	domain->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	domain->mr_key_size = MR_KEY_SIZE;
+	domain->cq_data_size = CQ_DATA_SIZE;
+	domain->cq_cnt = OBJECTS;
+	domain->ep_cnt = OBJECTS;
+	domain->tx_ctx_cnt = OBJECTS;
+	domain->rx_ctx_cnt = OBJECTS;
+	domain->max_ep_tx_ctx = 1;
+	domain->max_ep_rx_ctx = 1;
+	domain->cntr_cnt = OBJECTS;
+	domain->mr_iov_limit = MR_IOV_LIMIT;
+	domain->caps = domain_capabilities;
+	domain->max_err_data = MAX_ERR_DATA;
+	domain->mr_cnt = OBJECTS;
+}
+
+/* Everything but what differs from port to port. Field by field: libfabric's structures grow. */
+static struct fi_info *alloc_info(void)
+{
+	struct fi_info *info = fi_allocinfo();
+
+	if (!info)
+		return NULL;
+	info->caps = capabilities;
+	set_tx_rx(info->tx_attr, info->rx_attr);
+	set_ep(info->ep_attr);
+	set_domain(info->domain_attr);
+	info->fabric_attr->prov_version = VERVE_PROV_VERSION;
+	return info;
+}
+
+static bool is_link_local(const struct verve_net_portaddr *addr)
+{
+	return addr->addr.sa.sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&addr->addr.in6.sin6_addr);
+}
+
+/* FI_VERVE_IFACE names the interface, the device or the domain. */
+static bool is_iface(const struct verve_net_port *port, const struct verve_net_portaddr *addr)
+{
+	const char *iface = verve_config.iface;
+	char domain[VERVE_NET_NAME_MAX];
+
+	verve_info_format_domain(port, domain);
+	return !iface || !strcmp(iface, port->device) || !strcmp(iface, domain) ||
+	       !strcmp(iface, addr->netdev[0] ? addr->netdev : port->netdev);
+}
+
+static bool is_format(const struct fi_info *hints, const struct verve_addr *addr)
+{
+	switch (hints ? hints->addr_format : FI_FORMAT_UNSPEC) {
+	case FI_SOCKADDR_IN:
+		return addr->sa.sa_family == AF_INET;
+	case FI_SOCKADDR_IN6:
+		return addr->sa.sa_family == AF_INET6;
+	default:
+		return true;
+	}
+}
+
+/* One of the same port for the same purpose: of the same family, or any for a link-local one. */
+static struct candidate *find_rival(struct search *search, const struct candidate *candidate)
+{
+	for (size_t i = 0; i < search->count; i++) {
+		struct candidate *other = &search->found[i];
+
+		if (other->port == candidate->port &&
+		    (other->source.sa.sa_family == candidate->source.sa.sa_family ||
+		     is_link_local(candidate->addr)))
+			return other;
+	}
+	return NULL;
+}
+
+static int rank(const struct candidate *candidate)
+{
+	int rank = is_link_local(candidate->addr) ? 2 : candidate->source.sa.sa_family != AF_INET;
+
+	/* Where the destination is reached from comes first; the others may reach it, too. */
+	if (candidate->has_dest &&
+	    !verve_node_routes_from(&candidate->dest, &candidate->addr->addr))
+		rank += INFOS_MAX;
+	return rank;
+}
+
+static void insert(struct search *search, const struct candidate *candidate)
+{
+	size_t at = search->count++;
+
+	for (; at && search->found[at - 1].rank > candidate->rank; at--)
+		search->found[at] = search->found[at - 1];
+	search->found[at] = *candidate;
+}
+
+static void discard(struct search *search, struct candidate *candidate)
+{
+	size_t behind = &search->found[search->count--] - (candidate + 1);
+
+	memmove(candidate, candidate + 1, behind * sizeof(*candidate));
+}
+
+/* Why an address is not what was asked for; NULL: it is, and *candidate is filled in. */
+static const char *reject(const struct search *search, const struct verve_net_port *port,
+			  const struct verve_net_portaddr *addr, struct candidate *candidate)
+{
+	int dest = verve_node_dest(&search->node, &addr->addr, &candidate->dest);
+
+	candidate->port = port;
+	candidate->addr = addr;
+	candidate->has_dest = dest > 0;
+	if (!is_iface(port, addr))
+		return "FI_VERVE_IFACE names another interface";
+	if (!is_format(search->hints, &addr->addr))
+		return "hints->addr_format is another";
+	if (!verve_node_source(&search->node, &addr->addr, &candidate->source))
+		return "the source address asked for is another";
+	if (dest < 0)
+		return "the destination has no address of this family";
+	candidate->rank = rank(candidate);
+	return NULL;
+}
+
+static void consider(struct search *search, const struct verve_net_port *port,
+		     const struct verve_net_portaddr *addr)
+{
+	struct candidate candidate = {0}, *rival = NULL;
+	char name[VERVE_ADDR_STRLEN];
+	const char *why = reject(search, port, addr, &candidate);
+
+	if (!why) {
+		rival = find_rival(search, &candidate);
+		if (rival && rival->rank <= candidate.rank)
+			why = "the port has a better address";
+	}
+	if (why) {
+		VERVE_INFO(FABRIC, "%s: not used: %s: %s\n", port->device,
+			   verve_addr_str(&addr->addr, name), why);
+		return;
+	}
+	if (rival)
+		discard(search, rival);
+	insert(search, &candidate);
+}
+
+/* By name. */
+static bool is_hinted(const struct fi_info *hints, const struct verve_net_port *port)
+{
+	char domain[VERVE_NET_NAME_MAX], fabric[VERVE_FABRIC_NAME_MAX];
+
+	verve_info_format_domain(port, domain);
+	format_fabric(port, fabric);
+	if (hints && hints->domain_attr && hints->domain_attr->name &&
+	    strcmp(hints->domain_attr->name, domain)) {
+		VERVE_INFO(FABRIC, "%s: not used: hints->domain_attr->name is %s\n", domain,
+			   hints->domain_attr->name);
+		return false;
+	}
+	if (hints && hints->fabric_attr && hints->fabric_attr->name &&
+	    strcmp(hints->fabric_attr->name, fabric)) {
+		VERVE_INFO(FABRIC, "%s: not used: hints->fabric_attr->name is %s, not %s\n", domain,
+			   hints->fabric_attr->name, fabric);
+		return false;
+	}
+	return true;
+}
+
+static int find_candidates(struct search *search, const struct verve_net_port *ports, size_t count)
+{
+	search->found = calloc(count * INFOS_MAX + 1, sizeof(*search->found));
+	if (!search->found)
+		return -FI_ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct verve_net_port *port = &ports[i];
+
+		if (!port->usable) {
+			VERVE_INFO(FABRIC, "%s port %u: not used: %s\n", port->device,
+				   port->port_num, port->reason);
+			continue;
+		}
+		if (!is_hinted(search->hints, port))
+			continue;
+		/* They are in order of preference. */
+		for (size_t j = 0; j < port->addr_count; j++)
+			consider(search, port, &port->addrs[j]);
+	}
+	return search->count ? 0 : -FI_ENODATA;
+}
+
+static void *copy_addr(const struct verve_addr *addr, size_t *len)
+{
+	void *copy;
+
+	*len = verve_addr_len(addr);
+	copy = malloc(*len);
+	if (copy)
+		memcpy(copy, &addr->sa, *len);
+	return copy;
+}
+
+/* info is a copy of what all ports have. */
+static int fill_port(struct fi_info *info, const struct candidate *candidate)
+{
+	const struct verve_net_port *port = candidate->port;
+	char domain[VERVE_NET_NAME_MAX], fabric[VERVE_FABRIC_NAME_MAX];
+	size_t mr = port->limits.mr;
+
+	verve_info_format_domain(port, domain);
+	format_fabric(port, fabric);
+	info->domain_attr->name = strdup(domain);
+	info->fabric_attr->name = strdup(fabric);
+	info->addr_format = candidate->source.sa.sa_family == AF_INET ? FI_SOCKADDR_IN :
+									FI_SOCKADDR_IN6;
+	info->src_addr = copy_addr(&candidate->source, &info->src_addrlen);
+	if (!info->domain_attr->name || !info->fabric_attr->name || !info->src_addr)
+		return -FI_ENOMEM;
+	if (candidate->has_dest) {
+		info->dest_addr = copy_addr(&candidate->dest, &info->dest_addrlen);
+		if (!info->dest_addr)
+			return -FI_ENOMEM;
+	}
+	if (mr && mr < info->domain_attr->mr_cnt)
+		info->domain_attr->mr_cnt = mr;
+	return verve_nic_open(port, &info->nic);
+}
+
+static int build_list(const struct search *search, const struct fi_info *common,
+		      struct fi_info **list)
+{
+	struct fi_info *head = NULL, **tail = &head;
+
+	for (size_t i = 0; i < search->count; i++) {
+		struct fi_info *info = fi_dupinfo(common);
+		int ret;
+
+		if (!info) {
+			fi_freeinfo(head);
+			return -FI_ENOMEM;
+		}
+		*tail = info;
+		tail = &info->next;
+		ret = fill_port(info, &search->found[i]);
+		if (ret) {
+			fi_freeinfo(head);
+			return ret;
+		}
+	}
+	*list = head;
+	return 0;
+}
+
+static int search_ports(struct search *search, const struct verve_net_port *ports, size_t count,
+			const struct fi_info *common, struct fi_info **list)
+{
+	int ret = find_candidates(search, ports, count);
+
+	if (!ret)
+		ret = build_list(search, common, list);
+	free(search->found);
+	return ret;
+}
+
+int verve_info_choose(const struct verve_net_port *ports, size_t count, uint32_t version,
+		      const char *node, const char *service, uint64_t flags,
+		      const struct fi_info *hints, struct fi_info **list)
+{
+	struct search search = {.hints = hints};
+	struct fi_info *common = alloc_info();
+	int ret;
+
+	if (!common)
+		return -FI_ENOMEM;
+	ret = verve_hints_check(version, hints, common);
+	if (ret)
+		goto out;
+	verve_hints_apply(version, hints, common);
+	ret = verve_node_init(&search.node, node, service, flags, hints);
+	if (!ret)
+		ret = search_ports(&search, ports, count, common, list);
+	verve_node_fini(&search.node);
+out:
+	fi_freeinfo(common);
+	return ret;
+}
+
+int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
+		   const struct fi_info *hints, struct fi_info **list)
+{
+	struct verve_net_port *ports;
+	size_t count;
+	int ret;
+
+	/* Layered providers probe for other types at every fi_getinfo: devices cost time. */
+	ret = verve_hints_check_type(hints);
+	if (ret)
+		return ret;
+	ret = verve_net_port_list(&ports, &count);
+	if (ret)
+		return ret;
+	ret = verve_info_choose(ports, count, version, node, service, flags, hints, list);
+	verve_net_port_list_free(ports, count);
+	return ret;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Info: fi_getinfo(3): what verve offers on each port, and which of it an application asked for.
+ * Any thread; nothing is kept between calls.
+ */
+#ifndef VERVE_API_INFO_H
+#define VERVE_API_INFO_H
+
+#include <rdma/fabric.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "net/device.h"
+
+/* All names of fabrics begin with it. */
+#define VERVE_FABRIC_PREFIX "verve-"
+
+enum {
+	VERVE_INJECT_SIZE = 4096, /* bytes; less if messages of that size are not eager */
+	VERVE_TX_SIZE_MAX = 65536,
+	VERVE_RX_SIZE = 65536, /* receives are limited by memory alone */
+	VERVE_RX_SIZE_MAX = 1 << 20,
+	VERVE_FABRIC_NAME_MAX = 32,
+};
+
+/* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
+int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
+		   const struct fi_info *hints, struct fi_info **info);
+
+/* The same for the given ports. */
+int verve_info_choose(const struct verve_net_port *ports, size_t count, uint32_t version,
+		      const char *node, const char *service, uint64_t flags,
+		      const struct fi_info *hints, struct fi_info **info);
+
+static inline size_t verve_info_inject_size(void)
+{
+	return verve_config.eager_size < VERVE_INJECT_SIZE ? verve_config.eager_size :
+							     VERVE_INJECT_SIZE;
+}
+
+/*
+ * Domains are named after their device, "mlx5_0", with the number of any port but the first behind
+ * it, "mlx5_0:2". Both texts have room for VERVE_NET_NAME_MAX bytes. -FI_EINVAL: not such a name.
+ */
+void verve_info_format_domain(const struct verve_net_port *port, char *name);
+int verve_info_parse_domain(const char *name, char *device, uint8_t *port_num);
+
+#endif

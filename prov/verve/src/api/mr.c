@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory regions of the application: each is one registration with the device, from fi_mr_reg to
+ * fi_close. The domain is referenced while a region is open.
+ */
+#include "api/mr.h"
+
+#include <inttypes.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "api/domain.h"
+#include "api/eq.h"
+#include "api/stubs.h"
+#include "base/log.h"
+#include "mr/region.h"
+#include "net/device.h"
+
+static const uint64_t local_access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+static const uint64_t remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+struct verve_mr {
+	struct fid_mr fid;
+	struct verve_domain *domain;
+	struct verve_mr_region *region;
+};
+
+static const char *name_of(const struct verve_domain *domain)
+{
+	return verve_net_device_port(domain->dev)->device;
+}
+
+static int mr_close(struct fid *fid)
+{
+	struct verve_mr *mr = (struct verve_mr *)fid;
+
+	verve_mr_region_close(mr->region);
+	verve_domain_put(mr->domain);
+	free(mr);
+	return 0;
+}
+
+/* Regions belong to the domain: binding one to an endpoint is allowed and adds nothing. */
+static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid;
+	switch (bfid->fclass) {
+	case FI_CLASS_EP:
+		return flags ? -FI_EBADFLAGS : 0;
+	case FI_CLASS_CNTR:
+		return -FI_ENOSYS; /* what is not advertised: FI_RMA_EVENT */
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+static int mr_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid;
+	(void)arg;
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+}
+
+static struct fi_ops mr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mr_close,
+	.bind = mr_bind,
+	.control = mr_control,
+	.ops_open = verve_stub_ops_open,
+	.tostr = verve_stub_tostr,
+	.ops_set = verve_stub_ops_set,
+};
+
+/*
+ * What the device must allow. Sources of sends and writes are only read, which is always allowed;
+ * targets of receives and reads are written by the local device. Atomics need no bit: the target's
+ * CPU executes them.
+ */
+static unsigned net_access(uint64_t access)
+{
+	unsigned net = 0;
+
+	if (access & (FI_RECV | FI_READ | FI_REMOTE_WRITE))
+		net |= VERVE_NET_LOCAL_WRITE;
+	if (access & FI_REMOTE_READ)
+		net |= VERVE_NET_REMOTE_READ;
+	if (access & FI_REMOTE_WRITE)
+		net |= VERVE_NET_REMOTE_WRITE;
+	return net;
+}
+
+static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
+{
+	if (flags) {
+		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
+			   name_of(domain), flags);
+		return -FI_EBADFLAGS;
+	}
+	if (attr->iov_count != 1 || !attr->mr_iov) {
+		VERVE_WARN(MR, "%s: a region has one segment (mr_iov_limit), not %zu\n",
+			   name_of(domain), attr->iov_count);
+		return -FI_EINVAL;
+	}
+	if (attr->access & ~(local_access | remote_access)) {
+		VERVE_WARN(MR, "%s: unknown access bits 0x%" PRIx64 "\n", name_of(domain),
+			   attr->access & ~(local_access | remote_access));
+		return -FI_EINVAL;
+	}
+	if (attr->offset) {
+		VERVE_WARN(MR, "%s: offset must be 0, not %" PRIu64 "\n", name_of(domain),
+			   attr->offset);
+		return -FI_EINVAL;
+	}
+	if (attr->access & remote_access && ~domain->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) {
+		VERVE_WARN(MR,
+			   "%s: remote access needs a domain opened with FI_MR_PROV_KEY and "
+			   "FI_MR_VIRT_ADDR\n",
+			   name_of(domain));
+		return -FI_EKEYREJECTED;
+	}
+	return 0;
+}
+
+/* attr: only the fields of libfabric 1.0 are read. */
+static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
+		   struct fid_mr **fid)
+{
+	struct verve_mr *mr;
+	int ret;
+
+	ret = check(domain, attr, flags);
+	if (ret)
+		return ret;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -FI_ENOMEM;
+	ret = verve_mr_region_open(domain->dev, attr->mr_iov->iov_base, attr->mr_iov->iov_len,
+				   net_access(attr->access), &mr->region);
+	if (ret)
+		goto err_free;
+	mr->domain = domain;
+	mr->fid.fid.fclass = FI_CLASS_MR;
+	mr->fid.fid.context = attr->context;
+	mr->fid.fid.ops = &mr_fid_ops;
+	mr->fid.mem_desc = mr->region;
+	mr->fid.key = mr->region->rkey;
+	verve_domain_get(domain);
+	*fid = &mr->fid; /* before the event says so */
+	ret = verve_domain_mr_event(domain, &mr->fid);
+	if (ret)
+		goto err_close;
+	return 0;
+
+err_close:
+	mr_close(&mr->fid.fid);
+	return ret;
+err_free:
+	free(mr);
+	return ret;
+}
+
+static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		   void *context)
+{
+	struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = requested_key,
+		.context = context,
+	};
+
+	return mr_open(verve_domain_from_fid(fid), &attr, flags, mr);
+}
+
+static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
+		  uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
+
+	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+/*
+ * The application's structure is as long as its libfabric made it: auth_key came with 1.5, iface
+ * and what follows count only for applications that asked for FI_HMEM, and device only if iface is
+ * one.
+ */
+static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct fid_mr **mr)
+{
+	struct verve_domain *domain = verve_domain_from_fid(fid);
+
+	if (FI_VERSION_GE(domain->api_version, FI_VERSION(1, 5)) && attr->auth_key_size) {
+		VERVE_WARN(MR, "%s: regions take no authorization key of their own\n",
+			   name_of(domain));
+		return -FI_EINVAL;
+	}
+	if (domain->caps & FI_HMEM && attr->iface != FI_HMEM_SYSTEM) {
+		VERVE_WARN(MR,
+			   "%s: device memory (hmem iface %d) cannot be registered; copy it to "
+			   "host memory first\n",
+			   name_of(domain), (int)attr->iface);
+		return -FI_ENOSYS;
+	}
+	return mr_open(domain, attr, flags, mr);
+}
+
+struct fi_ops_mr verve_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = mr_reg,
+	.regv = mr_regv,
+	.regattr = mr_regattr,
+};

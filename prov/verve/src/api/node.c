@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Node: getaddrinfo(3), and a connected UDP socket to ask the routing tables. */
+#include "api/node.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static int family_of(const struct fi_info *hints)
+{
+	switch (hints ? hints->addr_format : FI_FORMAT_UNSPEC) {
+	case FI_SOCKADDR_IN:
+		return AF_INET;
+	case FI_SOCKADDR_IN6:
+		return AF_INET6;
+	default:
+		return AF_UNSPEC;
+	}
+}
+
+static int resolve(const char *name, const char *service, uint64_t flags, int family,
+		   struct addrinfo **list)
+{
+	struct addrinfo want = {
+		.ai_family = family,
+		.ai_socktype = SOCK_DGRAM,
+		.ai_flags = (flags & FI_NUMERICHOST ? AI_NUMERICHOST : 0) |
+			    (name ? 0 : AI_PASSIVE),
+	};
+	int ret = getaddrinfo(name, service, &want, list);
+
+	if (!ret)
+		return 0;
+	*list = NULL;
+	VERVE_INFO(FABRIC, "nothing for node %s, service %s: %s\n", name ? name : "(none)",
+		   service ? service : "(none)", gai_strerror(ret));
+	return -FI_ENODATA;
+}
+
+static int set_hint(const char *what, struct verve_addr *addr, const void *hint, size_t len)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (!hint || !verve_addr_set(addr, hint, len))
+		return 0;
+	VERVE_INFO(FABRIC, "nothing for these hints: %s is not an IP address\n", what);
+	return -FI_ENODATA;
+}
+
+int verve_node_init(struct verve_node *node, const char *name, const char *service, uint64_t flags,
+		    const struct fi_info *hints)
+{
+	struct addrinfo *list;
+	int ret;
+
+	memset(node, 0, sizeof(*node));
+	if (flags & FI_SOURCE && !name && !service)
+		return -FI_EINVAL;
+	if (hints) {
+		ret = set_hint("src_addr", &node->source_hint, hints->src_addr, hints->src_addrlen);
+		if (!ret)
+			ret = set_hint("dest_addr", &node->dest_hint, hints->dest_addr,
+				       hints->dest_addrlen);
+		if (ret)
+			return ret;
+	}
+	if (!name && !service)
+		return 0;
+	ret = resolve(name, service, flags, family_of(hints), &list);
+	if (ret)
+		return ret;
+	if (flags & FI_SOURCE) {
+		node->source = list;
+	} else if (name) {
+		node->dest = list;
+	} else {
+		/* Port 0 is nobody's. */
+		node->local_port = ntohs(list->ai_family == AF_INET ?
+			((struct sockaddr_in *) list->ai_addr)->sin_port :
+			((struct sockaddr_in6 *) list->ai_addr)->sin6_port);
+		freeaddrinfo(list);
+	}
+	return 0;
+}
+
+void verve_node_fini(struct verve_node *node)
+{
+	if (node->source)
+		freeaddrinfo(node->source);
+	if (node->dest)
+		freeaddrinfo(node->dest);
+}
+
+static bool is_any(const struct verve_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET)
+		return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+}
+
+/* A link-local address without its interface is the same on any of them. */
+static bool is_host(const struct verve_addr *own, const struct verve_addr *want)
+{
+	struct verve_addr scoped = *want;
+
+	if (want->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&want->in6.sin6_addr) &&
+	    !want->in6.sin6_scope_id)
+		scoped.in6.sin6_scope_id = own->in6.sin6_scope_id;
+	return verve_addr_same_host(own, &scoped);
+}
+
+static bool take_source(const struct verve_addr *own, const struct verve_addr *want,
+			struct verve_addr *source)
+{
+	if (want->sa.sa_family != own->sa.sa_family || (!is_any(want) && !is_host(own, want)))
+		return false;
+	*source = *own;
+	verve_addr_set_port(source, verve_addr_port(want));
+	return true;
+}
+
+bool verve_node_source(const struct verve_node *node, const struct verve_addr *own,
+		       struct verve_addr *source)
+{
+	const struct addrinfo *info;
+	struct verve_addr want;
+
+	if (node->source) {
+		for (info = node->source; info; info = info->ai_next)
+			if (!verve_addr_set(&want, info->ai_addr, info->ai_addrlen) &&
+			    take_source(own, &want, source))
+				return true;
+		return false;
+	}
+	if (node->source_hint.sa.sa_family != AF_UNSPEC)
+		return take_source(own, &node->source_hint, source);
+	*source = *own;
+	verve_addr_set_port(source, 0);
+	return true;
+}
+
+int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
+		    struct verve_addr *dest)
+{
+	const struct addrinfo *info;
+
+	if (node->dest) {
+		for (info = node->dest; info; info = info->ai_next)
+			if (info->ai_family == own->sa.sa_family &&
+			    !verve_addr_set(dest, info->ai_addr, info->ai_addrlen))
+				return 1;
+		return -FI_ENODATA;
+	}
+	if (node->local_port) {
+		*dest = *own;
+		verve_addr_set_port(dest, node->local_port);
+		return 1;
+	}
+	if (node->dest_hint.sa.sa_family == AF_UNSPEC)
+		return 0;
+	*dest = node->dest_hint;
+	return dest->sa.sa_family == own->sa.sa_family ? 1 : -FI_ENODATA;
+}
+
+bool verve_node_routes_from(const struct verve_addr *dest, const struct verve_addr *own)
+{
+	struct verve_addr to = *dest, raw, from;
+	socklen_t len = sizeof(raw);
+	bool same = false;
+	int fd;
+
+	fd = socket(dest->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	/* Any port but 0; nothing is sent. */
+	verve_addr_set_port(&to, 9);
+	if (!connect(fd, &to.sa, verve_addr_len(&to)) && !getsockname(fd, &raw.sa, &len) &&
+	    !verve_addr_set(&from, &raw, len))
+		same = verve_addr_same_host(&from, own);
+	close(fd);
+	return same;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Provider: the entry point. Core calls it under a lock of its own, under which most of libfabric
+ * would deadlock; it opens no device.
+ */
+#include "api/prov.h"
+
+#include "api/fabric.h"
+#include "api/info.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "engine/service.h"
+
+/* Our destructors ran before: everything that has to end, ends here. */
+static void cleanup(void)
+{
+	verve_service_fini();
+}
+
+struct fi_provider verve_prov = {
+	.version = VERVE_PROV_VERSION,
+	.name = "verve",
+	.getinfo = verve_info_get,
+	.fabric = verve_fabric_open,
+	.cleanup = cleanup,
+};
+
+FI_EXT_INI
+{
+	const uint32_t built = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+	const uint32_t running = fi_version();
+
+	/* Core hides a provider from applications that ask for a newer interface than it has. */
+	verve_prov.fi_version = FI_VERSION_GE(running, built) ? running : built;
+	verve_log_provider = &verve_prov;
+	verve_config_load(&verve_prov);
+	return &verve_prov;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Provider: what libfabric's core sees of verve (fi_provider(7)). */
+#ifndef VERVE_API_PROV_H
+#define VERVE_API_PROV_H
+
+#include <rdma/providers/fi_prov.h>
+
+enum { VERVE_PROV_VERSION = FI_VERSION(0, 1) };
+
+/* Core writes to its context; all else is constant once the provider is loaded. */
+extern struct fi_provider verve_prov;
+
+#endif

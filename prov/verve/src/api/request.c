@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Data transfer: the checks that all calls of msg.c, tagged.c and rma.c share, under the engine's lock. */
+#include "api/ep.h"
+#include "api/info.h"
+#include "engine/engine.h"
+#include "proto/peek.h"
+#include "proto/recv.h"
+#include "proto/rma.h"
+#include "proto/send.h"
+#include <rdma/fi_errno.h>
+
+static int check(const struct verve_ep *ep, const struct verve_request *request)
+{
+	size_t len = 0;
+
+	if (!ep->engine)
+		return -FI_EOPBADSTATE;
+	if (request->iov_count > VERVE_IOV_LIMIT)
+		return -FI_EINVAL;
+	if (!(request->flags & VERVE_OP_INJECT))
+		return 0;
+	for (size_t i = 0; i < request->iov_count; i++)
+		len += request->iov[i].iov_len;
+	return len > verve_info_inject_size() ? -FI_EMSGSIZE : 0;
+}
+
+ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request)
+{
+	int ret = check(ep, request);
+
+	if (ret)
+		return ret;
+	ret = verve_send(verve_engine_lock(ep->engine), request);
+	verve_engine_unlock(ep->engine);
+	return ret;
+}
+
+static int prepare_recv(const struct verve_ep *ep, struct verve_request *request)
+{
+	if (!ep->engine)
+		return -FI_EOPBADSTATE;
+	if (request->iov_count > VERVE_IOV_LIMIT)
+		return -FI_EINVAL;
+	if (!ep->directed)
+		request->addr = FI_ADDR_UNSPEC;
+	if (request->flags & VERVE_OP_TAGGED)
+		request->flags &= ~VERVE_OP_MULTI;
+	if (request->flags & VERVE_OP_MULTI && request->iov_count != 1)
+		return -FI_EINVAL;
+	return 0;
+}
+
+ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request)
+{
+	int ret = prepare_recv(ep, request);
+
+	if (ret)
+		return ret;
+	ret = verve_recv(verve_engine_lock(ep->engine), request);
+	verve_engine_unlock(ep->engine);
+	return ret;
+}
+
+ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags)
+{
+	unsigned what = (flags & FI_PEEK ? VERVE_PEEK : 0) | (flags & FI_CLAIM ? VERVE_CLAIM : 0) |
+			(flags & FI_DISCARD ? VERVE_DISCARD : 0);
+	int ret = prepare_recv(ep, request);
+
+	if (ret)
+		return ret;
+	if (what == VERVE_DISCARD)
+		return -FI_EINVAL;
+	/* What is asked for may have arrived just now. */
+	verve_engine_progress(ep->engine);
+	ret = verve_recv_peek(verve_engine_lock(ep->engine), request, what);
+	verve_engine_unlock(ep->engine);
+	return ret;
+}
+
+ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_op_kind kind, struct verve_request *request)
+{
+	int ret = check(ep, request);
+
+	if (ret)
+		return ret;
+	ret = verve_rma(verve_engine_lock(ep->engine), kind, request);
+	verve_engine_unlock(ep->engine);
+	return ret;
+}

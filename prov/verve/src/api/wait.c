@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Wait: progress, sleep, and the wake-ups between.
+ *
+ * Why none gets lost. A change is made first and announced after it; a sleeper clears its descriptor first,
+ * then arms, then looks, then sleeps. So a change is either seen by the look, or it finds the arming
+ * and writes the descriptor after it was cleared. That is all for one sleeper; for several:
+ *
+ * - Threads in our calls never share a descriptor: one of them, the leader, sleeps on own, and when it wakes,
+ *   for whatever reason, all the others look again, and one of them leads. Each takes the number of the
+ *   turn before it looks, and does not sleep if it is another turn by then.
+ * - Threads of the application share given, one may clear what another is to be woken by. Then there was
+ *   nothing left to read (arm says so, after the clearing); or there is, and the descriptor is written
+ *   again. For queues that is enough: they are readable as long as anything is in them.
+ * - An engine's descriptor is cleared by whoever arms the engine, under its lock, and polled after that: what
+ *   arrived is then in its queue or counter, which is armed. If there was work, the engine announces
+ *   itself again, because one turn need not be all.
+ *
+ * test/api/wait_test.c goes through all interleavings of these steps.
+ */
+#include "api/wait.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/cntr.h"
+#include "api/cq.h"
+#include "api/eq.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "net/sys.h"
+
+enum { POLLS = 100 }; /* before a call sleeps */
+
+static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
+
+struct verve_wait_engine {
+	LIST_ENTRY(verve_wait_engine) link;
+	struct verve_engine *engine;
+};
+
+static int watch(int epoll, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static void close_fd(struct verve_wait_fd *fd)
+{
+	if (fd->epoll >= 0)
+		close(fd->epoll);
+	if (fd->event >= 0)
+		close(fd->event);
+}
+
+static int open_fd(struct verve_wait_fd *fd)
+{
+	int ret;
+
+	fd->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd->epoll = epoll_create1(EPOLL_CLOEXEC);
+	ret = fd->event < 0 || fd->epoll < 0 ? -errno : watch(fd->epoll, fd->event);
+	if (ret) {
+		VERVE_WARN(CORE, "cannot open a wait descriptor: %s\n", fi_strerror(-ret));
+		close_fd(fd);
+	}
+	return ret;
+}
+
+static int open_fds(struct verve_wait *wait, enum fi_wait_obj obj)
+{
+	int ret;
+
+	wait->own = wait->given = (struct verve_wait_fd){-1, -1};
+	switch (obj) {
+	case FI_WAIT_NONE:
+	case FI_WAIT_YIELD:
+		return 0;
+	case FI_WAIT_UNSPEC:
+		return open_fd(&wait->own);
+	case FI_WAIT_FD:
+		ret = open_fd(&wait->own);
+		if (ret)
+			return ret;
+		ret = open_fd(&wait->given);
+		if (ret)
+			close_fd(&wait->own);
+		return ret;
+	case FI_WAIT_SET:
+	case FI_WAIT_MUTEX_COND:
+	case FI_WAIT_POLLFD:
+		VERVE_WARN(CORE, "wait object %d is not supported: use FI_WAIT_FD or FI_WAIT_UNSPEC\n", obj);
+		return -FI_ENOSYS;
+	default:
+		VERVE_WARN(CORE, "%d is not a wait object\n", obj);
+		return -FI_EINVAL;
+	}
+}
+
+int verve_wait_init(struct verve_wait *wait, enum fi_wait_obj obj, bool elide)
+{
+	pthread_condattr_t attr;
+	int ret;
+
+	memset(wait, 0, sizeof(*wait));
+	ret = open_fds(wait, obj);
+	if (ret)
+		return ret;
+	wait->obj = obj;
+	LIST_INIT(&wait->engines);
+	verve_lock_init(&wait->lock, elide);
+	pthread_mutex_init(&wait->sleep_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&wait->woken, &attr);
+	pthread_condattr_destroy(&attr);
+	return 0;
+}
+
+void verve_wait_fini(struct verve_wait *wait)
+{
+	close_fd(&wait->own);
+	close_fd(&wait->given);
+	pthread_cond_destroy(&wait->woken);
+	pthread_mutex_destroy(&wait->sleep_lock);
+	verve_lock_fini(&wait->lock);
+}
+
+static struct verve_wait_engine *find(struct verve_wait *wait, const struct verve_engine *engine)
+{
+	struct verve_wait_engine *bound;
+
+	LIST_FOREACH(bound, &wait->engines, link)
+		if (bound->engine == engine)
+			return bound;
+	return NULL;
+}
+
+static void unwatch(struct verve_wait *wait, const struct verve_engine *engine)
+{
+	if (wait->own.epoll >= 0)
+		epoll_ctl(wait->own.epoll, EPOLL_CTL_DEL, verve_engine_fd(engine), NULL);
+	if (wait->given.epoll >= 0)
+		epoll_ctl(wait->given.epoll, EPOLL_CTL_DEL, verve_engine_fd(engine), NULL);
+}
+
+static int insert(struct verve_wait *wait, struct verve_wait_engine *bound)
+{
+	int ret = 0;
+
+	if (wait->own.epoll >= 0)
+		ret = watch(wait->own.epoll, verve_engine_fd(bound->engine));
+	if (!ret && wait->given.epoll >= 0)
+		ret = watch(wait->given.epoll, verve_engine_fd(bound->engine));
+	if (ret) {
+		unwatch(wait, bound->engine);
+		VERVE_WARN(CORE, "cannot watch an endpoint's descriptor: %s\n", fi_strerror(-ret));
+		return ret;
+	}
+	LIST_INSERT_HEAD(&wait->engines, bound, link);
+	return 0;
+}
+
+int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine)
+{
+	struct verve_wait_engine *bound = malloc(sizeof(*bound));
+	bool before;
+	int ret = 0;
+
+	if (!bound)
+		return -FI_ENOMEM;
+	bound->engine = engine;
+	verve_lock_acquire(&wait->lock);
+	before = find(wait, engine);
+	if (!before)
+		ret = insert(wait, bound);
+	verve_lock_release(&wait->lock);
+	if (before || ret)
+		free(bound);
+	/* Who sleeps has not armed it. */
+	if (!before && !ret)
+		verve_wait_wake(wait);
+	return ret;
+}
+
+void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine)
+{
+	struct verve_wait_engine *bound;
+
+	verve_lock_acquire(&wait->lock);
+	bound = find(wait, engine);
+	if (bound) {
+		unwatch(wait, engine);
+		LIST_REMOVE(bound, link);
+	}
+	verve_lock_release(&wait->lock);
+	free(bound);
+}
+
+bool verve_wait_is_bound(const struct verve_wait *wait)
+{
+	return !LIST_EMPTY(&wait->engines);
+}
+
+void verve_wait_progress(struct verve_wait *wait)
+{
+	struct verve_wait_engine *bound;
+
+	if (!verve_lock_try(&wait->lock))
+		return;
+	LIST_FOREACH(bound, &wait->engines, link)
+		verve_engine_progress(bound->engine);
+	verve_lock_release(&wait->lock);
+}
+
+/* False: one of them has something to do. */
+static bool arm_engines(struct verve_wait *wait)
+{
+	struct verve_wait_engine *bound;
+	bool idle = true;
+
+	verve_lock_acquire(&wait->lock);
+	LIST_FOREACH(bound, &wait->engines, link)
+		if (verve_engine_arm(bound->engine))
+			idle = false;
+	verve_lock_release(&wait->lock);
+	return idle;
+}
+
+static void clear(const struct verve_wait_fd *fd)
+{
+	uint64_t count;
+
+	(void) !read(fd->event, &count, sizeof(count));
+}
+
+static void notify(const struct verve_wait_fd *fd)
+{
+	uint64_t one = 1;
+
+	/* A full counter is readable already. */
+	(void) !write(fd->event, &one, sizeof(one));
+}
+
+void verve_wait_wake(void *arg)
+{
+	struct verve_wait *wait = arg;
+
+	if (AO_load_acquire(&wait->asleep))
+		notify(&wait->own);
+	if (wait->given.event >= 0)
+		notify(&wait->given);
+}
+
+/* A new turn; sleep_lock is held. */
+static void next_turn(struct verve_wait *wait)
+{
+	AO_store_release(&wait->turn, wait->turn + 1);
+	pthread_cond_broadcast(&wait->woken);
+}
+
+void verve_wait_signal(struct verve_wait *wait)
+{
+	AO_fetch_and_add1(&wait->signals);
+	pthread_mutex_lock(&wait->sleep_lock);
+	next_turn(wait);
+	pthread_mutex_unlock(&wait->sleep_lock);
+	/* After the turn: a leader that clears this looks at the turn next. */
+	if (AO_load_acquire(&wait->asleep))
+		notify(&wait->own);
+}
+
+/* Nanoseconds left; UINT64_MAX: for ever. */
+static uint64_t left(uint64_t end)
+{
+	uint64_t now;
+
+	if (end == UINT64_MAX)
+		return UINT64_MAX;
+	now = verve_net_now();
+	return end > now ? end - now : 0;
+}
+
+/* False: the time is up. */
+static bool lead(struct verve_wait *wait, AO_t turn, uint64_t end, const struct verve_wait_ops *ops,
+		 void *arg)
+{
+	struct epoll_event event;
+	uint64_t ns;
+
+	clear(&wait->own);
+	if (AO_load_acquire(&wait->turn) != turn || !ops->arm(arg) || !arm_engines(wait))
+		return true;
+	ns = left(end);
+	return epoll_wait(wait->own.epoll, &event, 1, ns == UINT64_MAX ? -1 :
+			  (int)((ns + ns_per_ms - 1) / ns_per_ms)) != 0;
+}
+
+/* The same, while another thread leads; sleep_lock is held. */
+static bool follow(struct verve_wait *wait, AO_t turn, uint64_t end, const struct verve_wait_ops *ops,
+		   void *arg)
+{
+	uint64_t ns = left(end);
+	struct timespec until;
+	int ret = 0;
+
+	if (!ops->arm(arg))
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	if (ns != UINT64_MAX) {
+		ns += (uint64_t)until.tv_nsec;
+		until.tv_sec += (time_t)(ns / ns_per_s);
+		until.tv_nsec = (long)(ns % ns_per_s);
+	}
+	while (!ret && wait->turn == turn)
+		ret = ns == UINT64_MAX ? pthread_cond_wait(&wait->woken, &wait->sleep_lock) :
+			pthread_cond_timedwait(&wait->woken, &wait->sleep_lock, &until);
+	return !ret;
+}
+
+/* Until something changes since the turn. False: the time is up. */
+static bool sleep_once(struct verve_wait *wait, AO_t turn, uint64_t end, const struct verve_wait_ops *ops,
+		       void *arg)
+{
+	bool ret = true;
+
+	pthread_mutex_lock(&wait->sleep_lock);
+	if (wait->turn == turn && wait->asleep) {
+		ret = follow(wait, turn, end, ops, arg);
+	} else if (wait->turn == turn) {
+		AO_store_release(&wait->asleep, 1);
+		pthread_mutex_unlock(&wait->sleep_lock);
+		ret = lead(wait, turn, end, ops, arg);
+		pthread_mutex_lock(&wait->sleep_lock);
+		AO_store_release(&wait->asleep, 0);
+		next_turn(wait);
+	}
+	pthread_mutex_unlock(&wait->sleep_lock);
+	return ret;
+}
+
+ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_wait_ops *ops, void *arg)
+{
+	uint64_t end = UINT64_MAX;
+	AO_t answered = AO_load(&wait->answered), signals;
+
+	if (wait->obj == FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	if (timeout >= 0)
+		end = verve_net_now() + (uint64_t)timeout * ns_per_ms;
+	for (int polls = 0;;) {
+		AO_t turn = AO_load_acquire(&wait->turn);
+		ssize_t ret = ops->look(arg);
+
+		if (ret != -FI_EAGAIN)
+			return ret;
+		signals = AO_load_acquire(&wait->signals);
+		if (signals != answered) {
+			AO_store(&wait->answered, signals);
+			return -FI_EAGAIN;
+		}
+		if (!left(end))
+			return -FI_ETIMEDOUT;
+		if (wait->obj == FI_WAIT_YIELD || polls < POLLS) {
+			polls++;
+			verve_net_pause();
+		} else if (!sleep_once(wait, turn, end, ops, arg)) {
+			end = 0; /* one last look */
+		}
+	}
+}
+
+int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, void *arg)
+{
+	if (wait->given.event < 0)
+		return -FI_EINVAL;
+	clear(&wait->given);
+	if (!ops->arm(arg)) {
+		notify(&wait->given);
+		return -FI_EAGAIN;
+	}
+	return arm_engines(wait) ? 0 : -FI_EAGAIN;
+}
+
+int verve_wait_control(const struct verve_wait *wait, int command, void *arg)
+{
+	switch (command) {
+	case FI_GETWAIT:
+		if (wait->given.epoll < 0)
+			return -FI_ENODATA;
+		*(int *)arg = wait->given.epoll;
+		return 0;
+	case FI_GETWAITOBJ:
+		*(enum fi_wait_obj *)arg = wait->obj;
+		return 0;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static int trywait(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return verve_cq_trywait(verve_cq_from_fid(fid));
+	case FI_CLASS_CNTR:
+		return verve_cntr_trywait(verve_cntr_from_fid(fid));
+	case FI_CLASS_EQ:
+		return verve_eq_trywait((struct fid_eq *)fid);
+	default:
+		VERVE_WARN(CORE, "objects of class %zu have no wait descriptor\n", fid->fclass);
+		return -FI_EINVAL;
+	}
+}
+
+int verve_fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	(void)fabric;
+	for (int i = 0; i < count; i++) {
+		int ret = trywait(fids[i]);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}

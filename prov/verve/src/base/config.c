@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Configuration: the table of FI_VERVE_* variables, and reading them. To add a variable, add a
+ * field in config.h and a row here; `fi_info -e` and the manual page follow.
+ */
+#include "base/config.h"
+
+#include <ctype.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static const char prefix[] = "FI_VERVE_";
+
+enum { NAME_MAX_LEN = 64 };
+
+struct param {
+	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
+	const char *help;
+	const char *unit;
+	size_t *number; /* NULL: text */
+	const char **text;
+	size_t min, max;
+};
+
+struct verve_config verve_config = {
+	.iface = NULL,
+	.inline_size = 256,
+	.eager_size = 16384,
+	.tx_size = 4096,
+	.rx_buffers = 256,
+	.window = 64,
+	.connect_timeout = 30000,
+	.transport_timeout = 3500,
+};
+
+static const struct param params[] = {
+	{
+		.name = "iface",
+		.help = "Use only the ports of this network interface (eth0) or RDMA device "
+			"(mlx5_0).",
+		.text = &verve_config.iface,
+	},
+	{
+		.name = "inline_size",
+		.help = "Messages that are, header included, no longer than this travel inside the "
+			"work request; a device may grant less.",
+		.unit = "bytes",
+		.number = &verve_config.inline_size,
+		.max = 1024,
+	},
+	{
+		.name = "eager_size",
+		.help = "Messages no longer than this are sent at once; longer ones are read by "
+			"the receiver when it has a buffer for them.",
+		.unit = "bytes",
+		.number = &verve_config.eager_size,
+		.min = 256,
+		.max = 1 << 20,
+	},
+	{
+		.name = "tx_size",
+		.help = "Operations that an endpoint accepts before it says -FI_EAGAIN, if the "
+			"application does not say.",
+		.unit = "operations",
+		.number = &verve_config.tx_size,
+		.min = 16,
+		.max = 65536,
+	},
+	{
+		.name = "rx_buffers",
+		.help = "Receive buffers, each of the eager size, that an endpoint pins.",
+		.unit = "buffers",
+		.number = &verve_config.rx_buffers,
+		.min = 16,
+		.max = 32768,
+	},
+	{
+		.name = "window",
+		.help = "Eager messages of one peer that may wait at an endpoint without a "
+			"receive.",
+		.unit = "messages",
+		.number = &verve_config.window,
+		.min = 2,
+		.max = 65535,
+	},
+	{
+		.name = "connect_timeout",
+		.help = "How long to try to connect to a peer that does not answer.",
+		.unit = "milliseconds",
+		.number = &verve_config.connect_timeout,
+		.min = 100,
+		.max = 3600000,
+	},
+	{
+		.name = "transport_timeout",
+		.help = "How long the device repeats a packet that a connected peer does not "
+			"acknowledge, before its operations fail.",
+		.unit = "milliseconds",
+		.number = &verve_config.transport_timeout,
+		.min = 10,
+		.max = 600000,
+	},
+};
+
+enum { PARAMS = sizeof(params) / sizeof(params[0]) };
+
+/* "FI_VERVE_IFACE" into buf of NAME_MAX_LEN bytes. */
+static const char *env_name(const struct param *param, char *buf)
+{
+	int len = snprintf(buf, NAME_MAX_LEN, "%s%s", prefix, param->name);
+
+	for (int i = 0; i < len; i++)
+		buf[i] = toupper((unsigned char) buf[i]);
+	return buf;
+}
+
+static void define(const struct fi_provider *prov, const struct param *param)
+{
+	if (!param->number)
+		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: any)",
+				param->help);
+	else
+		fi_param_define(prov, param->name, FI_PARAM_SIZE_T,
+				"%s (default: %zu %s; %zu to %zu)", param->help, *param->number,
+				param->unit, param->min, param->max);
+}
+
+/* fi_param_get(3) takes "8k" for 8 and "many" for 0. */
+static bool is_number(const char *text)
+{
+	return *text && !text[strspn(text, "0123456789")];
+}
+
+static void read_number(const struct fi_provider *prov, const struct param *param)
+{
+	char name[NAME_MAX_LEN];
+	const char *text = getenv(env_name(param, name));
+	size_t value;
+
+	if (fi_param_get((struct fi_provider *) prov, param->name, &value))
+		return;
+	if (text && !is_number(text)) {
+		VERVE_WARN(CORE, "%s=%s is not a number of %s: using %zu\n", name, text,
+			   param->unit, *param->number);
+		return;
+	}
+	if (value < param->min || value > param->max) {
+		VERVE_WARN(CORE, "%s=%s is not between %zu and %zu %s: using %zu\n", name,
+			   text ? text : "", param->min, param->max, param->unit, *param->number);
+		return;
+	}
+	*param->number = value;
+}
+
+static void read_text(const struct fi_provider *prov, const struct param *param)
+{
+	char *value;
+
+	if (!fi_param_get((struct fi_provider *) prov, param->name, &value) && value && *value)
+		*param->text = value;
+}
+
+static bool is_known(const char *name, size_t len)
+{
+	char known[NAME_MAX_LEN];
+
+	for (size_t i = 0; i < PARAMS; i++) {
+		env_name(&params[i], known);
+		if (strlen(known) == len && !strncmp(known, name, len))
+			return true;
+	}
+	return false;
+}
+
+static void warn_unknown(void)
+{
+	for (char **env = environ; env && *env; env++) {
+		size_t len = strcspn(*env, "=");
+
+		if (!strncmp(*env, prefix, sizeof(prefix) - 1) && !is_known(*env, len))
+			VERVE_WARN(CORE, "%.*s is set, but there is no such variable: "
+				   "fi_info -g verve lists them\n", (int) len, *env);
+	}
+}
+
+void verve_config_load(const struct fi_provider *prov)
+{
+	for (size_t i = 0; i < PARAMS; i++) {
+		define(prov, &params[i]);
+		if (params[i].number)
+			read_number(prov, &params[i]);
+		else
+			read_text(prov, &params[i]);
+	}
+	warn_unknown();
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Configuration: every FI_VERVE_* variable, in one table (config.c): name, default, unit, help.
+ *
+ * Read once, when the provider is loaded, and constant afterwards. `fi_info -e` prints the table.
+ * Source: fi_param_define and fi_param_get (rdma/providers/fi_prov.h), libfabric.conf in 2.x.
+ */
+#ifndef VERVE_BASE_CONFIG_H
+#define VERVE_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fi_provider;
+
+struct verve_config {
+	const char *iface;	  /* FI_VERVE_IFACE: netdev or device; NULL is any */
+	size_t inline_size;	  /* FI_VERVE_INLINE_SIZE: bytes of header and payload */
+	size_t eager_size;	  /* FI_VERVE_EAGER_SIZE: bytes of payload */
+	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
+	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
+	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
+	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
+	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
+};
+
+/* Defaults until verve_config_load ran. */
+extern struct verve_config verve_config;
+
+/*
+ * Defines the parameters under prov's name, reads them, and warns about every FI_VERVE_ name in the
+ * environment that is not one of them. A value out of range is warned about and the default kept.
+ */
+void verve_config_load(const struct fi_provider *prov);
+
+#endif

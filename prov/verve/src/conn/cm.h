@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Connection manager: one per endpoint. Owns the handshake socket and every connection from the
+ * first HELLO to the hand-over of its connected queue pair; answers peers whether or not the
+ * application calls libfabric.
+ *
+ * Its state belongs to the service thread, which calls verve_cm_step. The engine talks to it by
+ * verve_cm_connect and verve_cm_drop (any thread, lock-free) and reads its events from a mailbox.
+ */
+#ifndef VERVE_CONN_CM_H
+#define VERVE_CONN_CM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/mailbox.h"
+#include "net/qp.h"
+
+struct verve_cm;
+
+enum verve_cm_event_type {
+	/*
+	 * A connection exists; the reader owns qp from now on. It may carry messages to the peer at once
+	 * if may_send, else after READY or the peer's first message, whichever comes first.
+	 */
+	VERVE_CM_UP,
+	VERVE_CM_READY,
+	/* verve_cm_connect to addr failed: refused, timed out, or no resources here. No conn_id. */
+	VERVE_CM_FAILED,
+	/*
+	 * The peer ended the connection, restarted, or began anew. What had arrived before is still in
+	 * the completion queue: take it first. conn_id is free for another connection's UP from here on.
+	 */
+	VERVE_CM_DOWN,
+};
+
+/* Owned by the reader of the mailbox; free with verve_cm_event_free. */
+struct verve_cm_event {
+	struct verve_mail mail;
+	enum verve_cm_event_type type;
+	struct verve_addr addr; /* the peer */
+	uint32_t conn_id;	/* ours: the destination id in the peer's packets (base/idtab.h) */
+	uint32_t remote_id;	/* the peer's: goes into our packets */
+	struct verve_net_qp *qp;
+	uint32_t window; /* eager messages that the peer lets us have unconsumed */
+	bool may_send;
+	int error; /* FAILED, DOWN: positive FI errno */
+};
+
+struct verve_cm_attr {
+	struct verve_net_device *dev;
+	struct verve_net_qp_attr qp_attr; /* of every queue pair it opens */
+	struct verve_addr addr;		  /* to bind to; port 0: any */
+	uint32_t window;		  /* to announce: eager messages a peer may have unconsumed here */
+	uint64_t connect_timeout;	  /* nanoseconds from the first HELLO to FAILED, FI_ETIMEDOUT */
+	uint32_t transport_timeout_ms;	  /* see verve_net_qp_connect */
+	struct verve_mailbox *events;	  /* where events go; outlives the manager */
+	void (*notify)(void *arg);	  /* after events were put: wakes the reader. Must not block or re-enter */
+	void (*wake)(void *arg);	  /* after connect and drop: makes the service thread call verve_cm_step */
+	void *arg;
+};
+
+/* Binds the socket. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_ENOMEM ... */
+int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cm);
+/*
+ * When the service thread no longer steps it: says BYE to every peer, closes what was not handed
+ * over, and puts no more events. The caller then empties the mailbox (an UP in it owns a queue pair).
+ */
+void verve_cm_close(struct verve_cm *cm);
+
+/* The bound address: the endpoint's name. Constant. */
+const struct verve_addr *verve_cm_addr(const struct verve_cm *cm);
+int verve_cm_fd(const struct verve_cm *cm);
+
+/*
+ * Asks for a connection; ends in UP or FAILED, once. Also when one comes up because the peer asked
+ * at the same time: one UP serves both. Asking while one is up or on its way adds nothing.
+ * An endpoint may connect to its own address. -FI_ENOMEM.
+ */
+int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr);
+/*
+ * The engine has given a connection up (its queue pair failed; the engine closes that). The manager
+ * forgets it and frees conn_id; the next connect starts anew. No event follows. -FI_ENOMEM.
+ */
+int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
+
+/*
+ * Service thread: requests, datagrams, timers. now: nanoseconds of the monotonic clock. Returns the
+ * time of the next timer, UINT64_MAX if none runs.
+ */
+uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now);
+
+void verve_cm_event_free(struct verve_cm_event *event);
+
+/* Counts since open, for statistics and tests; service thread or after close of traffic. */
+struct verve_cm_stats {
+	uint64_t sent, received;	/* datagrams */
+	uint64_t malformed, foreign;	/* dropped: not ours to read; not for this incarnation */
+	uint64_t retransmitted;
+	uint64_t connected, failed;
+};
+void verve_cm_stats_get(const struct verve_cm *cm, struct verve_cm_stats *stats);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Connection: what an endpoint has, wants and knows with one peer address: at most one connection at
+ * a time, from the first HELLO on, and the memory of the last. A peer is where its datagrams come from.
+ *
+ * Plain state: every function is an input (time and randomness among the arguments) and answers with
+ * actions for the connection manager to perform. No I/O, no memory of its own; the service thread.
+ *
+ *   IDLE        nothing is, nothing is asked for
+ *   QUEUED      asked for; waits to be admitted
+ *   WAIT_HELLO  our HELLO is out; repeated until answered
+ *   WAIT_READY  the peer's HELLO is here and our queue pair connected to it; our HELLO is repeated
+ *               until the peer shows that its queue pair is connected, too
+ *   UP          both are
+ *
+ * Crossing HELLOs answer each other: one connection. A HELLO that would replace a connection proves
+ * itself first, by echoing a fresh nonce (CHALLENGE): stale and replayed datagrams cannot.
+ */
+#ifndef VERVE_CONN_CONN_H
+#define VERVE_CONN_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "conn/hello.h"
+#include "conn/timer.h"
+#include "net/qp.h"
+
+enum verve_conn_state {
+	VERVE_CONN_IDLE,
+	VERVE_CONN_QUEUED,
+	VERVE_CONN_WAIT_HELLO,
+	VERVE_CONN_WAIT_READY,
+	VERVE_CONN_UP,
+	VERVE_CONN_STATES,
+};
+
+/* What all connections of an endpoint share. Constant. */
+struct verve_conn_self {
+	struct verve_addr addr;
+	uint64_t incarnation; /* random */
+	uint32_t window;      /* to announce */
+	uint64_t timeout;     /* nanoseconds for a handshake, and for a half-open connection */
+};
+
+/* Our end. serial: larger than any before of the incarnation; nonce: random, not 0. */
+struct verve_conn_local {
+	uint32_t id; /* 0: there is none */
+	uint64_t serial, nonce;
+	struct verve_net_qp_addr qp;
+};
+
+/* The peer's end. Valid in WAIT_READY and UP; incarnation and serial are remembered after. */
+struct verve_conn_remote {
+	uint64_t incarnation;
+	uint32_t id;
+	uint64_t serial, nonce;
+	struct verve_net_qp_addr qp;
+	uint32_t window;
+};
+
+struct verve_conn {
+	const struct verve_conn_self *self;
+	struct verve_addr addr; /* the peer's */
+	enum verve_conn_state state;
+	struct verve_conn_local local;
+	struct verve_conn_remote remote;
+	struct { /* who would replace the connection, and what we gave it to echo; nonce 0: nobody */
+		uint64_t incarnation, nonce;
+		uint32_t id;
+	} candidate;
+	struct { /* what the peer gave us to echo; nonce 0: nothing */
+		uint64_t incarnation, nonce;
+	} challenge;
+	uint64_t timer; /* when verve_conn_timer is due; VERVE_TIMER_NEVER */
+	uint64_t deadline, interval;
+	unsigned attempts; /* HELLOs sent by the timer since the last change of state */
+	int error;	   /* why the peer seems unreachable; positive FI errno, 0: it does not */
+};
+
+/* To be performed in this order. */
+enum {
+	VERVE_CONN_DO_DOWN = 1 << 0,	/* report; id and queue pair are no more the connection's */
+	VERVE_CONN_DO_FAIL = 1 << 1,	/* report, if it was asked for; likewise */
+	VERVE_CONN_DO_OPEN = 1 << 2,	/* verve_conn_open, then the same input again */
+	VERVE_CONN_DO_CONNECT = 1 << 3, /* the queue pair to remote.qp; if that fails, verve_conn_abort */
+	VERVE_CONN_DO_UP = 1 << 4,	/* report */
+	VERVE_CONN_DO_READY = 1 << 5,	/* report */
+	VERVE_CONN_DO_SEND = 1 << 6,	/* hello, after all that: who answers it must find it true */
+};
+
+struct verve_conn_out {
+	unsigned actions;
+	int error;     /* DOWN, FAIL: positive FI errno */
+	bool may_send; /* UP */
+	bool foreign;  /* the datagram did not mean this connection */
+	struct verve_hello hello;
+};
+
+void verve_conn_init(struct verve_conn *conn, const struct verve_conn_self *self,
+		     const struct verve_addr *addr);
+/* Gives it our end: before verve_conn_start, and when VERVE_CONN_DO_OPEN asks. */
+void verve_conn_open(struct verve_conn *conn, const struct verve_conn_local *local);
+
+/* Inputs. They set *out whole. */
+
+/* The engine asks: IDLE becomes QUEUED; no other state is changed. */
+void verve_conn_connect(struct verve_conn *conn);
+/* A QUEUED and open one is admitted. The endpoint's own address is UP at once. */
+void verve_conn_start(struct verve_conn *conn, uint64_t now, uint64_t random,
+		      struct verve_conn_out *out);
+/* A datagram from its address. */
+void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
+			uint64_t random, struct verve_conn_out *out);
+/* conn->timer is due. */
+void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
+		      struct verve_conn_out *out);
+/*
+ * A datagram could not be sent there, or ICMP said so; error: positive FI errno. Only a connection
+ * in WAIT_HELLO minds: ICMP is not authentic, and may be older than what was established since.
+ */
+void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_conn_out *out);
+/* The engine, or the endpoint, gives a WAIT_READY or UP one up: BYE, and no report. */
+void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out);
+/* It waited in WAIT_READY too long, or others need its place. */
+void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out);
+/* Our end cannot be opened or connected; not reported as UP. error: positive FI errno. */
+void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out *out);
+
+/* A BYE to who sent the HELLO or READY, about the connection of ours that it means. */
+void verve_conn_refuse(const struct verve_conn_self *self, const struct verve_hello *hello,
+		       enum verve_hello_reason reason, struct verve_hello *bye);
+
+/* The transition table. */
+bool verve_conn_is_legal(enum verve_conn_state from, enum verve_conn_state to);
+
+#endif

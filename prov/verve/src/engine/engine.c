@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Engine: lock, loop, wait descriptor, and the drained close. */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "conn/cm.h"
+#include "engine/service.h"
+#include "net/cq.h"
+#include "net/sys.h"
+#include "proto/peer.h"
+#include "proto/xport.h"
+#include <rdma/fi_errno.h>
+
+struct verve_engine {
+	struct verve_lock lock;
+	struct verve_xport xport;
+	int event_fd; /* the service thread has put events */
+	int wait_fd;  /* epoll: event_fd and the device's channel */
+};
+
+static const uint64_t ms = 1000000;
+
+static void notify(void *arg)
+{
+	struct verve_engine *engine = arg;
+	uint64_t one = 1;
+
+	/* A full counter is readable already. */
+	(void) !write(engine->event_fd, &one, sizeof(one));
+}
+
+static void wake_service(void *arg)
+{
+	(void) arg;
+	verve_service_wake();
+}
+
+static int watch(int wait_fd, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(wait_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_wait(struct verve_engine *engine)
+{
+	int ret;
+
+	engine->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->event_fd < 0)
+		return -errno;
+	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->wait_fd < 0) {
+		ret = -errno;
+		goto err_event;
+	}
+	ret = watch(engine->wait_fd, engine->event_fd);
+	if (!ret)
+		ret = watch(engine->wait_fd, verve_net_channel_fd(engine->xport.channel));
+	if (ret)
+		goto err_wait;
+	return 0;
+
+err_wait:
+	close(engine->wait_fd);
+err_event:
+	close(engine->event_fd);
+	return ret;
+}
+
+static void close_wait(struct verve_engine *engine)
+{
+	close(engine->wait_fd);
+	close(engine->event_fd);
+}
+
+static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
+{
+	struct verve_xport *xport = &engine->xport;
+	struct verve_cm_attr attr = {
+		.dev = xport->attr.dev,
+		.qp_attr = {
+			.send_cq = xport->send_cq,
+			.recv_cq = xport->recv_cq,
+			.srq = xport->srq,
+			.send_wr = VERVE_LINK_DEPTH,
+			.send_sge = 1 + VERVE_IOV_LIMIT,
+			.inline_size = xport->attr.inline_size,
+		},
+		.addr = *addr,
+		.window = xport->attr.window,
+		.connect_timeout = verve_config.connect_timeout * ms,
+		.transport_timeout_ms = verve_config.transport_timeout,
+		.events = &xport->events,
+		.notify = notify,
+		.wake = wake_service,
+		.arg = engine,
+	};
+
+	return verve_cm_open(&attr, &engine->xport.cm);
+}
+
+int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
+{
+	struct verve_engine *engine = calloc(1, sizeof(*engine));
+	int ret;
+
+	if (!engine)
+		return -FI_ENOMEM;
+	verve_lock_init(&engine->lock, attr->elide_lock);
+	ret = verve_xport_init(&engine->xport, attr->xport, &engine->lock);
+	if (ret)
+		goto err_free;
+	ret = open_wait(engine);
+	if (ret)
+		goto err_xport;
+	ret = open_cm(engine, &attr->addr);
+	if (ret)
+		goto err_wait;
+	ret = verve_service_add(engine->xport.cm, attr->xport->dev);
+	if (ret)
+		goto err_cm;
+	*enginep = engine;
+	return 0;
+
+err_cm:
+	verve_cm_close(engine->xport.cm);
+err_wait:
+	close_wait(engine);
+err_xport:
+	verve_xport_fini(&engine->xport);
+err_free:
+	verve_lock_fini(&engine->lock);
+	free(engine);
+	return ret;
+}
+
+/* One attempt a turn, until done or out of time. A peer that is gone takes the transport's time-out. */
+static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_engine *),
+		       uint64_t deadline)
+{
+	for (;;) {
+		bool any, end;
+
+		verve_lock_acquire(&engine->lock);
+		any = verve_xport_poll(&engine->xport);
+		end = done(engine);
+		verve_lock_release(&engine->lock);
+		if (end || verve_net_now() >= deadline)
+			return;
+		if (!any)
+			verve_net_pause();
+	}
+}
+
+static bool is_sent(struct verve_engine *engine)
+{
+	return !verve_xport_is_busy(&engine->xport, false);
+}
+
+static bool is_answered(struct verve_engine *engine)
+{
+	return !verve_xport_is_busy(&engine->xport, true);
+}
+
+static bool is_acknowledged(struct verve_engine *engine)
+{
+	return verve_xport_say_bye(&engine->xport);
+}
+
+static bool is_let_go(struct verve_engine *engine)
+{
+	return TAILQ_EMPTY(&engine->xport.broken_links);
+}
+
+/* Connections that came up while nobody looked own a queue pair. */
+static void discard_events(struct verve_xport *xport)
+{
+	struct verve_mail *mail, *next;
+
+	for (int i = 0; i < 2; i++) {
+		for (mail = i ? verve_mailbox_take(&xport->events) : xport->inbox; mail; mail = next) {
+			struct verve_cm_event *event = (struct verve_cm_event *) mail;
+
+			next = mail->next;
+			if (event->type == VERVE_CM_UP)
+				verve_net_qp_close(event->qp);
+			verve_cm_event_free(event);
+		}
+		xport->inbox = NULL;
+	}
+}
+
+void verve_engine_close(struct verve_engine *engine)
+{
+	uint64_t connect = verve_config.connect_timeout * ms;
+	uint64_t transport = verve_config.transport_timeout * ms;
+
+	poll_until(engine, is_sent, verve_net_now() + connect + transport);
+	poll_until(engine, is_answered, verve_net_now() + transport);
+	poll_until(engine, is_acknowledged, verve_net_now() + transport);
+	verve_service_remove(engine->xport.cm);
+	verve_cm_close(engine->xport.cm);
+	engine->xport.cm = NULL;
+	discard_events(&engine->xport);
+
+	verve_lock_acquire(&engine->lock);
+	verve_xport_cancel(&engine->xport);
+	verve_lock_release(&engine->lock);
+	poll_until(engine, is_let_go, verve_net_now() + transport);
+
+	verve_lock_acquire(&engine->lock);
+	verve_xport_fini(&engine->xport);
+	verve_lock_release(&engine->lock);
+	close_wait(engine);
+	verve_lock_fini(&engine->lock);
+	free(engine);
+}
+
+const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
+{
+	return verve_cm_addr(engine->xport.cm);
+}
+
+struct verve_xport *verve_engine_lock(struct verve_engine *engine)
+{
+	verve_lock_acquire(&engine->lock);
+	return &engine->xport;
+}
+
+void verve_engine_unlock(struct verve_engine *engine)
+{
+	verve_lock_release(&engine->lock);
+}
+
+void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
+{
+	verve_lock_acquire(&engine->lock);
+	verve_peer_forget(&engine->xport, fi_addr);
+	verve_lock_release(&engine->lock);
+}
+
+/* Another thread that polls does this thread's work too: no need to wait for it. */
+void verve_engine_progress(struct verve_engine *engine)
+{
+	if (!verve_lock_try(&engine->lock))
+		return;
+	verve_xport_poll(&engine->xport);
+	verve_lock_release(&engine->lock);
+}
+
+int verve_engine_fd(const struct verve_engine *engine)
+{
+	return engine->wait_fd;
+}
+
+int verve_engine_arm(struct verve_engine *engine)
+{
+	uint64_t count;
+	bool any;
+
+	verve_lock_acquire(&engine->lock);
+	/* Clear first, then look: what comes in between is seen now or wakes later. */
+	(void) !read(engine->event_fd, &count, sizeof(count));
+	verve_xport_arm(&engine->xport);
+	any = verve_xport_poll(&engine->xport);
+	verve_lock_release(&engine->lock);
+	return any ? -FI_EAGAIN : 0;
+}

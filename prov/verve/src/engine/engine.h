@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Engine: one per endpoint: its lock, its poll loop, its wait descriptor, its connection manager.
+ *
+ * The engine takes the lock and hands the transport (proto/xport.h) to whoever works under it;
+ * everything to the right asserts that the lock is held.
+ */
+#ifndef VERVE_ENGINE_ENGINE_H
+#define VERVE_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/lock.h"
+
+struct verve_engine;
+struct verve_xport;
+struct verve_xport_attr;
+
+struct verve_engine_attr {
+	struct verve_addr addr; /* name to bind to; port 0: any */
+	bool elide_lock;	/* the application serializes */
+	const struct verve_xport_attr *xport;
+};
+
+/*
+ * Opens the transport and the connection manager, and starts the service thread if it is the first.
+ * Logs. -FI_ENOMEM, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, or what libibverbs said.
+ */
+int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
+/*
+ * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. Posted
+ * receives and unfinished operations complete with FI_ECANCELED first.
+ */
+void verve_engine_close(struct verve_engine *engine);
+
+/* The endpoint's name. Constant. */
+const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);
+
+/* The lock, for the duration of one API call. */
+struct verve_xport *verve_engine_lock(struct verve_engine *engine);
+void verve_engine_unlock(struct verve_engine *engine);
+
+/* fi_addr is being removed from the address vector (api/av.c). Takes the lock. */
+void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
+
+/* One turn of the loop: connection events, arrived messages, finished work. Takes the lock. */
+void verve_engine_progress(struct verve_engine *engine);
+
+/* Polls readable when a turn would find something, once armed; epoll(7) descriptor, engine's own. */
+int verve_engine_fd(const struct verve_engine *engine);
+/* Arms. -FI_EAGAIN: there is something to do already; progress, then arm again. Takes the lock. */
+int verve_engine_arm(struct verve_engine *engine);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Service thread: the list of what it serves, under a lock of its own, and its step. */
+#include "engine/service.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "conn/cm.h"
+#include "net/device.h"
+#include "net/sys.h"
+#include <rdma/fi_errno.h>
+
+struct client {
+	LIST_ENTRY(client) link;
+	struct verve_cm *cm;
+	struct verve_net_device *dev;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, client) clients = LIST_HEAD_INITIALIZER(clients);
+static struct verve_net_thread *thread;
+
+static uint64_t step(void *arg)
+{
+	uint64_t now = verve_net_now(), next = UINT64_MAX;
+	struct client *client;
+
+	(void) arg;
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(client, &clients, link) {
+		uint64_t timer = verve_cm_step(client->cm, now);
+
+		if (timer < next)
+			next = timer;
+		while (verve_net_device_async_next(client->dev) == 0)
+			;
+	}
+	pthread_mutex_unlock(&lock);
+	if (next == UINT64_MAX)
+		return UINT64_MAX;
+	now = verve_net_now();
+	return next > now ? next - now : 0;
+}
+
+/* Is another endpoint open on the device? */
+static bool is_watched(const struct verve_net_device *dev)
+{
+	const struct client *client;
+
+	LIST_FOREACH(client, &clients, link)
+		if (client->dev == dev)
+			return true;
+	return false;
+}
+
+int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
+{
+	struct client *client = malloc(sizeof(*client));
+	int ret;
+
+	if (!client)
+		return -FI_ENOMEM;
+	client->cm = cm;
+	client->dev = dev;
+	pthread_mutex_lock(&lock);
+	if (!thread) {
+		ret = verve_net_thread_start("verve-service", step, NULL, &thread);
+		if (ret) {
+			VERVE_WARN(EP_CTRL, "cannot start the service thread: %s\n", fi_strerror(-ret));
+			goto err_unlock;
+		}
+	}
+	ret = verve_net_thread_watch(thread, verve_cm_fd(cm));
+	if (ret)
+		goto err_unlock;
+	if (!is_watched(dev)) {
+		ret = verve_net_thread_watch(thread, verve_net_device_async_fd(dev));
+		if (ret)
+			goto err_unwatch;
+	}
+	LIST_INSERT_HEAD(&clients, client, link);
+	pthread_mutex_unlock(&lock);
+	verve_net_thread_wake(thread);
+	return 0;
+
+err_unwatch:
+	verve_net_thread_unwatch(thread, verve_cm_fd(cm));
+err_unlock:
+	pthread_mutex_unlock(&lock);
+	free(client);
+	return ret;
+}
+
+void verve_service_remove(struct verve_cm *cm)
+{
+	struct verve_net_thread *idle = NULL;
+	struct client *client;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(client, &clients, link)
+		if (client->cm == cm)
+			break;
+	if (client) {
+		LIST_REMOVE(client, link);
+		if (thread) {
+			verve_net_thread_unwatch(thread, verve_cm_fd(cm));
+			if (!is_watched(client->dev))
+				verve_net_thread_unwatch(thread, verve_net_device_async_fd(client->dev));
+		}
+		free(client);
+	}
+	if (LIST_EMPTY(&clients)) {
+		idle = thread;
+		thread = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	if (idle)
+		verve_net_thread_stop(idle);
+}
+
+void verve_service_wake(void)
+{
+	pthread_mutex_lock(&lock);
+	if (thread)
+		verve_net_thread_wake(thread);
+	pthread_mutex_unlock(&lock);
+}
+
+void verve_service_fini(void)
+{
+	struct verve_net_thread *last;
+
+	pthread_mutex_lock(&lock);
+	last = thread;
+	thread = NULL;
+	pthread_mutex_unlock(&lock);
+	if (last)
+		verve_net_thread_stop(last);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Service thread: one per process, from the first open endpoint to the last. Steps every connection
+ * manager (handshakes are answered whether or not the application calls libfabric) and reads the
+ * devices' asynchronous events. Never touches an engine's data; asleep when idle.
+ */
+#ifndef VERVE_ENGINE_SERVICE_H
+#define VERVE_ENGINE_SERVICE_H
+
+struct verve_cm;
+struct verve_net_device;
+
+/* From now on the thread steps cm and watches dev. -FI_ENOMEM, or what starting a thread said. */
+int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev);
+/* When it returns, the thread does not touch cm any more. */
+void verve_service_remove(struct verve_cm *cm);
+/* Something is to be done at once. Any thread. */
+void verve_service_wake(void);
+/* The provider is unloaded: stops the thread even if endpoints were left open. */
+void verve_service_fini(void);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Region: registers, and says in one line why the device or the kernel would not. */
+#include "mr/region.h"
+
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "net/device.h"
+
+enum { TEXT_MAX = 96 };
+
+/*
+ * What a region of length 0 registers: ibv_reg_mr(3) refuses to register nothing, but such a region
+ * has keys like any other, and its remote key must not open any memory.
+ */
+static uint8_t nothing;
+
+static const char *access_str(unsigned access, char *buf)
+{
+	snprintf(buf, TEXT_MAX, "local read%s%s%s%s",
+		 access & VERVE_NET_LOCAL_WRITE ? ", local write" : "",
+		 access & VERVE_NET_REMOTE_READ ? ", remote read" : "",
+		 access & VERVE_NET_REMOTE_WRITE ? ", remote write" : "",
+		 access & VERVE_NET_REMOTE_ATOMIC ? ", remote atomic" : "");
+	return buf;
+}
+
+static const char *memlock_str(char *buf)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		snprintf(buf, TEXT_MAX, "unknown");
+	else if (limit.rlim_cur == RLIM_INFINITY)
+		snprintf(buf, TEXT_MAX, "unlimited");
+	else
+		snprintf(buf, TEXT_MAX, "%llu bytes", (unsigned long long)limit.rlim_cur);
+	return buf;
+}
+
+static const char *remedy(int error, unsigned access)
+{
+	switch (error) {
+	case FI_EFAULT:
+	case FI_EACCES:
+	case FI_EPERM:
+		if (access & VERVE_NET_LOCAL_WRITE)
+			return "the whole range must be mapped and writable; read-only memory can "
+			       "be registered for sending, writing from and remote reads only";
+		return "the whole range must be mapped and readable";
+	default:
+		return "the range must be ordinary memory, within the largest region of the device";
+	}
+}
+
+static void explain(struct verve_net_device *dev, const void *addr, size_t len, unsigned access,
+		    int error)
+{
+	const struct verve_net_port *port = verve_net_device_port(dev);
+	char access_text[TEXT_MAX], limit[TEXT_MAX];
+
+	if (error == FI_ENOMEM)
+		VERVE_WARN(MR,
+			   "%s: no memory to register %zu bytes at %p: RLIMIT_MEMLOCK is %s, the "
+			   "device takes %u regions of up to %llu bytes; raise the limit "
+			   "(ulimit -l, LimitMEMLOCK=) or register less\n",
+			   port->device, len, addr, memlock_str(limit), port->limits.mr,
+			   (unsigned long long)port->limits.mr_size);
+	else
+		VERVE_WARN(MR, "%s: cannot register %zu bytes at %p-%p for %s: %s; %s\n",
+			   port->device, len, addr, (const void *)((uintptr_t)addr + len),
+			   access_str(access, access_text), strerror(error), remedy(error, access));
+}
+
+int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+			 struct verve_mr_region **regionp)
+{
+	struct verve_mr_region *region;
+	int ret;
+
+	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC))
+		access |= VERVE_NET_LOCAL_WRITE;
+	region = malloc(sizeof(*region));
+	if (!region)
+		return -FI_ENOMEM;
+	if (len)
+		ret = verve_net_mr_reg(dev, addr, len, access, &region->net);
+	else
+		ret = verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, &region->net);
+	if (ret) {
+		explain(dev, addr, len, access, -ret);
+		free(region);
+		return ret;
+	}
+	region->addr = addr;
+	region->len = len;
+	region->access = len ? access : 0;
+	region->lkey = region->net.lkey;
+	region->rkey = region->net.rkey;
+	*regionp = region;
+	return 0;
+}
+
+void verve_mr_region_close(struct verve_mr_region *region)
+{
+	verve_net_mr_dereg(&region->net);
+	free(region);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Region: one registration of memory with the device, whoever asked for it: the application (its
+ * fi_mr_desc(3) is a pointer to one) or the provider's cache. Constant while it is open.
+ */
+#ifndef VERVE_MR_REGION_H
+#define VERVE_MR_REGION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/mr.h"
+
+struct verve_mr_region {
+	void *addr;
+	size_t len;	 /* bytes; 0: a valid region that nothing can be moved to or from */
+	unsigned access; /* VERVE_NET_*: exactly what the device grants beside local reads */
+	uint32_t lkey;
+	uint32_t rkey;
+	struct verve_net_mr net;
+};
+
+/*
+ * Registers; REMOTE_WRITE and REMOTE_ATOMIC add LOCAL_WRITE (ibv_reg_mr(3)). May block, allocates.
+ * Errors as verve_net_mr_reg, explained in one line of the log.
+ */
+int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+			 struct verve_mr_region **region);
+/* Nothing may use its keys any more. */
+void verve_mr_region_close(struct verve_mr_region *region);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Completion queue: polling, waking, and what the statuses mean. */
+#include "net/cq.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "net/verbs.h"
+
+enum { BATCH = 16 };
+
+_Static_assert((int) VERVE_NET_WC_OK == IBV_WC_SUCCESS, "status");
+_Static_assert((int) VERVE_NET_WC_FLUSHED == IBV_WC_WR_FLUSH_ERR, "status");
+_Static_assert((int) VERVE_NET_WC_REMOTE_ACCESS == IBV_WC_REM_ACCESS_ERR, "status");
+_Static_assert((int) VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "status");
+
+const char *verve_net_wc_str(uint32_t status)
+{
+	return ibv_wc_status_str(status);
+}
+
+int verve_net_wc_errno(uint32_t status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return 0;
+	case IBV_WC_LOC_LEN_ERR:
+		return FI_EMSGSIZE;
+	case IBV_WC_LOC_PROT_ERR:
+		return FI_EFAULT;
+	case IBV_WC_WR_FLUSH_ERR:
+		return FI_ECANCELED;
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+		return FI_EACCES;
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return FI_EREMOTEIO;
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+		return FI_EHOSTUNREACH;
+	default:
+		return FI_EIO;
+	}
+}
+
+int verve_net_channel_open(struct verve_net_device *dev, struct verve_net_channel **channelp)
+{
+	struct verve_net_channel *channel = malloc(sizeof(*channel));
+	int flags, ret;
+
+	if (!channel)
+		return -FI_ENOMEM;
+	channel->channel = ibv_create_comp_channel(dev->ctx);
+	if (!channel->channel) {
+		ret = verve_net_error(errno);
+		goto err_channel;
+	}
+	flags = fcntl(channel->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(channel->channel->fd, F_SETFL, flags | O_NONBLOCK)) {
+		ret = verve_net_error(errno);
+		goto err_comp_channel;
+	}
+	*channelp = channel;
+	return 0;
+
+err_comp_channel:
+	ibv_destroy_comp_channel(channel->channel);
+err_channel:
+	free(channel);
+	VERVE_WARN(CQ, "%s: cannot open a completion channel: %s\n", dev->port.device,
+		   fi_strerror(-ret));
+	return ret;
+}
+
+void verve_net_channel_close(struct verve_net_channel *channel)
+{
+	int ret = ibv_destroy_comp_channel(channel->channel);
+
+	if (ret)
+		VERVE_WARN(CQ, "cannot close a completion channel: %s\n", strerror(ret));
+	free(channel);
+}
+
+int verve_net_channel_fd(const struct verve_net_channel *channel)
+{
+	return channel->channel->fd;
+}
+
+void verve_net_channel_drain(struct verve_net_channel *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	/* A queue cannot be closed while an event of it is not acknowledged. */
+	while (!ibv_get_cq_event(channel->channel, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+}
+
+int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
+		      struct verve_net_channel *channel, struct verve_net_cq **cqp)
+{
+	struct verve_net_cq *cq = calloc(1, sizeof(*cq));
+	int ret;
+
+	if (!cq)
+		return -FI_ENOMEM;
+	cq->cq = ibv_create_cq(dev->ctx, depth, NULL, channel ? channel->channel : NULL, 0);
+	if (!cq->cq) {
+		ret = verve_net_error(errno);
+		VERVE_WARN(CQ,
+			   "%s: cannot open a completion queue of %u entries (the device has %u): "
+			   "%s\n",
+			   dev->port.device, depth, dev->port.limits.cqe, fi_strerror(-ret));
+		free(cq);
+		return ret;
+	}
+	*cqp = cq;
+	return 0;
+}
+
+void verve_net_cq_close(struct verve_net_cq *cq)
+{
+	int ret = ibv_destroy_cq(cq->cq);
+
+	if (ret)
+		VERVE_WARN(CQ, "cannot close a completion queue: %s\n", strerror(ret));
+	free(cq);
+}
+
+static void translate(const struct ibv_wc *from, struct verve_net_wc *to)
+{
+	to->wr_id = from->wr_id;
+	to->status = from->status;
+	to->vendor_err = from->vendor_err;
+	if (from->opcode & IBV_WC_RECV)
+		to->opcode =
+			from->opcode == IBV_WC_RECV ? VERVE_NET_WC_RECV : VERVE_NET_WC_RECV_IMM;
+	else
+		to->opcode = VERVE_NET_WC_SEND;
+	to->byte_len = from->byte_len;
+	to->imm = ntohl(from->imm_data);
+	to->qp_num = from->qp_num;
+}
+
+int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc)
+{
+	struct ibv_wc batch[BATCH];
+	int count = 0;
+
+	while (count < max) {
+		int want = max - count < BATCH ? max - count : BATCH;
+		int got = ibv_poll_cq(cq->cq, want, batch);
+
+		if (__builtin_expect(got < 0, 0)) {
+			if (!cq->lost)
+				VERVE_WARN(CQ, "cannot poll a completion queue\n");
+			cq->lost = true;
+			return count ? count : -FI_EIO;
+		}
+		for (int i = 0; i < got; i++)
+			translate(&batch[i], &wc[count + i]);
+		count += got;
+		if (got < want)
+			break;
+	}
+	return count;
+}
+
+int verve_net_cq_arm(struct verve_net_cq *cq)
+{
+	int ret = ibv_req_notify_cq(cq->cq, 0);
+
+	return ret ? verve_net_error(ret) : 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Device: which RDMA ports this host has, why one cannot be used, and an open one.
+ *
+ * Source: ibv_get_device_list(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_gid_ex(3).
+ */
+#ifndef VERVE_NET_DEVICE_H
+#define VERVE_NET_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+enum {
+	VERVE_NET_NAME_MAX = 64,
+	VERVE_NET_REASON_MAX = 160,
+};
+
+struct verve_net_gid {
+	uint8_t raw[16];
+};
+
+/* One way into a port: an IP address of its netdev and the GID that carries it. */
+struct verve_net_portaddr {
+	struct verve_addr addr; /* port number 0 */
+	char netdev[VERVE_NET_NAME_MAX]; /* the interface that has it: "eth0", "eth0.100" */
+	uint8_t gid_index;
+	struct verve_net_gid gid;
+};
+
+/* What a device can do; the smaller of the device's and of what verve uses. */
+struct verve_net_limits {
+	uint32_t cqe;		/* entries a CQ */
+	uint32_t srq_wr;	/* receives a shared receive queue */
+	uint32_t qp_wr;		/* sends a QP */
+	uint32_t sge;		/* segments a work request, send and SRQ */
+	uint32_t qp;		/* QPs */
+	uint32_t rd_atomic;	/* reads in flight a QP, as initiator */
+	uint32_t rd_atomic_target; /* and as target */
+	uint32_t msg_size;	/* bytes a work request */
+	uint64_t mr_size;	/* bytes a region */
+	uint32_t mr;		/* regions */
+	bool odp_rc;		/* on-demand paging for RC */
+};
+
+/* A port with an address, usable, or rejected with a reason. */
+struct verve_net_port {
+	char device[VERVE_NET_NAME_MAX]; /* "rxe0" */
+	char netdev[VERVE_NET_NAME_MAX]; /* "eth0"; empty on InfiniBand without IPoIB */
+	uint8_t port_num;
+	bool ethernet;
+	bool usable;
+	char reason[VERVE_NET_REASON_MAX]; /* why not usable, and what to do */
+	uint32_t mtu;			   /* active path MTU, bytes */
+	uint64_t speed;			   /* bits per second */
+	struct verve_net_limits limits;
+	char firmware[VERVE_NET_NAME_MAX];
+	char driver[VERVE_NET_NAME_MAX];    /* "mlx5_core"; what a software device calls itself */
+	char link_addr[VERVE_NET_NAME_MAX]; /* MAC address on Ethernet, else GID; may be empty */
+	uint32_t vendor_id, vendor_part_id, hw_version;
+	bool on_pci;
+	uint16_t pci_domain;
+	uint8_t pci_bus, pci_device, pci_function;
+	struct verve_net_portaddr *addrs; /* best first: IPv4, global IPv6, link-local IPv6 */
+	size_t addr_count;
+};
+
+struct verve_net_device; /* an open device: context, protection domain, one port */
+
+/*
+ * Every port of every device, usable or not; *count 0 and return 0 when there is none.
+ * A fresh look at each call; free with verve_net_port_list_free. -FI_ENOMEM.
+ */
+int verve_net_port_list(struct verve_net_port **list, size_t *count);
+void verve_net_port_list_free(struct verve_net_port *list, size_t count);
+
+/*
+ * Opens the port by names, chooses the GID for addr (the endpoint's own IP; NULL: the best) and
+ * proves the choice by creating an address handle. Logs why not.
+ * -FI_ENODEV: no such device, port or address; -FI_ENOMEM, or what libibverbs said.
+ */
+int verve_net_device_open(const char *device, uint8_t port_num, const struct verve_addr *addr,
+			  struct verve_net_device **dev);
+/* Everything opened on it must be closed. */
+void verve_net_device_close(struct verve_net_device *dev);
+
+/* Owned by the device, constant while it is open. addrs holds the one chosen address. */
+const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev);
+
+/*
+ * Asynchronous events (ibv_get_async_event(3)): a descriptor that polls readable, and a call that
+ * takes one event without blocking, logs it, and says whether the device is lost.
+ * -FI_EAGAIN: none. -FI_ENODEV: device removed or fatal.
+ */
+int verve_net_device_async_fd(const struct verve_net_device *dev);
+int verve_net_device_async_next(struct verve_net_device *dev);
+
+#endif

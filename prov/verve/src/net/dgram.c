@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Datagram socket: UDP, and the ICMP errors in its error queue (ip(7), IP_RECVERR). */
+#include "net/dgram.h"
+
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+struct verve_net_dgram {
+	int fd;
+};
+
+enum {
+	/* A thousand peers may say HELLO at once. The kernel cuts it to net.core.rmem_max. */
+	RECEIVE_BUFFER = 4 << 20,
+	/* Errors of earlier datagrams that a send steps over. */
+	SEND_TRIES = 16,
+};
+
+static int set_option(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
+}
+
+static int set_options(int fd, sa_family_t family)
+{
+	int ret;
+
+	set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+	if (family == AF_INET)
+		return set_option(fd, IPPROTO_IP, IP_RECVERR, 1);
+	ret = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	return ret ? ret : set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+}
+
+static int bind_socket(int fd, struct verve_addr *addr)
+{
+	struct verve_addr bound;
+	socklen_t len = sizeof(bound);
+
+	if (bind(fd, &addr->sa, verve_addr_len(addr)) || getsockname(fd, &bound.sa, &len))
+		return -errno;
+	return verve_addr_set(addr, &bound, len);
+}
+
+int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgramp)
+{
+	struct verve_net_dgram *dgram = malloc(sizeof(*dgram));
+	char name[VERVE_ADDR_STRLEN];
+	int ret;
+
+	if (!dgram)
+		return -FI_ENOMEM;
+	dgram->fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (dgram->fd < 0) {
+		ret = -errno;
+		goto err_dgram;
+	}
+	ret = set_options(dgram->fd, addr->sa.sa_family);
+	if (ret)
+		goto err_fd;
+	ret = bind_socket(dgram->fd, addr);
+	if (ret)
+		goto err_fd;
+	*dgramp = dgram;
+	return 0;
+
+err_fd:
+	close(dgram->fd);
+err_dgram:
+	free(dgram);
+	VERVE_WARN(EP_CTRL, "cannot open the UDP socket %s: %s\n", verve_addr_str(addr, name),
+		   fi_strerror(-ret));
+	return ret;
+}
+
+void verve_net_dgram_close(struct verve_net_dgram *dgram)
+{
+	close(dgram->fd);
+	free(dgram);
+}
+
+int verve_net_dgram_fd(const struct verve_net_dgram *dgram)
+{
+	return dgram->fd;
+}
+
+/* Not about one address: the caller cannot do anything but try again. */
+static bool is_shortage(int error)
+{
+	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
+}
+
+int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t len,
+			 const struct verve_addr *to)
+{
+	/*
+	 * A send also fails with the pending error of an earlier datagram to somebody else, and
+	 * takes it away; the error queue keeps it for verve_net_dgram_recv.
+	 */
+	for (int try = 0; try < SEND_TRIES; try++) {
+		if (sendto(dgram->fd, buf, len, MSG_NOSIGNAL, &to->sa, verve_addr_len(to)) >= 0)
+			return 0;
+		if (is_shortage(errno))
+			return -FI_EAGAIN;
+	}
+	/* An unconnected socket is never refused at once: these were all others' errors. */
+	return errno == ECONNREFUSED ? -FI_EAGAIN : -errno;
+}
+
+static const struct sock_extended_err *find_error(struct msghdr *msg)
+{
+	struct cmsghdr *cmsg;
+
+	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg))
+		if ((cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_RECVERR) ||
+		    (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_RECVERR))
+			return (const struct sock_extended_err *) CMSG_DATA(cmsg);
+	return NULL;
+}
+
+/* 1: *error is of datagrams to *to; 0: of no use, look again; -FI_EAGAIN: there is none. */
+static int take_error(struct verve_net_dgram *dgram, struct verve_addr *to, int *error)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(struct sock_extended_err) +
+				      sizeof(struct sockaddr_in6))];
+	} control;
+	struct verve_addr name;
+	char payload[1];
+	struct iovec iov = {payload, sizeof(payload)};
+	struct msghdr msg = {
+		.msg_name = &name,
+		.msg_namelen = sizeof(name),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	const struct sock_extended_err *err;
+
+	if (recvmsg(dgram->fd, &msg, MSG_ERRQUEUE) < 0)
+		return -FI_EAGAIN;
+	err = find_error(&msg);
+	if (!err || verve_addr_set(to, &name, msg.msg_namelen))
+		return 0;
+	*error = err->ee_errno;
+	return *error == ECONNREFUSED || *error == EHOSTUNREACH || *error == ENETUNREACH;
+}
+
+ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t len,
+			     struct verve_addr *from)
+{
+	for (;;) {
+		struct verve_addr name;
+		socklen_t name_len = sizeof(name);
+		int error, ret;
+		bool empty;
+		ssize_t got;
+
+		got = recvfrom(dgram->fd, buf, len, 0, &name.sa, &name_len);
+		if (got >= 0) {
+			if (verve_addr_set(from, &name, name_len))
+				continue;
+			return got;
+		}
+		if (errno == EINTR)
+			continue;
+		/* Any other is a pending error, taken away by this call; the queue has it, too. */
+		empty = errno == EAGAIN;
+		ret = take_error(dgram, from, &error);
+		if (ret > 0)
+			return -error;
+		if (ret < 0 && empty)
+			return -FI_EAGAIN;
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory region: registers and deregisters. */
+#include "net/mr.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "net/verbs.h"
+
+static int verbs_access(unsigned access)
+{
+	return (access & VERVE_NET_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
+	       (access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+	       (access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+		     struct verve_net_mr *mr)
+{
+	struct ibv_mr *handle = ibv_reg_mr(dev->pd, addr, len, verbs_access(access));
+
+	if (!handle)
+		return verve_net_error(errno);
+	mr->lkey = handle->lkey;
+	mr->rkey = handle->rkey;
+	mr->handle = handle;
+	return 0;
+}
+
+void verve_net_mr_dereg(struct verve_net_mr *mr)
+{
+	int ret = ibv_dereg_mr(mr->handle);
+
+	if (ret)
+		VERVE_WARN(MR, "cannot deregister the region of key %#x: %s\n", mr->rkey,
+			   strerror(ret));
+	mr->handle = NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory region: ibv_reg_mr(3) and its kin. Calls may block and allocate: under no lock but the engine's. */
+#ifndef VERVE_NET_MR_H
+#define VERVE_NET_MR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct verve_net_device;
+
+enum {
+	VERVE_NET_LOCAL_WRITE = 1 << 0,
+	VERVE_NET_REMOTE_READ = 1 << 1,
+	VERVE_NET_REMOTE_WRITE = 1 << 2,
+	VERVE_NET_REMOTE_ATOMIC = 1 << 3,
+};
+
+struct verve_net_mr {
+	uint32_t lkey;
+	uint32_t rkey;
+	void *handle; /* net's own */
+};
+
+/*
+ * Registers len > 0 bytes at addr; access: VERVE_NET_* bits; remote addresses are virtual ones.
+ * The caller logs. -FI_ENOMEM: over RLIMIT_MEMLOCK or the device's limit; -FI_EINVAL, -FI_EACCES,
+ * -FI_EPERM, -FI_EFAULT: the range cannot be registered with that access.
+ */
+int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+		     struct verve_net_mr *mr);
+void verve_net_mr_dereg(struct verve_net_mr *mr);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Port: its attributes in our terms, and why it cannot be used. */
+#include "net/port.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/gid.h"
+#include "net/sysfs.h"
+#include "net/verbs.h"
+
+enum {
+	SGE_MAX = 30,
+	READS_MAX = 16, /* more in flight brings nothing, and the target keeps state for each */
+};
+
+__attribute__((format(printf, 2, 3)))
+static void reject(struct verve_net_port *port, const char *format, ...)
+{
+	va_list args;
+
+	port->usable = false;
+	va_start(args, format);
+	vsnprintf(port->reason, sizeof(port->reason), format, args);
+	va_end(args);
+}
+
+static uint32_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void set_limits(struct verve_net_limits *limits, const struct verve_port_attr *attr)
+{
+	const struct ibv_device_attr *device = &attr->device.orig_attr;
+	const struct ibv_odp_caps *odp = &attr->device.odp_caps;
+	const uint32_t odp_needed =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+
+	*limits = (struct verve_net_limits) {
+		.cqe = device->max_cqe,
+		.srq_wr = device->max_srq_wr,
+		.qp_wr = device->max_qp_wr,
+		.sge = least(least(device->max_sge, SGE_MAX), device->max_sge_rd ?
+			     device->max_sge_rd : SGE_MAX),
+		.qp = device->max_qp,
+		.rd_atomic = least(device->max_qp_init_rd_atom, READS_MAX),
+		.rd_atomic_target = least(device->max_qp_rd_atom, READS_MAX),
+		.msg_size = attr->port.max_msg_sz,
+		.mr_size = device->max_mr_size,
+		.mr = device->max_mr,
+		.odp_rc = odp->general_caps & IBV_ODP_SUPPORT &&
+			  (odp->per_transport_caps.rc_odp_caps & odp_needed) == odp_needed,
+	};
+}
+
+/* Bits per second (InfiniBand spec. vol. 1, 14.2.5.6: LinkWidthActive, LinkSpeedActive). */
+static uint64_t speed(const struct ibv_port_attr *attr)
+{
+	uint64_t lanes = 1, lane = 2500;
+
+	switch (attr->active_width) {
+	case 2:
+		lanes = 4;
+		break;
+	case 4:
+		lanes = 8;
+		break;
+	case 8:
+		lanes = 12;
+		break;
+	case 16:
+		lanes = 2;
+		break;
+	}
+	switch (attr->active_speed) {
+	case 2: /* DDR */
+		lane = 5000;
+		break;
+	case 4: /* QDR */
+	case 8: /* FDR10 */
+		lane = 10000;
+		break;
+	case 16: /* FDR */
+		lane = 14000;
+		break;
+	case 32: /* EDR */
+		lane = 25000;
+		break;
+	case 64: /* HDR */
+		lane = 50000;
+		break;
+	case 128: /* NDR */
+		lane = 100000;
+		break;
+	}
+	return lanes * lane * 1000000;
+}
+
+static void set_identity(struct verve_net_port *port, const struct verve_port_attr *attr)
+{
+	const struct ibv_device_attr *device = &attr->device.orig_attr;
+
+	snprintf(port->firmware, sizeof(port->firmware), "%.*s", (int) sizeof(port->firmware) - 1,
+		 device->fw_ver);
+	port->vendor_id = device->vendor_id;
+	port->vendor_part_id = device->vendor_part_id;
+	port->hw_version = device->hw_ver;
+	verve_sysfs_driver(port->device, port->driver);
+	verve_sysfs_pci(port->device, port);
+}
+
+/* What is wrong with it before its addresses are looked at. */
+static void check(struct ibv_context *ctx, struct verve_net_port *port,
+		  const struct verve_port_attr *attr)
+{
+	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
+
+	port->usable = true;
+	if (ctx->device->transport_type != IBV_TRANSPORT_IB)
+		reject(port, "neither InfiniBand nor RoCE: its transport is not spoken");
+	else if (attr->port.link_layer != IBV_LINK_LAYER_ETHERNET &&
+		 attr->port.link_layer != IBV_LINK_LAYER_INFINIBAND &&
+		 attr->port.link_layer != IBV_LINK_LAYER_UNSPECIFIED)
+		reject(port, "unknown link layer %u", attr->port.link_layer);
+	else if (!attr->device.orig_attr.max_srq)
+		reject(port, "the device has no shared receive queues");
+	else if (attr->port.state == IBV_PORT_ACTIVE)
+		return;
+	else if (port->ethernet)
+		reject(port, "port is %s: ip link set %.16s up; is the cable in?",
+		       ibv_port_state_str(attr->port.state), netdev);
+	else if (attr->port.state == IBV_PORT_INIT)
+		reject(port, "port is %s: no subnet manager runs on this network (opensm)",
+		       ibv_port_state_str(attr->port.state));
+	else
+		reject(port, "port is %s: is the cable in?", ibv_port_state_str(attr->port.state));
+}
+
+/* Leaves the addresses that work. */
+static void prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t lid)
+{
+	char gid[INET6_ADDRSTRLEN] = "?";
+	size_t good = 0;
+
+	for (size_t i = 0; i < port->addr_count; i++) {
+		int ret = verve_gid_prove(pd, port, &port->addrs[i], lid);
+
+		if (!ret) {
+			port->addrs[good++] = port->addrs[i];
+			continue;
+		}
+		inet_ntop(AF_INET6, &port->addrs[i].gid, gid, sizeof(gid));
+		snprintf(port->reason, sizeof(port->reason),
+			 "GID %u (%.46s) makes no address handle: %.40s", port->addrs[i].gid_index,
+			 gid, strerror(-ret));
+	}
+	port->addr_count = good;
+}
+
+static int look_at_addrs(struct ibv_context *ctx, struct ibv_pd *pd, struct verve_net_port *port,
+			 uint16_t lid)
+{
+	int ret = verve_gid_find_addrs(ctx, port);
+
+	if (ret)
+		return ret;
+	prove_addrs(pd, port, lid);
+	port->usable = port->addr_count;
+	if (port->usable)
+		port->reason[0] = '\0';
+	return 0;
+}
+
+static void set_link_addr(struct ibv_context *ctx, struct verve_net_port *port)
+{
+	union ibv_gid gid;
+
+	if (port->ethernet)
+		verve_sysfs_link_addr(port->netdev, port->link_addr);
+	else if (!ibv_query_gid(ctx, port->port_num, 0, &gid))
+		inet_ntop(AF_INET6, &gid, port->link_addr, sizeof(port->link_addr));
+}
+
+int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num,
+		    struct verve_net_port *port, struct verve_port_attr *attr)
+{
+	int ret;
+
+	memset(port, 0, sizeof(*port));
+	snprintf(port->device, sizeof(port->device), "%s", ibv_get_device_name(ctx->device));
+	port->port_num = port_num;
+	ret = ibv_query_device_ex(ctx, NULL, &attr->device);
+	if (!ret)
+		ret = ibv_query_port(ctx, port_num, &attr->port);
+	if (ret) {
+		reject(port, "cannot be queried: %s", strerror(ret));
+		return 0;
+	}
+	port->ethernet = attr->port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	port->mtu = 128u << attr->port.active_mtu; /* enum ibv_mtu counts from 256 bytes, 1 */
+	port->speed = speed(&attr->port);
+	set_limits(&port->limits, attr);
+	set_identity(port, attr);
+	if (port->ethernet)
+		verve_sysfs_netdev(port->device, port_num, port->netdev);
+	check(ctx, port, attr);
+	ret = port->usable ? look_at_addrs(ctx, pd, port, attr->port.lid) : 0;
+	set_link_addr(ctx, port);
+	return ret;
+}
+
+void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *device, int error)
+{
+	char path[VERVE_NET_NAME_MAX];
+
+	memset(port, 0, sizeof(*port));
+	snprintf(port->device, sizeof(port->device), "%s", ibv_get_device_name(device));
+	port->port_num = 1;
+	/* libibverbs looks in several places, and says what was wrong with the last. */
+	snprintf(path, sizeof(path), "/dev/infiniband/%.32s", device->dev_name);
+	if (access(path, R_OK | W_OK))
+		error = errno;
+	switch (error) {
+	case EACCES:
+	case EPERM:
+		reject(port, "no permission to open %s: chmod a+rw it, or join its group", path);
+		break;
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+		reject(port,
+		       "there is no %s: load ib_uverbs, or give it to the container (--device)",
+		       path);
+		break;
+	case ENOMEM:
+		reject(port, "no memory to open it: is RLIMIT_MEMLOCK (ulimit -l) large enough?");
+		break;
+	default:
+		reject(port, "%s cannot be opened: %.60s", path, strerror(error));
+	}
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Queue pairs: opening, connecting, posting; and the shared receive queue. */
+#include "net/qp.h"
+
+#include <arpa/inet.h>
+#include <rdma/fi_errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "net/cq.h"
+#include "net/verbs.h"
+
+enum {
+	BATCH = 32, /* work requests a doorbell */
+	INLINE_STEP = 32, /* bytes */
+	HOP_LIMIT = 64,
+	MIN_RNR_TIMER = 12, /* 0.64 ms between tries (InfiniBand spec. vol. 1, 9.7.5.2.8) */
+	RETRIES = 6, /* soft-RoCE takes 7, the most there is, for without end */
+	RNR_FOREVER = 7,
+	ACK_TIMEOUT_MAX = 31,
+	MAX_24_BITS = 0xffffff,
+};
+
+_Static_assert(sizeof(struct verve_net_sge) == sizeof(struct ibv_sge), "cast in post");
+_Static_assert(offsetof(struct verve_net_sge, addr) == offsetof(struct ibv_sge, addr), "cast");
+_Static_assert(offsetof(struct verve_net_sge, length) == offsetof(struct ibv_sge, length), "cast");
+_Static_assert(offsetof(struct verve_net_sge, lkey) == offsetof(struct ibv_sge, lkey), "cast");
+
+struct verve_net_qp {
+	struct ibv_qp *qp;
+	struct verve_net_device *dev;
+	uint32_t inline_size;
+	uint32_t psn;
+};
+
+/* A queue pair that cannot have so much inline data is refused: ibv_create_qp(3). */
+static struct ibv_qp *create(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
+			     uint32_t *inline_size)
+{
+	uint32_t max = AO_load(&dev->inline_max);
+	uint32_t size = attr->inline_size < max ? attr->inline_size : max;
+
+	for (;;) {
+		struct ibv_qp_init_attr init = {
+			.send_cq = attr->send_cq->cq,
+			.recv_cq = attr->recv_cq->cq,
+			.srq = attr->srq->srq,
+			.cap = {
+				.max_send_wr = attr->send_wr,
+				.max_send_sge = attr->send_sge,
+				.max_inline_data = size,
+			},
+			.qp_type = IBV_QPT_RC,
+		};
+		struct ibv_qp *qp = ibv_create_qp(dev->pd, &init);
+
+		if (qp) {
+			*inline_size = init.cap.max_inline_data > size ?
+				init.cap.max_inline_data : size;
+			if (size < attr->inline_size)
+				AO_store(&dev->inline_max, size);
+			return qp;
+		}
+		if (!size || (errno != EINVAL && errno != ENOMEM && errno != EOPNOTSUPP))
+			return NULL;
+		size = size > INLINE_STEP ? (size - 1) / INLINE_STEP * INLINE_STEP : 0;
+	}
+}
+
+static int to_init(struct verve_net_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = qp->dev->port.port_num,
+		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_WRITE,
+	};
+
+	if (qp->dev->atomics)
+		attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			     IBV_QP_ACCESS_FLAGS);
+}
+
+int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
+		      uint32_t psn, struct verve_net_qp **qpp)
+{
+	struct verve_net_qp *qp = malloc(sizeof(*qp));
+	int ret;
+
+	if (!qp)
+		return -FI_ENOMEM;
+	qp->dev = dev;
+	qp->psn = psn & MAX_24_BITS;
+	qp->qp = create(dev, attr, &qp->inline_size);
+	if (!qp->qp) {
+		ret = verve_net_error(errno);
+		goto err_free;
+	}
+	ret = to_init(qp);
+	if (ret) {
+		ret = verve_net_error(ret);
+		goto err_qp;
+	}
+	*qpp = qp;
+	return 0;
+
+err_qp:
+	ibv_destroy_qp(qp->qp);
+err_free:
+	free(qp);
+	VERVE_WARN(EP_CTRL,
+		   "%s: cannot open a queue pair of %u work requests (the device has %u, and %u "
+		   "queue pairs): %s\n",
+		   dev->port.device, attr->send_wr, dev->port.limits.qp_wr, dev->port.limits.qp,
+		   fi_strerror(-ret));
+	return ret;
+}
+
+void verve_net_qp_close(struct verve_net_qp *qp)
+{
+	int ret = ibv_destroy_qp(qp->qp);
+
+	if (ret)
+		VERVE_WARN(EP_CTRL, "%s: cannot close queue pair %#x: %s\n", qp->dev->port.device,
+			   qp->qp->qp_num, strerror(ret));
+	free(qp);
+}
+
+void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *addr)
+{
+	*addr = (struct verve_net_qp_addr) {
+		.gid = qp->dev->addr.gid,
+		.lid = qp->dev->lid,
+		.mtu_log2 = qp->dev->mtu_log2,
+		.rd_atomic_target = qp->dev->port.limits.rd_atomic_target,
+		.qp_num = qp->qp->qp_num,
+		.psn = qp->psn,
+	};
+}
+
+uint32_t verve_net_qp_num(const struct verve_net_qp *qp)
+{
+	return qp->qp->qp_num;
+}
+
+uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
+{
+	return qp->inline_size;
+}
+
+/* Queue pairs 0 and 1 are the management ones (InfiniBand spec. vol. 1, 3.9). */
+static bool is_sane(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
+{
+	static const struct verve_net_gid none;
+
+	if (remote->qp_num < 2 || remote->qp_num > MAX_24_BITS || remote->psn > MAX_24_BITS)
+		return false;
+	if (remote->mtu_log2 < 8 || remote->mtu_log2 > 12)
+		return false;
+	if (!qp->dev->port.ethernet && !remote->lid)
+		return false;
+	return memcmp(&remote->gid, &none, sizeof(none)) != 0;
+}
+
+/*
+ * The exponent t of the local ACK timeout, 4.096 us * 2^t: the first try and the retries take, all
+ * together, at least timeout_ms (InfiniBand spec. vol. 1, 9.9.2.1.1 and 11.2.4.2).
+ */
+static uint8_t ack_timeout(uint32_t timeout_ms)
+{
+	uint64_t want = timeout_ms * UINT64_C(1000000) / (RETRIES + 1); /* ns */
+	uint8_t t = 1;
+
+	while (t < ACK_TIMEOUT_MAX && UINT64_C(4096) << t < want)
+		t++;
+	return t;
+}
+
+static enum ibv_mtu path_mtu(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
+{
+	uint8_t log2 = qp->dev->mtu_log2 < remote->mtu_log2 ? qp->dev->mtu_log2 : remote->mtu_log2;
+
+	return IBV_MTU_256 + (log2 - 8);
+}
+
+static int to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
+{
+	const struct verve_net_device *dev = qp->dev;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = path_mtu(qp, remote),
+		.dest_qp_num = remote->qp_num,
+		.rq_psn = remote->psn,
+		.max_dest_rd_atomic = dev->port.limits.rd_atomic_target,
+		.min_rnr_timer = MIN_RNR_TIMER,
+		.ah_attr = {
+			.dlid = remote->lid,
+			.port_num = dev->port.port_num,
+			.grh = {
+				.sgid_index = dev->addr.gid_index,
+				.hop_limit = HOP_LIMIT,
+			},
+		},
+	};
+
+	memcpy(&attr.ah_attr.grh.dgid, &remote->gid, sizeof(remote->gid));
+	/* Ethernet always routes, InfiniBand between subnets: the upper halves of GIDs. */
+	attr.ah_attr.is_global = dev->port.ethernet || memcmp(&remote->gid, &dev->addr.gid, 8);
+	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+			     IBV_QP_MIN_RNR_TIMER);
+}
+
+static int to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
+		  uint32_t timeout_ms)
+{
+	uint32_t reads = qp->dev->port.limits.rd_atomic;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = ack_timeout(timeout_ms),
+		.retry_cnt = RETRIES,
+		.rnr_retry = RNR_FOREVER,
+		.sq_psn = qp->psn,
+		.max_rd_atomic =
+			reads < remote->rd_atomic_target ? reads : remote->rd_atomic_target,
+	};
+
+	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
+			 uint32_t timeout_ms)
+{
+	char gid[INET6_ADDRSTRLEN] = "?";
+	int ret = EINVAL;
+
+	if (is_sane(qp, remote))
+		ret = to_rtr(qp, remote);
+	if (!ret)
+		ret = to_rts(qp, remote, timeout_ms);
+	if (!ret)
+		return 0;
+	inet_ntop(AF_INET6, &remote->gid, gid, sizeof(gid));
+	VERVE_WARN(EP_CTRL,
+		   "%s: cannot connect queue pair %#x to GID %s LID %u queue pair %#x: %s\n",
+		   qp->dev->port.device, qp->qp->qp_num, gid, remote->lid, remote->qp_num,
+		   strerror(ret));
+	return verve_net_error(ret);
+}
+
+void verve_net_qp_error(struct verve_net_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	int ret = ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+
+	if (ret)
+		VERVE_WARN(EP_CTRL, "%s: cannot stop queue pair %#x: %s\n", qp->dev->port.device,
+			   qp->qp->qp_num, strerror(ret));
+}
+
+static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr *to)
+{
+	static const enum ibv_wr_opcode opcode[] = {
+		[VERVE_NET_SEND] = IBV_WR_SEND,
+		[VERVE_NET_WRITE] = IBV_WR_RDMA_WRITE,
+		[VERVE_NET_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+		[VERVE_NET_READ] = IBV_WR_RDMA_READ,
+	};
+
+	to->wr_id = from->wr_id;
+	/* ibv_post_send(3) takes a pointer to mutable segments and does not write to them. */
+	to->sg_list = (struct ibv_sge *) (uintptr_t) from->sge;
+	to->num_sge = from->sge_count;
+	to->opcode = opcode[from->op];
+	to->send_flags = (from->flags & VERVE_NET_SIGNALED ? IBV_SEND_SIGNALED : 0) |
+			 (from->flags & VERVE_NET_INLINE ? IBV_SEND_INLINE : 0) |
+			 (from->flags & VERVE_NET_FENCE ? IBV_SEND_FENCE : 0);
+	to->imm_data = htonl(from->imm);
+	to->wr.rdma.remote_addr = from->remote_addr;
+	to->wr.rdma.rkey = from->rkey;
+}
+
+int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count)
+{
+	struct ibv_send_wr chain[BATCH], *bad;
+
+	while (count) {
+		uint32_t batch = count < BATCH ? count : BATCH;
+		int ret;
+
+		for (uint32_t i = 0; i < batch; i++) {
+			translate(&wr[i], &chain[i]);
+			chain[i].next = &chain[i + 1];
+		}
+		chain[batch - 1].next = NULL;
+		ret = ibv_post_send(qp->qp, chain, &bad);
+		if (__builtin_expect(ret, 0)) {
+			VERVE_WARN(EP_DATA, "%s: queue pair %#x takes no work request: %s\n",
+				   qp->dev->port.device, qp->qp->qp_num, strerror(ret));
+			return verve_net_error(ret);
+		}
+		wr += batch;
+		count -= batch;
+	}
+	return 0;
+}
+
+int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srqp)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = depth, .max_sge = 1}};
+	struct verve_net_srq *srq = malloc(sizeof(*srq));
+	int ret;
+
+	if (!srq)
+		return -FI_ENOMEM;
+	srq->srq = ibv_create_srq(dev->pd, &init);
+	if (!srq->srq) {
+		ret = verve_net_error(errno);
+		VERVE_WARN(EP_CTRL, "%s: cannot open a shared receive queue of %u (the device has "
+			   "%u): %s\n", dev->port.device, depth, dev->port.limits.srq_wr,
+			   fi_strerror(-ret));
+		free(srq);
+		return ret;
+	}
+	*srqp = srq;
+	return 0;
+}
+
+void verve_net_srq_close(struct verve_net_srq *srq)
+{
+	int ret = ibv_destroy_srq(srq->srq);
+
+	if (ret)
+		VERVE_WARN(EP_CTRL, "cannot close a shared receive queue: %s\n", strerror(ret));
+	free(srq);
+}
+
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count)
+{
+	struct ibv_recv_wr chain[BATCH], *bad;
+
+	while (count) {
+		uint32_t batch = count < BATCH ? count : BATCH;
+		int ret;
+
+		for (uint32_t i = 0; i < batch; i++) {
+			chain[i].wr_id = recv[i].wr_id;
+			chain[i].sg_list = (struct ibv_sge *) (uintptr_t) &recv[i].sge;
+			chain[i].num_sge = 1;
+			chain[i].next = &chain[i + 1];
+		}
+		chain[batch - 1].next = NULL;
+		ret = ibv_post_srq_recv(srq->srq, chain, &bad);
+		if (__builtin_expect(ret, 0)) {
+			VERVE_WARN(EP_DATA, "a shared receive queue takes no buffer: %s\n",
+				   strerror(ret));
+			return verve_net_error(ret);
+		}
+		recv += batch;
+		count -= batch;
+	}
+	return 0;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* System: clock, randomness, and a thread that sleeps in epoll(7). */
+#include "net/sys.h"
+
+#include <atomic_ops.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct verve_net_thread {
+	pthread_t thread;
+	pid_t pid; /* of the process it runs in */
+	uint64_t (*step)(void *arg);
+	void *arg;
+	int epoll_fd;
+	int wake_fd;
+	volatile AO_t stop;
+};
+
+enum { EVENTS = 16 };
+
+uint64_t verve_net_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+static void init_sodium(void)
+{
+	/* It fails only where there is no source of randomness at all. */
+	if (sodium_init() < 0)
+		abort();
+}
+
+void verve_net_random(void *buf, size_t len)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, init_sodium);
+	randombytes_buf(buf, len);
+}
+
+void verve_net_pause(void)
+{
+	sched_yield();
+}
+
+/* epoll_wait(2) counts milliseconds; waking early would make the caller spin. */
+static int sleep_ms(uint64_t ns)
+{
+	uint64_t ms = ns / 1000000 + (ns % 1000000 != 0);
+
+	if (ns == UINT64_MAX)
+		return -1;
+	return ms > INT_MAX ? INT_MAX : (int) ms;
+}
+
+static void *run(void *arg)
+{
+	struct verve_net_thread *thread = arg;
+	struct epoll_event events[EVENTS];
+	uint64_t wakes;
+
+	while (!AO_load_acquire(&thread->stop)) {
+		/* Reset before the step, so that a wake during it ends the sleep that follows. */
+		(void) !read(thread->wake_fd, &wakes, sizeof(wakes));
+		epoll_wait(thread->epoll_fd, events, EVENTS, sleep_ms(thread->step(thread->arg)));
+	}
+	return NULL;
+}
+
+/* No signal handler of the application runs in our thread. */
+static int create(struct verve_net_thread *thread)
+{
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&thread->thread, NULL, run, thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -ret;
+}
+
+int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *arg,
+			   struct verve_net_thread **threadp)
+{
+	struct verve_net_thread *thread = calloc(1, sizeof(*thread));
+	int ret;
+
+	if (!thread)
+		return -FI_ENOMEM;
+	thread->step = step;
+	thread->arg = arg;
+	thread->pid = getpid();
+	thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (thread->wake_fd < 0) {
+		ret = -errno;
+		goto err_thread;
+	}
+	thread->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (thread->epoll_fd < 0) {
+		ret = -errno;
+		goto err_wake_fd;
+	}
+	ret = verve_net_thread_watch(thread, thread->wake_fd);
+	if (ret)
+		goto err_epoll_fd;
+	ret = create(thread);
+	if (ret)
+		goto err_epoll_fd;
+	pthread_setname_np(thread->thread, name);
+	*threadp = thread;
+	return 0;
+
+err_epoll_fd:
+	close(thread->epoll_fd);
+err_wake_fd:
+	close(thread->wake_fd);
+err_thread:
+	free(thread);
+	return ret;
+}
+
+void verve_net_thread_stop(struct verve_net_thread *thread)
+{
+	AO_store_release(&thread->stop, 1);
+	/* A child after fork(2) has the memory and the descriptors, but not the thread. */
+	if (thread->pid == getpid()) {
+		verve_net_thread_wake(thread);
+		pthread_join(thread->thread, NULL);
+	}
+	close(thread->epoll_fd);
+	close(thread->wake_fd);
+	free(thread);
+}
+
+void verve_net_thread_wake(struct verve_net_thread *thread)
+{
+	uint64_t one = 1;
+
+	/* It fails only when the counter is full, and then the thread is being woken already. */
+	(void) !write(thread->wake_fd, &one, sizeof(one));
+}
+
+int verve_net_thread_watch(struct verve_net_thread *thread, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	if (fd < 0)
+		return 0;
+	return epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+void verve_net_thread_unwatch(struct verve_net_thread *thread, int fd)
+{
+	if (fd >= 0)
+		epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* /sys: small texts and links under class/infiniband and class/net. */
+#include "net/sysfs.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLASS_IB "/sys/class/infiniband"
+#define CLASS_NET "/sys/class/net"
+
+enum { ARPHRD_INFINIBAND = 32 }; /* linux/if_arp.h, which cannot stand beside libc's headers */
+
+/* First line of a file, without its newline; false and empty: there is none. */
+__attribute__((format(printf, 2, 3)))
+static bool read_text(char *text, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	FILE *file;
+
+	text[0] = '\0';
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(text, VERVE_NET_NAME_MAX, file))
+		text[0] = '\0';
+	fclose(file);
+	text[strcspn(text, "\n")] = '\0';
+	return text[0];
+}
+
+/* Last component of where a link points to. */
+__attribute__((format(printf, 2, 3)))
+static bool read_link(char *text, const char *format, ...)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	const char *last;
+	va_list args;
+	ssize_t len;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	text[0] = '\0';
+	len = readlink(path, target, sizeof(target) - 1);
+	if (len < 0)
+		return false;
+	target[len] = '\0';
+	last = strrchr(target, '/');
+	snprintf(text, VERVE_NET_NAME_MAX, "%.*s", VERVE_NET_NAME_MAX - 1,
+		 last ? last + 1 : target);
+	return true;
+}
+
+void verve_sysfs_driver(const char *device, char *driver)
+{
+	if (!read_link(driver, CLASS_IB "/%s/device/driver", device))
+		read_text(driver, CLASS_IB "/%s/node_desc", device);
+}
+
+void verve_sysfs_pci(const char *device, struct verve_net_port *port)
+{
+	char address[VERVE_NET_NAME_MAX];
+	unsigned domain, bus, dev, function;
+
+	if (!read_link(address, CLASS_IB "/%s/device", device) ||
+	    sscanf(address, "%x:%x:%x.%x", &domain, &bus, &dev, &function) != 4)
+		return;
+	port->on_pci = true;
+	port->pci_domain = domain;
+	port->pci_bus = bus;
+	port->pci_device = dev;
+	port->pci_function = function;
+}
+
+/* Calls visit with every entry until it returns true. */
+static void visit_dir(const char *path, bool (*visit)(const char *name, void *arg), void *arg)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && visit(entry->d_name, arg))
+			break;
+	closedir(dir);
+}
+
+struct search {
+	uint8_t port_num;
+	char wanted[VERVE_NET_NAME_MAX]; /* link address */
+	char *netdev;
+};
+
+static bool is_ports(const char *name, void *arg)
+{
+	const struct search *search = arg;
+	char text[VERVE_NET_NAME_MAX];
+
+	/* Numbered from 0; older drivers number in dev_id. */
+	if (!read_text(text, CLASS_NET "/%s/dev_port", name) ||
+	    strtoul(text, NULL, 0) != search->port_num - 1u)
+		return false;
+	snprintf(search->netdev, VERVE_NET_NAME_MAX, "%.*s", VERVE_NET_NAME_MAX - 1, name);
+	return true;
+}
+
+void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev)
+{
+	struct search search = {.port_num = port_num, .netdev = netdev};
+	char path[PATH_MAX];
+
+	/* Of the default GID; of a software device; of the same PCI function. */
+	if (read_text(netdev, CLASS_IB "/%s/ports/%u/gid_attrs/ndevs/0", device, port_num) ||
+	    read_text(netdev, CLASS_IB "/%s/parent", device))
+		return;
+	snprintf(path, sizeof(path), CLASS_IB "/%s/device/net", device);
+	visit_dir(path, is_ports, &search);
+}
+
+static bool has_gid(const char *name, void *arg)
+{
+	const struct search *search = arg;
+	char text[VERVE_NET_NAME_MAX];
+	size_t len;
+
+	if (!read_text(text, CLASS_NET "/%s/type", name) || atoi(text) != ARPHRD_INFINIBAND ||
+	    !read_text(text, CLASS_NET "/%s/address", name))
+		return false;
+	len = strlen(text);
+	if (len < strlen(search->wanted) ||
+	    strcmp(text + len - strlen(search->wanted), search->wanted))
+		return false;
+	snprintf(search->netdev, VERVE_NET_NAME_MAX, "%.*s", VERVE_NET_NAME_MAX - 1, name);
+	return true;
+}
+
+void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
+{
+	struct search search = {.netdev = netdev};
+	char *end = search.wanted;
+
+	for (size_t i = 0; i < sizeof(gid->raw); i++)
+		end += sprintf(end, "%s%02x", i ? ":" : "", gid->raw[i]);
+	netdev[0] = '\0';
+	visit_dir(CLASS_NET, has_gid, &search);
+}
+
+void verve_sysfs_link_addr(const char *netdev, char *addr)
+{
+	addr[0] = '\0';
+	if (netdev[0])
+		read_text(addr, CLASS_NET "/%s/address", netdev);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Links: posting, retiring, breaking. */
+#include "proto/link.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "conn/cm.h"
+#include "proto/peer.h"
+#include "proto/peek.h"
+#include "proto/recv.h"
+#include <rdma/fi_errno.h>
+
+_Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
+
+static struct verve_slot *slot_of(struct verve_link *link, uint32_t number)
+{
+	return &link->slots[number & (VERVE_LINK_DEPTH - 1)];
+}
+
+int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
+		    uint32_t conn_id, uint32_t remote_id, struct verve_link **linkp)
+{
+	struct verve_link *link = calloc(1, sizeof(*link));
+
+	if (!link)
+		return -FI_ENOMEM;
+	if (verve_idtab_alloc(&xport->link_ids, link, &link->id)) {
+		free(link);
+		return -FI_ENOMEM;
+	}
+	link->peer = peer;
+	link->qp = qp;
+	link->conn_id = conn_id;
+	link->remote_id = remote_id;
+	link->inline_size = verve_net_qp_inline_size(qp);
+	if (link->inline_size > xport->attr.inline_size)
+		link->inline_size = xport->attr.inline_size;
+	TAILQ_INIT(&link->doomed);
+	TAILQ_INSERT_TAIL(&xport->links, link, all);
+	*linkp = link;
+	return 0;
+}
+
+void verve_link_close(struct verve_xport *xport, struct verve_link *link)
+{
+	while (link->retired != link->produced) {
+		struct verve_slot *slot = slot_of(link, link->retired++);
+
+		if (slot->slab)
+			verve_slab_free(&xport->tx_slabs, slot->slab);
+		xport->wr_used--;
+	}
+	verve_net_qp_close(link->qp);
+	verve_idtab_free(&xport->link_ids, link->id);
+	TAILQ_REMOVE(link->broken ? &xport->broken_links : &xport->links, link, all);
+	if (verve_peer_link_of(xport, link->conn_id) == link)
+		xport->link_of_conn[verve_idtab_index(link->conn_id)] = NULL;
+	free(link);
+}
+
+void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet)
+{
+	uint32_t credits = link->owed < UINT16_MAX ? link->owed : UINT16_MAX;
+
+	packet->dest = link->remote_id;
+	packet->credits = credits;
+	link->owed -= credits;
+}
+
+int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+		    struct verve_op *op, struct verve_slab *slab)
+{
+	uint32_t number = link->produced;
+	struct verve_slot *slot = slot_of(link, number);
+	int ret;
+
+	assert(verve_lock_held(xport->lock));
+	assert(!link->broken && verve_link_has_room(xport, link, true));
+	slot->op = op;
+	slot->slab = slab;
+	if (number - link->signaled >= VERVE_LINK_SIGNAL || verve_xport_is_tight(xport))
+		wr->flags |= VERVE_NET_SIGNALED;
+	if (wr->flags & VERVE_NET_SIGNALED)
+		link->signaled = number;
+	wr->wr_id = (uint64_t) link->id << 32 | number;
+	link->produced++;
+	xport->wr_used++;
+
+	ret = verve_net_qp_post(link->qp, wr, 1);
+	if (__builtin_expect(ret, 0)) {
+		/* It never got to the hardware and will not be flushed. */
+		link->produced--;
+		xport->wr_used--;
+		if (slab)
+			verve_slab_free(&xport->tx_slabs, slab);
+		verve_link_break(xport, link, -ret, 0, "posting a work request failed");
+	}
+	return ret;
+}
+
+bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_wire_packet *packet, struct verve_op *tell)
+{
+	uint8_t buf[VERVE_WIRE_RTS_MAX];
+	struct verve_net_sge sge = {.addr = (uintptr_t) buf};
+	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
+	struct verve_slab *slab = NULL;
+
+	verve_link_address(link, packet);
+	sge.length = verve_wire_encode(packet, buf);
+	if (sge.length <= link->inline_size) {
+		wr.flags |= VERVE_NET_INLINE;
+	} else {
+		slab = verve_slab_alloc(&xport->tx_slabs);
+		if (!slab) {
+			link->owed += packet->credits;
+			return false;
+		}
+		memcpy(slab->data, buf, sge.length);
+		sge.addr = (uintptr_t) slab->data;
+		sge.lkey = slab->lkey;
+	}
+	if (tell || packet->type == VERVE_WIRE_BYE)
+		wr.flags |= VERVE_NET_SIGNALED;
+	return !verve_link_post(xport, link, &wr, tell, slab);
+}
+
+/* All requests are off the hardware: the operations can end now. */
+static void finish_break(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_op *op;
+
+	while ((op = TAILQ_FIRST(&link->doomed))) {
+		TAILQ_REMOVE(&link->doomed, op, link);
+		if (!(op->flags & VERVE_OP_REPORTED)) {
+			if (op->error)
+				verve_op_report_error(xport, op, op->error, op->status, link->reason);
+			else
+				verve_op_report_error(xport, op, link->error, link->status, link->reason);
+		}
+		verve_op_free(xport, op);
+	}
+	verve_link_close(xport, link);
+}
+
+static void doom(struct verve_link *link, struct verve_op_queue *queue)
+{
+	struct verve_op *op;
+
+	TAILQ_FOREACH(op, queue, link) {
+		verve_op_set_state(op, VERVE_OP_DOOMED);
+		op->via = link;
+	}
+	TAILQ_CONCAT(&link->doomed, queue, link);
+}
+
+void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
+		      const char *reason)
+{
+	struct verve_peer *peer = link->peer;
+	char name[VERVE_ADDR_STRLEN];
+
+	if (link->broken)
+		return;
+	VERVE_INFO(EP_CTRL, "connection %#x to %s ends: %s (%s), %u requests outstanding\n",
+		   link->conn_id, verve_addr_str(&peer->addr, name), reason, fi_strerror(error),
+		   link->produced - link->retired);
+	link->broken = true;
+	link->error = error;
+	link->status = status;
+	link->reason = reason;
+	verve_recv_forget(xport, link);
+	doom(link, &peer->control);
+	doom(link, &peer->active);
+	doom(link, &peer->pending);
+	peer->link = NULL;
+	TAILQ_REMOVE(&xport->links, link, all);
+	TAILQ_INSERT_TAIL(&xport->broken_links, link, all);
+	verve_net_qp_error(link->qp);
+	if (xport->cm && verve_cm_drop(xport->cm, link->conn_id))
+		VERVE_WARN(EP_CTRL, "no memory to give connection %#x up\n", link->conn_id);
+}
+
+static void retire(struct verve_xport *xport, struct verve_link *link, uint32_t status)
+{
+	struct verve_slot *slot = slot_of(link, link->retired++);
+
+	xport->wr_used--;
+	if (slot->slab)
+		verve_slab_free(&xport->tx_slabs, slot->slab);
+	if (!slot->op)
+		return;
+	if (!status) {
+		verve_op_done(xport, slot->op);
+	} else if (status != VERVE_NET_WC_FLUSHED) {
+		slot->op->error = verve_net_wc_errno(status);
+		slot->op->status = status;
+	}
+}
+
+void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc)
+{
+	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
+	uint32_t number = (uint32_t) wc->wr_id;
+
+	if (!link || number - link->retired >= link->produced - link->retired) {
+		xport->count.stale++;
+		return;
+	}
+	while (link->retired != number)
+		retire(xport, link, VERVE_NET_WC_OK);
+	if (wc->status && !link->broken)
+		verve_link_break(xport, link, verve_net_wc_errno(wc->status), wc->status,
+				 verve_net_wc_str(wc->status));
+	retire(xport, link, wc->status);
+}
+
+void verve_link_reap(struct verve_xport *xport)
+{
+	struct verve_link *link = TAILQ_FIRST(&xport->broken_links), *next;
+
+	for (; link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (link->retired == link->produced)
+			finish_break(xport, link);
+	}
+}
+
+void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+
+	if (++link->owed < xport->attr.window / 2 || link->broken || !link->may_send)
+		return;
+	/* No room now: the next packet carries them, or the next consumed message tries again. */
+	if (verve_link_has_room(xport, link, true))
+		verve_link_send(xport, link, &packet, NULL);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Link: one connection of a peer: the queue pair, what is outstanding on it, its credits.
+ *
+ * Requests are numbered; a completion of number n retires all up to n. When a link breaks, it keeps
+ * its operations until the hardware has let go of them (every request flushed), then ends each with
+ * an error; the peer can have a new link meanwhile. The engine's lock protects everything here.
+ */
+#ifndef VERVE_PROTO_LINK_H
+#define VERVE_PROTO_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/cq.h"
+#include "net/qp.h"
+#include "proto/op.h"
+#include "proto/xport.h"
+
+/* What a work request holds until it retires. */
+struct verve_slot {
+	struct verve_op *op;	 /* told when this request retires; NULL: nobody */
+	struct verve_slab *slab; /* goes back; NULL: none */
+};
+
+struct verve_link {
+	TAILQ_ENTRY(verve_link) all; /* in xport->links, or xport->broken_links */
+	struct verve_peer *peer;
+	struct verve_net_qp *qp;
+	uint32_t id;	    /* upper half of wr_id */
+	uint32_t conn_id;   /* ours, in packets that arrive */
+	uint32_t remote_id; /* the peer's, in packets that leave */
+	uint32_t inline_size;
+	uint32_t produced;  /* requests posted */
+	uint32_t retired;   /* of those, done */
+	uint32_t signaled;  /* number of the last one that asked for a completion */
+	uint32_t credits;   /* eager messages that may be sent */
+	uint32_t owed;	    /* credits to give back */
+	bool may_send;
+	bool broken;
+	bool said_bye;
+	int error;	 /* why it broke: positive FI errno */
+	uint32_t status; /* ibv_wc_status, or 0 */
+	const char *reason;
+	struct verve_op_queue doomed;
+	struct verve_slot slots[VERVE_LINK_DEPTH];
+};
+
+/* Takes the queue pair over. -FI_ENOMEM. */
+int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
+		    uint32_t conn_id, uint32_t remote_id, struct verve_link **link);
+/* Nothing may be outstanding, or the queues are about to be destroyed. */
+void verve_link_close(struct verve_xport *xport, struct verve_link *link);
+
+/* Room for one more request; the last few are for control messages. */
+static inline bool verve_link_has_room(const struct verve_xport *xport, const struct verve_link *link,
+				       bool control)
+{
+	uint32_t reserve = control ? 0 : VERVE_LINK_RESERVE;
+
+	return link->produced - link->retired < VERVE_LINK_DEPTH - reserve &&
+	       xport->wr_used + reserve < xport->wr_limit;
+}
+
+/*
+ * Posts one request on an unbroken link with room. wr_id and the signal are the link's business unless
+ * VERVE_NET_SIGNALED is set already. op, if not NULL, hears of its end; slab goes back then.
+ * A negative error: it was not posted, slab is freed, and the link is broken (the peer's operations are
+ * doomed: do not touch them).
+ */
+int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+		    struct verve_op *op, struct verve_slab *slab);
+/*
+ * Posts a packet without payload, inline or through a slab; there is room. tell, if not NULL, hears
+ * of its end. False: no slab now, or the link broke.
+ */
+bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_wire_packet *packet, struct verve_op *tell);
+/* Fills in destination and the credits that we owe. */
+void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
+
+/* A completion of the send queue. */
+void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc);
+
+/*
+ * Ends the link: error (positive FI errno) is what its operations will get. The peer's queues are
+ * emptied into doomed. Harmless on a broken link. reason is a constant string.
+ */
+void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
+		      const char *reason);
+
+/* Ends the broken links that the hardware has let go of. Not from inside other work on links. */
+void verve_link_reap(struct verve_xport *xport);
+
+/* The receiver consumed an eager message that came over it. */
+void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link);
+
+#endif

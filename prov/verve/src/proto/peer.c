@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Peers: look-up, what waits for a connection, the connection manager's events. */
+#include "proto/peer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "conn/addrvec.h"
+#include "conn/cm.h"
+#include "proto/link.h"
+#include "proto/recv.h"
+#include "proto/rma.h"
+#include "proto/rndv.h"
+#include "proto/send.h"
+#include "proto/xport.h"
+#include <rdma/fi_errno.h>
+
+/* Starts what the head of pending is. False: no room or no slab now. */
+static bool (*const start[])(struct verve_xport *, struct verve_link *, struct verve_op *) = {
+	[VERVE_OP_SEND] = verve_send_start,
+	[VERVE_OP_RECV] = verve_rndv_start,
+	[VERVE_OP_WRITE] = verve_rma_start,
+	[VERVE_OP_READ] = verve_rma_start,
+};
+
+static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct verve_addr *addr)
+{
+	struct verve_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	if (verve_idtab_alloc(&xport->peer_ids, peer, &peer->id)) {
+		free(peer);
+		return NULL;
+	}
+	peer->addr = *addr;
+	peer->fi_addr = UINT64_MAX;
+	peer->av_version = UINT64_MAX;
+	TAILQ_INIT(&peer->pending);
+	TAILQ_INIT(&peer->control);
+	TAILQ_INIT(&peer->active);
+	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);
+	return peer;
+}
+
+static struct verve_peer *find_by_addr(struct verve_xport *xport, const struct verve_addr *addr)
+{
+	struct verve_peer *peer;
+
+	HASH_FIND(hh, xport->peers, addr, sizeof(*addr), peer);
+	return peer ? peer : peer_alloc(xport, addr);
+}
+
+static int map_addr(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer *peer)
+{
+	if (fi_addr >= xport->peer_of_addr_count) {
+		size_t count = xport->peer_of_addr_count ? xport->peer_of_addr_count : 64;
+		struct verve_peer **table;
+
+		while (count <= fi_addr)
+			count *= 2;
+		table = realloc(xport->peer_of_addr, count * sizeof(table[0]));
+		if (!table)
+			return -FI_ENOMEM;
+		for (size_t i = xport->peer_of_addr_count; i < count; i++)
+			table[i] = NULL;
+		xport->peer_of_addr = table;
+		xport->peer_of_addr_count = count;
+	}
+	xport->peer_of_addr[fi_addr] = peer;
+	return 0;
+}
+
+int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peerp)
+{
+	struct verve_peer *peer;
+	struct verve_addr addr;
+	int ret;
+
+	assert(verve_lock_held(xport->lock));
+	if (fi_addr < xport->peer_of_addr_count && xport->peer_of_addr[fi_addr]) {
+		*peerp = xport->peer_of_addr[fi_addr];
+		return 0;
+	}
+	if (!verve_addrvec_get(xport->attr.addrvec, fi_addr, &addr))
+		return -FI_EINVAL;
+	peer = find_by_addr(xport, &addr);
+	if (!peer)
+		return -FI_ENOMEM;
+	ret = map_addr(xport, fi_addr, peer);
+	if (ret)
+		return ret;
+	peer->fi_addr = fi_addr;
+	*peerp = peer;
+	return 0;
+}
+
+void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr)
+{
+	struct verve_peer *peer;
+
+	if (fi_addr >= xport->peer_of_addr_count)
+		return;
+	peer = xport->peer_of_addr[fi_addr];
+	xport->peer_of_addr[fi_addr] = NULL;
+	if (peer && peer->fi_addr == fi_addr) {
+		peer->fi_addr = UINT64_MAX;
+		peer->av_version = UINT64_MAX;
+	}
+}
+
+uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer)
+{
+	uint64_t version;
+
+	if (peer->fi_addr != UINT64_MAX)
+		return peer->fi_addr;
+	version = verve_addrvec_version(xport->attr.addrvec);
+	if (peer->av_version != version) {
+		peer->fi_addr = verve_addrvec_find(xport->attr.addrvec, &peer->addr);
+		peer->av_version = version;
+		/* So that verve_peer_forget finds it. */
+		if (peer->fi_addr != UINT64_MAX && map_addr(xport, peer->fi_addr, peer))
+			peer->fi_addr = UINT64_MAX;
+	}
+	return peer->fi_addr;
+}
+
+void verve_peer_free_all(struct verve_xport *xport)
+{
+	struct verve_peer *peer, *next;
+
+	HASH_ITER(hh, xport->peers, peer, next) {
+		assert(!peer->link && TAILQ_EMPTY(&peer->pending));
+		HASH_DEL(xport->peers, peer);
+		verve_idtab_free(&xport->peer_ids, peer->id);
+		free(peer);
+	}
+	free(xport->peer_of_addr);
+	free(xport->link_of_conn);
+}
+
+static void wait_for_room(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (peer->is_waiting)
+		return;
+	peer->is_waiting = true;
+	TAILQ_INSERT_TAIL(&xport->waiting, peer, waiting);
+}
+
+/* Everything that waits for a connection to peer ends. */
+static void fail_pending(struct verve_xport *xport, struct verve_peer *peer, int error,
+			 const char *reason)
+{
+	struct verve_op *op;
+
+	while ((op = TAILQ_FIRST(&peer->pending))) {
+		TAILQ_REMOVE(&peer->pending, op, link);
+		verve_op_set_state(op, VERVE_OP_DOOMED);
+		if (!(op->flags & VERVE_OP_REPORTED))
+			verve_op_report_error(xport, op, error, 0, reason);
+		verve_op_free(xport, op);
+	}
+}
+
+void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer)
+{
+	fail_pending(xport, peer, FI_ECANCELED, "the endpoint is closed");
+}
+
+static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_FIN,
+		.op_id = op->recv.fin_id,
+		.status = op->recv.fin_status,
+	};
+
+	if (!verve_link_has_room(xport, link, true) ||
+	    !verve_link_send(xport, link, &packet, NULL))
+		return false;
+	TAILQ_REMOVE(&link->peer->control, op, link);
+	verve_op_free(xport, op);
+	return true;
+}
+
+void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
+{
+	struct verve_op *op;
+
+	assert(verve_lock_held(xport->lock));
+	if (!peer->link) {
+		if (!TAILQ_EMPTY(&peer->pending) && !peer->connecting) {
+			int ret = verve_cm_connect(xport->cm, &peer->addr);
+
+			if (ret)
+				fail_pending(xport, peer, -ret, "no memory to connect");
+			else
+				peer->connecting = true;
+		}
+		return;
+	}
+	if (!peer->link->may_send)
+		return;
+	/* A link that breaks under way empties both queues and leaves peer->link NULL. */
+	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
+		if (!send_fin(xport, peer->link, op))
+			break;
+	while (peer->link && (op = TAILQ_FIRST(&peer->pending)))
+		if (!start[op->kind](xport, peer->link, op))
+			break;
+	if (peer->link && (!TAILQ_EMPTY(&peer->control) || !TAILQ_EMPTY(&peer->pending)))
+		wait_for_room(xport, peer);
+}
+
+void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+{
+	bool first = TAILQ_EMPTY(&peer->pending);
+
+	op->peer = peer;
+	verve_op_set_state(op, VERVE_OP_QUEUED);
+	TAILQ_INSERT_TAIL(&peer->pending, op, link);
+	if (first)
+		verve_peer_kick(xport, peer);
+}
+
+void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+{
+	verve_op_set_state(op, VERVE_OP_FINISH);
+	TAILQ_INSERT_TAIL(&peer->control, op, link);
+	verve_peer_kick(xport, peer);
+}
+
+struct verve_link *verve_peer_link_of(struct verve_xport *xport, uint32_t conn_id)
+{
+	uint32_t index = verve_idtab_index(conn_id);
+	struct verve_link *link;
+
+	if (index >= xport->link_of_conn_count)
+		return NULL;
+	link = xport->link_of_conn[index];
+	return link && link->conn_id == conn_id ? link : NULL;
+}
+
+static int map_conn(struct verve_xport *xport, struct verve_link *link)
+{
+	uint32_t index = verve_idtab_index(link->conn_id);
+
+	if (index >= xport->link_of_conn_count) {
+		size_t count = xport->link_of_conn_count ? xport->link_of_conn_count : 64;
+		struct verve_link **table;
+
+		while (count <= index)
+			count *= 2;
+		table = realloc(xport->link_of_conn, count * sizeof(table[0]));
+		if (!table)
+			return -FI_ENOMEM;
+		for (size_t i = xport->link_of_conn_count; i < count; i++)
+			table[i] = NULL;
+		xport->link_of_conn = table;
+		xport->link_of_conn_count = count;
+	}
+	xport->link_of_conn[index] = link;
+	return 0;
+}
+
+static void handle_up(struct verve_xport *xport, const struct verve_cm_event *event)
+{
+	struct verve_peer *peer = find_by_addr(xport, &event->addr);
+	struct verve_link *link;
+	char name[VERVE_ADDR_STRLEN];
+
+	if (!peer || verve_link_open(xport, peer, event->qp, event->conn_id, event->remote_id, &link)) {
+		VERVE_WARN(EP_CTRL, "no memory for the connection with %s\n",
+			   verve_addr_str(&event->addr, name));
+		goto err_close;
+	}
+	link->credits = event->window;
+	link->may_send = event->may_send;
+	peer->connecting = false;
+	if (map_conn(xport, link))
+		goto err_link;
+	/* The manager ends the old one first; a break here is its DOWN that found no memory. */
+	if (peer->link)
+		verve_link_break(xport, peer->link, FI_ENOTCONN, 0, "replaced by a new connection");
+	peer->link = link;
+	VERVE_INFO(EP_CTRL, "connection %#x to %s is up\n", link->conn_id,
+		   verve_addr_str(&peer->addr, name));
+	verve_peer_kick(xport, peer);
+	return;
+
+err_link:
+	verve_link_close(xport, link);
+	verve_cm_drop(xport->cm, event->conn_id);
+	fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
+	return;
+err_close:
+	verve_net_qp_close(event->qp);
+	verve_cm_drop(xport->cm, event->conn_id);
+	if (peer) {
+		peer->connecting = false;
+		fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
+	}
+}
+
+static void handle_failed(struct verve_xport *xport, const struct verve_cm_event *event)
+{
+	struct verve_peer *peer = find_by_addr(xport, &event->addr);
+
+	if (!peer)
+		return;
+	peer->connecting = false;
+	fail_pending(xport, peer, event->error, "cannot connect");
+}
+
+static void handle_event(struct verve_xport *xport, const struct verve_cm_event *event)
+{
+	struct verve_link *link = verve_peer_link_of(xport, event->conn_id);
+
+	switch (event->type) {
+	case VERVE_CM_UP:
+		handle_up(xport, event);
+		break;
+	case VERVE_CM_READY:
+		if (link && !link->may_send) {
+			link->may_send = true;
+			verve_peer_kick(xport, link->peer);
+		}
+		break;
+	case VERVE_CM_FAILED:
+		handle_failed(xport, event);
+		break;
+	case VERVE_CM_DOWN:
+		if (!link)
+			break;
+		/* What the peer sent before it ended counts; it is all in the queue by now. */
+		while (verve_recv_poll(xport))
+			;
+		verve_link_break(xport, link, event->error, 0, "the peer ended the connection");
+		break;
+	}
+}
+
+/*
+ * Mail moves into an inbox first: handling one event may receive packets, which may need the next
+ * event; whoever comes takes the oldest.
+ */
+bool verve_peer_events(struct verve_xport *xport)
+{
+	bool any = false;
+
+	for (;;) {
+		struct verve_mail *mail;
+
+		if (!xport->inbox)
+			xport->inbox = verve_mailbox_is_empty(&xport->events) ?
+				NULL : verve_mailbox_take(&xport->events);
+		mail = xport->inbox;
+		if (!mail)
+			return any;
+		xport->inbox = mail->next;
+		handle_event(xport, (struct verve_cm_event *) mail);
+		verve_cm_event_free((struct verve_cm_event *) mail);
+		any = true;
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Peer: another endpoint, known by its address, connected or not: what waits to be sent to it, and the
+ * connection that carries it. Outlives its connections.
+ *
+ * The engine's lock protects everything here.
+ */
+#ifndef VERVE_PROTO_PEER_H
+#define VERVE_PROTO_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/addr.h"
+#include "proto/op.h"
+
+struct verve_cm_event;
+struct verve_link;
+struct verve_xport;
+
+struct verve_peer {
+	UT_hash_handle hh; /* by addr */
+	TAILQ_ENTRY(verve_peer) waiting;
+	struct verve_addr addr;
+	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
+	uint64_t av_version;
+	uint32_t id;		 /* as a source in match tables */
+	bool is_waiting;	 /* in xport->waiting */
+	bool connecting;	 /* asked for; UP or FAILED will come */
+	struct verve_link *link; /* NULL: not connected */
+	struct verve_op_queue pending; /* to be started, in order */
+	struct verve_op_queue control; /* FINs to be sent */
+	struct verve_op_queue active;  /* started, not finished */
+};
+
+/* The peer behind a fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM. */
+int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
+/* fi_addr is being removed from the address vector: what follows does not reach the peer by it. */
+void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr);
+/* Its fi_addr_t; UINT64_MAX if it is not in the address vector. */
+uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
+/* Ends what waits for a connection with FI_ECANCELED. */
+void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer);
+void verve_peer_free_all(struct verve_xport *xport);
+
+/* Puts an operation at the end of pending and starts what can be started; connects if need be. */
+void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
+/* Puts an operation whose FIN is due into control and sends what can be sent. */
+void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
+/* Starts what room, credits and the connection allow: control first, then pending, in order. */
+void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
+
+/* All events of the connection manager that wait. True if there was any. */
+bool verve_peer_events(struct verve_xport *xport);
+
+/* The connection that a packet's destination id names; NULL: stale. */
+struct verve_link *verve_peer_link_of(struct verve_xport *xport, uint32_t conn_id);
+
+#endif

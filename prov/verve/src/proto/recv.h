@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Receiving: arrived packets, posted receives, what nobody asked for yet. */
+#ifndef VERVE_PROTO_RECV_H
+#define VERVE_PROTO_RECV_H
+
+#include "proto/op.h"
+#include "proto/xport.h"
+
+/* A message without a receive; an eager one's payload is copied behind it. */
+struct verve_unexpected {
+	struct verve_match_msg match;
+	LIST_ENTRY(verve_unexpected) claims; /* in xport->claimed, once claimed */
+	void *claim_context;
+	struct verve_peer *peer;
+	uint32_t conn_id; /* it came over */
+	struct verve_wire_packet packet;
+	unsigned char payload[];
+};
+
+/*
+ * Accepts a receive; addr UINT64_MAX takes from anyone. 0: it will complete once.
+ * -FI_EAGAIN: no memory; -FI_EINVAL: no such address.
+ */
+int verve_recv(struct verve_xport *xport, const struct verve_request *request);
+
+/* One batch of arrived packets. True: there was any. */
+bool verve_recv_poll(struct verve_xport *xport);
+/* Gives consumed buffers back to the device; force: even a few. */
+void verve_recv_refill(struct verve_xport *xport, bool force);
+
+/* The receive has its data, or its error: reports, and sends the FIN if one is due. */
+void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);
+
+/* For peek.c: */
+
+/* op takes a message that waited; the message is out of its table and is freed. */
+void verve_recv_consume(struct verve_xport *xport, struct verve_op *op,
+			struct verve_unexpected *unexpected);
+/* The link that a message came over, if it can still be answered; NULL: it is gone. */
+struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t conn_id);
+/* An eager message that came over conn_id has been consumed. */
+void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id);
+
+static inline struct verve_op *verve_recv_op_of(struct verve_match_recv *recv)
+{
+	return (struct verve_op *) ((char *) recv - offsetof(struct verve_op, recv.match));
+}
+
+static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_msg *msg)
+{
+	return (struct verve_unexpected *) ((char *) msg - offsetof(struct verve_unexpected, match));
+}
+
+static inline struct verve_match *verve_recv_match_of(struct verve_xport *xport, bool tagged)
+{
+	return &xport->match[tagged];
+}
+
+#endif

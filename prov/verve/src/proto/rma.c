@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* RMA: writes, reads, and the remote CQ data that follows a write. */
+#include "proto/rma.h"
+
+#include <string.h>
+
+#include "mr/region.h"
+#include "net/mr.h"
+#include "proto/link.h"
+#include "proto/peer.h"
+#include "proto/transfer.h"
+#include "proto/xport.h"
+#include <rdma/fi_errno.h>
+
+static bool has_descriptors(const struct verve_op *op)
+{
+	for (uint32_t i = 0; i < op->iov_count; i++)
+		if (op->iov[i].iov_len && !op->region[i])
+			return false;
+	return true;
+}
+
+/* A write without descriptors is copied if it is short; the rest of the memory is registered. */
+static int prepare(struct verve_xport *xport, struct verve_op *op, const struct verve_link *link)
+{
+	bool write = op->kind == VERVE_OP_WRITE;
+
+	if (op->slab || op->owned || (write && op->len <= link->inline_size))
+		return 0;
+	if (!has_descriptors(op) && op->len <= xport->attr.eager_size) {
+		op->slab = verve_slab_alloc(&xport->tx_slabs);
+		if (op->slab) {
+			if (write)
+				verve_iov_gather(op->slab->data, op->iov, op->iov_count, 0, op->len);
+			return 0;
+		}
+	}
+	return verve_op_register(xport, op, write ? 0 : VERVE_NET_LOCAL_WRITE);
+}
+
+int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request)
+{
+	struct verve_peer *peer;
+	struct verve_op *op;
+	int ret;
+
+	ret = verve_peer_find(xport, request->addr, &peer);
+	if (ret)
+		return ret;
+	op = verve_op_alloc(xport, kind, request->flags | VERVE_OP_TX);
+	if (!op)
+		return -FI_EAGAIN;
+	verve_op_fill(op, request);
+	memcpy(op->transfer.remote, request->remote, request->remote_count * sizeof(op->transfer.remote[0]));
+	op->transfer.remote_count = request->remote_count;
+	op->transfer.len = op->len;
+	if (request->flags & VERVE_OP_INJECT) {
+		op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		if (!op->slab) {
+			verve_op_free(xport, op);
+			return -FI_EAGAIN;
+		}
+		verve_iov_gather(op->slab->data, op->iov, op->iov_count, 0, op->len);
+	}
+	verve_peer_queue(xport, peer, op);
+	return 0;
+}
+
+/* The target hears of the data behind the write, on the same queue pair, so after it. */
+static bool send_data(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_WRITE_DATA,
+		.flags = VERVE_WIRE_DATA,
+		.data = op->data,
+		.len = op->len,
+	};
+
+	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
+}
+
+bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_peer *peer = op->peer;
+	bool data = op->flags & VERVE_OP_DATA;
+	int ret;
+
+	if (!verve_link_has_room(xport, link, false) ||
+	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
+		return false;
+	if (!op->posted) {
+		ret = prepare(xport, op, link);
+		if (ret) {
+			verve_op_dequeue(op);
+			verve_op_report_error(xport, op, -ret, 0, "cannot register the local buffer");
+			verve_op_free(xport, op);
+			return true;
+		}
+		switch (verve_transfer_post(xport, link, op, op->kind == VERVE_OP_WRITE ?
+					    VERVE_NET_WRITE : VERVE_NET_READ, !data)) {
+		case VERVE_TRANSFER_MORE:
+			return false;
+		case VERVE_TRANSFER_POSTED:
+			op->posted = true;
+			break;
+		default:
+			return true;
+		}
+	}
+	if (data && !send_data(xport, link, op))
+		return link->broken;
+	TAILQ_REMOVE(&peer->pending, op, link);
+	verve_op_set_state(op, VERVE_OP_SENT);
+	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	return true;
+}
+
+void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
+{
+	verve_op_dequeue(op);
+	if (op->kind == VERVE_OP_READ && op->slab)
+		verve_iov_scatter(op->iov, op->iov_count, 0, op->slab->data, op->len);
+	verve_op_report(xport, op);
+	verve_op_free(xport, op);
+}

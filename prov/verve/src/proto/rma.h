@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Remote memory access: RDMA write and read on the remote key. fi_rma(3). */
+#ifndef VERVE_PROTO_RMA_H
+#define VERVE_PROTO_RMA_H
+
+#include "proto/op.h"
+
+/* kind: VERVE_OP_WRITE or VERVE_OP_READ. -FI_EAGAIN, -FI_EINVAL as verve_send. */
+int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request);
+bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
+void verve_rma_done(struct verve_xport *xport, struct verve_op *op);
+
+#endif

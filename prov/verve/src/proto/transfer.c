@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Transfers: cutting memory on both sides into work requests. */
+#include "proto/transfer.h"
+
+#include <string.h>
+
+#include "mr/region.h"
+#include "proto/link.h"
+#include "proto/xport.h"
+
+static size_t min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < count && done < len; i++) {
+		size_t n;
+
+		if (offset >= iov[i].iov_len) {
+			offset -= iov[i].iov_len;
+			continue;
+		}
+		n = min(iov[i].iov_len - offset, len - done);
+		memcpy((char *) to + done, (char *) iov[i].iov_base + offset, n);
+		done += n;
+		offset = 0;
+	}
+	return done;
+}
+
+size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, const void *from,
+			 size_t len)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < count && done < len; i++) {
+		size_t n;
+
+		if (offset >= iov[i].iov_len) {
+			offset -= iov[i].iov_len;
+			continue;
+		}
+		n = min(iov[i].iov_len - offset, len - done);
+		memcpy((char *) iov[i].iov_base + offset, (const char *) from + done, n);
+		done += n;
+		offset = 0;
+	}
+	return done;
+}
+
+/* The peer's memory at offset: its segment's rest. */
+static size_t locate_remote(const struct verve_transfer *transfer, struct verve_net_wr *wr)
+{
+	uint64_t offset = transfer->offset;
+
+	for (uint32_t i = 0; i < transfer->remote_count; i++) {
+		const struct verve_wire_segment *segment = &transfer->remote[i];
+
+		if (offset < segment->len || (!transfer->len && i + 1 == transfer->remote_count)) {
+			wr->remote_addr = segment->addr + offset;
+			wr->rkey = segment->rkey;
+			return segment->len - offset;
+		}
+		offset -= segment->len;
+	}
+	return 0;
+}
+
+/* This side's memory from offset on, up to len bytes in at most VERVE_IOV_LIMIT segments. */
+static uint32_t locate_local(const struct verve_op *op, size_t len, struct verve_net_sge *sge)
+{
+	size_t offset = op->transfer.offset;
+	uint32_t count = 0;
+
+	if (op->slab) {
+		sge[0] = (struct verve_net_sge) {(uintptr_t) op->slab->data + offset, len, op->slab->lkey};
+		return len ? 1 : 0;
+	}
+	for (uint32_t i = 0; i < op->iov_count && len; i++) {
+		size_t n;
+
+		if (offset >= op->iov[i].iov_len) {
+			offset -= op->iov[i].iov_len;
+			continue;
+		}
+		n = min(op->iov[i].iov_len - offset, len);
+		sge[count++] = (struct verve_net_sge) {
+			(uintptr_t) op->iov[i].iov_base + offset, n,
+			op->region[i] ? op->region[i]->lkey : 0};
+		len -= n;
+		offset = 0;
+	}
+	return count;
+}
+
+enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
+					       struct verve_op *op, enum verve_net_wr_op verb, bool tell)
+{
+	struct verve_transfer *transfer = &op->transfer;
+	size_t longest = verve_net_device_port(xport->attr.dev)->limits.msg_size;
+
+	do {
+		struct verve_net_sge sge[VERVE_IOV_LIMIT];
+		struct verve_net_wr wr = {.op = verb, .sge = sge};
+		size_t len, left = transfer->len - transfer->offset;
+		bool last;
+
+		if (!verve_link_has_room(xport, link, false))
+			return VERVE_TRANSFER_MORE;
+		len = min(min(locate_remote(transfer, &wr), left), longest);
+		wr.sge_count = locate_local(op, len, sge);
+		last = len == left;
+		if (verb == VERVE_NET_WRITE && len <= link->inline_size)
+			wr.flags |= VERVE_NET_INLINE;
+		if (op->flags & VERVE_OP_FENCE && !transfer->offset)
+			wr.flags |= VERVE_NET_FENCE;
+		if (last && tell)
+			wr.flags |= VERVE_NET_SIGNALED;
+		if (verve_link_post(xport, link, &wr, last && tell ? op : NULL, NULL))
+			return VERVE_TRANSFER_BROKE;
+		transfer->offset += len;
+	} while (transfer->offset < transfer->len);
+	return VERVE_TRANSFER_POSTED;
+}

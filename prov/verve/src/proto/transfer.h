@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Transfer: moves bytes between an operation's memory and the peer's by RDMA, split at the segments of
+ * either side and at the device's longest request; resumes where room ran out.
+ */
+#ifndef VERVE_PROTO_TRANSFER_H
+#define VERVE_PROTO_TRANSFER_H
+
+#include "net/qp.h"
+#include "proto/op.h"
+
+enum verve_transfer_result {
+	VERVE_TRANSFER_MORE,   /* no room for the rest */
+	VERVE_TRANSFER_POSTED, /* all on the wire */
+	VERVE_TRANSFER_BROKE,  /* the link broke; the operation is doomed: hands off */
+};
+
+/* verb: VERVE_NET_READ or VERVE_NET_WRITE. If tell, the last request reports to verve_op_done. */
+enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
+					       struct verve_op *op, enum verve_net_wr_op verb, bool tell);
+
+/* Copies len bytes between memory and an iov from offset on; returns how many fitted. */
+size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len);
+size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, const void *from,
+			 size_t len);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Wire format: the encoder and the decoder. */
+#include "proto/wire.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+struct header {
+	uint8_t type;
+	uint8_t flags;
+	uint16_t credits;
+	uint32_t dest;
+	uint64_t tag;
+};
+_Static_assert(sizeof(struct header) == VERVE_WIRE_HEADER, "the header has no padding");
+_Static_assert(offsetof(struct header, dest) == 4 && offsetof(struct header, tag) == 8, "layout");
+
+struct rts {
+	uint64_t len;
+	uint32_t op_id;
+	uint32_t segment_count;
+};
+_Static_assert(sizeof(struct rts) == 16, "the RTS has no padding");
+
+struct segment {
+	uint64_t addr;
+	uint64_t len;
+	uint32_t rkey;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct segment) == 24, "a segment has no padding");
+
+/* Which optional fields a type may carry. */
+static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
+	[VERVE_WIRE_EAGER] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
+	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
+	[VERVE_WIRE_WRITE_DATA] = VERVE_WIRE_DATA,
+};
+
+static uint8_t *put64(uint8_t *at, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(at, &value, 8);
+	return at + 8;
+}
+
+static uint64_t get64(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, 8);
+	return le64toh(value);
+}
+
+static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	struct rts rts = {
+		.len = htole64(packet->len),
+		.op_id = htole32(packet->op_id),
+		.segment_count = htole32(packet->segment_count),
+	};
+
+	memcpy(at, &rts, sizeof(rts));
+	at += sizeof(rts);
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
+		struct segment segment = {
+			.addr = htole64(packet->segment[i].addr),
+			.len = htole64(packet->segment[i].len),
+			.rkey = htole32(packet->segment[i].rkey),
+		};
+
+		memcpy(at, &segment, sizeof(segment));
+		at += sizeof(segment);
+	}
+	return at;
+}
+
+size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
+{
+	uint64_t tag = packet->type == VERVE_WIRE_FIN ?
+		packet->op_id | (uint64_t) packet->status << 32 : packet->tag;
+	struct header header = {
+		.type = packet->type,
+		.flags = packet->flags,
+		.credits = htole16(packet->credits),
+		.dest = htole32(packet->dest),
+		.tag = htole64(tag),
+	};
+	uint8_t *at = buf;
+
+	memcpy(at, &header, sizeof(header));
+	at += sizeof(header);
+	if (packet->flags & VERVE_WIRE_DATA)
+		at = put64(at, packet->data);
+	if (packet->flags & VERVE_WIRE_ACK)
+		at = put64(at, packet->op_id);
+	if (packet->type == VERVE_WIRE_RTS)
+		at = put_rts(at, packet);
+	else if (packet->type == VERVE_WIRE_WRITE_DATA)
+		at = put64(at, packet->len);
+	return at - (uint8_t *) buf;
+}
+
+/* The segments must be what the message is made of: no more, no less, no wrap-around. */
+static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	struct rts rts;
+	uint64_t sum = 0;
+
+	if (left < sizeof(rts))
+		return -FI_EINVAL;
+	memcpy(&rts, at, sizeof(rts));
+	packet->len = le64toh(rts.len);
+	packet->op_id = le32toh(rts.op_id);
+	packet->segment_count = le32toh(rts.segment_count);
+	if (packet->segment_count > VERVE_WIRE_SEGMENTS ||
+	    left != sizeof(rts) + packet->segment_count * sizeof(struct segment))
+		return -FI_EINVAL;
+
+	at += sizeof(rts);
+	for (uint32_t i = 0; i < packet->segment_count; i++, at += sizeof(struct segment)) {
+		struct segment segment;
+
+		memcpy(&segment, at, sizeof(segment));
+		packet->segment[i].addr = le64toh(segment.addr);
+		packet->segment[i].len = le64toh(segment.len);
+		packet->segment[i].rkey = le32toh(segment.rkey);
+		if (packet->segment[i].len > packet->len - sum)
+			return -FI_EINVAL;
+		sum += packet->segment[i].len;
+	}
+	return sum == packet->len ? 0 : -FI_EINVAL;
+}
+
+int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)
+{
+	const uint8_t *at = buf, *end = at + len;
+	struct header header;
+
+	if (len < sizeof(header))
+		return -FI_EINVAL;
+	memcpy(&header, at, sizeof(header));
+	at += sizeof(header);
+	if (header.type == 0 || header.type >= VERVE_WIRE_TYPES ||
+	    header.flags & ~flags_of[header.type])
+		return -FI_EINVAL;
+
+	packet->type = header.type;
+	packet->flags = header.flags;
+	packet->credits = le16toh(header.credits);
+	packet->dest = le32toh(header.dest);
+	packet->tag = le64toh(header.tag);
+	if (header.flags & VERVE_WIRE_DATA) {
+		if (end - at < 8)
+			return -FI_EINVAL;
+		packet->data = get64(at);
+		at += 8;
+	}
+	if (header.flags & VERVE_WIRE_ACK) {
+		if (end - at < 8)
+			return -FI_EINVAL;
+		packet->op_id = (uint32_t) get64(at);
+		at += 8;
+	}
+
+	switch (header.type) {
+	case VERVE_WIRE_EAGER:
+		packet->payload = at;
+		packet->len = end - at;
+		return 0;
+	case VERVE_WIRE_RTS:
+		return get_rts(at, end - at, packet);
+	case VERVE_WIRE_WRITE_DATA:
+		if (end - at != 8)
+			return -FI_EINVAL;
+		packet->len = get64(at);
+		return 0;
+	case VERVE_WIRE_FIN:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		return end == at ? 0 : -FI_EINVAL;
+	default:
+		return end == at ? 0 : -FI_EINVAL;
+	}
+}

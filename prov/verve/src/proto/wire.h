@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Wire format of what travels on a connected queue pair. Little-endian, fixed layout; the version is
+ * agreed in the handshake. One encoder and one bounds-checked decoder; nothing else reads packets.
+ *
+ *   0      1      2         4                     8                                    16
+ *   | type | flags| credits | destination         | tag, or operation id                |
+ *   then, in this order, if the flag says so: 8 bytes remote CQ data, 8 bytes operation id;
+ *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length.
+ */
+#ifndef VERVE_PROTO_WIRE_H
+#define VERVE_PROTO_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum verve_wire_type {
+	VERVE_WIRE_EAGER = 1,	   /* a whole message; costs the sender one credit */
+	VERVE_WIRE_RTS = 2,	   /* a message to be read from the sender's memory */
+	VERVE_WIRE_FIN = 3,	   /* operation id: read, or processed; status in the upper half */
+	VERVE_WIRE_CREDIT = 4,	   /* nothing but credits */
+	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write that came just before */
+	VERVE_WIRE_BYE = 6,	   /* the last packet of a connection */
+	VERVE_WIRE_TYPES = 7,
+};
+
+enum {
+	VERVE_WIRE_TAGGED = 1 << 0, /* EAGER, RTS: matches tagged receives */
+	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA: remote CQ data follows the header */
+	VERVE_WIRE_ACK = 1 << 2,    /* EAGER: operation id follows; FIN wanted once it is in place */
+	VERVE_WIRE_FLAGS = 7,
+};
+
+enum {
+	VERVE_WIRE_HEADER = 16,
+	VERVE_WIRE_SEGMENTS = 4,			 /* of an RTS, at most */
+	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8,	 /* longest before the body */
+	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
+};
+
+/* A piece of the sender's memory. */
+struct verve_wire_segment {
+	uint64_t addr;
+	uint64_t len;
+	uint32_t rkey;
+};
+
+/* A packet, decoded; or what to encode. */
+struct verve_wire_packet {
+	uint8_t type;
+	uint8_t flags;
+	uint16_t credits;
+	uint32_t dest;
+	uint64_t tag;	   /* EAGER, RTS */
+	uint64_t data;	   /* flag DATA */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN */
+	uint32_t status;   /* FIN: positive FI errno, 0 success */
+	uint64_t len;	   /* EAGER: payload; RTS: message; WRITE_DATA: bytes written */
+	uint32_t segment_count; /* RTS */
+	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
+	const void *payload; /* EAGER: into the buffer */
+};
+
+/* Bytes before the payload of an EAGER packet with these flags. */
+static inline size_t verve_wire_prefix(uint8_t flags)
+{
+	return VERVE_WIRE_HEADER + (flags & VERVE_WIRE_DATA ? 8 : 0) + (flags & VERVE_WIRE_ACK ? 8 : 0);
+}
+
+/*
+ * Header and what follows it up to the payload, into buf of VERVE_WIRE_RTS_MAX bytes. Returns the bytes
+ * written; an EAGER packet's payload goes behind them.
+ */
+size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
+
+/* Reads any bytes. -FI_EINVAL: not a packet (too short, unknown type or flag, lengths that disagree). */
+int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Transport: what one engine's protocols share: completion queues of the device, the shared receive
+ * queue and its buffers, operations, peers, connections, match tables, and where completions go.
+ *
+ * The engine's lock protects everything here; only the engine opens, polls and closes it.
+ */
+#ifndef VERVE_PROTO_XPORT_H
+#define VERVE_PROTO_XPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/idtab.h"
+#include "base/lock.h"
+#include "base/mailbox.h"
+#include "base/pool.h"
+#include "net/qp.h"
+#include "proto/comp.h"
+#include "proto/match.h"
+#include "proto/op.h"
+#include "proto/peer.h"
+#include "proto/slab.h"
+
+struct verve_addrvec;
+struct verve_cm;
+struct verve_mr_cache;
+struct verve_net_channel;
+struct verve_net_cq;
+struct verve_net_device;
+struct verve_net_srq;
+struct verve_unexpected;
+
+/* Where completions go; any may be NULL. They outlive the transport. */
+struct verve_sink {
+	struct verve_comp_queue *tx_queue, *rx_queue;
+	struct verve_comp_counter *send, *recv, *read, *write, *remote_write;
+};
+
+struct verve_xport_attr {
+	struct verve_net_device *dev;
+	struct verve_addrvec *addrvec;
+	struct verve_mr_cache *mr_cache;
+	struct verve_sink sink;
+	size_t tx_size;	       /* operations accepted and not finished */
+	size_t inline_size;    /* bytes */
+	size_t eager_size;     /* bytes of payload */
+	size_t rx_buffers;     /* receive buffers */
+	uint32_t window;       /* eager messages that a peer may have unconsumed here */
+	size_t min_multi_recv; /* bytes */
+	bool source;	       /* completions name the sender */
+};
+
+enum {
+	VERVE_LINK_DEPTH = 64,	 /* work requests outstanding a connection; a power of two */
+	VERVE_LINK_RESERVE = 8,	 /* of which only control messages may use the last so many */
+	VERVE_LINK_SIGNAL = 16,	 /* at least every so many-th asks for a completion */
+	VERVE_TX_SLABS = 512,	 /* buffers for what is copied on its way out */
+	VERVE_SLAB_BATCH = 32,
+	VERVE_POLL_BATCH = 16,
+};
+
+TAILQ_HEAD(verve_link_queue, verve_link);
+TAILQ_HEAD(verve_peer_queue, verve_peer);
+LIST_HEAD(verve_claim_list, verve_unexpected);
+
+struct verve_xport {
+	struct verve_lock *lock; /* the engine's, for assertions */
+	struct verve_xport_attr attr;
+	struct verve_net_channel *channel;
+	struct verve_net_cq *send_cq, *recv_cq;
+	struct verve_net_srq *srq;
+	struct verve_slab_pool rx_slabs, tx_slabs;
+	struct verve_slab *rx_free; /* to be posted again, in one batch */
+	uint32_t rx_free_count;
+
+	struct verve_cm *cm;
+	struct verve_mailbox events; /* from the connection manager */
+	struct verve_mail *inbox;    /* taken from it, oldest first, not yet handled */
+
+	struct verve_pool ops;
+	struct verve_idtab op_ids;
+	size_t tx_used;
+
+	struct verve_match match[2]; /* untagged, tagged: index by VERVE_OP_TAGGED set or not */
+	struct verve_claim_list claimed;
+
+	struct verve_peer *peers; /* uthash by address */
+	struct verve_peer **peer_of_addr; /* by fi_addr_t; NULL where not looked up yet */
+	size_t peer_of_addr_count;
+	struct verve_idtab peer_ids;
+	struct verve_peer_queue waiting; /* have something to send that did not fit */
+
+	struct verve_idtab link_ids;
+	struct verve_link **link_of_conn; /* by index of the connection id in a packet */
+	size_t link_of_conn_count;
+	struct verve_link_queue links, broken_links;
+	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
+
+	struct { /* relaxed statistics */
+		uint64_t stale, malformed;
+	} count;
+};
+
+/* Opens everything but the connection manager, which needs the queues and which the engine adds. */
+int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
+		     struct verve_lock *lock);
+/* After the connection manager is closed and verve_xport_cancel. */
+void verve_xport_fini(struct verve_xport *xport);
+
+/* One turn: events, arrived messages, finished work. True if there was any. */
+bool verve_xport_poll(struct verve_xport *xport);
+/* Asks the device for a wake-up. The caller polls once more. */
+void verve_xport_arm(struct verve_xport *xport);
+/* Accepted work is under way; await: also what waits for nothing but the peer's answer. */
+bool verve_xport_is_busy(const struct verve_xport *xport, bool await);
+/* Says BYE on every connection, once; true when all that was sent is acknowledged. Call until true. */
+bool verve_xport_say_bye(struct verve_xport *xport);
+/*
+ * Ends what is left with FI_ECANCELED: posted receives, unfinished operations. Those of a connection
+ * end in verve_xport_poll, when the hardware has let go; true when none is left.
+ */
+void verve_xport_cancel(struct verve_xport *xport);
+
+/* Buffers or queue entries run low: every request asks for its completion. */
+static inline bool verve_xport_is_tight(const struct verve_xport *xport)
+{
+	return xport->wr_used > xport->wr_limit / 2 ||
+	       xport->tx_slabs.used > xport->tx_slabs.limit / 2;
+}
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Domain: what opens and what does not, references, threading, event queue. */
+#include "fixture.h"
+
+#include <arpa/inet.h>
+#include <rdma/fi_endpoint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/domain.h"
+#include "net/device.h"
+
+static struct fixture fix;
+
+static void setup(void)
+{
+	fixture_init(&fix, FI_VERSION(1, 17));
+}
+
+static void teardown(void)
+{
+	fixture_fini(&fix);
+}
+
+TestSuite(domain, .init = setup, .fini = teardown);
+
+static struct verve_domain *opened(void)
+{
+	fixture_open_domain(&fix);
+	return verve_domain_from_fid(&fix.domain->fid);
+}
+
+/* fi_domain with the fixture's info, which is expected not to work. */
+static int refused(void)
+{
+	struct fid_domain *domain;
+
+	return fi_domain(fix.fabric, fix.info, &domain, NULL);
+}
+
+Test(domain, keeps_what_it_was_opened_with)
+{
+	struct verve_domain *domain;
+	int context;
+
+	cr_assert_eq(fi_domain(fix.fabric, fix.info, &fix.domain, &context), 0);
+	domain = verve_domain_from_fid(&fix.domain->fid);
+	cr_expect_eq(fix.domain->fid.fclass, FI_CLASS_DOMAIN);
+	cr_expect_eq(fix.domain->fid.context, &context);
+	cr_expect_eq(verve_domain_api_version(domain), FI_VERSION(1, 17));
+	cr_expect_eq(domain->addr_format, FI_SOCKADDR_IN);
+	cr_expect_not_null(verve_net_device_port(domain->dev));
+}
+
+Test(domain, unknown_name_is_refused)
+{
+	free(fix.info->domain_attr->name);
+	fix.info->domain_attr->name = strdup("no such device");
+	cr_expect_lt(refused(), 0);
+}
+
+Test(domain, missing_name_is_refused)
+{
+	free(fix.info->domain_attr->name);
+	fix.info->domain_attr->name = NULL;
+	cr_expect_eq(refused(), -FI_EINVAL);
+}
+
+Test(domain, address_that_is_not_the_ports_is_refused)
+{
+	struct sockaddr_in *addr = fix.info->src_addr;
+
+	cr_assert_not_null(addr);
+	addr->sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, for documentation only */
+	cr_expect_eq(refused(), -FI_ENODEV);
+}
+
+Test(domain, source_address_of_another_family_is_refused)
+{
+	((struct sockaddr *)fix.info->src_addr)->sa_family = AF_UNIX;
+	cr_expect_eq(refused(), -FI_EINVAL);
+}
+
+Test(domain, failure_of_the_device_is_passed_on)
+{
+	fake_net_fail(FAKE_NET_DEVICE_OPEN, 1, -FI_ENOMEM);
+	cr_expect_eq(refused(), -FI_ENOMEM);
+}
+
+Test(domain, other_address_formats_are_refused)
+{
+	fix.info->addr_format = FI_SOCKADDR_IB;
+	cr_expect_eq(refused(), -FI_EINVAL);
+}
+
+Test(domain, other_endpoint_types_are_refused)
+{
+	fix.info->ep_attr->type = FI_EP_MSG;
+	cr_expect_eq(refused(), -FI_EINVAL);
+}
+
+Test(domain, scalable_registration_is_refused)
+{
+	fix.info->domain_attr->mr_mode = 1 << 1; /* FI_MR_SCALABLE */
+	cr_expect_eq(refused(), -FI_EINVAL);
+}
+
+Test(domain, basic_registration_is_spelled_out)
+{
+	fix.info->domain_attr->mr_mode = 1 << 0; /* FI_MR_BASIC */
+	cr_expect_eq(opened()->mr_mode, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+}
+
+Test(domain, unspecified_registration_before_1_5_is_basic)
+{
+	fix.fabric->api_version = FI_VERSION(1, 4);
+	fix.info->domain_attr->mr_mode = 0;
+	cr_expect_eq(opened()->mr_mode, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+}
+
+Test(domain, no_registration_mode_since_1_5_stays_none)
+{
+	fix.info->domain_attr->mr_mode = 0;
+	cr_expect_eq(opened()->mr_mode, 0);
+}
+
+Test(domain, locks_are_kept_by_default)
+{
+	fix.info->domain_attr->threading = FI_THREAD_SAFE;
+	cr_expect_not(verve_domain_elides_locks(opened()));
+}
+
+Test(domain, locks_are_elided_where_the_application_serializes)
+{
+	struct verve_domain *domain;
+
+	fix.info->domain_attr->threading = FI_THREAD_DOMAIN;
+	domain = opened();
+	cr_expect(verve_domain_elides_locks(domain));
+	domain->threading = FI_THREAD_COMPLETION;
+	cr_expect(verve_domain_elides_locks(domain));
+	domain->threading = FI_THREAD_UNSPEC;
+	cr_expect_not(verve_domain_elides_locks(domain));
+}
+
+Test(domain, stays_open_while_referenced)
+{
+	struct verve_domain *domain = opened();
+
+	verve_domain_get(domain);
+	verve_domain_get(domain);
+	cr_expect_eq(fi_close(&fix.domain->fid), -FI_EBUSY);
+	verve_domain_put(domain);
+	cr_expect_eq(fi_close(&fix.domain->fid), -FI_EBUSY);
+	verve_domain_put(domain);
+	cr_expect_eq(fi_close(&fix.domain->fid), 0);
+	fix.domain = NULL;
+}
+
+Test(domain, keeps_the_fabric_open)
+{
+	fixture_open_domain(&fix);
+	cr_expect_eq(fi_close(&fix.fabric->fid), -FI_EBUSY);
+}
+
+Test(domain, binds_one_event_queue_and_nothing_else)
+{
+	struct fid_eq *eq = fixture_open_eq(&fix);
+
+	fixture_open_domain(&fix);
+	cr_expect_eq(fi_domain_bind(fix.domain, &eq->fid, 1), -FI_EBADFLAGS);
+	cr_expect_eq(fi_domain_bind(fix.domain, &fix.fabric->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_domain_bind(fix.domain, &eq->fid, 0), 0);
+	cr_expect_eq(fi_domain_bind(fix.domain, &eq->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_close(&eq->fid), -FI_EBUSY);
+	cr_expect_eq(fi_close(&fix.domain->fid), 0);
+	fix.domain = NULL;
+	cr_expect_eq(fi_close(&eq->fid), 0);
+}
+
+Test(domain, says_what_it_has_not)
+{
+	struct fi_mr_map_raw map = {0};
+	struct fid_stx *stx;
+	struct fid_ep *ep;
+
+	fixture_open_domain(&fix);
+	cr_expect_eq(fi_control(&fix.domain->fid, FI_MAP_RAW_MR, &map), -FI_ENOSYS);
+	cr_expect_eq(fi_stx_context(fix.domain, NULL, &stx, NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_scalable_ep(fix.domain, fix.info, &ep, NULL), -FI_ENOSYS);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fake engine, domain, fabric and clock. */
+#include "fake_engine.h"
+
+#include <atomic_ops.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/domain.h"
+#include "api/fabric.h"
+#include "api/wait.h"
+#include "base/log.h"
+#include "net/cq.h"
+#include "net/sys.h"
+
+struct verve_engine {
+	pthread_mutex_t lock;
+	int fd;
+	volatile AO_t pending, armed;
+	volatile AO_t turns;
+	uintptr_t done;
+	void (*work)(void *arg, uintptr_t n);
+	void *arg;
+};
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_domain domain;
+static struct fid_fabric fabric;
+static volatile AO_t fabric_references;
+static volatile AO_t pauses;
+
+struct verve_engine *fake_engine_open(void (*work)(void *arg, uintptr_t n), void *arg)
+{
+	struct verve_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		abort();
+	pthread_mutex_init(&engine->lock, NULL);
+	engine->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	engine->work = work;
+	engine->arg = arg;
+	return engine;
+}
+
+void fake_engine_close(struct verve_engine *engine)
+{
+	close(engine->fd);
+	pthread_mutex_destroy(&engine->lock);
+	free(engine);
+}
+
+static void announce(struct verve_engine *engine)
+{
+	uint64_t one = 1;
+
+	if (write(engine->fd, &one, sizeof(one)) != sizeof(one))
+		abort();
+}
+
+void fake_engine_complete(struct verve_engine *engine)
+{
+	AO_fetch_and_add_full(&engine->pending, 1);
+	if (!AO_fetch_and_add_full(&engine->armed, 0))
+		return;
+	AO_and_full(&engine->armed, 0);
+	announce(engine);
+}
+
+uintptr_t fake_engine_turns(const struct verve_engine *engine)
+{
+	return AO_load(&engine->turns);
+}
+
+static bool turn(struct verve_engine *engine)
+{
+	AO_fetch_and_add1(&engine->turns);
+	if (!AO_load_acquire(&engine->pending))
+		return false;
+	AO_fetch_and_sub1(&engine->pending);
+	engine->work(engine->arg, engine->done++);
+	return true;
+}
+
+void verve_engine_progress(struct verve_engine *engine)
+{
+	if (pthread_mutex_trylock(&engine->lock))
+		return;
+	turn(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+int verve_engine_fd(const struct verve_engine *engine)
+{
+	return engine->fd;
+}
+
+int verve_engine_arm(struct verve_engine *engine)
+{
+	uint64_t count;
+	bool any;
+
+	pthread_mutex_lock(&engine->lock);
+	(void) !read(engine->fd, &count, sizeof(count));
+	AO_or_full(&engine->armed, 1);
+	any = turn(engine);
+	if (any)
+		announce(engine);
+	pthread_mutex_unlock(&engine->lock);
+	return any ? -FI_EAGAIN : 0;
+}
+
+struct fid_domain *fake_domain(uint32_t api_version, enum fi_threading threading)
+{
+	verve_log_provider = &provider;
+	domain.api_version = api_version;
+	domain.threading = threading;
+	return &domain.fid;
+}
+
+uintptr_t fake_domain_references(void)
+{
+	return AO_load(&domain.references);
+}
+
+void verve_domain_get(struct verve_domain *of)
+{
+	AO_fetch_and_add1(&of->references);
+}
+
+void verve_domain_put(struct verve_domain *of)
+{
+	AO_fetch_and_sub1(&of->references);
+}
+
+uint32_t verve_domain_api_version(const struct verve_domain *of)
+{
+	return of->api_version;
+}
+
+bool verve_domain_elides_locks(const struct verve_domain *of)
+{
+	return of->threading == FI_THREAD_DOMAIN || of->threading == FI_THREAD_COMPLETION;
+}
+
+/* Of its operations, these tests use one. */
+struct fid_fabric *fake_fabric(uint32_t api_version)
+{
+	static struct fi_ops_fabric ops = {.size = sizeof(ops), .trywait = verve_fabric_trywait};
+
+	verve_log_provider = &provider;
+	fabric.fid.fclass = FI_CLASS_FABRIC;
+	fabric.ops = &ops;
+	fabric.api_version = api_version;
+	return &fabric;
+}
+
+uintptr_t fake_fabric_references(void)
+{
+	return AO_load(&fabric_references);
+}
+
+void verve_fabric_get(struct fid_fabric *of)
+{
+	(void)of;
+	AO_fetch_and_add1(&fabric_references);
+}
+
+void verve_fabric_put(struct fid_fabric *of)
+{
+	(void)of;
+	AO_fetch_and_sub1(&fabric_references);
+}
+
+uint64_t verve_net_now(void)
+{
+	return (1000 + AO_load(&pauses)) * UINT64_C(1000000);
+}
+
+void verve_net_pause(void)
+{
+	AO_fetch_and_add1(&pauses);
+	sched_yield();
+}
+
+const char *verve_net_wc_str(uint32_t status)
+{
+	return status ? "a work request failed" : "success";
+}

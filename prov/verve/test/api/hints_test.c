@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Hints: what the known consumers ask for and get, and each thing that cannot be had. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <criterion/redirect.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/info.h"
+#include "api/ports.h"
+#include "api/prov.h"
+#include "base/log.h"
+
+/* Deprecated in 2.x, where naming them breaks the build. */
+enum {
+	MR_BASIC = 1 << 0,
+	MR_SCALABLE = 1 << 1,
+};
+
+static const int mr_needed = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+static const uint64_t rma_all = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+static const uint64_t atomic_order = FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+				     FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
+
+static uint32_t version = FI_VERSION(1, 17);
+static struct verve_net_port *ports;
+static size_t port_count;
+static struct fi_info *hints;
+static struct fi_info *info;
+
+static void setup(void)
+{
+	verve_log_provider = &verve_prov;
+	ports_make(&ports, &port_count);
+	hints = fi_allocinfo();
+	cr_assert_not_null(hints);
+}
+
+static void teardown(void)
+{
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	ports_free(ports, port_count);
+}
+
+TestSuite(hints, .init = setup, .fini = teardown);
+
+static int get_with(const struct fi_info *with)
+{
+	fi_freeinfo(info);
+	info = NULL;
+	return verve_info_choose(ports, port_count, version, NULL, NULL, 0, with, &info);
+}
+
+static int get(void)
+{
+	return get_with(hints);
+}
+
+/* Gets and loses nothing when what was returned is asked for again, as applications do. */
+static void expect_match(void)
+{
+	struct fi_info *again = NULL;
+
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(hints->caps & ~info->caps, 0);
+	cr_expect_eq(info->mode, 0);
+	cr_expect_eq(info->tx_attr->caps & ~info->caps, 0);
+	cr_expect_eq(info->rx_attr->caps & ~info->caps, 0);
+	cr_expect_eq((info->tx_attr->caps | info->rx_attr->caps), info->caps);
+	if (hints->domain_attr->mr_mode)
+		cr_expect_eq(verve_info_choose(ports, port_count, version, NULL, NULL, 0, info,
+					       &again), 0);
+	if (again)
+		cr_expect_eq(again->caps, info->caps);
+	fi_freeinfo(again);
+}
+
+/* Consumers, as of the versions in parentheses. */
+
+Test(hints, mercury)
+{
+	hints->mode = FI_ASYNC_IOV | FI_CONTEXT;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->addr_format = FI_SOCKADDR_IN;
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_MULTI_RECV;
+	hints->tx_attr->op_flags = FI_INJECT_COMPLETE;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->mr_mode = mr_needed | FI_MR_LOCAL | FI_MR_ENDPOINT | FI_MR_HMEM;
+	expect_match();
+	cr_expect_eq(info->src_addrlen, 16);
+	cr_expect_eq(info->tx_attr->op_flags, FI_INJECT_COMPLETE);
+	cr_expect_eq(info->domain_attr->mr_mode, mr_needed | FI_MR_LOCAL);
+	cr_expect_leq(info->domain_attr->mr_key_size, 8);
+	cr_expect_geq(info->domain_attr->cq_data_size, 4);
+	cr_expect_geq(info->domain_attr->mr_iov_limit, 1);
+	cr_expect_not(info->caps & FI_SOURCE);
+}
+
+/* A query without hints first, then its capabilities as hints, strict, then ever laxer. */
+Test(hints, mpich_4_2)
+{
+	version = FI_VERSION(0, 0);
+	cr_assert_eq(get_with(NULL), 0);
+	cr_expect(info->caps & FI_DIRECTED_RECV);
+	cr_expect(info->caps & FI_TAGGED && info->caps & FI_MULTI_RECV && info->caps & FI_RMA);
+	cr_expect_eq(info->domain_attr->max_ep_tx_ctx, 1);
+	hints->caps = info->caps;
+
+	version = FI_VERSION(1, 17);
+	hints->mode = FI_CONTEXT | FI_ASYNC_IOV | FI_RX_CQ_DATA | FI_CONTEXT2;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->av_type = FI_AV_TABLE;
+	hints->tx_attr->op_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
+	hints->tx_attr->msg_order = FI_ORDER_SAS | atomic_order;
+	cr_expect_eq(get(), -FI_ENODATA);
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	cr_expect_eq(get(), -FI_ENODATA);
+	hints->domain_attr->mr_mode = MR_BASIC;
+	expect_match();
+	cr_expect_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
+	cr_expect_eq(info->domain_attr->av_type, FI_AV_TABLE);
+	cr_expect_eq(info->domain_attr->mr_mode, MR_BASIC);
+}
+
+Test(hints, open_mpi_4_mtl)
+{
+	version = FI_VERSION(1, 5);
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->cq_data_size = 4;
+	hints->domain_attr->av_type = FI_AV_MAP;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	expect_match();
+	cr_expect_eq(info->domain_attr->mr_mode, 0);
+	cr_expect_eq(info->domain_attr->av_type, FI_AV_MAP);
+	cr_expect_not(info->caps & FI_RMA);
+	cr_expect_geq(info->ep_attr->max_msg_size, (size_t) 1 << 30);
+}
+
+Test(hints, open_mpi_5_mtl)
+{
+	version = FI_VERSION(1, 9);
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->caps =
+		FI_MSG | FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV | FI_HMEM;
+	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_ALLOCATED;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	cr_expect_eq(get(), -FI_ENODATA);
+	hints->caps &= ~FI_HMEM;
+	hints->domain_attr->mr_mode = 0;
+	expect_match();
+}
+
+Test(hints, open_mpi_btl_two_sided)
+{
+	version = FI_VERSION(1, 5);
+	hints->caps = FI_MSG;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->tx_attr->iov_limit = 1;
+	hints->rx_attr->iov_limit = 1;
+	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	hints->domain_attr->mr_mode = mr_needed;
+	expect_match();
+}
+
+Test(hints, gasnet_rma_endpoint_prefers_its_own_keys)
+{
+	version = FI_VERSION(1, 5);
+	hints->caps = FI_RMA | FI_MSG | FI_MULTI_RECV;
+	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->mr_mode = mr_needed | FI_MR_ENDPOINT;
+	expect_match();
+	cr_expect_eq(info->domain_attr->mr_mode, mr_needed);
+	hints->domain_attr->mr_mode &= ~FI_MR_PROV_KEY;
+	cr_expect_eq(get(), -FI_ENODATA);
+}
+
+Test(hints, nccl_plugin)
+{
+	version = FI_VERSION(1, 6);
+	hints->caps = FI_TAGGED | FI_MSG;
+	hints->mode = FI_CONTEXT;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ENDPOINT | MR_BASIC;
+	hints->domain_attr->mr_key_size = 2;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	expect_match();
+	cr_expect_eq(info->domain_attr->mr_mode, mr_needed | FI_MR_LOCAL);
+	hints->caps |= FI_RMA | FI_READ;
+	hints->domain_attr->threading = FI_THREAD_COMPLETION;
+	expect_match();
+	cr_expect_eq(info->caps & rma_all, FI_RMA | FI_READ);
+}
+
+Test(hints, fabtests_and_pingpong)
+{
+	hints->caps = FI_MSG | FI_RMA;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ENDPOINT | FI_MR_RAW | mr_needed;
+	expect_match();
+	cr_expect_eq(info->caps & rma_all, rma_all);
+	cr_expect_eq(info->caps & (FI_SEND | FI_RECV), FI_SEND | FI_RECV);
+}
+
+Test(hints, fi_info_asks_for_all_modes)
+{
+	hints->mode = ~0;
+	hints->domain_attr->mode = ~0;
+	hints->domain_attr->mr_mode = ~(MR_BASIC | MR_SCALABLE);
+	expect_match();
+	cr_expect(info->caps & FI_RMA);
+	cr_expect_not(info->domain_attr->mr_mode & (FI_MR_ENDPOINT | FI_MR_RAW | FI_MR_HMEM));
+}
+
+/* Registration modes. */
+
+struct mr_case {
+	uint32_t version;
+	uint64_t caps;
+	int asked;
+	int got; /* negative: refused */
+};
+
+ParameterizedTestParameters(hints, mr_mode)
+{
+	static struct mr_case cases[] = {
+		{FI_VERSION(1, 17), FI_MSG, 0, 0},
+		{FI_VERSION(1, 17), 0, 0, 0},
+		{FI_VERSION(1, 17), FI_RMA, 0, -1},
+		{FI_VERSION(1, 17), FI_RMA, MR_BASIC, MR_BASIC},
+		{FI_VERSION(1, 17), FI_MSG, MR_BASIC, MR_BASIC},
+		{FI_VERSION(1, 17), FI_RMA, MR_SCALABLE, -1},
+		{FI_VERSION(1, 17), FI_MSG, MR_SCALABLE, -1},
+		{FI_VERSION(1, 17), FI_MSG, FI_MR_LOCAL, FI_MR_LOCAL},
+		{FI_VERSION(1, 17), FI_RMA, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED, -1},
+		{FI_VERSION(1, 17), FI_RMA, FI_MR_PROV_KEY | FI_MR_ALLOCATED, -1},
+		{FI_VERSION(1, 17), FI_RMA, FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, -1},
+		{FI_VERSION(1, 17), FI_RMA | FI_WRITE, FI_MR_ALLOCATED, FI_MR_ALLOCATED},
+		{FI_VERSION(1, 17), FI_RMA | FI_REMOTE_WRITE, FI_MR_ALLOCATED, -1},
+		{FI_VERSION(1, 17), FI_RMA, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
+		 FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY},
+		{FI_VERSION(1, 4), FI_RMA, 0, MR_BASIC},
+		{FI_VERSION(1, 4), FI_RMA, MR_BASIC, MR_BASIC},
+		{FI_VERSION(1, 4), FI_RMA, MR_SCALABLE, -1},
+		{FI_VERSION(1, 4), FI_RMA, FI_MR_VIRT_ADDR, -1},
+	};
+
+	return cr_make_param_array(struct mr_case, cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+ParameterizedTest(struct mr_case *param, hints, mr_mode)
+{
+	version = param->version;
+	hints->caps = param->caps;
+	hints->domain_attr->mr_mode = param->asked;
+	cr_assert_eq(get(), param->got < 0 ? -FI_ENODATA : 0);
+	if (param->got < 0)
+		return;
+	cr_expect_eq(info->domain_attr->mr_mode, param->got);
+	/* Whoever does not grant what RMA needs is not offered it. */
+	if (param->asked == 0 && FI_VERSION_GE(version, FI_VERSION(1, 5)))
+		cr_expect_not(info->caps & rma_all);
+}
+
+Test(hints, mr_mode_without_hints)
+{
+	cr_assert_eq(get_with(NULL), 0);
+	cr_expect_eq(info->domain_attr->mr_mode, mr_needed);
+	version = FI_VERSION(1, 4);
+	cr_assert_eq(get_with(NULL), 0);
+	cr_expect_eq(info->domain_attr->mr_mode, MR_BASIC);
+}
+
+/* Attributes that hints may lack. */
+
+Test(hints, attributes_may_be_missing)
+{
+	struct fi_info bare = {.caps = FI_MSG | FI_TAGGED};
+
+	cr_assert_eq(get_with(&bare), 0);
+	cr_expect_eq(info->caps & bare.caps, bare.caps);
+	cr_expect_eq(info->domain_attr->mr_mode, mr_needed);
+}
+
+Test(hints, source_and_directed_receive_only_if_asked_for)
+{
+	hints->caps = FI_MSG;
+	expect_match();
+	cr_expect_not(info->caps & (FI_SOURCE | FI_DIRECTED_RECV | FI_TAGGED));
+	cr_expect(info->caps & FI_MULTI_RECV);
+	hints->caps = FI_MSG | FI_SOURCE | FI_DIRECTED_RECV;
+	expect_match();
+	cr_expect(info->rx_attr->caps & FI_SOURCE);
+	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
+}
+
+Test(hints, one_direction_stays_one)
+{
+	hints->caps = FI_MSG | FI_SEND;
+	expect_match();
+	cr_expect_eq(info->caps & (FI_SEND | FI_RECV), FI_SEND);
+}
+
+Test(hints, every_threading_model_is_echoed)
+{
+	for (enum fi_threading threading = FI_THREAD_UNSPEC; threading <= FI_THREAD_ENDPOINT;
+	     threading++) {
+		hints->domain_attr->threading = threading;
+		cr_assert_eq(get(), 0);
+		cr_expect_eq(info->domain_attr->threading,
+			     threading == FI_THREAD_UNSPEC ? FI_THREAD_SAFE : threading);
+	}
+}
+
+Test(hints, progress)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->data_progress, FI_PROGRESS_MANUAL);
+	cr_expect_eq(info->domain_attr->control_progress, FI_PROGRESS_AUTO);
+	hints->domain_attr->control_progress = FI_PROGRESS_AUTO;
+	cr_expect_eq(get(), 0);
+	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->control_progress, FI_PROGRESS_MANUAL);
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	cr_expect_eq(get(), -FI_ENODATA);
+}
+
+Test(hints, sizes_are_echoed_and_bounded)
+{
+	hints->tx_attr->size = VERVE_TX_SIZE_MAX;
+	hints->rx_attr->size = VERVE_RX_SIZE_MAX;
+	expect_match();
+	cr_expect_eq(info->tx_attr->size, VERVE_TX_SIZE_MAX);
+	cr_expect_eq(info->rx_attr->size, VERVE_RX_SIZE_MAX);
+	hints->tx_attr->size++;
+	cr_expect_eq(get(), -FI_ENODATA);
+	hints->tx_attr->size = 1;
+	hints->rx_attr->size++;
+	cr_expect_eq(get(), -FI_ENODATA);
+}
+
+Test(hints, inject_is_never_longer_than_eager)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->tx_attr->inject_size, VERVE_INJECT_SIZE);
+	verve_config.eager_size = 1000;
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->tx_attr->inject_size, 1000);
+	hints->tx_attr->inject_size = 1001;
+	cr_expect_eq(get(), -FI_ENODATA);
+}
+
+Test(hints, orders_that_hold)
+{
+	hints->tx_attr->msg_order =
+		FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW;
+	hints->rx_attr->msg_order = hints->tx_attr->msg_order;
+	expect_match();
+	cr_expect_gt(info->ep_attr->max_order_waw_size, 0);
+	cr_expect_gt(info->ep_attr->max_order_raw_size, 0);
+	cr_expect_eq(info->ep_attr->max_order_war_size, 0);
+}
+
+/* Each sets one thing that cannot be had. */
+
+static void ask_caps(void)
+{
+	hints->caps = FI_MSG | FI_ATOMIC;
+}
+
+static void ask_rma_event(void)
+{
+	hints->caps = FI_RMA_EVENT;
+}
+
+static void ask_tx_caps(void)
+{
+	hints->tx_attr->caps = FI_MULTICAST;
+}
+
+static void ask_rx_caps(void)
+{
+	hints->rx_attr->caps = FI_VARIABLE_MSG;
+}
+
+static void ask_domain_caps(void)
+{
+	hints->domain_attr->caps = FI_SHARED_AV;
+}
+
+static void ask_match_complete(void)
+{
+	hints->tx_attr->op_flags = FI_MATCH_COMPLETE;
+}
+
+static void ask_rx_op_flags(void)
+{
+	hints->rx_attr->op_flags = FI_DELIVERY_COMPLETE;
+}
+
+static void ask_msg_order(void)
+{
+	hints->tx_attr->msg_order = FI_ORDER_RMA_WAR;
+}
+
+static void ask_rx_msg_order(void)
+{
+	hints->rx_attr->msg_order = FI_ORDER_WAS;
+}
+
+static void ask_comp_order(void)
+{
+	hints->tx_attr->comp_order = FI_ORDER_DATA;
+}
+
+static void ask_protocol(void)
+{
+	hints->ep_attr->protocol = FI_PROTO_RXM;
+}
+
+static void ask_protocol_version(void)
+{
+	hints->ep_attr->protocol_version = 2;
+}
+
+static void ask_max_msg_size(void)
+{
+	hints->ep_attr->max_msg_size = SIZE_MAX;
+}
+
+static void ask_contexts(void)
+{
+	hints->ep_attr->tx_ctx_cnt = 2;
+}
+
+static void ask_shared_context(void)
+{
+	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+}
+
+static void ask_auth_key(void)
+{
+	hints->ep_attr->auth_key_size = 16;
+}
+
+static void ask_domain_auth_key(void)
+{
+	hints->domain_attr->auth_key_size = 16;
+}
+
+static void ask_cq_data(void)
+{
+	hints->domain_attr->cq_data_size = 9;
+}
+
+static void ask_mr_iov(void)
+{
+	hints->domain_attr->mr_iov_limit = 2;
+}
+
+static void ask_err_data(void)
+{
+	hints->domain_attr->max_err_data = 4096;
+}
+
+static void ask_iov(void)
+{
+	hints->tx_attr->iov_limit = 5;
+}
+
+static void ask_rma_iov(void)
+{
+	hints->tx_attr->rma_iov_limit = 5;
+}
+
+static void ask_rx_iov(void)
+{
+	hints->rx_attr->iov_limit = 5;
+}
+
+static void ask_prov_version(void)
+{
+	hints->fabric_attr->prov_version = VERVE_PROV_VERSION + 1;
+}
+
+static void ask_war_size(void)
+{
+	hints->caps = FI_RMA;
+	hints->domain_attr->mr_mode = mr_needed;
+	hints->ep_attr->max_order_war_size = 8;
+}
+
+struct refusal {
+	void (*ask)(void);
+	const char *reason; /* in the log */
+};
+
+static const struct refusal refusals[] = {
+	{ask_caps, "caps asks for FI_ATOMIC"},
+	{ask_rma_event, "caps asks for FI_RMA_EVENT"},
+	{ask_tx_caps, "tx_attr->caps asks for FI_MULTICAST"},
+	{ask_rx_caps, "rx_attr->caps asks for"},
+	{ask_domain_caps, "domain_attr->caps asks for FI_SHARED_AV"},
+	{ask_match_complete, "tx_attr->op_flags asks for FI_MATCH_COMPLETE"},
+	{ask_rx_op_flags, "rx_attr->op_flags asks for FI_DELIVERY_COMPLETE"},
+	{ask_msg_order, "tx_attr->msg_order asks for"},
+	{ask_rx_msg_order, "rx_attr->msg_order asks for FI_ORDER_WAS"},
+	{ask_comp_order, "tx_attr->comp_order asks for"},
+	{ask_protocol, "ep_attr->protocol is another"},
+	{ask_protocol_version, "ep_attr->protocol_version is 2"},
+	{ask_max_msg_size, "ep_attr->max_msg_size is"},
+	{ask_contexts, "ep_attr->tx_ctx_cnt is 2"},
+	{ask_shared_context, "ep_attr->rx_ctx_cnt is"},
+	{ask_auth_key, "ep_attr->auth_key_size"},
+	{ask_domain_auth_key, "domain_attr->auth_key_size"},
+	{ask_cq_data, "domain_attr->cq_data_size is 9"},
+	{ask_mr_iov, "domain_attr->mr_iov_limit is 2"},
+	{ask_err_data, "domain_attr->max_err_data is 4096"},
+	{ask_iov, "tx_attr->iov_limit is 5"},
+	{ask_rma_iov, "tx_attr->rma_iov_limit is 5"},
+	{ask_rx_iov, "rx_attr->iov_limit is 5"},
+	{ask_prov_version, "fabric_attr->prov_version is"},
+	{ask_war_size, "ep_attr->max_order_war_size is 8"},
+};
+
+enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };
+
+/* By number: parameters travel to another process, where pointers mean nothing. */
+ParameterizedTestParameters(hints, refused)
+{
+	static size_t numbers[REFUSALS];
+
+	for (size_t i = 0; i < REFUSALS; i++)
+		numbers[i] = i;
+	return cr_make_param_array(size_t, numbers, REFUSALS);
+}
+
+/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+static void start_log(void)
+{
+	struct fi_param *params;
+	int count;
+
+	setenv("FI_LOG_LEVEL", "info", 1);
+	setenv("FI_LOG_PROV", "verve", 1);
+	cr_redirect_stderr();
+	cr_assert_eq(fi_getparams(&params, &count), 0);
+	fi_freeparams(params);
+}
+
+/* Neither more nor less than the one thing is wrong: without it there is a match. */
+ParameterizedTest(size_t *number, hints, refused)
+{
+	const struct refusal *refusal = &refusals[*number];
+	static char text[65536];
+	size_t len;
+
+	cr_assert_eq(get(), 0);
+	start_log();
+	refusal->ask();
+	cr_expect_eq(get(), -FI_ENODATA);
+	fflush(stderr);
+	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
+	text[len] = '\0';
+	cr_expect_not_null(strstr(text, refusal->reason), "%s: %s", refusal->reason, text);
+}

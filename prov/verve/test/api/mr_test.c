@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions of the application: access, keys, arguments, binding, events. */
+#include "fixture.h"
+
+#include <string.h>
+
+#include "api/domain.h"
+#include "mr/region.h"
+
+static struct fixture fix;
+static char buffer[4096];
+
+static void setup(void)
+{
+	fixture_init(&fix, FI_VERSION(1, 17));
+}
+
+static void teardown(void)
+{
+	fixture_fini(&fix);
+}
+
+TestSuite(mr, .init = setup, .fini = teardown);
+
+static struct fid_mr *reg(uint64_t access, size_t len)
+{
+	struct fid_mr *mr;
+
+	if (!fix.domain)
+		fixture_open_domain(&fix);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, len, access, 0, 7, 0, &mr, &fix), 0);
+	return mr;
+}
+
+/* What the device was told to grant for access. */
+static unsigned granted(uint64_t access)
+{
+	struct fid_mr *mr = reg(access, sizeof(buffer));
+	unsigned net = ((struct verve_mr_region *)fi_mr_desc(mr))->access;
+
+	cr_assert_eq(fi_close(&mr->fid), 0);
+	return net;
+}
+
+static int reg_error(uint64_t access, uint64_t offset, uint64_t flags)
+{
+	struct fid_mr *mr;
+
+	if (!fix.domain)
+		fixture_open_domain(&fix);
+	return fi_mr_reg(fix.domain, buffer, sizeof(buffer), access, offset, 0, flags, &mr, NULL);
+}
+
+static int regattr_error(const struct fi_mr_attr *attr)
+{
+	struct fid_mr *mr;
+
+	if (!fix.domain)
+		fixture_open_domain(&fix);
+	return fi_mr_regattr(fix.domain, attr, 0, &mr);
+}
+
+Test(mr, describes_what_was_registered)
+{
+	struct fid_mr *mr = reg(FI_SEND | FI_REMOTE_READ, sizeof(buffer));
+	struct verve_mr_region *region = fi_mr_desc(mr);
+
+	cr_expect_eq(mr->fid.fclass, FI_CLASS_MR);
+	cr_expect_eq(mr->fid.context, &fix);
+	cr_expect_eq(region->addr, buffer);
+	cr_expect_eq(region->len, sizeof(buffer));
+	cr_expect_eq(fi_mr_key(mr), region->rkey, "the key is the rkey, not the requested one");
+	cr_expect_eq(fi_close(&fix.domain->fid), -FI_EBUSY);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, access_is_exact)
+{
+	cr_expect_eq(granted(0), 0);
+	cr_expect_eq(granted(FI_SEND), 0);
+	cr_expect_eq(granted(FI_WRITE), 0);
+	cr_expect_eq(granted(FI_RECV), VERVE_NET_LOCAL_WRITE);
+	cr_expect_eq(granted(FI_READ), VERVE_NET_LOCAL_WRITE);
+	cr_expect_eq(granted(FI_REMOTE_READ), VERVE_NET_REMOTE_READ);
+	cr_expect_eq(granted(FI_REMOTE_WRITE), VERVE_NET_REMOTE_WRITE | VERVE_NET_LOCAL_WRITE);
+	cr_expect_eq(granted(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
+			     FI_REMOTE_WRITE),
+		     VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE);
+}
+
+Test(mr, same_range_twice_has_two_keys)
+{
+	struct fid_mr *a = reg(FI_REMOTE_READ, sizeof(buffer));
+	struct fid_mr *b = reg(FI_REMOTE_WRITE, sizeof(buffer));
+
+	cr_expect_neq(fi_mr_key(a), fi_mr_key(b));
+	cr_expect_eq(fi_close(&a->fid), 0);
+	cr_expect_eq(fi_close(&b->fid), 0);
+}
+
+Test(mr, nothing_can_be_registered)
+{
+	struct fid_mr *mr = reg(FI_REMOTE_READ | FI_REMOTE_WRITE, 0);
+	struct verve_mr_region *region = fi_mr_desc(mr);
+
+	cr_expect_eq(region->len, 0);
+	cr_expect_eq(region->access, 0);
+	cr_expect_neq(fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, bad_arguments_are_refused)
+{
+	cr_expect_eq(reg_error(FI_SEND, 1, 0), -FI_EINVAL, "offset is reserved");
+	cr_expect_eq(reg_error(FI_SEND | FI_TAGGED, 0, 0), -FI_EINVAL, "not an access bit");
+	cr_expect_eq(reg_error(FI_SEND, 0, FI_RMA_EVENT), -FI_EBADFLAGS);
+	cr_expect_eq(reg_error(FI_SEND, 0, FI_RMA_PMEM), -FI_EBADFLAGS);
+}
+
+Test(mr, one_segment_only)
+{
+	struct iovec iov[2] = {{buffer, 16}, {buffer + 64, 16}};
+	struct fid_mr *mr;
+
+	fixture_open_domain(&fix);
+	cr_expect_eq(fi_mr_regv(fix.domain, iov, 2, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_mr_regv(fix.domain, iov, 0, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	cr_assert_eq(fi_mr_regv(fix.domain, iov + 1, 1, FI_SEND, 0, 0, 0, &mr, NULL), 0);
+	cr_expect_eq(((struct verve_mr_region *)fi_mr_desc(mr))->addr, buffer + 64);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, remote_access_needs_provider_keys_and_virtual_addresses)
+{
+	fix.info->domain_attr->mr_mode = 0;
+	cr_expect_eq(reg_error(FI_REMOTE_READ, 0, 0), -FI_EKEYREJECTED);
+	cr_expect_eq(granted(FI_SEND), 0, "local regions need no key");
+}
+
+Test(mr, authorization_key_is_refused_since_it_exists)
+{
+	struct iovec iov = {buffer, sizeof(buffer)};
+	uint8_t key[4] = "key";
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .auth_key_size = sizeof(key), .auth_key = key};
+
+	cr_expect_eq(regattr_error(&attr), -FI_EINVAL);
+}
+
+/* An application of 1.4 hands over a structure that ends before auth_key_size. */
+Test(mr, fields_newer_than_the_application_are_not_read)
+{
+	struct iovec iov = {buffer, sizeof(buffer)};
+	struct fi_mr_attr attr;
+	struct fid_mr *mr;
+
+	memset(&attr, 0xff, sizeof(attr));
+	attr.mr_iov = &iov;
+	attr.iov_count = 1;
+	attr.access = FI_SEND;
+	attr.offset = 0;
+	attr.context = &attr;
+	fix.fabric->api_version = FI_VERSION(1, 4);
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_mr_regattr(fix.domain, &attr, 0, &mr), 0);
+	cr_expect_eq(mr->fid.context, &attr);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, device_memory_is_refused)
+{
+	struct iovec iov = {buffer, sizeof(buffer)};
+	struct fi_mr_attr attr = {.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA};
+
+	fix.info->caps |= FI_HMEM;
+	cr_expect_eq(regattr_error(&attr), -FI_ENOSYS);
+}
+
+/* Hooks leave device undefined, and applications without FI_HMEM iface too. */
+Test(mr, device_fields_do_not_count_for_host_memory)
+{
+	struct iovec iov = {buffer, sizeof(buffer)};
+	struct fi_mr_attr attr = {.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_ZE};
+	struct fid_mr *mr;
+
+	attr.device.reserved = UINT64_MAX;
+	fix.info->caps &= ~FI_HMEM;
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_mr_regattr(fix.domain, &attr, 0, &mr), 0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, failure_of_the_device_is_passed_on)
+{
+	fixture_open_domain(&fix);
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
+	cr_expect_eq(reg_error(FI_SEND, 0, 0), -FI_ENOMEM);
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EFAULT);
+	cr_expect_eq(reg_error(FI_SEND, 0, 0), -FI_EFAULT);
+}
+
+Test(mr, binding_and_enabling)
+{
+	struct fid_mr *mr = reg(FI_SEND, sizeof(buffer));
+	struct fid ep = {.fclass = FI_CLASS_EP}, cntr = {.fclass = FI_CLASS_CNTR};
+
+	cr_expect_eq(fi_mr_bind(mr, &ep, 0), 0);
+	cr_expect_eq(fi_mr_bind(mr, &ep, FI_SEND), -FI_EBADFLAGS);
+	cr_expect_eq(fi_mr_bind(mr, &cntr, FI_REMOTE_WRITE), -FI_ENOSYS);
+	cr_expect_eq(fi_mr_bind(mr, &fix.domain->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_mr_enable(mr), 0);
+	cr_expect_eq(fi_mr_refresh(mr, NULL, 0, 0), -FI_ENOSYS);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, registration_is_reported_where_that_was_asked_for)
+{
+	struct fid_eq *eq = fixture_open_eq(&fix);
+	struct fi_eq_entry entry;
+	struct fid_mr *mr;
+	uint32_t event;
+
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_domain_bind(fix.domain, &eq->fid, 1ull << 59 /* FI_REG_MR */), 0);
+	mr = reg(FI_SEND, sizeof(buffer));
+	cr_assert_eq(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	cr_expect_eq(event, FI_MR_COMPLETE);
+	cr_expect_eq(entry.fid, &mr->fid);
+	cr_expect_eq(entry.context, &fix);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+	cr_expect_eq(reg_error(FI_SEND, 1, 0), -FI_EINVAL);
+	cr_expect_eq(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	cr_expect_eq(fi_close(&fix.domain->fid), 0);
+	fix.domain = NULL;
+	cr_expect_eq(fi_close(&eq->fid), 0);
+}

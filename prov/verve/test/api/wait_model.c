@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Model of waiting: the programs, and the search through all their interleavings. */
+#include "wait_model.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum pc {
+	START,
+	EVENT, /* device: the event that belongs to a completion */
+	LOOK,
+	CLEAR,
+	TURN_AGAIN,
+	ARM,
+	ARM_CHECK, /* counter: the look after arming */
+	RENOTIFY,
+	ENGINE_CLEAR, /* takes the engine's lock */
+	ENGINE_ARM,
+	ENGINE_POLL,
+	ARMED_CHECK, /* counter: is anybody to be woken? */
+	DISARM,
+	WAKE_OWN,
+	WAKE_GIVEN,
+	LATE_DISARM,
+	ENGINE_DONE,
+	SLEEP,
+	BED, /* caller: leads, follows, or looks again */
+	FOLLOW_ARM,
+	FOLLOW_CHECK,
+	FOLLOW,
+	UP, /* a leader that woke */
+	NOTIFY_OWN,
+	DONE,
+};
+
+/* What a turn of the engine was made for. */
+enum purpose { TO_LOOK, TO_ARM, TO_WRITE };
+
+struct local {
+	uint8_t pc;
+	uint8_t purpose;
+	bool current; /* the turn that was taken is still the turn */
+	bool any;     /* the turn had work */
+	bool event;   /* device: the completion raises an event */
+	uint8_t to;   /* queue that the turn's completion went to */
+};
+
+struct queue {
+	uint8_t count; /* entries, or the counter's value */
+	uint8_t seen;
+	bool armed, own, given, asleep;
+	bool signaled;
+	uint8_t sleep_lock; /* 1 + thread that has it */
+};
+
+struct state {
+	struct queue queue[MODEL_QUEUES];
+	struct local local[MODEL_THREADS];
+	uint8_t made, pending, polled; /* pieces of work: completed, not polled, polled */
+	bool device_armed, engine_event;
+	uint8_t engine_lock; /* 1 + thread that has it */
+};
+
+struct run {
+	const struct model *model;
+	struct state *s;
+	int me;
+};
+
+static struct local *local_of(struct run *run)
+{
+	return &run->s->local[run->me];
+}
+
+static const struct model_thread *thread_of(struct run *run)
+{
+	return &run->model->thread[run->me];
+}
+
+static struct queue *queue_of(struct run *run)
+{
+	return &run->s->queue[thread_of(run)->queue];
+}
+
+static bool go(struct run *run, enum pc pc)
+{
+	local_of(run)->pc = (uint8_t)pc;
+	return true;
+}
+
+static bool has(const struct run *run, enum model_fault fault)
+{
+	return run->model->fault == fault;
+}
+
+/* Is there what it waits for, or, to a poller of a counter, anything new? */
+static bool is_ready(struct run *run)
+{
+	const struct queue *queue = queue_of(run);
+
+	if (!run->model->counters)
+		return queue->count > 0;
+	if (thread_of(run)->role == MODEL_POLLER)
+		return queue->count != queue->seen;
+	return queue->count >= thread_of(run)->threshold;
+}
+
+/* Reads one entry, or the value. */
+static bool take(struct run *run)
+{
+	struct queue *queue = queue_of(run);
+
+	if (run->model->counters) {
+		if (thread_of(run)->role == MODEL_POLLER)
+			queue->seen = queue->count;
+		return queue->count >= thread_of(run)->threshold;
+	}
+	if (!queue->count)
+		return false;
+	queue->count--;
+	return true;
+}
+
+static void next_turn(struct run *run)
+{
+	for (int i = 0; i < MODEL_THREADS; i++)
+		if (run->model->thread[i].queue == thread_of(run)->queue)
+			run->s->local[i].current = false;
+}
+
+static bool step_device(struct run *run)
+{
+	struct local *local = local_of(run);
+	struct state *s = run->s;
+
+	if (local->pc == EVENT) {
+		s->engine_event |= local->event;
+		return go(run, START);
+	}
+	if (s->made == run->model->work)
+		return go(run, DONE);
+	s->made++;
+	s->pending++;
+	local->event = s->device_armed;
+	s->device_armed = false;
+	return go(run, EVENT);
+}
+
+static bool step_signaler(struct run *run)
+{
+	struct queue *queue = queue_of(run);
+
+	switch (local_of(run)->pc) {
+	case START:
+		queue->signaled = true;
+		return go(run, LOOK);
+	case LOOK:
+		if (queue->sleep_lock)
+			return false;
+		next_turn(run);
+		return go(run, NOTIFY_OWN);
+	default:
+		if (queue->asleep)
+			queue->own = true;
+		return go(run, DONE);
+	}
+}
+
+/* One more entry, or one more of the counter's value. */
+static bool publish(struct run *run)
+{
+	struct local *local = local_of(run);
+	struct queue *to;
+
+	local->to = (uint8_t)(run->s->polled++ % run->model->queues);
+	to = &run->s->queue[local->to];
+	to->count++;
+	if (run->model->counters)
+		return go(run, ARMED_CHECK);
+	/* A queue's lock makes this one step. */
+	if (!to->armed)
+		return go(run, ENGINE_DONE);
+	to->armed = false;
+	return go(run, WAKE_OWN);
+}
+
+static bool engine_done(struct run *run)
+{
+	struct local *local = local_of(run);
+
+	if (local->purpose == TO_WRITE)
+		return go(run, START);
+	if (local->any && local->purpose == TO_ARM && !has(run, MODEL_NO_REANNOUNCE))
+		run->s->engine_event = true;
+	run->s->engine_lock = 0;
+	if (local->purpose == TO_LOOK)
+		return go(run, LOOK);
+	if (!local->any)
+		return go(run, SLEEP);
+	return go(run, thread_of(run)->role == MODEL_CALLER ? UP : START);
+}
+
+static bool step_writer(struct run *run)
+{
+	if (run->s->made == run->model->work)
+		return go(run, DONE);
+	run->s->made++;
+	local_of(run)->purpose = TO_WRITE;
+	return publish(run);
+}
+
+/* A turn of the engine: at most one piece of work. */
+static bool step_engine(struct run *run)
+{
+	struct local *local = local_of(run);
+	struct state *s = run->s;
+	struct queue *to = &s->queue[local->to];
+
+	switch (local->pc) {
+	case ENGINE_CLEAR:
+		if (s->engine_lock)
+			return false;
+		s->engine_lock = (uint8_t)(run->me + 1);
+		s->engine_event = false;
+		return go(run, ENGINE_ARM);
+	case ENGINE_ARM:
+		s->device_armed = true;
+		return go(run, ENGINE_POLL);
+	case ENGINE_POLL:
+		local->any = s->pending;
+		if (!local->any)
+			return go(run, ENGINE_DONE);
+		s->pending--;
+		return publish(run);
+	case ARMED_CHECK:
+		if (!to->armed)
+			return go(run, ENGINE_DONE);
+		return go(run, has(run, MODEL_LATE_DISARM) ? WAKE_OWN : DISARM);
+	case DISARM:
+		to->armed = false;
+		return go(run, WAKE_OWN);
+	case WAKE_OWN:
+		to->own |= to->asleep;
+		return go(run, WAKE_GIVEN);
+	case WAKE_GIVEN:
+		to->given = true;
+		return go(run, has(run, MODEL_LATE_DISARM) ? LATE_DISARM : ENGINE_DONE);
+	case LATE_DISARM:
+		to->armed = false;
+		return go(run, ENGINE_DONE);
+	default: /* ENGINE_DONE */
+		return engine_done(run);
+	}
+}
+
+/* verve_wait_progress: not if another thread is at it. */
+static bool progress(struct run *run)
+{
+	struct local *local = local_of(run);
+
+	if (run->s->engine_lock)
+		return go(run, LOOK);
+	run->s->engine_lock = (uint8_t)(run->me + 1);
+	local->purpose = TO_LOOK;
+	return go(run, ENGINE_POLL);
+}
+
+/* An arming is one step for a queue, under its lock, and two for a counter. */
+static bool arm(struct run *run, enum pc check, enum pc if_ready, enum pc if_not)
+{
+	struct queue *queue = queue_of(run);
+
+	if (run->model->counters) {
+		queue->armed = true;
+		return go(run, check);
+	}
+	if (is_ready(run) && !has(run, MODEL_NO_CHECK))
+		return go(run, if_ready);
+	queue->armed = true;
+	return go(run, if_not);
+}
+
+static bool arm_check(struct run *run, enum pc if_ready, enum pc if_not)
+{
+	return go(run, is_ready(run) && !has(run, MODEL_NO_CHECK) ? if_ready : if_not);
+}
+
+static bool step_poller(struct run *run)
+{
+	bool arm_first = has(run, MODEL_ARM_FIRST);
+	enum pc armed = arm_first ? CLEAR : ENGINE_CLEAR;
+	struct queue *queue = queue_of(run);
+
+	local_of(run)->purpose = TO_ARM;
+	switch (local_of(run)->pc) {
+	case START:
+		return go(run, take(run) ? DONE : arm_first ? ARM : CLEAR);
+	case CLEAR:
+		queue->given = false;
+		return go(run, arm_first ? ENGINE_CLEAR : ARM);
+	case ARM:
+		return arm(run, ARM_CHECK, RENOTIFY, armed);
+	case ARM_CHECK:
+		return arm_check(run, RENOTIFY, armed);
+	case RENOTIFY:
+		if (!has(run, MODEL_NO_RENOTIFY))
+			queue->given = true;
+		return go(run, START);
+	default: /* SLEEP */
+		return (queue->given || run->s->engine_event) && go(run, START);
+	}
+}
+
+static bool go_to_bed(struct run *run)
+{
+	struct queue *queue = queue_of(run);
+
+	if (queue->sleep_lock)
+		return false;
+	if (!local_of(run)->current && !has(run, MODEL_LATE_TURN))
+		return go(run, START);
+	local_of(run)->current = true;
+	if (queue->asleep) {
+		queue->sleep_lock = (uint8_t)(run->me + 1);
+		return go(run, FOLLOW_ARM);
+	}
+	queue->asleep = true;
+	return go(run, has(run, MODEL_ARM_FIRST) ? ARM : CLEAR);
+}
+
+static bool unlock_and_go(struct run *run, enum pc pc)
+{
+	queue_of(run)->sleep_lock = 0;
+	return go(run, pc);
+}
+
+static bool step_follower(struct run *run)
+{
+	struct queue *queue = queue_of(run);
+
+	switch (local_of(run)->pc) {
+	case FOLLOW_ARM:
+		if (run->model->counters) {
+			queue->armed = true;
+			return go(run, FOLLOW_CHECK);
+		}
+		if (is_ready(run))
+			return unlock_and_go(run, START);
+		queue->armed = true;
+		return unlock_and_go(run, FOLLOW);
+	case FOLLOW_CHECK:
+		return unlock_and_go(run, is_ready(run) ? START : FOLLOW);
+	default: /* FOLLOW */
+		return !queue->sleep_lock && !local_of(run)->current && go(run, START);
+	}
+}
+
+static bool step_leader(struct run *run)
+{
+	bool arm_first = has(run, MODEL_ARM_FIRST);
+	enum pc armed = arm_first ? CLEAR : ENGINE_CLEAR;
+	struct local *local = local_of(run);
+	struct queue *queue = queue_of(run);
+
+	local->purpose = TO_ARM;
+	switch (local->pc) {
+	case CLEAR:
+		queue->own = false;
+		return go(run, TURN_AGAIN);
+	case TURN_AGAIN:
+		if (!local->current && !has(run, MODEL_NO_SECOND_TURN))
+			return go(run, UP);
+		return go(run, arm_first ? ENGINE_CLEAR : ARM);
+	case ARM:
+		return arm(run, ARM_CHECK, UP, armed);
+	case ARM_CHECK:
+		return arm_check(run, UP, armed);
+	case SLEEP:
+		return (queue->own || run->s->engine_event) && go(run, UP);
+	default: /* UP */
+		if (queue->sleep_lock)
+			return false;
+		queue->asleep = false;
+		if (!has(run, MODEL_NO_NEXT_TURN))
+			next_turn(run);
+		return go(run, START);
+	}
+}
+
+static bool step_caller(struct run *run)
+{
+	struct local *local = local_of(run);
+
+	switch (local->pc) {
+	case START:
+		local->current = true;
+		return progress(run);
+	case LOOK:
+		return go(run, take(run) || queue_of(run)->signaled ? DONE : BED);
+	case BED:
+		return go_to_bed(run);
+	case FOLLOW_ARM:
+	case FOLLOW_CHECK:
+	case FOLLOW:
+		return step_follower(run);
+	default:
+		return step_leader(run);
+	}
+}
+
+static bool step_reader(struct run *run)
+{
+	if (local_of(run)->pc == START)
+		return progress(run);
+	return go(run, take(run) ? DONE : START);
+}
+
+/* One step of one thread. False: it cannot go on now, or is done. */
+static bool step(const struct model *model, struct state *s, int me)
+{
+	struct run run = {model, s, me};
+	enum pc pc = (enum pc)s->local[me].pc;
+
+	if (pc == DONE)
+		return false;
+	if (pc >= ENGINE_CLEAR && pc <= ENGINE_DONE)
+		return step_engine(&run);
+	switch (model->thread[me].role) {
+	case MODEL_DEVICE:
+		return step_device(&run);
+	case MODEL_WRITER:
+		return step_writer(&run);
+	case MODEL_POLLER:
+		return step_poller(&run);
+	case MODEL_CALLER:
+		return step_caller(&run);
+	case MODEL_READER:
+		return step_reader(&run);
+	case MODEL_SIGNALER:
+		return step_signaler(&run);
+	default:
+		return go(&run, DONE);
+	}
+}
+
+/* All states seen, a hash table over them, and for each where every thread's step leads. */
+struct search {
+	struct state *states;
+	int32_t (*next)[MODEL_THREADS]; /* -1: none */
+	size_t count, limit;
+	int32_t *table; /* -1: free */
+	size_t mask;
+};
+
+static uint64_t hash(const struct state *s)
+{
+	const unsigned char *bytes = (const unsigned char *)s;
+	uint64_t h = 1469598103934665603ull;
+
+	for (size_t i = 0; i < sizeof(*s); i++)
+		h = (h ^ bytes[i]) * 1099511628211ull;
+	return h ^ h >> 29;
+}
+
+static void place(struct search *search, int32_t index)
+{
+	size_t at = hash(&search->states[index]) & search->mask;
+
+	while (search->table[at] >= 0)
+		at = (at + 1) & search->mask;
+	search->table[at] = index;
+}
+
+static void grow(struct search *search)
+{
+	search->limit = search->limit ? 2 * search->limit : 1 << 16;
+	search->states = realloc(search->states, search->limit * sizeof(search->states[0]));
+	search->next = realloc(search->next, search->limit * sizeof(search->next[0]));
+	free(search->table);
+	search->mask = 2 * search->limit - 1;
+	search->table = malloc((search->mask + 1) * sizeof(search->table[0]));
+	if (!search->states || !search->next || !search->table)
+		abort();
+	memset(search->table, 0xff, (search->mask + 1) * sizeof(search->table[0]));
+	for (size_t i = 0; i < search->count; i++)
+		place(search, (int32_t)i);
+}
+
+static int32_t visit(struct search *search, const struct state *s)
+{
+	size_t at;
+
+	if (search->count == search->limit)
+		grow(search);
+	for (at = hash(s) & search->mask; search->table[at] >= 0; at = (at + 1) & search->mask)
+		if (!memcmp(&search->states[search->table[at]], s, sizeof(*s)))
+			return search->table[at];
+	search->states[search->count] = *s;
+	search->table[at] = (int32_t)search->count;
+	return (int32_t)search->count++;
+}
+
+static bool is_final(const struct state *s)
+{
+	for (int i = 0; i < MODEL_THREADS; i++)
+		if (s->local[i].pc != DONE)
+			return false;
+	return true;
+}
+
+/* Backwards from the ends: states from which somebody can never finish. */
+static size_t count_stuck(const struct search *search)
+{
+	bool *good = calloc(search->count, 1), changed = true;
+	size_t stuck = 0;
+
+	if (!good)
+		abort();
+	for (size_t i = 0; i < search->count; i++)
+		good[i] = is_final(&search->states[i]);
+	while (changed) {
+		changed = false;
+		for (size_t i = search->count; i-- > 0;)
+			for (int t = 0; !good[i] && t < MODEL_THREADS; t++)
+				if (search->next[i][t] >= 0 && good[search->next[i][t]])
+					good[i] = changed = true;
+	}
+	for (size_t i = 0; i < search->count; i++)
+		stuck += !good[i];
+	free(good);
+	return stuck;
+}
+
+struct model_result model_run(const struct model *model)
+{
+	struct search search = {0};
+	struct model_result result;
+	struct state s;
+
+	memset(&s, 0, sizeof(s));
+	visit(&search, &s);
+	for (size_t i = 0; i < search.count; i++) {
+		for (int t = 0; t < MODEL_THREADS; t++) {
+			int32_t next = -1;
+
+			s = search.states[i];
+			if (step(model, &s, t))
+				next = visit(&search, &s);
+			search.next[i][t] = next;
+		}
+	}
+	result = (struct model_result){search.count, count_stuck(&search)};
+	free(search.states);
+	free(search.next);
+	free(search.table);
+	return result;
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Waiting: every interleaving of a model of it, and the real thing with threads and fi_trywait. */
+#include "api/wait.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../support/oom.h"
+#include "fake_engine.h"
+#include "proto/comp_queue.h"
+#include "wait_model.h"
+
+#define DEVICE {.role = MODEL_DEVICE}
+#define WRITER {.role = MODEL_WRITER}
+#define READER {.role = MODEL_READER}
+#define SIGNALER {.role = MODEL_SIGNALER}
+#define POLLER(q) {.role = MODEL_POLLER, .queue = (q)}
+#define CALLER(q) {.role = MODEL_CALLER, .queue = (q)}
+#define POLLER_UNTIL(q, n) {.role = MODEL_POLLER, .queue = (q), .threshold = (n)}
+#define CALLER_UNTIL(q, n) {.role = MODEL_CALLER, .queue = (q), .threshold = (n)}
+
+static const struct model models[] = {
+	/* Queues that somebody else's turn fills. */
+	{.queues = 1, .work = 2, .thread = {WRITER, POLLER(0), POLLER(0)}},
+	{.queues = 1, .work = 3, .thread = {WRITER, POLLER(0), POLLER(0), POLLER(0)}},
+	{.queues = 1, .work = 2, .thread = {WRITER, CALLER(0), CALLER(0)}},
+	{.queues = 1, .work = 3, .thread = {WRITER, CALLER(0), CALLER(0), POLLER(0)}},
+	/* Queues that only those who wait fill. */
+	{.queues = 1, .work = 2, .thread = {DEVICE, POLLER(0), POLLER(0)}},
+	{.queues = 1, .work = 2, .thread = {DEVICE, CALLER(0), CALLER(0)}},
+	{.queues = 1, .work = 2, .thread = {DEVICE, CALLER(0), POLLER(0)}},
+	{.queues = 1, .work = 2, .thread = {DEVICE, POLLER(0), READER}},
+	{.queues = 2, .work = 2, .thread = {DEVICE, POLLER(0), POLLER(1)}},
+	{.queues = 2, .work = 2, .thread = {DEVICE, POLLER(0), CALLER(1)}},
+	/* Signals. */
+	{.queues = 1, .work = 0, .thread = {CALLER(0), SIGNALER}},
+	{.queues = 1, .work = 0, .thread = {CALLER(0), CALLER(0), CALLER(0), SIGNALER}},
+	{.queues = 1, .work = 1, .thread = {WRITER, CALLER(0), CALLER(0), SIGNALER}},
+	/* Counters. */
+	{.counters = true, .queues = 1, .work = 2, .thread = {WRITER, CALLER_UNTIL(0, 1), CALLER_UNTIL(0, 2)}},
+	{.counters = true, .queues = 1, .work = 2, .thread = {WRITER, CALLER_UNTIL(0, 2), POLLER_UNTIL(0, 2)}},
+	{.counters = true, .queues = 1, .work = 2, .thread = {WRITER, WRITER, CALLER_UNTIL(0, 2)}},
+	{.counters = true, .queues = 2, .work = 2, .thread = {DEVICE, POLLER_UNTIL(0, 1), CALLER_UNTIL(1, 1)}},
+};
+
+Test(wait, model_lets_everybody_finish_in_every_interleaving, .timeout = 300)
+{
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		struct model_result result = model_run(&models[i]);
+
+		cr_log_info("model %zu: %zu states", i, result.states);
+		cr_expect_gt(result.states, 100, "model %zu", i);
+		cr_expect_eq(result.stuck, 0, "model %zu: %zu stuck states", i, result.stuck);
+	}
+}
+
+/* Each precaution is needed, and the model is fine enough to know. */
+Test(wait, model_notices_every_missing_precaution, .timeout = 300)
+{
+	static const struct {
+		enum model_fault fault;
+		size_t model;
+	} faults[] = {
+		{MODEL_NO_RENOTIFY, 0},	   {MODEL_ARM_FIRST, 0},  {MODEL_NO_CHECK, 0},
+		{MODEL_NO_REANNOUNCE, 8},  {MODEL_NO_NEXT_TURN, 2}, {MODEL_NO_SECOND_TURN, 10},
+		{MODEL_LATE_TURN, 10},	   {MODEL_ARM_FIRST, 15}, {MODEL_NO_CHECK, 15},
+		{MODEL_LATE_DISARM, 15},
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct model model = models[faults[i].model];
+
+		model.fault = faults[i].fault;
+		cr_expect_gt(model_run(&model).stuck, 0, "fault %d was not noticed", model.fault);
+	}
+}
+
+/* A queue and what waits for it, as api/cq.c has them. */
+struct subject {
+	struct verve_wait wait;
+	struct verve_comp_queue queue;
+	volatile AO_t read;
+	AO_t total; /* entries after which everybody goes home */
+};
+
+static struct subject subject;
+
+static void put(void *arg, uintptr_t n)
+{
+	struct verve_comp comp = {.context = (void *)n};
+
+	(void)arg;
+	verve_comp_queue_write(&subject.queue, &comp);
+}
+
+static ssize_t look(void *arg)
+{
+	struct verve_comp comp;
+	ssize_t n;
+
+	(void)arg;
+	verve_wait_progress(&subject.wait);
+	n = verve_comp_queue_read(&subject.queue, &comp, 1);
+	return n ? n : -FI_EAGAIN;
+}
+
+static bool arm(void *arg)
+{
+	(void)arg;
+	return verve_comp_queue_arm(&subject.queue, 1);
+}
+
+static const struct verve_wait_ops ops = {.look = look, .arm = arm};
+
+static void subject_init(enum fi_wait_obj obj, AO_t total)
+{
+	fake_domain(FI_VERSION(1, 17), FI_THREAD_SAFE);
+	cr_assert_eq(verve_comp_queue_init(&subject.queue, 8, false), 0);
+	cr_assert_eq(verve_wait_init(&subject.wait, obj, false), 0);
+	subject.queue.wake = verve_wait_wake;
+	subject.queue.arg = &subject.wait;
+	AO_store(&subject.read, 0);
+	subject.total = total;
+}
+
+static void subject_fini(void)
+{
+	verve_wait_fini(&subject.wait);
+	verve_comp_queue_fini(&subject.queue);
+}
+
+/* Reads until all is read; who reads the last entry sends the others home. */
+static void *caller(void *arg)
+{
+	(void)arg;
+	while (AO_load(&subject.read) < subject.total) {
+		if (verve_wait_for(&subject.wait, -1, &ops, NULL) != 1)
+			continue;
+		if (AO_fetch_and_add1(&subject.read) + 1 == subject.total)
+			verve_wait_signal(&subject.wait);
+	}
+	return NULL;
+}
+
+static void *poller(void *arg)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd, epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)arg;
+	cr_assert_eq(verve_wait_control(&subject.wait, FI_GETWAIT, &fd), 0);
+	cr_assert_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+	while (AO_load(&subject.read) < subject.total) {
+		while (look(NULL) == 1)
+			if (AO_fetch_and_add1(&subject.read) + 1 == subject.total)
+				put(NULL, 0); /* sends the others home */
+		if (AO_load(&subject.read) >= subject.total || verve_wait_try(&subject.wait, &ops, NULL))
+			continue;
+		cr_assert_gt(epoll_wait(epoll, &event, 1, -1), 0);
+	}
+	close(epoll);
+	return NULL;
+}
+
+enum { THREADS = 3, ENGINES = 2, PIECES = 3000 };
+
+static void *device(void *arg)
+{
+	for (int i = 0; i < PIECES; i++) {
+		fake_engine_complete(arg);
+		if (i % 16 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* A wake-up that got lost would leave the test without an end. */
+static void run_threads(void *(*waiter)(void *))
+{
+	struct verve_engine *engine[ENGINES];
+	pthread_t thread[THREADS + ENGINES];
+
+	subject_init(FI_WAIT_FD, ENGINES * PIECES);
+	for (int i = 0; i < ENGINES; i++) {
+		engine[i] = fake_engine_open(put, NULL);
+		cr_assert_eq(verve_wait_bind(&subject.wait, engine[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, waiter, NULL), 0);
+	for (int i = 0; i < ENGINES; i++)
+		cr_assert_eq(pthread_create(&thread[THREADS + i], NULL, device, engine[i]), 0);
+	for (int i = 0; i < THREADS + ENGINES; i++)
+		pthread_join(thread[i], NULL);
+	cr_assert_geq(AO_load(&subject.read), ENGINES * PIECES);
+	for (int i = 0; i < ENGINES; i++) {
+		verve_wait_unbind(&subject.wait, engine[i]);
+		fake_engine_close(engine[i]);
+	}
+	subject_fini();
+}
+
+Test(wait, callers_lose_no_wake_up, .timeout = 300)
+{
+	run_threads(caller);
+}
+
+Test(wait, pollers_lose_no_wake_up, .timeout = 300)
+{
+	run_threads(poller);
+}
+
+/* Engines come and go while others wait. */
+Test(wait, engines_may_come_and_go, .timeout = 300)
+{
+	struct verve_engine *engine = fake_engine_open(put, NULL), *guest;
+	pthread_t thread[THREADS + 1];
+
+	subject_init(FI_WAIT_FD, PIECES);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, i ? caller : poller, NULL), 0);
+	cr_assert_eq(pthread_create(&thread[THREADS], NULL, device, engine), 0);
+	for (int i = 0; i < 100; i++) {
+		guest = fake_engine_open(put, NULL);
+		cr_assert_eq(verve_wait_bind(&subject.wait, guest), 0);
+		verve_wait_unbind(&subject.wait, guest);
+		fake_engine_close(guest);
+	}
+	pthread_join(thread[THREADS], NULL);
+	/* The poller's farewell is an entry, the callers' a signal: give both to both. */
+	while (AO_load(&subject.read) < PIECES)
+		sched_yield();
+	for (int i = 0; i < THREADS; i++) {
+		put(NULL, 0);
+		verve_wait_signal(&subject.wait);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	verve_wait_unbind(&subject.wait, engine);
+	fake_engine_close(engine);
+	subject_fini();
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	return poll(&pfd, 1, 0) == 1;
+}
+
+Test(wait, descriptor_is_readable_until_what_woke_it_is_read)
+{
+	int fd;
+
+	subject_init(FI_WAIT_FD, 0);
+	cr_assert_eq(verve_wait_control(&subject.wait, FI_GETWAIT, &fd), 0);
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	cr_assert_not(is_readable(fd));
+	put(NULL, 0);
+	cr_assert(is_readable(fd));
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), -FI_EAGAIN);
+	cr_assert(is_readable(fd));
+	cr_assert_eq(look(NULL), 1);
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	cr_assert_not(is_readable(fd));
+	subject_fini();
+}
+
+Test(wait, descriptor_wakes_for_an_engines_work)
+{
+	struct verve_engine *engine = fake_engine_open(put, NULL);
+	int fd;
+
+	subject_init(FI_WAIT_FD, 0);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	cr_assert_eq(verve_wait_control(&subject.wait, FI_GETWAIT, &fd), 0);
+	fake_engine_complete(engine);
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), -FI_EAGAIN);
+	cr_assert_eq(look(NULL), 1);
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	cr_assert_not(is_readable(fd));
+	fake_engine_complete(engine);
+	cr_assert(is_readable(fd));
+	cr_assert_eq(look(NULL), 1);
+	verve_wait_unbind(&subject.wait, engine);
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	fake_engine_complete(engine);
+	cr_assert_not(is_readable(fd));
+	fake_engine_close(engine);
+	subject_fini();
+}
+
+Test(wait, binding_twice_is_binding_once)
+{
+	struct verve_engine *engine = fake_engine_open(put, NULL);
+
+	subject_init(FI_WAIT_FD, 0);
+	verve_wait_unbind(&subject.wait, engine);
+	cr_assert_not(verve_wait_is_bound(&subject.wait));
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	verve_wait_progress(&subject.wait);
+	cr_assert_eq(fake_engine_turns(engine), 1);
+	verve_wait_unbind(&subject.wait, engine);
+	cr_assert_not(verve_wait_is_bound(&subject.wait));
+	verve_wait_unbind(&subject.wait, engine);
+	verve_wait_progress(&subject.wait);
+	cr_assert_eq(fake_engine_turns(engine), 1);
+	oom_fail(0, false);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), -FI_ENOMEM);
+	cr_assert_eq(oom_stop(), 1);
+	fake_engine_close(engine);
+	subject_fini();
+}
+
+Test(wait, engine_that_cannot_be_watched_is_not_bound)
+{
+	struct verve_engine *engine = fake_engine_open(put, NULL);
+
+	subject_init(FI_WAIT_FD, 0);
+	close(verve_engine_fd(engine));
+	cr_assert_lt(verve_wait_bind(&subject.wait, engine), 0);
+	cr_assert_not(verve_wait_is_bound(&subject.wait));
+	fake_engine_close(engine);
+	subject_fini();
+}
+
+Test(wait, time_runs_out_while_polling_and_while_sleeping)
+{
+	subject_init(FI_WAIT_UNSPEC, 0);
+	cr_assert_eq(verve_wait_for(&subject.wait, 0, &ops, NULL), -FI_ETIMEDOUT);
+	cr_assert_eq(verve_wait_for(&subject.wait, 20, &ops, NULL), -FI_ETIMEDOUT);
+	cr_assert_eq(verve_wait_for(&subject.wait, 110, &ops, NULL), -FI_ETIMEDOUT);
+	put(NULL, 0);
+	cr_assert_eq(verve_wait_for(&subject.wait, 0, &ops, NULL), 1);
+	subject_fini();
+}
+
+static void *sleeper(void *arg)
+{
+	ssize_t *ret = arg;
+
+	*ret = verve_wait_for(&subject.wait, 110, &ops, NULL);
+	return NULL;
+}
+
+Test(wait, time_runs_out_for_everyone_who_sleeps)
+{
+	pthread_t thread[THREADS];
+	ssize_t ret[THREADS];
+
+	subject_init(FI_WAIT_UNSPEC, 0);
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, sleeper, &ret[i]), 0);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		cr_expect_eq(ret[i], -FI_ETIMEDOUT);
+	}
+	subject_fini();
+}
+
+Test(wait, signal_without_a_waiter_ends_the_next_wait)
+{
+	subject_init(FI_WAIT_UNSPEC, 0);
+	verve_wait_signal(&subject.wait);
+	cr_assert_eq(verve_wait_for(&subject.wait, -1, &ops, NULL), -FI_EAGAIN);
+	cr_assert_eq(verve_wait_for(&subject.wait, 20, &ops, NULL), -FI_ETIMEDOUT);
+	subject_fini();
+}
+
+static void *forever(void *arg)
+{
+	ssize_t *ret = arg;
+
+	*ret = verve_wait_for(&subject.wait, -1, &ops, NULL);
+	return NULL;
+}
+
+Test(wait, signal_ends_every_wait, .timeout = 120)
+{
+	for (int round = 0; round < 50; round++) {
+		pthread_t thread[THREADS];
+		ssize_t ret[THREADS];
+
+		subject_init(round % 2 ? FI_WAIT_UNSPEC : FI_WAIT_YIELD, 0);
+		for (int i = 0; i < THREADS; i++)
+			cr_assert_eq(pthread_create(&thread[i], NULL, forever, &ret[i]), 0);
+		/* Whoever has not begun by the first signal needs one of the others. */
+		for (int i = 0; i < THREADS; i++) {
+			verve_wait_signal(&subject.wait);
+			pthread_join(thread[i], NULL);
+			cr_assert_eq(ret[i], -FI_EAGAIN);
+		}
+		subject_fini();
+	}
+}
+
+Test(wait, objects_are_what_they_say)
+{
+	static const struct {
+		enum fi_wait_obj obj;
+		int init, getwait, wait;
+	} cases[] = {
+		{FI_WAIT_NONE, 0, -FI_ENODATA, -FI_ENOSYS},
+		{FI_WAIT_UNSPEC, 0, -FI_ENODATA, -FI_ETIMEDOUT},
+		{FI_WAIT_FD, 0, 0, -FI_ETIMEDOUT},
+		{FI_WAIT_YIELD, 0, -FI_ENODATA, -FI_ETIMEDOUT},
+		{FI_WAIT_SET, -FI_ENOSYS, 0, 0},
+		{FI_WAIT_MUTEX_COND, -FI_ENOSYS, 0, 0},
+		{FI_WAIT_POLLFD, -FI_ENOSYS, 0, 0},
+		{(enum fi_wait_obj)99, -FI_EINVAL, 0, 0},
+	};
+
+	fake_domain(FI_VERSION(1, 17), FI_THREAD_SAFE);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		enum fi_wait_obj obj = FI_WAIT_SET;
+		struct verve_wait wait;
+		int fd;
+
+		cr_assert_eq(verve_wait_init(&wait, cases[i].obj, false), cases[i].init);
+		if (cases[i].init)
+			continue;
+		cr_expect_eq(verve_wait_control(&wait, FI_GETWAIT, &fd), cases[i].getwait);
+		cr_expect_eq(verve_wait_control(&wait, FI_GETWAITOBJ, &obj), 0);
+		cr_expect_eq(obj, cases[i].obj);
+		cr_expect_eq(verve_wait_control(&wait, FI_ENABLE, NULL), -FI_ENOSYS);
+		subject_init(FI_WAIT_NONE, 0);
+		cr_expect_eq(verve_wait_for(&wait, 0, &ops, NULL), cases[i].wait);
+		if (cases[i].getwait)
+			cr_expect_eq(verve_wait_try(&wait, &ops, NULL), -FI_EINVAL);
+		subject_fini();
+		verve_wait_fini(&wait);
+	}
+}
+
+Test(wait, descriptors_that_run_out_leave_nothing_open)
+{
+	int open[1024], count = 0, fd;
+
+	fake_domain(FI_VERSION(1, 17), FI_THREAD_SAFE);
+	while (count < 1024 && (fd = dup(0)) >= 0)
+		open[count++] = fd;
+	if (count < 1024) {
+		struct verve_wait wait;
+
+		for (int left = 0; left < 4; left++) {
+			int before = count;
+
+			cr_expect_eq(verve_wait_init(&wait, FI_WAIT_FD, false), -FI_EMFILE);
+			close(open[--count]);
+			/* What was closed is free, no more and no less. */
+			for (int i = 0; i <= left; i++) {
+				fd = dup(0);
+				cr_assert_geq(fd, 0);
+				open[count++] = fd;
+			}
+			cr_expect_lt(dup(0), 0);
+			for (int i = 0; i <= left; i++)
+				close(open[--count]);
+			cr_assert_eq(count, before - 1 - left + left);
+		}
+	}
+	while (count)
+		close(open[--count]);
+}
+
+Test(wait, trywait_refuses_what_cannot_be_waited_for)
+{
+	struct fid_fabric *fabric = fake_fabric(FI_VERSION(1, 17));
+	struct fid_domain *domain = fake_domain(FI_VERSION(1, 17), FI_THREAD_SAFE);
+	struct fid *fids[] = {&domain->fid};
+
+	domain->fid.fclass = FI_CLASS_DOMAIN;
+	cr_expect_eq(fi_trywait(fabric, fids, 1), -FI_EINVAL);
+	cr_expect_eq(fi_trywait(fabric, fids, 0), 0);
+}

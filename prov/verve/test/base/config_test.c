@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Configuration: what the environment can set, and what it is told when it cannot. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <rdma/fabric.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+
+static struct fi_provider provider = {.name = "verve"};
+static char log_text[16384];
+
+/* Loads, and collects what was logged. FI_LOG_LEVEL is read at the first fi_getparams. */
+static void load(void)
+{
+	struct fi_param *params;
+	int count;
+	FILE *log;
+	size_t len;
+
+	verve_log_provider = &provider;
+	setenv("FI_LOG_LEVEL", "warn", 1);
+	cr_assert_eq(fi_getparams(&params, &count), 0);
+	fi_freeparams(params);
+	cr_redirect_stderr();
+	verve_config_load(&provider);
+	fflush(stderr);
+	log = cr_get_redirected_stderr();
+	len = fread(log_text, 1, sizeof(log_text) - 1, log);
+	log_text[len] = '\0';
+}
+
+static bool logged(const char *text)
+{
+	return strstr(log_text, text);
+}
+
+Test(config, nothing_set_keeps_the_defaults)
+{
+	struct verve_config before = verve_config;
+
+	load();
+	cr_expect_null(verve_config.iface);
+	cr_expect_eq(memcmp(&verve_config, &before, sizeof(before)), 0);
+	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+}
+
+Test(config, every_variable_is_read)
+{
+	setenv("FI_VERVE_IFACE", "eth7", 1);
+	setenv("FI_VERVE_INLINE_SIZE", "0", 1);
+	setenv("FI_VERVE_EAGER_SIZE", "1000", 1);
+	setenv("FI_VERVE_TX_SIZE", "2000", 1);
+	setenv("FI_VERVE_RX_BUFFERS", "3000", 1);
+	setenv("FI_VERVE_WINDOW", "40", 1);
+	setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 1);
+	setenv("FI_VERVE_TRANSPORT_TIMEOUT", "6000", 1);
+	load();
+	cr_expect_str_eq(verve_config.iface, "eth7");
+	cr_expect_eq(verve_config.inline_size, 0);
+	cr_expect_eq(verve_config.eager_size, 1000);
+	cr_expect_eq(verve_config.tx_size, 2000);
+	cr_expect_eq(verve_config.rx_buffers, 3000);
+	cr_expect_eq(verve_config.window, 40);
+	cr_expect_eq(verve_config.connect_timeout, 5000);
+	cr_expect_eq(verve_config.transport_timeout, 6000);
+	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+}
+
+Test(config, out_of_range_is_warned_about_and_ignored)
+{
+	size_t eager = verve_config.eager_size, window = verve_config.window;
+
+	setenv("FI_VERVE_EAGER_SIZE", "5", 1);
+	setenv("FI_VERVE_WINDOW", "65536", 1);
+	load();
+	cr_expect_eq(verve_config.eager_size, eager);
+	cr_expect_eq(verve_config.window, window);
+	cr_expect(logged("FI_VERVE_EAGER_SIZE=5 is not between"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_WINDOW=65536 is not between"), "%s", log_text);
+}
+
+Test(config, what_is_no_number_is_warned_about_and_ignored)
+{
+	size_t eager = verve_config.eager_size, inline_size = verve_config.inline_size;
+
+	setenv("FI_VERVE_EAGER_SIZE", "8k", 1);
+	setenv("FI_VERVE_INLINE_SIZE", "many", 1);
+	setenv("FI_VERVE_WINDOW", "-1", 1);
+	load();
+	cr_expect_eq(verve_config.eager_size, eager);
+	cr_expect_eq(verve_config.inline_size, inline_size);
+	cr_expect(logged("FI_VERVE_EAGER_SIZE=8k is not a number"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_INLINE_SIZE=many is not a number"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_WINDOW=-1 is not a number"), "%s", log_text);
+}
+
+Test(config, unknown_names_are_warned_about)
+{
+	setenv("FI_VERVE_IFACES", "eth0", 1);
+	setenv("FI_VERVE_IFAC", "eth0", 1);
+	load();
+	cr_expect_null(verve_config.iface);
+	cr_expect(logged("FI_VERVE_IFACES is set, but there is no such variable"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_IFAC is set, but there is no such variable"), "%s", log_text);
+}
+
+Test(config, every_variable_is_in_the_list_of_libfabric)
+{
+	static const char *const names[] = {
+		"FI_VERVE_IFACE", "FI_VERVE_INLINE_SIZE", "FI_VERVE_EAGER_SIZE", "FI_VERVE_TX_SIZE",
+		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_CONNECT_TIMEOUT",
+		"FI_VERVE_TRANSPORT_TIMEOUT",
+	};
+	struct fi_param *params;
+	int count;
+
+	load();
+	cr_assert_eq(fi_getparams(&params, &count), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int found = 0;
+
+		for (int j = 0; j < count; j++)
+			if (!strcmp(params[j].name, names[i]))
+				found += strstr(params[j].help_string, "default: ") != NULL;
+		cr_expect_eq(found, 1, "%s is listed %d times", names[i], found);
+	}
+	fi_freeparams(params);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Nodes: the loop of the simulation, and the engine of each. */
+#include "cm_node.h"
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <rdma/providers/fi_prov.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cm_world.h"
+
+enum { WINDOW = 100 }; /* node n announces WINDOW + n */
+
+static const uint64_t ms = 1000000;
+
+struct node nodes[NODES];
+bool nodes_may_break;
+
+static unsigned node_count;
+static uint64_t current_seed;
+
+void nodes_fail(const char *what, unsigned node, unsigned peer)
+{
+	cr_assert_fail("VERVE_SEED=%" PRIu64 " node %u peer %u at %" PRIu64 " us: %s", current_seed,
+		       node, peer, cm_world_time / 1000, what);
+	abort();
+}
+
+static void expect(bool holds, const char *what, unsigned node, unsigned peer)
+{
+	if (!holds)
+		nodes_fail(what, node, peer);
+}
+
+static void notify(void *arg)
+{
+	((struct node *)arg)->notified++;
+}
+
+static void wake(void *arg)
+{
+	((struct node *)arg)->next = cm_world_time;
+}
+
+void nodes_start(uint64_t seed, unsigned count)
+{
+	static struct fi_provider provider = {.name = "test"};
+
+	verve_log_provider = &provider;
+	memset(nodes, 0, sizeof(nodes));
+	nodes_may_break = false;
+	node_count = count;
+	current_seed = seed;
+	cm_world_start(seed);
+	for (unsigned n = 0; n < count; n++)
+		node_open(n);
+}
+
+void node_open(unsigned n)
+{
+	struct node *node = &nodes[n];
+	struct verve_cm_attr attr = {
+		.window = WINDOW + n,
+		.connect_timeout = 60000 * ms,
+		.transport_timeout_ms = 1000,
+		.events = &node->events,
+		.notify = notify,
+		.wake = wake,
+		.arg = node,
+	};
+
+	cm_world_addr(n, &attr.addr);
+	verve_mailbox_init(&node->events);
+	node->next = UINT64_MAX;
+	expect(!verve_cm_open(&attr, &node->cm), "cannot open", n, n);
+	expect(verve_addr_equal(verve_cm_addr(node->cm), &attr.addr), "another address", n, n);
+}
+
+static void close_link(struct link *link)
+{
+	if (link->qp)
+		verve_net_qp_close(link->qp);
+	link->qp = NULL;
+	link->may_send = false;
+	link->broken_at = 0;
+}
+
+void node_close(unsigned n, bool orderly)
+{
+	struct node *node = &nodes[n];
+	struct verve_mail *mail, *next;
+
+	if (!orderly)
+		cm_world_mute(n);
+	verve_cm_close(node->cm);
+	node->cm = NULL;
+	node->next = UINT64_MAX;
+	for (mail = verve_mailbox_take(&node->events); mail; mail = next) {
+		struct verve_cm_event *event = (struct verve_cm_event *)mail;
+
+		next = mail->next;
+		if (event->type == VERVE_CM_UP)
+			verve_net_qp_close(event->qp);
+		verve_cm_event_free(event);
+	}
+	for (unsigned peer = 0; peer < NODES; peer++) {
+		close_link(&node->links[peer]);
+		node->links[peer].asked = false;
+	}
+}
+
+void nodes_stop(void)
+{
+	for (unsigned n = 0; n < node_count; n++)
+		if (nodes[n].cm)
+			node_close(n, cm_world_random() % 2);
+	expect(!cm_world_stop(), "queue pairs or sockets are left", 0, 0);
+}
+
+void node_connect(unsigned n, unsigned peer)
+{
+	struct verve_addr addr;
+
+	cm_world_addr(peer, &addr);
+	if (!verve_cm_connect(nodes[n].cm, &addr))
+		nodes[n].links[peer].asked = true;
+}
+
+void node_drop(unsigned n, unsigned peer)
+{
+	struct link *link = &nodes[n].links[peer];
+
+	/* Without memory the manager goes on with a connection that nobody has: ask again. */
+	while (verve_cm_drop(nodes[n].cm, link->conn_id))
+		;
+	close_link(link);
+}
+
+/* Whoever may send finds the other side connected, and its engine told. */
+static void expect_partner(unsigned n, unsigned peer)
+{
+	const struct link *link = &nodes[n].links[peer];
+	const struct verve_net_qp *partner = cm_world_partner(link->qp);
+
+	if (nodes_may_break)
+		return;
+	expect(partner, "may send to nobody", n, peer);
+	expect(partner == nodes[peer].links[n].qp, "may send to who has not been told", n, peer);
+}
+
+static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *event)
+{
+	struct link *link = &nodes[n].links[peer];
+
+	expect(!link->qp, "UP on top of a connection", n, peer);
+	expect(event->window == WINDOW + peer, "wrong window", n, peer);
+	expect(event->conn_id && event->remote_id && event->qp, "incomplete UP", n, peer);
+	link->qp = event->qp;
+	link->conn_id = event->conn_id;
+	link->remote_id = event->remote_id;
+	link->window = event->window;
+	link->may_send = event->may_send;
+	link->asked = false;
+	link->ups++;
+	if (link->may_send)
+		expect_partner(n, peer);
+}
+
+static void take_event(unsigned n, unsigned peer, const struct verve_cm_event *event)
+{
+	struct link *link = &nodes[n].links[peer];
+	bool ours = link->qp && link->conn_id == event->conn_id;
+
+	switch (event->type) {
+	case VERVE_CM_UP:
+		take_up(n, peer, event);
+		break;
+	case VERVE_CM_READY:
+		expect(ours || nodes_may_break, "READY of nothing", n, peer);
+		if (ours) {
+			expect(!link->may_send, "READY twice", n, peer);
+			link->may_send = true;
+			expect_partner(n, peer);
+		}
+		break;
+	case VERVE_CM_FAILED:
+		expect(link->asked || nodes_may_break, "FAILED without having asked", n, peer);
+		expect(event->error > 0 && !event->conn_id, "malformed FAILED", n, peer);
+		link->asked = false;
+		link->fails++;
+		link->error = event->error;
+		break;
+	case VERVE_CM_DOWN:
+		expect(ours || nodes_may_break, "DOWN of nothing", n, peer);
+		expect(event->error > 0, "DOWN without a reason", n, peer);
+		if (ours)
+			close_link(link);
+		link->downs++;
+		link->error = event->error;
+		break;
+	}
+	if (event->type == VERVE_CM_DOWN && link->wanted && !link->qp && !link->asked)
+		node_connect(n, peer);
+}
+
+static void step_node(unsigned n)
+{
+	struct node *node = &nodes[n];
+	struct verve_mail *mail, *next;
+	unsigned notified = node->notified;
+
+	node->next = UINT64_MAX;
+	node->next = verve_cm_step(node->cm, cm_world_time);
+	mail = verve_mailbox_take(&node->events);
+	expect((node->notified == notified + 1) == (mail != NULL), "notify and events differ", n, n);
+	for (; mail; mail = next) {
+		struct verve_cm_event *event = (struct verve_cm_event *)mail;
+
+		next = mail->next;
+		take_event(n, verve_addr_port(&event->addr) - CM_WORLD_PORT, event);
+		verve_cm_event_free(event);
+	}
+}
+
+/*
+ * What the transport does: who may send and finds nobody gives up after a while. And the application
+ * tries again what failed.
+ */
+static void step_transport(void)
+{
+	for (unsigned n = 0; n < node_count; n++) {
+		for (unsigned peer = 0; peer < node_count; peer++) {
+			struct link *link = &nodes[n].links[peer];
+
+			if (nodes[n].cm && link->wanted && !link->qp && !link->asked)
+				node_connect(n, peer);
+			if (!link->qp || !link->may_send || cm_world_partner(link->qp)) {
+				link->broken_at = 0;
+			} else if (!link->broken_at) {
+				link->broken_at = cm_world_time;
+			} else if (cm_world_time - link->broken_at > 200 * ms) {
+				node_drop(n, peer);
+				if (link->wanted)
+					node_connect(n, peer);
+			}
+		}
+	}
+}
+
+void nodes_run(uint64_t until)
+{
+	uint64_t next_transport = cm_world_time;
+
+	for (;;) {
+		uint64_t next = cm_world_next();
+		unsigned n = NODES;
+
+		for (unsigned i = 0; i < node_count; i++) {
+			if (nodes[i].cm && nodes[i].next < next) {
+				next = nodes[i].next;
+				n = i;
+			}
+		}
+		if (nodes_may_break && next_transport < next) {
+			next = next_transport;
+			n = NODES + 1;
+		}
+		if (next >= until)
+			break;
+		if (next > cm_world_time)
+			cm_world_time = next;
+		if (n == NODES + 1) {
+			step_transport();
+			next_transport = cm_world_time + 100 * ms;
+			continue;
+		}
+		if (n == NODES)
+			n = cm_world_deliver();
+		if (n < node_count && nodes[n].cm)
+			step_node(n);
+	}
+	if (until != UINT64_MAX)
+		cm_world_time = until;
+}
+
+void nodes_expect_connected(unsigned n, unsigned peer)
+{
+	const struct link *ours = &nodes[n].links[peer], *theirs = &nodes[peer].links[n];
+
+	expect(ours->qp && theirs->qp, "not connected", n, peer);
+	expect(ours->may_send && theirs->may_send, "connected, but may not send", n, peer);
+	expect(cm_world_partner(ours->qp) == theirs->qp, "connected elsewhere", n, peer);
+	expect(ours->conn_id == theirs->remote_id && theirs->conn_id == ours->remote_id,
+	       "do not agree on ids", n, peer);
+}

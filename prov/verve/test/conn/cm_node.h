@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Nodes: connection managers in the fake world, each with a small engine that takes its events and
+ * checks, at every step, what conn/cm.h promises. A violation fails the test and names the seed.
+ */
+#ifndef VERVE_TEST_CONN_CM_NODE_H
+#define VERVE_TEST_CONN_CM_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn/cm.h"
+
+enum { NODES = 64 };
+
+/* A node's view of one peer. */
+struct link {
+	bool wanted;	/* asks again after DOWN and FAILED */
+	bool asked;	/* UP or FAILED will come */
+	bool may_send;
+	struct verve_net_qp *qp; /* NULL: no connection */
+	uint32_t conn_id, remote_id, window;
+	unsigned ups, downs, fails;
+	int error; /* of the last DOWN or FAILED */
+	uint64_t broken_at; /* since when the transport would find nobody; 0: it is well */
+};
+
+struct node {
+	struct verve_cm *cm;
+	struct verve_mailbox events;
+	uint64_t next; /* when the manager wants to be stepped */
+	unsigned notified;
+	struct link links[NODES];
+};
+
+extern struct node nodes[NODES];
+
+/* Faults are part of the test: partners may be gone, connections may end. */
+extern bool nodes_may_break;
+
+/* The run that fails is to be named. */
+void nodes_start(uint64_t seed, unsigned count);
+void nodes_stop(void);
+_Noreturn void nodes_fail(const char *what, unsigned node, unsigned peer);
+
+void node_open(unsigned n);
+/* orderly: with BYE. What the engine has goes, too. */
+void node_close(unsigned n, bool orderly);
+
+void node_connect(unsigned n, unsigned peer);
+/* The engine's queue pair failed, or so it says. */
+void node_drop(unsigned n, unsigned peer);
+
+/* Runs until the time, or until nothing is left to happen before it. */
+void nodes_run(uint64_t until);
+
+/* Both sides of n and peer have the same connection, and may use it. */
+void nodes_expect_connected(unsigned n, unsigned peer);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Region: what is registered, and what a user reads when it cannot be. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../support/fake_net.h"
+#include "base/log.h"
+#include "mr/region.h"
+#include "net/device.h"
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_net_device *dev;
+static char buffer[256];
+
+static void setup(void)
+{
+	struct verve_net_port *list;
+	size_t count;
+
+	verve_log_provider = &provider;
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_assert_gt(count, 0);
+	cr_assert_eq(verve_net_device_open(list->device, list->port_num, NULL, &dev), 0);
+	verve_net_port_list_free(list, count);
+}
+
+static void teardown(void)
+{
+	verve_net_device_close(dev);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(region, .init = setup, .fini = teardown);
+
+static struct verve_mr_region *open_region(size_t len, unsigned access)
+{
+	struct verve_mr_region *region;
+
+	cr_assert_eq(verve_mr_region_open(dev, buffer, len, access, &region), 0);
+	return region;
+}
+
+/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+static void show_warnings(void)
+{
+	struct fi_param *params;
+	int count;
+
+	setenv("FI_LOG_LEVEL", "warn", 1);
+	setenv("FI_PROVIDER", "verve", 1);
+	setenv("FI_PROVIDER_PATH", "/nonexistent", 1);
+	cr_redirect_stderr();
+	cr_assert_eq(fi_getparams(&params, &count), 0);
+	fi_freeparams(params);
+}
+
+/* The lines about memory regions that the log gained, into text; returns how many. */
+static int read_warnings(char *text, size_t size)
+{
+	FILE *log = cr_get_redirected_stderr();
+	char line[2048];
+	int count = 0;
+
+	fflush(stderr);
+	text[0] = '\0';
+	while (fgets(line, sizeof(line), log)) {
+		if (!strstr(line, ":mr:"))
+			continue;
+		count++;
+		strncat(text, line, size - strlen(text) - 1);
+	}
+	return count;
+}
+
+/* What the user reads when a registration of buffer ends with error. */
+static void explained(int error, unsigned access, char *text, size_t size)
+{
+	struct verve_mr_region *region;
+
+	show_warnings();
+	fake_net_fail(FAKE_NET_MR_REG, 1, error);
+	cr_assert_eq(verve_mr_region_open(dev, buffer, sizeof(buffer), access, &region), error);
+	cr_expect_eq(read_warnings(text, size), 1, "one line a failure, not: %s", text);
+}
+
+Test(region, says_what_was_registered)
+{
+	struct verve_mr_region *region = open_region(sizeof(buffer), VERVE_NET_REMOTE_READ);
+
+	cr_expect_eq(region->addr, buffer);
+	cr_expect_eq(region->len, sizeof(buffer));
+	cr_expect_eq(region->access, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(region->lkey, region->net.lkey);
+	cr_expect_eq(region->rkey, region->net.rkey);
+	verve_mr_region_close(region);
+}
+
+Test(region, remote_writers_need_local_write)
+{
+	struct verve_mr_region *write = open_region(sizeof(buffer), VERVE_NET_REMOTE_WRITE);
+	struct verve_mr_region *atomic = open_region(sizeof(buffer), VERVE_NET_REMOTE_ATOMIC);
+
+	cr_expect_eq(write->access, VERVE_NET_REMOTE_WRITE | VERVE_NET_LOCAL_WRITE);
+	cr_expect_eq(atomic->access, VERVE_NET_REMOTE_ATOMIC | VERVE_NET_LOCAL_WRITE);
+	verve_mr_region_close(write);
+	verve_mr_region_close(atomic);
+}
+
+Test(region, of_nothing_has_keys_that_open_nothing)
+{
+	struct verve_mr_region *a = open_region(0, VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE);
+	struct verve_mr_region *b = open_region(0, 0);
+
+	cr_expect_eq(a->addr, buffer);
+	cr_expect_eq(a->len, 0);
+	cr_expect_eq(a->access, 0);
+	cr_expect_neq(a->rkey, b->rkey);
+	verve_mr_region_close(a);
+	verve_mr_region_close(b);
+}
+
+Test(region, no_memory_names_the_limit_and_the_size)
+{
+	struct rlimit limit;
+	char text[2048], value[32];
+
+	cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+	cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	snprintf(value, sizeof(value), "%llu bytes", (unsigned long long)limit.rlim_cur);
+	explained(-FI_ENOMEM, VERVE_NET_LOCAL_WRITE, text, sizeof(text));
+	cr_expect(strstr(text, "RLIMIT_MEMLOCK"), "%s", text);
+	cr_expect(strstr(text, value), "%s", text);
+	cr_expect(strstr(text, "256 bytes"), "%s", text);
+	cr_expect(strstr(text, "ulimit -l"), "%s", text);
+}
+
+Test(region, bad_range_names_access_and_range)
+{
+	char text[2048], range[64];
+
+	snprintf(range, sizeof(range), "%p-%p", (void *)buffer, (void *)(buffer + sizeof(buffer)));
+	explained(-FI_EFAULT, VERVE_NET_REMOTE_WRITE, text, sizeof(text));
+	cr_expect(strstr(text, "256 bytes"), "%s", text);
+	cr_expect(strstr(text, range), "%s", text);
+	cr_expect(strstr(text, "local write, remote write"), "%s", text);
+	cr_expect(strstr(text, "read-only memory"), "%s", text);
+}
+
+Test(region, refused_reading_does_not_speak_of_writing)
+{
+	char text[2048];
+
+	explained(-FI_EACCES, VERVE_NET_REMOTE_READ, text, sizeof(text));
+	cr_expect(strstr(text, "local read, remote read"), "%s", text);
+	cr_expect(strstr(text, "mapped and readable"), "%s", text);
+	cr_expect_not(strstr(text, "writable"), "%s", text);
+}
+
+Test(region, invalid_range_is_explained)
+{
+	char text[2048];
+
+	explained(-FI_EINVAL, VERVE_NET_LOCAL_WRITE, text, sizeof(text));
+	cr_expect(strstr(text, "local write"), "%s", text);
+	cr_expect(strstr(text, "largest region"), "%s", text);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Datagram socket: on the loopback interface, which loses nothing. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/dgram.h"
+
+static struct fi_provider provider = {.name = "verve"};
+
+static void setup(void)
+{
+	verve_log_provider = &provider;
+}
+
+TestSuite(dgram, .init = setup);
+
+static struct verve_addr loopback(sa_family_t family)
+{
+	struct verve_addr addr = {0};
+
+	addr.sa.sa_family = family;
+	if (family == AF_INET)
+		addr.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		addr.in6.sin6_addr = in6addr_loopback;
+	return addr;
+}
+
+static struct verve_net_dgram *open_at(struct verve_addr *addr)
+{
+	struct verve_net_dgram *dgram;
+
+	cr_assert_eq(verve_net_dgram_open(addr, &dgram), 0);
+	return dgram;
+}
+
+static void await(struct verve_net_dgram *dgram)
+{
+	struct pollfd poll_fd = {.fd = verve_net_dgram_fd(dgram), .events = POLLIN};
+
+	cr_assert_eq(poll(&poll_fd, 1, -1), 1);
+}
+
+/* An address that nobody has: the socket that had it is closed. */
+static struct verve_addr nobody(sa_family_t family)
+{
+	struct verve_addr addr = loopback(family);
+
+	verve_net_dgram_close(open_at(&addr));
+	return addr;
+}
+
+static void exchange(sa_family_t family)
+{
+	struct verve_addr a_addr = loopback(family), b_addr = loopback(family), from;
+	struct verve_net_dgram *a = open_at(&a_addr), *b = open_at(&b_addr);
+	char buf[16];
+
+	cr_assert_neq(verve_addr_port(&a_addr), 0);
+	cr_assert_not(verve_addr_equal(&a_addr, &b_addr));
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), -FI_EAGAIN);
+	cr_expect_eq(verve_net_dgram_send(a, "hello", 5, &b_addr), 0);
+	await(b);
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), 5);
+	cr_expect_eq(memcmp(buf, "hello", 5), 0);
+	cr_expect(verve_addr_equal(&from, &a_addr));
+	cr_expect_eq(memcmp(&from, &a_addr, sizeof(from)), 0);
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), -FI_EAGAIN);
+	verve_net_dgram_close(a);
+	verve_net_dgram_close(b);
+}
+
+Test(dgram, carries_bytes_and_source)
+{
+	exchange(AF_INET);
+}
+
+Test(dgram, carries_bytes_and_source_on_ipv6)
+{
+	exchange(AF_INET6);
+}
+
+Test(dgram, longer_than_the_buffer_is_cut)
+{
+	struct verve_addr a_addr = loopback(AF_INET), b_addr = loopback(AF_INET), from;
+	struct verve_net_dgram *a = open_at(&a_addr), *b = open_at(&b_addr);
+	char buf[4];
+
+	cr_expect_eq(verve_net_dgram_send(a, "0123456789", 10, &b_addr), 0);
+	cr_expect_eq(verve_net_dgram_send(a, "", 0, &b_addr), 0);
+	await(b);
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), 4);
+	await(b);
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), 0);
+	verve_net_dgram_close(a);
+	verve_net_dgram_close(b);
+}
+
+/* Also what is sent to others meanwhile must not be taken for refused. */
+static void refuse(sa_family_t family)
+{
+	struct verve_addr a_addr = loopback(family), b_addr = loopback(family);
+	struct verve_addr dead[2] = {nobody(family), nobody(family)}, from;
+	struct verve_net_dgram *a = open_at(&a_addr), *b = open_at(&b_addr);
+	bool seen[2] = {false, false};
+	char buf[16];
+
+	cr_assert_eq(verve_net_dgram_send(a, "x", 1, &dead[0]), 0);
+	await(a);
+	cr_expect_eq(verve_net_dgram_send(a, "y", 1, &b_addr), 0);
+	cr_expect_eq(verve_net_dgram_send(a, "x", 1, &dead[1]), 0);
+	cr_expect_eq(verve_net_dgram_send(a, "z", 1, &b_addr), 0);
+	while (!seen[0] || !seen[1]) {
+		ssize_t ret;
+
+		await(a);
+		ret = verve_net_dgram_recv(a, buf, sizeof(buf), &from);
+		if (ret == -FI_EAGAIN)
+			continue;
+		cr_assert_eq(ret, -FI_ECONNREFUSED);
+		cr_assert(verve_addr_equal(&from, &dead[0]) || verve_addr_equal(&from, &dead[1]));
+		seen[verve_addr_equal(&from, &dead[1])] = true;
+	}
+	cr_expect_eq(verve_net_dgram_recv(a, buf, sizeof(buf), &from), -FI_EAGAIN);
+	await(b);
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), 1);
+	cr_expect_eq(buf[0], 'y');
+	await(b);
+	cr_expect_eq(verve_net_dgram_recv(b, buf, sizeof(buf), &from), 1);
+	cr_expect_eq(buf[0], 'z');
+	verve_net_dgram_close(a);
+	verve_net_dgram_close(b);
+}
+
+Test(dgram, refusal_names_the_destination)
+{
+	refuse(AF_INET);
+}
+
+Test(dgram, refusal_names_the_destination_on_ipv6)
+{
+	refuse(AF_INET6);
+}
+
+/* Refusals that wait are as many errors of the socket; none of them may hide a datagram. */
+Test(dgram, datagrams_arrive_between_refusals)
+{
+	struct verve_addr a_addr = loopback(AF_INET), b_addr = loopback(AF_INET), from;
+	struct verve_addr dead = nobody(AF_INET);
+	struct verve_net_dgram *a = open_at(&a_addr), *b = open_at(&b_addr);
+	int refused = 0, received = 0;
+	char buf[16];
+
+	for (int i = 0; i < 8; i++) {
+		cr_assert_eq(verve_net_dgram_send(a, "x", 1, &dead), 0);
+		cr_assert_eq(verve_net_dgram_send(b, "y", 1, &a_addr), 0);
+	}
+	while (refused < 8 || received < 8) {
+		ssize_t ret;
+
+		await(a);
+		ret = verve_net_dgram_recv(a, buf, sizeof(buf), &from);
+		refused += ret == -FI_ECONNREFUSED;
+		received += ret == 1 && verve_addr_equal(&from, &b_addr);
+	}
+	cr_expect_eq(refused, 8);
+	cr_expect_eq(received, 8);
+	verve_net_dgram_close(a);
+	verve_net_dgram_close(b);
+}
+
+Test(dgram, taken_and_foreign_addresses_are_refused)
+{
+	struct verve_addr addr = loopback(AF_INET), again, foreign = {0};
+	struct verve_net_dgram *first = open_at(&addr), *second;
+
+	again = addr;
+	cr_expect_eq(verve_net_dgram_open(&again, &second), -FI_EADDRINUSE);
+	foreign.in.sin_family = AF_INET;
+	foreign.in.sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, for documentation only */
+	cr_expect_eq(verve_net_dgram_open(&foreign, &second), -FI_EADDRNOTAVAIL);
+	verve_net_dgram_close(first);
+}
+
+Test(dgram, does_not_outlive_exec)
+{
+	struct verve_addr addr = loopback(AF_INET);
+	struct verve_net_dgram *dgram = open_at(&addr);
+
+	cr_expect(fcntl(verve_net_dgram_fd(dgram), F_GETFD) & FD_CLOEXEC);
+	verve_net_dgram_close(dgram);
+}

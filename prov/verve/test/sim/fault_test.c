@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Random traffic in which something fails: everything completes, and nobody else is harmed. */
+#include <criterion/criterion.h>
+
+#include "sim.h"
+
+Test(fault, peers_that_start_late)
+{
+	struct sim_options options = {
+		.name = "fault/peers_that_start_late",
+		.nodes = 5,
+		.ops = 30,
+		.max_len = 5000,
+		.slice = 500,
+		.late = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(fault, host_killed)
+{
+	struct sim_options options = {
+		.name = "fault/host_killed",
+		.nodes = 6,
+		.ops = 40,
+		.max_len = 8000,
+		.slice = 3000,
+		.kill = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(fault, endpoints_close_at_any_moment)
+{
+	struct sim_options options = {
+		.name = "fault/endpoints_close_at_any_moment",
+		.nodes = 5,
+		.ops = 40,
+		.max_len = 8000,
+		.slice = 3000,
+		.abandon = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

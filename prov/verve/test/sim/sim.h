@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Simulation: many endpoints of the whole provider in one process, on the fake net, in random
+ * traffic from a seed; every completion is checked against what was asked for.
+ *
+ * A run (struct sim) has nodes, each a domain, address vector, completion queues and an endpoint,
+ * driven through libfabric's calls alone. One thread.
+ */
+#ifndef VERVE_TEST_SIM_SIM_H
+#define VERVE_TEST_SIM_SIM_H
+
+#include <netinet/in.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fake_net.h"
+#include "sim_op.h"
+
+struct fi_provider;
+
+enum {
+	SIM_SLICES = 2, /* of a node's region for each peer */
+	SIM_CNTRS = 5,
+};
+
+/* What a run is to be like. Chances in 1/1000. */
+struct sim_options {
+	const char *name; /* suite/test, for the command that runs a seed again */
+	uint32_t nodes;
+	uint32_t ops;	/* that each node starts */
+	size_t max_len; /* of a message, bytes */
+	size_t slice;	/* bytes of an RMA slice */
+	uint32_t dgram_loss;
+	bool wait;    /* nodes sleep on their wait descriptors */
+	bool late;    /* some nodes start when others send already */
+	bool retire;  /* nodes close when their work is done */
+	bool abandon; /* nodes close at any moment */
+	bool kill;    /* a host dies in the middle */
+	bool tiny;    /* every queue of the device is as small as it can be */
+};
+
+struct sim_node {
+	struct sim *sim;
+	uint32_t index, host;
+	struct fi_info *info;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *tx_cq, *rx_cq;	  /* may be the same */
+	int tx_fd, rx_fd;		  /* -1 without wait */
+	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write; NULL: none */
+	uint64_t counted[SIM_CNTRS];	  /* what they should say */
+	struct fid_ep *ep;
+	struct sockaddr_in name;
+	fi_addr_t *addr; /* by node */
+	bool selective;
+	size_t inject_size;
+	bool started, closing, closed, retired, dead, asleep;
+	uint64_t start_at;    /* simulated ns */
+	uint32_t budget;      /* operations still to start */
+	uint32_t live;	      /* accepted, with a completion to come, receives not counted */
+	uint32_t posted;      /* receives that wait */
+	uint32_t sweeps[2];   /* receives of the sweep that wait: untagged, tagged */
+	struct sim_op *claim; /* a peek whose message waits to be claimed */
+	struct sim_op_queue inbound;
+	uint8_t *region; /* a slice for each peer and number */
+	struct fid_mr *region_mr;
+	struct sim_op **holder; /* the last to use a slice of another's region: [peer][slice] */
+};
+
+struct sim {
+	const struct sim_options *options;
+	uint64_t seed;
+	uint64_t random;
+	struct fi_provider *prov;
+	struct fi_info *list;
+	struct fid_fabric *fabric;
+	struct sim_node *nodes;
+	struct sim_op **ops; /* by id - 1 */
+	size_t op_count, op_size;
+	uint64_t next_order;
+	uint64_t last_progress; /* simulated ns of the last completion */
+	uint64_t completions;
+	struct sim_node *killed;
+	bool sweeping;		       /* nothing new is started; what is left is received */
+	struct sim_op_queue delivered; /* delivery complete, to be found at the receiver */
+};
+
+/* sim_run.c */
+
+/* Runs VERVE_SEEDS (default: seeds) seeds, or the one of VERVE_SEED. */
+void sim_run_seeds(const struct sim_options *options, uint32_t seeds);
+/* Prints what is wrong and how to run the seed again, and aborts. */
+_Noreturn void sim_fail(const struct sim *sim, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+uint64_t sim_random(struct sim *sim);
+/* Below n. */
+uint32_t sim_below(struct sim *sim, uint32_t n);
+/* chance in 1/1000. */
+bool sim_chance(struct sim *sim, uint32_t chance);
+
+/* sim_log.c: the provider's warnings, which are printed only if they are not expected. */
+uint32_t sim_log_warnings(void);
+void sim_log_reset(bool expected);
+/* A line among the events of VERVE_TRACE=1. */
+void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The last one, for a failure's message. */
+const char *sim_log_last(void);
+
+/* sim_node.c */
+
+void sim_open(struct sim *sim);
+void sim_close(struct sim *sim);
+void sim_node_start(struct sim_node *node);
+/* fi_close of the endpoint, while the others go on; then its queues are read to the end. */
+void sim_node_close(struct sim_node *node);
+
+#endif

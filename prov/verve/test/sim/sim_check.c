@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The oracle: every completion against the operation it ends, and the whole at the end. */
+#include <rdma/fi_cm.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+enum { BATCH = 8 };
+enum { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_REMOTE_WRITE };
+
+static const uint64_t magic = 0x766572766573696d;
+
+/* One completion, of success or error (err not 0). */
+struct end {
+	const struct fi_cq_tagged_entry *entry;
+	fi_addr_t src;
+	bool source; /* src says something */
+	int err;
+	size_t olen;
+};
+
+static const char *kind_names[] = {"send", "receive", "write", "read", "peek"};
+
+static uint64_t message_flag(const struct sim_op *op)
+{
+	return op->tagged ? FI_TAGGED : FI_MSG;
+}
+
+static void expect_flags(const struct sim_op *op, const struct fi_cq_tagged_entry *entry,
+			 uint64_t flags)
+{
+	if (entry->flags != flags)
+		sim_fail(op->node->sim, "%s %lu: completion flags %#lx, not %#lx",
+			 kind_names[op->kind], op->id, entry->flags, flags);
+}
+
+bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send)
+{
+	return recv->tagged == send->tagged && (!recv->peer || recv->peer == send->node) &&
+	       (!recv->tagged || !((recv->tag ^ send->tag) & ~recv->ignore));
+}
+
+static struct sim_op *op_of(struct sim_node *node, void *context)
+{
+	struct sim_op *op = context;
+
+	if (op->magic[0] != magic || op->magic[1] != magic)
+		sim_fail(node->sim, "node %u: the provider wrote to a context", node->index);
+	if (op->node != node)
+		sim_fail(node->sim, "node %u: a completion of node %u", node->index,
+			 op->node->index);
+	if (op->done)
+		sim_fail(node->sim, "node %u: %s %lu completes twice", node->index,
+			 kind_names[op->kind], op->id);
+	return op;
+}
+
+static struct sim_node *node_of(struct sim_node *node, fi_addr_t addr)
+{
+	for (uint32_t i = 0; i < node->sim->options->nodes; i++)
+		if (node->addr[i] == addr)
+			return &node->sim->nodes[i];
+	return NULL;
+}
+
+static bool has_failures(const struct sim *sim)
+{
+	const struct sim_options *options = sim->options;
+
+	return options->late || options->abandon || options->kill;
+}
+
+/* Sends, writes and reads. */
+static void end_initiator(struct sim_op *op, const struct end *end)
+{
+	static const int cntrs[] = {
+		[SIM_SEND] = CNTR_SEND, [SIM_WRITE] = CNTR_WRITE, [SIM_READ] = CNTR_READ};
+	struct sim *sim = op->node->sim;
+
+	op->done = true;
+	op->node->live -= op->entry;
+	op->error = end->err;
+	if (end->err) {
+		if (!op->may_fail)
+			sim_fail(sim, "node %u: %s %lu of %zu bytes to node %u fails: %s",
+				 op->node->index, kind_names[op->kind], op->id, op->len,
+				 op->peer->index, fi_strerror(end->err));
+		/* It may arrive all the same. */
+		if (op->kind == SIM_SEND && !op->received) {
+			TAILQ_REMOVE(&op->peer->inbound, op, link);
+			op->received = true;
+		}
+		sim_buffer_fini(&op->buf);
+		return;
+	}
+	if (!op->entry)
+		sim_fail(sim, "node %u: %s %lu completes that should be silent", op->node->index,
+			 kind_names[op->kind], op->id);
+	op->node->counted[cntrs[op->kind]]++;
+	expect_flags(op, end->entry,
+		     op->kind == SIM_SEND ? FI_SEND | message_flag(op)
+					  : FI_RMA | (op->kind == SIM_WRITE ? FI_WRITE : FI_READ));
+	if (op->kind == SIM_READ && (sim_buffer_start(&op->buf, op->len) != 0 || op->len) &&
+	    !sim_buffer_is_untouched(&op->buf, op->len))
+		sim_fail(sim, "read %lu wrote outside of its buffer", op->id);
+	if (op->kind == SIM_READ) {
+		size_t at = 0;
+
+		for (size_t i = 0; i < op->buf.count; i++) {
+			if (op->buf.iov[i].iov_len &&
+			    memcmp(op->buf.iov[i].iov_base, op->slice + at, op->buf.iov[i].iov_len))
+				sim_fail(sim, "read %lu of %zu bytes brought other bytes", op->id,
+					 op->len);
+			at += op->buf.iov[i].iov_len;
+		}
+	}
+	if (op->kind == SIM_WRITE && op->delivery_complete &&
+	    !sim_bytes_hold(op->slice, op->id, op->len))
+		sim_fail(sim, "write %lu is complete, but not delivered", op->id);
+	if (op->kind == SIM_SEND && op->delivery_complete && !op->received)
+		TAILQ_INSERT_TAIL(&sim->delivered, op, delivery);
+	sim_buffer_fini(&op->buf);
+}
+
+static bool looks_like(const struct sim_op *send, const struct sim_op *recv,
+		       const struct fi_cq_tagged_entry *entry, size_t total)
+{
+	bool data = entry->flags & FI_REMOTE_CQ_DATA;
+
+	return sim_op_takes(recv, send) && send->len == total && send->has_data == data &&
+	       (!data || send->data == entry->data) && (!send->tagged || send->tag == entry->tag);
+}
+
+/* The message that a receive got: by its id, or, if it has none, the oldest that it can be. */
+static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf,
+			       const struct end *end)
+{
+	const struct fi_cq_tagged_entry *entry = end->entry;
+	struct sim_node *node = recv->node, *from = end->source ? node_of(node, end->src) : NULL;
+	uint64_t start = sim_buffer_start(buf, entry->len);
+	struct sim *sim = node->sim;
+	struct sim_op *op;
+
+	if (entry->len >= 8) {
+		op = start && start <= sim->op_count ? sim->ops[start - 1] : NULL;
+		if (!op || op->kind != SIM_SEND || op->peer != node)
+			sim_fail(sim, "node %u: receive %lu got %zu bytes of nobody's (%#lx)",
+				 node->index, recv->id, entry->len, start);
+		if (op->received && !op->error)
+			sim_fail(sim, "node %u: message %lu arrives twice", node->index, op->id);
+		return op;
+	}
+	TAILQ_FOREACH (op, &node->inbound, link) {
+		uint64_t mask = entry->len ? UINT64_MAX >> (64 - 8 * entry->len) : 0;
+
+		if ((!from || op->node == from) &&
+		    looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start)
+			return op;
+	}
+	sim_fail(sim, "node %u: receive %lu got a message of %zu bytes that nobody sent",
+		 node->index, recv->id, entry->len + end->olen);
+}
+
+static void check_message(struct sim_op *recv, const struct sim_op *send, const struct end *end,
+			  size_t room)
+{
+	const struct fi_cq_tagged_entry *entry = end->entry;
+	struct sim *sim = recv->node->sim;
+	size_t placed = send->len < room ? send->len : room;
+
+	if (!sim_op_takes(recv, send))
+		sim_fail(sim,
+			 "node %u: receive %lu (tag %#lx, ignore %#lx) took message %lu (tag %#lx) "
+			 "from node %u",
+			 recv->node->index, recv->id, recv->tag, recv->ignore, send->id, send->tag,
+			 send->node->index);
+	if (entry->len != placed || end->olen != send->len - placed ||
+	    end->err != (send->len > room ? FI_ETRUNC : 0))
+		sim_fail(sim,
+			 "node %u: message %lu of %zu bytes in %zu: len %zu, olen %zu, error %s",
+			 recv->node->index, send->id, send->len, room, entry->len, end->olen,
+			 fi_strerror(end->err));
+	if (!looks_like(send, recv, entry, send->len))
+		sim_fail(sim,
+			 "node %u: message %lu arrives with tag %#lx, data %#lx, flags %#lx; sent "
+			 "tag %#lx, data %#lx",
+			 recv->node->index, send->id, entry->tag, entry->data, entry->flags,
+			 send->tag, send->data);
+	if (end->source && recv->node->addr[send->node->index] != end->src)
+		sim_fail(sim, "node %u: message %lu comes from %lu, not node %u", recv->node->index,
+			 send->id, end->src, send->node->index);
+}
+
+static void take(struct sim_op *recv, struct sim_op *send, uint64_t offset)
+{
+	if (!send->received) {
+		TAILQ_REMOVE(&send->peer->inbound, send, link);
+		if (send->delivery_complete && send->done && !send->error)
+			TAILQ_REMOVE(&send->node->sim->delivered, send, delivery);
+	}
+	send->received = true;
+	send->taken_by = recv;
+	send->taken_order = recv->order;
+	send->taken_offset = offset;
+}
+
+static void recv_over(struct sim_op *op)
+{
+	struct sim_node *node = op->node;
+
+	op->done = true;
+	node->posted--;
+	if (op->sweep)
+		node->sweeps[op->tagged]--;
+	sim_buffer_fini(&op->buf);
+}
+
+/* A message in a multi-receive buffer. */
+static void end_multi(struct sim_op *op, const struct end *end)
+{
+	const struct fi_cq_tagged_entry *entry = end->entry;
+	struct sim *sim = op->node->sim;
+	uint64_t flags = entry->flags & ~(FI_MULTI_RECV | FI_REMOTE_CQ_DATA);
+	struct sim_buffer piece = {.count = 1, .iov = {{entry->buf, entry->len}}};
+	uint8_t *start = op->buf.iov[0].iov_base;
+	struct sim_op *send;
+	size_t offset = (size_t)((uint8_t *)entry->buf - start);
+
+	if (!entry->buf || offset > op->len || entry->len > op->len - offset)
+		sim_fail(sim, "multi-receive %lu: a message outside of it", op->id);
+	expect_flags(op, &(struct fi_cq_tagged_entry){.flags = flags}, FI_RECV | FI_MSG);
+	send = identify(op, &piece, end);
+	check_message(op, send, end, end->err ? entry->len : op->len - offset);
+	if (!sim_bytes_hold(entry->buf, send->id, entry->len))
+		sim_fail(sim, "multi-receive %lu: message %lu arrives damaged", op->id, send->id);
+	take(op, send, offset);
+	op->used += entry->len;
+	op->node->counted[CNTR_RECV] += !end->err;
+	if (entry->flags & FI_MULTI_RECV) {
+		if (!sim_buffer_is_untouched(&op->buf, op->used))
+			sim_fail(sim, "multi-receive %lu: written outside of its messages", op->id);
+		recv_over(op);
+	}
+}
+
+/*
+ * A receive that got nothing. Of a multi-receive buffer it may be one message alone that failed:
+ * only the flag says that the buffer is the application's again, or that it was cancelled before
+ * any came.
+ */
+static void fail_recv(struct sim_op *op, const struct end *end)
+{
+	struct sim *sim = op->node->sim;
+	bool cancelled = end->err == FI_ECANCELED && (op->cancelled || op->node->closing);
+
+	if (!cancelled && !has_failures(sim))
+		sim_fail(sim, "node %u: receive %lu fails: %s", op->node->index, op->id,
+			 fi_strerror(end->err));
+	if (cancelled && !op->multi && !end->entry->len && !has_failures(sim) &&
+	    !sim_buffer_is_untouched(&op->buf, 0))
+		sim_fail(sim, "receive %lu was cancelled and yet written to", op->id);
+	if (!op->multi || end->entry->flags & FI_MULTI_RECV)
+		recv_over(op);
+	else if (cancelled)
+		op->over = true;
+}
+
+static void end_recv(struct sim_op *op, const struct end *end)
+{
+	struct sim *sim = op->node->sim;
+	struct sim_op *send;
+
+	op->error = end->err;
+	if (end->err && end->err != FI_ETRUNC) {
+		fail_recv(op, end);
+		return;
+	}
+	if (op->multi) {
+		end_multi(op, end);
+		return;
+	}
+	expect_flags(op, end->entry,
+		     FI_RECV | message_flag(op) | (end->entry->flags & FI_REMOTE_CQ_DATA));
+	send = identify(op, &op->buf, end);
+	check_message(op, send, end, op->len);
+	if (!sim_buffer_holds(&op->buf, send->id, end->entry->len))
+		sim_fail(sim, "node %u: message %lu of %zu bytes arrives damaged", op->node->index,
+			 send->id, send->len);
+	if (op->claimed && (send->tag != op->claim_tag || send->len != op->claim_len ||
+			    (send->has_data && send->data != op->claim_data)))
+		sim_fail(sim, "node %u: claim %lu got message %lu, which is not the one peeked at",
+			 op->node->index, op->id, send->id);
+	take(op, send, 0);
+	op->node->counted[CNTR_RECV] += !end->err;
+	recv_over(op);
+}
+
+/* The oldest message that the peek can have seen. */
+static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
+{
+	struct sim_node *from = end->source ? node_of(peek->node, end->src) : NULL;
+	struct sim_op *op;
+
+	TAILQ_FOREACH (op, &peek->node->inbound, link)
+		if ((!from || op->node == from) &&
+		    looks_like(op, peek, end->entry, end->entry->len))
+			return op;
+	return NULL;
+}
+
+static void end_peek(struct sim_op *op, const struct end *end)
+{
+	struct sim *sim = op->node->sim;
+	struct sim_op *send;
+
+	op->done = true;
+	op->node->live--;
+	if (end->err == FI_ENOMSG)
+		return;
+	if (end->err)
+		sim_fail(sim, "peek %lu fails: %s", op->id, fi_strerror(end->err));
+	send = find_peeked(op, end);
+	if (!send)
+		sim_fail(sim,
+			 "node %u: peek %lu found a message of %zu bytes, tag %#lx, that nobody "
+			 "sent",
+			 op->node->index, op->id, end->entry->len, end->entry->tag);
+	if (op->peek_flags & FI_DISCARD) {
+		take(op, send, 0);
+	} else if (op->peek_flags & FI_CLAIM) {
+		op->claim_tag = end->entry->tag;
+		op->claim_len = end->entry->len;
+		op->claim_data = end->entry->data;
+		op->node->claim = op;
+	}
+}
+
+/* The data of another's write. */
+static void end_remote(struct sim_node *node, const struct end *end)
+{
+	const struct fi_cq_tagged_entry *entry = end->entry;
+	uint32_t id = (uint32_t)entry->data;
+	struct sim *sim = node->sim;
+	struct sim_op *op = id && id <= sim->op_count ? sim->ops[id - 1] : NULL;
+
+	if (!op || op->kind != SIM_WRITE || op->peer != node || op->data != entry->data)
+		sim_fail(sim, "node %u: remote data %#lx that nobody wrote", node->index,
+			 entry->data);
+	if (op->received)
+		sim_fail(sim, "node %u: remote data of write %lu comes twice", node->index, op->id);
+	if (entry->flags != (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA) || entry->len != op->len)
+		sim_fail(sim, "node %u: remote data of write %lu: flags %#lx, length %zu of %zu",
+			 node->index, op->id, entry->flags, entry->len, op->len);
+	if (!sim_bytes_hold(op->slice, op->id, op->len))
+		sim_fail(sim, "node %u: remote data of write %lu comes before the write",
+			 node->index, op->id);
+	op->received = true;
+	node->counted[CNTR_REMOTE_WRITE]++;
+}
+
+static void handle(struct sim_node *node, const struct end *end)
+{
+	struct sim_op *op;
+
+	node->sim->completions++;
+	node->sim->last_progress = fake_net_time();
+	if (end->entry->flags & FI_REMOTE_WRITE) {
+		end_remote(node, end);
+		return;
+	}
+	if (!end->entry->op_context) {
+		if (!end->err)
+			sim_fail(node->sim, "node %u: an injected message completes", node->index);
+		return;
+	}
+	op = op_of(node, end->entry->op_context);
+	sim_trace("node %u: %s %lu ends: flags %#lx, %zu bytes, tag %#lx, error %d", node->index,
+		  kind_names[op->kind], op->id, end->entry->flags, end->entry->len, end->entry->tag,
+		  end->err);
+	switch (op->kind) {
+	case SIM_RECV:
+		end_recv(op, end);
+		break;
+	case SIM_PEEK:
+		end_peek(op, end);
+		break;
+	default:
+		end_initiator(op, end);
+		break;
+	}
+}
+
+static void read_error(struct sim_node *node, struct fid_cq *cq)
+{
+	struct fi_cq_err_entry err = {0};
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret = fi_cq_readerr(cq, &err, 0);
+
+	if (ret != 1)
+		sim_fail(node->sim, "node %u: fi_cq_readerr: %s", node->index,
+			 fi_strerror((int)-ret));
+	if (err.err <= 0)
+		sim_fail(node->sim, "node %u: an error entry with error %d", node->index, err.err);
+	entry = (struct fi_cq_tagged_entry){
+		.op_context = err.op_context,
+		.flags = err.flags,
+		.len = err.len,
+		.buf = err.buf,
+		.data = err.data,
+		.tag = err.tag,
+	};
+	handle(node, &(struct end){.entry = &entry, .err = err.err, .olen = err.olen});
+}
+
+static uint32_t read_cq(struct sim_node *node, struct fid_cq *cq, uint32_t max)
+{
+	struct fi_cq_tagged_entry entries[BATCH];
+	fi_addr_t src[BATCH];
+	uint32_t count = 0;
+
+	while (count < max) {
+		size_t want = 1 + sim_below(node->sim, max - count < BATCH ? max - count : BATCH);
+		ssize_t ret = fi_cq_readfrom(cq, entries, want, src);
+
+		if (ret == -FI_EAGAIN)
+			break;
+		if (ret == -FI_EAVAIL) {
+			read_error(node, cq);
+			count++;
+			continue;
+		}
+		if (ret <= 0)
+			sim_fail(node->sim, "node %u: fi_cq_readfrom: %zd", node->index, ret);
+		for (ssize_t i = 0; i < ret; i++)
+			handle(node, &(struct end){.entry = &entries[i],
+						   .src = src[i],
+						   .source = entries[i].flags & FI_RECV});
+		count += (uint32_t)ret;
+	}
+	return count;
+}
+
+uint32_t sim_progress(struct sim_node *node, uint32_t max)
+{
+	uint32_t count = read_cq(node, node->tx_cq, max);
+
+	if (node->rx_cq != node->tx_cq)
+		count += read_cq(node, node->rx_cq, max);
+	return count;
+}
+
+void sim_check_delivered(struct sim *sim)
+{
+	struct sim_op *op;
+
+	while ((op = TAILQ_FIRST(&sim->delivered))) {
+		TAILQ_REMOVE(&sim->delivered, op, delivery);
+		op->delivery_complete = false; /* out of the list */
+		while (!op->received && sim_progress(op->peer, 64))
+			;
+		if (!op->received && !op->may_fail && !op->peer->claim)
+			sim_fail(sim,
+				 "message %lu of %zu bytes from node %u to node %u is complete, "
+				 "but not delivered",
+				 op->id, op->len, op->node->index, op->peer->index);
+	}
+}
+
+static bool is_over(const struct sim_op *op)
+{
+	if (op->error)
+		return true;
+	if (op->entry && !op->done)
+		return false;
+	if (op->kind == SIM_SEND)
+		return op->received;
+	if (op->kind == SIM_WRITE)
+		return sim_bytes_hold(op->slice, op->id, op->len) &&
+		       (!op->has_data || op->received);
+	return true;
+}
+
+/* A peer that is late refuses, which its operations say; one that dies takes what it had. */
+bool sim_may_be_lost(const struct sim_op *op)
+{
+	return op->error || (op->may_fail && !(op->node->sim->options->late && op->entry));
+}
+
+bool sim_is_over(struct sim_op *op)
+{
+	/* Once and for all: a slice is written again. */
+	if (!op->over)
+		op->over = is_over(op);
+	return op->over;
+}
+
+/*
+ * early and late go the same way. If the receive that took late takes early too, then early was
+ * taken before that receive was posted, or by one posted before it.
+ */
+static void check_order(const struct sim_op *early, const struct sim_op *late)
+{
+	const struct sim_op *recv = late->taken_by;
+
+	if (!recv || !early->taken_by || !sim_op_takes(recv, early))
+		return;
+	if (early->taken_order < late->taken_order ||
+	    (early->taken_by == recv && early->taken_offset <= late->taken_offset))
+		return;
+	sim_fail(
+		early->node->sim,
+		"node %u -> %u: message %lu was overtaken by %lu: receives %lu (%lu) and %lu (%lu)",
+		early->node->index, early->peer->index, early->id, late->id, early->taken_by->id,
+		early->taken_order, recv->id, late->taken_order);
+}
+
+static void check_orders(struct sim *sim)
+{
+	for (size_t i = 0; i < sim->op_count; i++) {
+		const struct sim_op *early = sim->ops[i];
+
+		for (size_t j = i + 1; early->kind == SIM_SEND && j < sim->op_count; j++) {
+			const struct sim_op *late = sim->ops[j];
+
+			if (late->kind == SIM_SEND && late->node == early->node &&
+			    late->peer == early->peer && late->tagged == early->tagged)
+				check_order(early, late);
+		}
+	}
+}
+
+static void check_counters(struct sim_node *node)
+{
+	static const char *const names[SIM_CNTRS] = {"send", "receive", "read", "write",
+						     "remote write"};
+
+	for (int i = 0; i < SIM_CNTRS; i++) {
+		uint64_t value;
+
+		if (!node->cntr[i])
+			continue;
+		value = fi_cntr_read(node->cntr[i]);
+		if (value != node->counted[i])
+			sim_fail(node->sim, "node %u: the %s counter is %lu, not %lu", node->index,
+				 names[i], value, node->counted[i]);
+	}
+}
+
+void sim_check_end(struct sim *sim)
+{
+	for (size_t i = 0; i < sim->op_count; i++) {
+		struct sim_op *op = sim->ops[i];
+
+		if (op->entry && !op->done && !(op->multi && op->over))
+			sim_fail(sim, "node %u: %s %lu never completed", op->node->index,
+				 kind_names[op->kind], op->id);
+		/* Silent ones count as well. */
+		if (!op->entry && !op->may_fail)
+			op->node->counted[op->kind == SIM_SEND	  ? CNTR_SEND
+					  : op->kind == SIM_WRITE ? CNTR_WRITE
+								  : CNTR_READ]++;
+		if ((op->kind == SIM_SEND || op->has_data) && !op->received && !sim_may_be_lost(op))
+			sim_fail(sim, "node %u: %s %lu to node %u never arrived", op->node->index,
+				 kind_names[op->kind], op->id, op->peer->index);
+	}
+	check_orders(sim);
+	for (uint32_t i = 0; i < sim->options->nodes && !has_failures(sim); i++)
+		check_counters(&sim->nodes[i]);
+	if (sim_log_warnings() && !has_failures(sim) && !sim->options->tiny)
+		sim_fail(sim, "a warning where nothing is wrong: %s", sim_log_last());
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Nodes: opening everything through libfabric's calls, and closing it. */
+#include <arpa/inet.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/addr.h"
+#include "base/config.h"
+#include "sim.h"
+
+struct fi_provider *fi_prov_ini(void);
+
+enum { FIRST_PORT = 5000, HOSTS_MAX = 16 };
+
+static void check(struct sim *sim, long ret, const char *what)
+{
+	if (ret < 0)
+		sim_fail(sim, "%s: %s", what, fi_strerror((int)-ret));
+}
+
+/* What the provider is configured to, from the seed. */
+static void configure(struct sim *sim)
+{
+	static const size_t inlines[] = {0, 16, 64, 128, 256},
+			    eagers[] = {256, 300, 512, 1024, 8192};
+	static const size_t windows[] = {2, 3, 4, 8, 64}, buffers[] = {16, 32, 64, 256};
+	static const size_t txs[] = {16, 32, 256};
+
+	verve_config.inline_size = inlines[sim_below(sim, 5)];
+	verve_config.eager_size = eagers[sim_below(sim, 5)];
+	verve_config.window = windows[sim_below(sim, 5)];
+	verve_config.rx_buffers = buffers[sim_below(sim, sim->options->nodes > 8 ? 3 : 4)];
+	verve_config.tx_size = txs[sim_below(sim, 3)];
+	verve_config.connect_timeout = 5000;
+	verve_config.transport_timeout = 500;
+	if (sim->options->dgram_loss)
+		verve_config.connect_timeout = 30000;
+}
+
+static struct fi_info *find_info(struct sim *sim, uint32_t host)
+{
+	struct fi_info *info;
+	struct verve_addr addr;
+
+	fake_net_host_addr(host, &addr);
+	for (info = sim->list; info; info = info->next) {
+		const struct sockaddr_in *in = info->src_addr;
+
+		if (info->addr_format == FI_SOCKADDR_IN && in &&
+		    in->sin_addr.s_addr == addr.in.sin_addr.s_addr)
+			return info;
+	}
+	sim_fail(sim, "getinfo says nothing of host %u", host);
+}
+
+static void open_cqs(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+	struct fi_cq_attr attr = {
+		.size = 1u << sim_below(sim, 8),
+		.format = FI_CQ_FORMAT_TAGGED,
+		.wait_obj = sim->options->wait ? FI_WAIT_FD : FI_WAIT_NONE,
+	};
+
+	check(sim, fi_cq_open(node->domain, &attr, &node->tx_cq, NULL), "fi_cq_open");
+	node->rx_cq = node->tx_cq;
+	if (sim_chance(sim, 500))
+		check(sim, fi_cq_open(node->domain, &attr, &node->rx_cq, NULL), "fi_cq_open");
+	node->tx_fd = node->rx_fd = -1;
+	if (!sim->options->wait)
+		return;
+	check(sim, fi_control(&node->tx_cq->fid, FI_GETWAIT, &node->tx_fd), "FI_GETWAIT");
+	check(sim, fi_control(&node->rx_cq->fid, FI_GETWAIT, &node->rx_fd), "FI_GETWAIT");
+}
+
+static void open_cntrs(struct sim_node *node)
+{
+	static const uint64_t events[SIM_CNTRS] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE,
+						   FI_REMOTE_WRITE};
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_NONE};
+	struct sim *sim = node->sim;
+
+	for (int i = 0; i < SIM_CNTRS; i++) {
+		if (sim_chance(sim, 500))
+			continue;
+		check(sim, fi_cntr_open(node->domain, &attr, &node->cntr[i], NULL), "fi_cntr_open");
+		check(sim, fi_ep_bind(node->ep, &node->cntr[i]->fid, events[i]), "bind counter");
+	}
+}
+
+static void open_av(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+	struct fi_av_attr attr = {.type = sim_chance(sim, 500) ? FI_AV_MAP : FI_AV_TABLE};
+	uint32_t count = sim->options->nodes, first = sim_below(sim, count);
+
+	check(sim, fi_av_open(node->domain, &attr, &node->av, NULL), "fi_av_open");
+	node->addr = calloc(count, sizeof(node->addr[0]));
+	/* The same peer has another fi_addr_t at every node. */
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t peer = (first + i) % count;
+
+		if (fi_av_insert(node->av, &sim->nodes[peer].name, 1, &node->addr[peer], 0, NULL) !=
+		    1)
+			sim_fail(sim, "node %u: fi_av_insert", node->index);
+	}
+}
+
+static void open_region(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+	size_t size = sim->options->nodes * SIM_SLICES * sim->options->slice;
+
+	node->holder = calloc(sim->options->nodes * SIM_SLICES, sizeof(node->holder[0]));
+	node->region = calloc(1, size);
+	if (!node->holder || !node->region)
+		abort();
+	check(sim,
+	      fi_mr_reg(node->domain, node->region, size, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+			1000 + node->index, 0, &node->region_mr, NULL),
+	      "fi_mr_reg");
+}
+
+static void node_open(struct sim_node *node)
+{
+	static const size_t min_multi[] = {1, 32, 200};
+	struct sim *sim = node->sim;
+	size_t min = min_multi[sim_below(sim, 3)];
+
+	node->info = fi_dupinfo(find_info(sim, node->host));
+	memcpy(node->info->src_addr, &node->name, sizeof(node->name));
+	node->info->src_addrlen = sizeof(node->name);
+	node->info->tx_attr->size = verve_config.tx_size;
+	node->info->caps |= FI_SOURCE | FI_DIRECTED_RECV;
+	node->inject_size = node->info->tx_attr->inject_size;
+	check(sim, fi_domain(sim->fabric, node->info, &node->domain, NULL), "fi_domain");
+	open_av(node);
+	open_cqs(node);
+	check(sim, fi_endpoint(node->domain, node->info, &node->ep, NULL), "fi_endpoint");
+	node->selective = sim_chance(sim, 300);
+	check(sim, fi_ep_bind(node->ep, &node->av->fid, 0), "bind av");
+	check(sim,
+	      fi_ep_bind(node->ep, &node->tx_cq->fid,
+			 FI_TRANSMIT | (node->selective ? FI_SELECTIVE_COMPLETION : 0)),
+	      "bind cq");
+	check(sim, fi_ep_bind(node->ep, &node->rx_cq->fid, FI_RECV), "bind cq");
+	open_cntrs(node);
+	check(sim,
+	      fi_setopt(&node->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
+	      "fi_setopt");
+	open_region(node);
+}
+
+void sim_node_start(struct sim_node *node)
+{
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+
+	check(node->sim, fi_enable(node->ep), "fi_enable");
+	check(node->sim, fi_getname(&node->ep->fid, &name, &len), "fi_getname");
+	if (len != sizeof(name) || memcmp(&name, &node->name, len))
+		sim_fail(node->sim, "node %u has another name than it asked for", node->index);
+	node->started = true;
+}
+
+static void start_world(struct sim *sim, uint32_t hosts)
+{
+	const struct sim_options *options = sim->options;
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.seed = sim_random(sim);
+	config.hosts = hosts;
+	config.dgram_loss = options->dgram_loss;
+	config.dgram_dup = options->dgram_loss / 2;
+	config.rc_slow = sim_below(sim, 20);
+	config.reuse_qp_num = sim_chance(sim, 500);
+	config.close_cleans_cq = sim_chance(sim, 500);
+	config.limits.rd_atomic = 1u << sim_below(sim, 5);
+	config.limits.rd_atomic_target = 1u << sim_below(sim, 5);
+	/* The largest eager message, with its header, is one work request; longer ones are cut. */
+	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 64 : 1 << 20;
+	config.inline_size = sim_chance(sim, 500) ? 256 : 60;
+	if (options->tiny) {
+		config.limits.cqe = 64;
+		config.limits.srq_wr = 16;
+		config.limits.qp_wr = 64;
+	}
+	fake_net_start(&config);
+}
+
+static void open_fabric(struct sim *sim)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	check(sim, sim->prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &sim->list),
+	      "getinfo");
+	fi_freeinfo(hints);
+	sim->list->fabric_attr->api_version = FI_VERSION(1, 17);
+	check(sim, sim->prov->fabric(sim->list->fabric_attr, &sim->fabric, NULL), "fabric");
+	sim->fabric->api_version = FI_VERSION(1, 17);
+}
+
+/* Names are known before the first endpoint is enabled: late ones must have them too. */
+static void name_node(struct sim *sim, uint32_t index, uint32_t hosts)
+{
+	struct sim_node *node = &sim->nodes[index];
+	struct verve_addr addr;
+
+	node->sim = sim;
+	node->index = index;
+	node->host = index % hosts;
+	node->budget = sim->options->ops;
+	TAILQ_INIT(&node->inbound);
+	fake_net_host_addr(node->host, &addr);
+	node->name = addr.in;
+	node->name.sin_port = htons((uint16_t)(FIRST_PORT + index));
+}
+
+void sim_open(struct sim *sim)
+{
+	const struct sim_options *options = sim->options;
+	uint32_t hosts = 1 +
+			 sim_below(sim, options->nodes < HOSTS_MAX ? options->nodes : HOSTS_MAX);
+
+	if (options->kill && hosts < 2)
+		hosts = 2;
+	start_world(sim, hosts);
+	sim->prov = fi_prov_ini();
+	configure(sim);
+	open_fabric(sim);
+	sim->nodes = calloc(options->nodes, sizeof(sim->nodes[0]));
+	if (!sim->nodes)
+		abort();
+	for (uint32_t i = 0; i < options->nodes; i++)
+		name_node(sim, i, hosts);
+	for (uint32_t i = 0; i < options->nodes; i++)
+		node_open(&sim->nodes[i]);
+	for (uint32_t i = 0; i < options->nodes; i++) {
+		if (options->late && sim_chance(sim, 400))
+			sim->nodes[i].start_at = 1 + sim_below(sim, 3000000);
+		else
+			sim_node_start(&sim->nodes[i]);
+	}
+}
+
+void sim_node_close(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
+	node->closing = true;
+	check(sim, fi_close(&node->ep->fid), "fi_close of an endpoint");
+	node->closed = true;
+	while (sim_progress(node, 16))
+		;
+}
+
+static void node_fini(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
+	for (int i = 0; i < SIM_CNTRS; i++)
+		if (node->cntr[i])
+			check(sim, fi_close(&node->cntr[i]->fid), "fi_close of a counter");
+	if (node->rx_cq != node->tx_cq)
+		check(sim, fi_close(&node->rx_cq->fid), "fi_close of a CQ");
+	check(sim, fi_close(&node->tx_cq->fid), "fi_close of a CQ");
+	check(sim, fi_close(&node->av->fid), "fi_close of an AV");
+	check(sim, fi_close(&node->region_mr->fid), "fi_close of a region");
+}
+
+void sim_close(struct sim *sim)
+{
+	char open[256];
+
+	for (uint32_t i = 0; i < sim->options->nodes; i++)
+		node_fini(&sim->nodes[i]);
+	for (size_t i = 0; i < sim->op_count; i++)
+		sim_op_free(sim->ops[i]);
+	for (uint32_t i = 0; i < sim->options->nodes; i++) {
+		struct sim_node *node = &sim->nodes[i];
+
+		check(sim, fi_close(&node->domain->fid), "fi_close of a domain");
+		fi_freeinfo(node->info);
+		free(node->addr);
+		free(node->holder);
+		free(node->region);
+	}
+	check(sim, fi_close(&sim->fabric->fid), "fi_close of a fabric");
+	fi_freeinfo(sim->list);
+	free(sim->nodes);
+	free(sim->ops);
+	if (fake_net_leaks(open, sizeof(open)))
+		sim_fail(sim, "left open: %s", open);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Operation: what a node asked the provider for, and what became of it. sim_traffic.c starts
+ * operations, sim_check.c ends them.
+ */
+#ifndef VERVE_TEST_SIM_OP_H
+#define VERVE_TEST_SIM_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "sim_buffer.h"
+
+struct sim;
+struct sim_node;
+
+enum sim_kind { SIM_SEND, SIM_RECV, SIM_WRITE, SIM_READ, SIM_PEEK };
+
+/* One accepted operation. Its address is the context; the provider must not write there. */
+struct sim_op {
+	uint64_t magic[2];
+	TAILQ_ENTRY(sim_op) link;     /* peer->inbound: a message that was not received yet */
+	TAILQ_ENTRY(sim_op) delivery; /* sim->delivered */
+	enum sim_kind kind;
+	struct sim_node *node; /* that started it */
+	struct sim_node *peer; /* NULL: from any */
+	uint64_t id;
+	bool tagged;
+	uint64_t tag, ignore;
+	bool has_data;
+	uint64_t data;
+	size_t len;
+	struct sim_buffer buf;
+	bool entry; /* the completion queue will tell of its end */
+	bool done, over;
+	bool may_fail;	/* the peer was not there, or dies */
+	int error;	/* positive FI errno */
+	uint64_t order; /* of acceptance in the run */
+	/* send: */
+	bool delivery_complete;
+	bool received; /* taken, or thrown away */
+	struct sim_op *taken_by;
+	uint64_t taken_offset; /* multi-receive: where */
+	uint64_t taken_order;  /* of the receive, claim or discard that took it */
+	/* receive: */
+	bool multi, sweep, cancelled;
+	size_t used;			/* multi-receive: bytes that messages took */
+	uint64_t claim_tag, claim_data; /* what the peek said of the message that is claimed */
+	size_t claim_len;
+	bool claimed;
+	/* RMA: */
+	uint8_t *slice; /* the peer's memory */
+	/* peek: */
+	uint64_t peek_flags;
+};
+
+TAILQ_HEAD(sim_op_queue, sim_op);
+
+/* sim_traffic.c: each starts one operation of its kind if it can. */
+
+void sim_start_send(struct sim_node *node);
+void sim_start_rma(struct sim_node *node);
+void sim_start_recv(struct sim_node *node);
+/* A receive that takes anything. */
+void sim_start_sweep(struct sim_node *node, bool tagged);
+void sim_start_peek(struct sim_node *node);
+void sim_cancel_some(struct sim_node *node);
+void sim_op_free(struct sim_op *op);
+
+/* The second half of a claim, if there is one to do. */
+void sim_start_claim(struct sim_node *node);
+
+/* sim_check.c */
+
+/* Reads up to max completions of each queue. Returns how many there were. */
+uint32_t sim_progress(struct sim_node *node, uint32_t max);
+bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send);
+/* When all is done: everything completed, nothing overtaken, counters right. */
+void sim_check_end(struct sim *sim);
+/* What delivery complete promised is so. */
+void sim_check_delivered(struct sim *sim);
+/* Nothing is to come of it any more, at either end; a silent read is over at once. */
+bool sim_is_over(struct sim_op *op);
+/* It failed, or nobody can know whether it did. */
+bool sim_may_be_lost(const struct sim_op *op);
+
+#endif

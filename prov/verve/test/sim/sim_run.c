@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Runs: one seed from open to close, many seeds, and what is printed when one fails. */
+#include <poll.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+/* AddressSanitizer's, if it is there. */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
+
+static const uint64_t stall = 120000000000; /* simulated ns without a completion: it hangs */
+
+static struct sim *running; /* for handlers */
+
+uint64_t sim_random(struct sim *sim)
+{
+	uint64_t z = sim->random += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+uint32_t sim_below(struct sim *sim, uint32_t n)
+{
+	return (uint32_t)(sim_random(sim) >> 33) % n;
+}
+
+bool sim_chance(struct sim *sim, uint32_t chance)
+{
+	return sim_below(sim, 1000) < chance;
+}
+
+static void print_seed(void)
+{
+	char program[4096];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (!running)
+		return;
+	program[len > 0 ? len : 0] = '\0';
+	fprintf(stderr,
+		"seed %llu of %s failed, %.3f us into it; to run it alone (VERVE_TRACE=1 for every "
+		"event):\n"
+		"  VERVE_SEED=%llu %s --filter %s\n",
+		(unsigned long long)running->seed, running->options->name, fake_net_time() / 1e3,
+		(unsigned long long)running->seed, program, running->options->name);
+	running = NULL;
+}
+
+_Noreturn void sim_fail(const struct sim *sim, const char *fmt, ...)
+{
+	va_list args;
+
+	(void)sim;
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	print_seed();
+	abort();
+}
+
+static struct sigaction old_action[NSIG];
+
+static void on_signal(int signal)
+{
+	print_seed();
+	sigaction(signal, &old_action[signal], NULL);
+	raise(signal);
+}
+
+static void catch (int signal)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(signal, &action, &old_action[signal]);
+}
+
+/* A node that has nothing to do gives its wait descriptors to poll(2). */
+static void fall_asleep(struct sim_node *node)
+{
+	struct fid *fids[2] = {&node->tx_cq->fid, &node->rx_cq->fid};
+	int ret = fi_trywait(node->sim->fabric, fids, node->tx_cq == node->rx_cq ? 1 : 2);
+
+	if (ret && ret != -FI_EAGAIN)
+		sim_fail(node->sim, "fi_trywait: %s", fi_strerror(-ret));
+	node->asleep = !ret;
+}
+
+/* Everything that was sent to the node, or that it sent, is over. */
+static bool is_idle(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
+	if (node->budget || node->live || node->claim || !TAILQ_EMPTY(&node->inbound))
+		return false;
+	for (size_t i = 0; i < sim->op_count; i++) {
+		struct sim_op *op = sim->ops[i];
+
+		if (op->kind != SIM_RECV && op->kind != SIM_PEEK && op->peer == node &&
+		    !sim_is_over(op))
+			return false;
+	}
+	return true;
+}
+
+/* For nodes that have no reason to go: they may go all the same. */
+static bool may_close(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
+	if (sim->options->abandon)
+		return sim_chance(sim, 3);
+	return sim->options->retire && sim_chance(sim, 20) && is_idle(node);
+}
+
+enum { SWEEPS = 8 }; /* at a time */
+
+/* Messages wait, or are on their way, for which there may be no receive. */
+static bool lacks_receives(const struct sim_node *node, bool tagged)
+{
+	const struct sim_op *op;
+	uint32_t waiting = 0;
+
+	TAILQ_FOREACH (op, &node->inbound, link)
+		waiting += op->tagged == tagged;
+	return node->sweeps[tagged] < waiting && node->sweeps[tagged] < SWEEPS;
+}
+
+static void sweep(struct sim_node *node)
+{
+	if (node->claim)
+		sim_start_claim(node);
+	for (int tagged = 0; tagged < 2; tagged++)
+		if (lacks_receives(node, tagged))
+			sim_start_sweep(node, tagged);
+}
+
+/* Who has something to start wakes up by itself as well. */
+static bool has_work(struct sim_node *node)
+{
+	if (node->sim->sweeping)
+		return node->claim || lacks_receives(node, false) || lacks_receives(node, true);
+	return node->budget && sim_chance(node->sim, 50);
+}
+
+static bool is_awake(struct sim_node *node)
+{
+	struct pollfd fds[2] = {
+		{.fd = node->tx_fd, .events = POLLIN},
+		{.fd = node->rx_fd, .events = POLLIN},
+	};
+
+	if (!node->asleep)
+		return true;
+	if (poll(fds, 2, 0) > 0 || has_work(node))
+		node->asleep = false;
+	return !node->asleep;
+}
+
+static void act(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
+	if (sim->options->wait && sim_chance(sim, 200)) {
+		fall_asleep(node);
+		return;
+	}
+	if (sim->sweeping) {
+		sweep(node);
+		return;
+	}
+	switch (sim_below(sim, 8)) {
+	case 0:
+	case 1:
+		if (node->budget)
+			sim_start_send(node);
+		break;
+	case 2:
+		if (node->budget && sim_chance(sim, 600))
+			sim_start_rma(node);
+		break;
+	case 3:
+		sim_start_recv(node);
+		break;
+	case 4:
+		if (sim_chance(sim, 100))
+			sim_start_peek(node);
+		else if (sim_chance(sim, 60))
+			sim_cancel_some(node);
+		break;
+	default:
+		break;
+	}
+}
+
+/* What a node's application does when it gets the processor. Returns how many completions there
+ * were. */
+static uint32_t turn(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
+	if (node->closing || node->dead)
+		return 0;
+	if (!node->started) {
+		if (fake_net_time() >= node->start_at)
+			sim_node_start(node);
+		return 1;
+	}
+	if (!is_awake(node))
+		return 0;
+	act(node);
+	return sim_progress(node, 1 + sim_below(sim, 8));
+}
+
+/* Everybody else goes on while one closes its endpoint. */
+static void on_pause(void *arg)
+{
+	struct sim *sim = arg;
+
+	for (uint32_t i = 0; i < sim->options->nodes; i++)
+		turn(&sim->nodes[i]);
+	sim_check_delivered(sim);
+}
+
+static bool is_finished(struct sim *sim)
+{
+	bool budget = false;
+
+	for (uint32_t i = 0; i < sim->options->nodes; i++) {
+		struct sim_node *node = &sim->nodes[i];
+
+		if (!node->closing && !node->dead)
+			budget |= node->budget || !node->started;
+	}
+	if (!sim->sweeping) {
+		sim->sweeping = !budget;
+		return false;
+	}
+	for (uint32_t i = 0; i < sim->options->nodes; i++) {
+		struct sim_node *node = &sim->nodes[i];
+
+		if (!node->closing && !node->dead && (node->live || node->claim))
+			return false;
+	}
+	for (size_t i = 0; i < sim->op_count; i++) {
+		struct sim_op *op = sim->ops[i];
+
+		if (op->kind != SIM_RECV && op->kind != SIM_PEEK && !sim_may_be_lost(op) &&
+		    !sim_is_over(op))
+			return false;
+	}
+	return true;
+}
+
+static void kill_host(struct sim *sim)
+{
+	fake_net_host_kill(0);
+	for (uint32_t i = 0; i < sim->options->nodes; i++)
+		if (sim->nodes[i].host == 0)
+			sim->nodes[i].dead = sim->nodes[i].retired = true;
+}
+
+static void dump(struct sim *sim)
+{
+	static const char *const kinds[] = {"send", "receive", "write", "read", "peek"};
+	int lines = 0;
+
+	for (uint32_t i = 0; i < sim->options->nodes; i++) {
+		const struct sim_node *node = &sim->nodes[i];
+
+		if (node->live || node->budget || node->claim || !TAILQ_EMPTY(&node->inbound))
+			fprintf(stderr,
+				"  node %u: %u to start, %u to complete, %u receives posted%s%s\n",
+				i, node->budget, node->live, node->posted,
+				node->claim ? ", a claim" : "", node->asleep ? ", asleep" : "");
+	}
+	for (size_t i = 0; i < sim->op_count && lines < 40; i++) {
+		struct sim_op *op = sim->ops[i];
+
+		if (op->kind == SIM_RECV || op->node->dead || sim_is_over(op))
+			continue;
+		fprintf(stderr, "  %s %lu, node %u -> %d, %zu bytes: %s, %s\n", kinds[op->kind],
+			op->id, op->node->index, op->peer ? (int)op->peer->index : -1, op->len,
+			op->done    ? "completed"
+			: op->entry ? "not completed"
+				    : "silent",
+			op->received ? "received" : "not received");
+		lines++;
+	}
+}
+
+static void traffic(struct sim *sim)
+{
+	uint32_t nodes = sim->options->nodes, idle = 0, turns = 0;
+	uint64_t kill_at = sim->options->kill ? 1000 + sim_below(sim, 500) * nodes : 0;
+
+	while (!is_finished(sim)) {
+		for (uint32_t i = 0; i < nodes; i++) {
+			struct sim_node *node = &sim->nodes[sim_below(sim, nodes)];
+			uint32_t count = turn(node);
+
+			sim_check_delivered(sim);
+			if (node->started && !node->closing && !node->dead && may_close(node)) {
+				node->retired = true;
+				sim_node_close(node);
+			}
+			idle = count ? 0 : idle + 1;
+			fake_net_advance(sim_below(sim, 2000));
+			if (++turns == kill_at)
+				kill_host(sim);
+		}
+		/* Nobody has anything to do: on to what happens next. */
+		if (idle > 4 * nodes)
+			fake_net_advance(fake_net_next() == UINT64_MAX
+						 ? 1000000
+						 : fake_net_next() - fake_net_time());
+		if (fake_net_time() - sim->last_progress > stall) {
+			dump(sim);
+			sim_fail(sim, "it hangs: no completion for %.0f s", stall / 1e9);
+		}
+	}
+}
+
+static void close_all(struct sim *sim)
+{
+	uint32_t nodes = sim->options->nodes, first = sim_below(sim, nodes);
+
+	for (uint32_t i = 0; i < nodes; i++) {
+		struct sim_node *node = &sim->nodes[(first + i) % nodes];
+
+		if (!node->closing)
+			sim_node_close(node);
+	}
+}
+
+static void run_seed(const struct sim_options *options, uint64_t seed)
+{
+	struct sim sim = {.options = options, .seed = seed, .random = seed * 0x9e3779b97f4a7c15};
+
+	running = &sim;
+	TAILQ_INIT(&sim.delivered);
+	sim_log_reset(options->late || options->abandon || options->kill || options->tiny);
+	sim_open(&sim);
+	fake_net_on_pause(on_pause, &sim);
+	traffic(&sim);
+	close_all(&sim);
+	sim_check_end(&sim);
+	fake_net_on_pause(NULL, NULL);
+	sim_close(&sim);
+	if (__lsan_do_recoverable_leak_check && getenv("VERVE_SEED") &&
+	    __lsan_do_recoverable_leak_check())
+		sim_fail(&sim, "memory leaks");
+	running = NULL;
+}
+
+void sim_run_seeds(const struct sim_options *options, uint32_t seeds)
+{
+	const char *one = getenv("VERVE_SEED"), *many = getenv("VERVE_SEEDS");
+
+	catch (SIGABRT);
+	catch (SIGSEGV);
+	if (__sanitizer_set_death_callback)
+		__sanitizer_set_death_callback(print_seed);
+	if (one) {
+		run_seed(options, strtoull(one, NULL, 0));
+		return;
+	}
+	if (many)
+		seeds = (uint32_t)strtoul(many, NULL, 0);
+	for (uint64_t seed = 1; seed <= seeds; seed++)
+		run_seed(options, seed);
+	if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check()) {
+		fprintf(stderr, "memory leaks in %s: find the seed with VERVE_SEED\n",
+			options->name);
+		abort();
+	}
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Random traffic in which nothing fails. */
+#include <criterion/criterion.h>
+
+#include "sim.h"
+
+Test(traffic, two_endpoints)
+{
+	struct sim_options options = {
+		.name = "traffic/two_endpoints",
+		.nodes = 2,
+		.ops = 60,
+		.max_len = 20000,
+		.slice = 10000,
+	};
+
+	sim_run_seeds(&options, 200);
+}
+
+Test(traffic, small_messages)
+{
+	struct sim_options options = {
+		.name = "traffic/small_messages",
+		.nodes = 3,
+		.ops = 150,
+		.max_len = 300,
+		.slice = 64,
+	};
+
+	sim_run_seeds(&options, 100);
+}
+
+Test(traffic, sixty_four_endpoints)
+{
+	struct sim_options options = {
+		.name = "traffic/sixty_four_endpoints",
+		.nodes = 64,
+		.ops = 12,
+		.max_len = 6000,
+		.slice = 500,
+	};
+
+	sim_run_seeds(&options, 5);
+}
+
+Test(traffic, sleeping_on_wait_descriptors)
+{
+	struct sim_options options = {
+		.name = "traffic/sleeping_on_wait_descriptors",
+		.nodes = 4,
+		.ops = 40,
+		.max_len = 5000,
+		.slice = 500,
+		.wait = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, endpoints_close_after_their_work)
+{
+	struct sim_options options = {
+		.name = "traffic/endpoints_close_after_their_work",
+		.nodes = 5,
+		.ops = 30,
+		.max_len = 5000,
+		.slice = 500,
+		.retire = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, lost_datagrams)
+{
+	struct sim_options options = {
+		.name = "traffic/lost_datagrams",
+		.nodes = 6,
+		.ops = 20,
+		.max_len = 3000,
+		.slice = 500,
+		.dgram_loss = 200,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, tiny_queues)
+{
+	struct sim_options options = {
+		.name = "traffic/tiny_queues",
+		.nodes = 4,
+		.ops = 60,
+		.max_len = 6000,
+		.slice = 3000,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Fake net/mr.h. Local and remote keys differ, and a key comes back only after 2^31 others: whoever
+ * mixes them up, or uses one too long, gets a protection error.
+ */
+#include "net/mr.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "fake_world.h"
+
+struct fake_region {
+	UT_hash_handle hh_lkey, hh_rkey;
+	struct verve_net_device *dev;
+	uint32_t lkey, rkey;
+	uint64_t addr;
+	uint64_t len;
+	unsigned access;
+};
+
+static const unsigned all_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
+				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC;
+
+/* 0 is nobody's key: structs that were never filled in have it. */
+static uint32_t next_key(void)
+{
+	uint32_t key = ++fake_world.next_key * 0x9e3779b1u;
+
+	return key ? key : next_key();
+}
+
+int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+		     struct verve_net_mr *mr)
+{
+	const struct verve_net_limits *limits = &fake_world.config.limits;
+	struct fake_region *region;
+	int ret = fake_gate(FAKE_NET_MR_REG);
+
+	if (ret)
+		return ret;
+	if (!len || access & ~all_access || len > limits->mr_size)
+		return -FI_EINVAL;
+	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
+	    !(access & VERVE_NET_LOCAL_WRITE))
+		return -FI_EINVAL;
+	if (!addr)
+		return -FI_EFAULT;
+	if (dev->mr_count >= limits->mr)
+		return -FI_ENOMEM;
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return -FI_ENOMEM;
+	*region = (struct fake_region){
+		.dev = dev,
+		.lkey = next_key(),
+		.rkey = next_key(),
+		.addr = (uintptr_t)addr,
+		.len = len,
+		.access = access,
+	};
+	HASH_ADD(hh_lkey, dev->by_lkey, lkey, sizeof(region->lkey), region);
+	HASH_ADD(hh_rkey, dev->by_rkey, rkey, sizeof(region->rkey), region);
+	*mr = (struct verve_net_mr){.lkey = region->lkey, .rkey = region->rkey, .handle = region};
+	dev->mr_count++;
+	fake_opened(FAKE_MR);
+	fake_world.stats.regs++;
+	if (fake_world.open[FAKE_MR] > fake_world.stats.max_mr)
+		fake_world.stats.max_mr = fake_world.open[FAKE_MR];
+	return 0;
+}
+
+void verve_net_mr_dereg(struct verve_net_mr *mr)
+{
+	struct fake_region *region = mr->handle;
+
+	HASH_DELETE(hh_lkey, region->dev->by_lkey, region);
+	HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
+	region->dev->mr_count--;
+	free(region);
+	fake_closed(FAKE_MR);
+}
+
+static bool covers(const struct fake_region *region, uint64_t addr, uint32_t len, unsigned access)
+{
+	return region && addr >= region->addr && addr - region->addr <= region->len &&
+	       len <= region->len - (addr - region->addr) && (region->access & access) == access;
+}
+
+bool fake_lkey_covers(const struct verve_net_device *dev, uint32_t lkey, uint64_t addr,
+		      uint32_t len, unsigned access)
+{
+	struct fake_region *region;
+
+	if (!len)
+		return true;
+	HASH_FIND(hh_lkey, dev->by_lkey, &lkey, sizeof(lkey), region);
+	return covers(region, addr, len, access);
+}
+
+bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr,
+		      uint32_t len, unsigned access)
+{
+	struct fake_region *region;
+
+	if (!len)
+		return true;
+	HASH_FIND(hh_rkey, dev->by_rkey, &rkey, sizeof(rkey), region);
+	return covers(region, addr, len, access);
+}

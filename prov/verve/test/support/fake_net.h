@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Fake net: stands in for src/net at link time; what a test can ask of it.
+ *
+ * One simulated world a process: hosts with one RDMA port each ("fake0" at 10.1.0.1 and fd00:1::1,
+ * "fake1" at 10.1.0.2 ...), a network between them, and a clock that only the test moves.
+ * Everything random comes from the seed: the same calls in the same order give the same world. One
+ * thread. A world with the default configuration exists from the start of the process.
+ */
+#ifndef VERVE_TEST_SUPPORT_FAKE_NET_H
+#define VERVE_TEST_SUPPORT_FAKE_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/device.h"
+
+struct verve_addr;
+
+/* Times in nanoseconds, chances in 1/1000. */
+struct fake_net_config {
+	uint64_t seed;
+	uint32_t hosts;			/* 1 to 4096 */
+	struct verve_net_limits limits; /* of every device */
+	uint32_t inline_size;		/* most that a queue pair grants, bytes */
+	uint32_t mtu;
+	uint32_t dgram_loss, dgram_dup; /* chance of each datagram (and ICMP error) */
+	uint64_t dgram_delay_min, dgram_delay_max;
+	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
+	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
+	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
+	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs */
+};
+
+/* Two hosts, no loss, limits as soft-RoCE has them. */
+void fake_net_config_default(struct fake_net_config *config);
+/* Begins a new world at time 0. Everything opened in the old one must be closed: aborts otherwise.
+ */
+void fake_net_start(const struct fake_net_config *config);
+
+/* The clock. Events that become due run in order; so do the steps of threads. */
+uint64_t fake_net_time(void);
+void fake_net_advance(uint64_t ns);
+void fake_net_run_until(uint64_t time);
+/* Time of the next event; UINT64_MAX: nothing will ever happen by itself. */
+uint64_t fake_net_next(void);
+/* Moves to the next event and runs it. False: there is none. */
+bool fake_net_run_next(void);
+/* Calls the step of every thread once, now. They also run by themselves when woken or due. */
+void fake_net_step_threads(void);
+/* Called by verve_net_pause before it lets time pass, unless it is being called already. NULL:
+ * none. */
+void fake_net_on_pause(void (*fn)(void *arg), void *arg);
+
+/* The world's random numbers, for a test that wants no generator of its own. */
+uint64_t fake_net_random(void);
+
+/* What can fail. One bit each. */
+enum {
+	FAKE_NET_PORT_LIST = 1 << 0,
+	FAKE_NET_DEVICE_OPEN = 1 << 1,
+	FAKE_NET_MR_REG = 1 << 2,
+	FAKE_NET_CHANNEL_OPEN = 1 << 3,
+	FAKE_NET_CQ_OPEN = 1 << 4,
+	FAKE_NET_SRQ_OPEN = 1 << 5,
+	FAKE_NET_QP_OPEN = 1 << 6,
+	FAKE_NET_QP_CONNECT = 1 << 7,
+	FAKE_NET_DGRAM_OPEN = 1 << 8,
+	FAKE_NET_DGRAM_SEND = 1 << 9,
+	FAKE_NET_THREAD_START = 1 << 10,
+	FAKE_NET_THREAD_WATCH = 1 << 11,
+	FAKE_NET_QP_POST = 1 << 12,
+	FAKE_NET_SRQ_POST = 1 << 13,
+	FAKE_NET_CALL_ALL = (1 << 14) - 1,
+	FAKE_NET_CALL_OPENS = FAKE_NET_CALL_ALL & ~(FAKE_NET_DGRAM_SEND | FAKE_NET_QP_POST),
+};
+
+/* The nth (from 1) call from now on of one of these kinds fails with error (negative), once. 0:
+ * none. */
+void fake_net_fail(uint32_t kinds, uint64_t nth, int error);
+/* The same for calls of every kind. */
+void fake_net_fail_nth(uint64_t nth, int error);
+/* True once the failure that was asked for has happened. */
+bool fake_net_has_failed(void);
+
+/* Host h, from 0. */
+void fake_net_host_addr(uint32_t h, struct verve_addr *addr); /* IPv4, port 0 */
+/* For ever: nothing that it sends or is sent arrives. Its objects stay to be closed. */
+void fake_net_host_kill(uint32_t h);
+/* Its processes stand still: no datagram is received or sent; the NIC goes on by itself. */
+void fake_net_host_pause(uint32_t h, bool paused);
+void fake_net_link(uint32_t h, bool up);
+/* The device is gone: polls and asynchronous events say -FI_ENODEV. */
+void fake_net_device_remove(uint32_t h);
+/* verve_net_port_list calls the port unusable for this reason; NULL: usable. */
+void fake_net_port_reject(uint32_t h, const char *reason);
+
+/*
+ * Objects that are open: their number, and a list ("2 qp, 1 cq") into text of size bytes, which may
+ * be NULL.
+ */
+size_t fake_net_leaks(char *text, size_t size);
+
+/* Since fake_net_start. */
+struct fake_net_stats {
+	uint64_t dgrams, dgrams_lost, dgrams_duplicated, dgrams_refused;
+	uint64_t requests;	/* work requests executed */
+	uint64_t bytes;		/* that they moved */
+	uint64_t rnr;		/* no receive was posted */
+	uint64_t unanswered;	/* transmissions that nobody acknowledged */
+	uint64_t full;		/* posts refused: more than the queue holds */
+	uint64_t access_errors; /* protection and length errors, local and remote */
+	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
+	uint64_t max_cq;	/* most entries that any CQ held */
+	uint64_t calls;		/* of the kinds above */
+};
+void fake_net_stats(struct fake_net_stats *stats);
+
+/* Writes every event to stderr. Also with VERVE_TRACE=1 in the environment. */
+void fake_net_trace(bool on);
+
+#endif

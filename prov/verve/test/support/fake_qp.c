@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fake net/qp.h: queue pairs and shared receive queues: opening, connecting, posting, closing. */
+#include "fake_qp.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/cq.h"
+
+enum { PSN_LIMIT = 1 << 24, QP_NUM_LIMIT = 1 << 24, POISON = 0xa5, POISON_LEN = 64 };
+
+static bool is_used(struct fake_host *host, uint32_t num)
+{
+	struct verve_net_qp *qp;
+
+	HASH_FIND(hh, host->qps, &num, sizeof(num), qp);
+	return qp;
+}
+
+static uint32_t next_num(struct fake_host *host)
+{
+	if (fake_world.config.reuse_qp_num && host->freed_qp_num &&
+	    !is_used(host, host->freed_qp_num))
+		return host->freed_qp_num;
+	do {
+		host->next_qp_num = host->next_qp_num + 1 < QP_NUM_LIMIT ? host->next_qp_num + 1
+									 : 2;
+	} while (is_used(host, host->next_qp_num));
+	return host->next_qp_num;
+}
+
+static int check_attr(const struct fake_host *host, const struct verve_net_qp_attr *attr,
+		      uint32_t psn)
+{
+	const struct verve_net_limits *limits = &fake_world.config.limits;
+
+	if (!attr->send_cq || !attr->recv_cq || !attr->srq || !attr->send_wr ||
+	    attr->send_wr > limits->qp_wr || attr->send_sge > limits->sge || psn >= PSN_LIMIT)
+		return -FI_EINVAL;
+	return host->qp_count < limits->qp ? 0 : -FI_ENOMEM;
+}
+
+int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
+		      uint32_t psn, struct verve_net_qp **qpp)
+{
+	struct fake_host *host = dev->host;
+	struct verve_net_qp *qp;
+	int ret = fake_gate(FAKE_NET_QP_OPEN);
+
+	if (!ret)
+		ret = check_attr(host, attr, psn);
+	if (ret)
+		return ret;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return -FI_ENOMEM;
+	qp->dev = dev;
+	qp->attr = *attr;
+	if (qp->attr.inline_size > fake_world.config.inline_size)
+		qp->attr.inline_size = fake_world.config.inline_size;
+	qp->send_psn = psn;
+	qp->num = next_num(host);
+	TAILQ_INIT(&qp->wrs);
+	HASH_ADD(hh, host->qps, num, sizeof(qp->num), qp);
+	host->qp_count++;
+	dev->users++;
+	attr->srq->users++;
+	fake_cq_use(attr->send_cq, 1);
+	fake_cq_use(attr->recv_cq, 1);
+	fake_opened(FAKE_QP);
+	*qpp = qp;
+	return 0;
+}
+
+void fake_wr_free(struct fake_wr *wr)
+{
+	free(wr->inline_data);
+	free(wr);
+}
+
+void verve_net_qp_close(struct verve_net_qp *qp)
+{
+	struct fake_host *host = qp->dev->host;
+	struct fake_wr *wr;
+
+	fake_trace("host %u qp %u closes, %u requests outstanding", host->index, qp->num,
+		   qp->produced - qp->polled);
+	fake_event_cancel(&qp->arrive);
+	fake_event_cancel(&qp->respond);
+	fake_event_cancel(&qp->complete);
+	while ((wr = TAILQ_FIRST(&qp->wrs))) {
+		TAILQ_REMOVE(&qp->wrs, wr, link);
+		fake_wr_free(wr);
+	}
+	fake_cq_forget(qp->attr.send_cq, qp, qp->num);
+	fake_cq_forget(qp->attr.recv_cq, qp, qp->num);
+	fake_cq_use(qp->attr.send_cq, -1);
+	fake_cq_use(qp->attr.recv_cq, -1);
+	qp->attr.srq->users--;
+	qp->dev->users--;
+	HASH_DEL(host->qps, qp);
+	host->freed_qp_num = qp->num;
+	host->qp_count--;
+	free(qp);
+	fake_closed(FAKE_QP);
+}
+
+void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->gid = qp->dev->addr.gid;
+	for (addr->mtu_log2 = 8; 1u << addr->mtu_log2 < fake_world.config.mtu;)
+		addr->mtu_log2++;
+	addr->rd_atomic_target = (uint8_t)fake_world.config.limits.rd_atomic_target;
+	addr->qp_num = qp->num;
+	addr->psn = qp->send_psn;
+}
+
+uint32_t verve_net_qp_num(const struct verve_net_qp *qp)
+{
+	return qp->num;
+}
+
+uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
+{
+	return qp->attr.inline_size;
+}
+
+int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
+			 uint32_t timeout_ms)
+{
+	struct fake_host *peer = fake_host_of_gid(&remote->gid);
+	uint32_t read_limit = fake_world.config.limits.rd_atomic;
+	int ret = fake_gate(FAKE_NET_QP_CONNECT);
+
+	if (ret)
+		return ret;
+	if (qp->state != FAKE_QP_INIT || !peer || !remote->qp_num ||
+	    remote->qp_num >= QP_NUM_LIMIT || remote->psn >= PSN_LIMIT || remote->mtu_log2 < 8 ||
+	    remote->mtu_log2 > 12)
+		return -FI_EINVAL;
+	qp->peer = peer;
+	qp->peer_num = remote->qp_num;
+	qp->recv_psn = remote->psn;
+	qp->timeout = (uint64_t)timeout_ms * 1000000;
+	qp->read_limit = read_limit < remote->rd_atomic_target ? read_limit
+							       : remote->rd_atomic_target;
+	qp->state = FAKE_QP_RTS;
+	fake_trace("host %u qp %u connects to host %u qp %u", qp->dev->host->index, qp->num,
+		   peer->index, qp->peer_num);
+	return 0;
+}
+
+void verve_net_qp_error(struct verve_net_qp *qp)
+{
+	fake_rc_error(qp);
+}
+
+static uint32_t length_of(const struct verve_net_wr *wr)
+{
+	uint32_t len = 0;
+
+	for (uint32_t i = 0; i < wr->sge_count; i++)
+		len += wr->sge[i].length;
+	return len;
+}
+
+static int check_wr(const struct verve_net_qp *qp, const struct verve_net_wr *wr)
+{
+	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_READ)
+		return -FI_EINVAL;
+	if (wr->flags & VERVE_NET_INLINE &&
+	    (wr->op == VERVE_NET_READ || length_of(wr) > qp->attr.inline_size))
+		return -FI_EINVAL;
+	return 0;
+}
+
+static void copy_inline(struct fake_wr *copy, const struct verve_net_wr *wr)
+{
+	uint32_t used = 0;
+
+	copy->inline_data = malloc(copy->len ? copy->len : 1);
+	if (!copy->inline_data)
+		fake_fatal("no memory");
+	for (uint32_t i = 0; i < wr->sge_count; i++) {
+		if (wr->sge[i].length)
+			memcpy(copy->inline_data + used, (void *)(uintptr_t)wr->sge[i].addr,
+			       wr->sge[i].length);
+		used += wr->sge[i].length;
+	}
+}
+
+static void post_one(struct verve_net_qp *qp, const struct verve_net_wr *wr)
+{
+	struct fake_wr *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		fake_fatal("no memory");
+	copy->wr = *wr;
+	copy->wr.sge = copy->sge;
+	if (wr->sge_count)
+		memcpy(copy->sge, wr->sge, wr->sge_count * sizeof(copy->sge[0]));
+	copy->len = length_of(wr);
+	copy->number = qp->produced++;
+	if (wr->flags & VERVE_NET_INLINE)
+		copy_inline(copy, wr);
+	TAILQ_INSERT_TAIL(&qp->wrs, copy, link);
+	if (!qp->posted)
+		qp->posted = copy;
+}
+
+int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count)
+{
+	int ret = fake_gate(FAKE_NET_QP_POST);
+
+	if (!ret && (qp->state == FAKE_QP_INIT || qp->dev->host->removed))
+		ret = -FI_EINVAL;
+	for (uint32_t i = 0; !ret && i < count; i++)
+		ret = check_wr(qp, &wr[i]);
+	if (ret)
+		return ret;
+	if (qp->produced - qp->polled + count > qp->attr.send_wr) {
+		fake_world.stats.full++;
+		return -FI_ENOMEM;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		post_one(qp, &wr[i]);
+	fake_rc_launch(qp);
+	return 0;
+}
+
+void fake_qp_polled(struct verve_net_qp *qp, uint32_t number)
+{
+	qp->polled = number + 1;
+}
+
+int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srqp)
+{
+	struct verve_net_srq *srq;
+	int ret = fake_gate(FAKE_NET_SRQ_OPEN);
+
+	if (ret)
+		return ret;
+	if (!depth || depth > fake_world.config.limits.srq_wr)
+		return -FI_EINVAL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -FI_ENOMEM;
+	srq->ring = calloc(depth, sizeof(srq->ring[0]));
+	if (!srq->ring)
+		goto err_free;
+	srq->dev = dev;
+	srq->depth = depth;
+	dev->users++;
+	fake_opened(FAKE_SRQ);
+	*srqp = srq;
+	return 0;
+
+err_free:
+	free(srq);
+	return -FI_ENOMEM;
+}
+
+void verve_net_srq_close(struct verve_net_srq *srq)
+{
+	if (srq->users)
+		fake_fatal("a shared receive queue is closed that %u queue pairs use", srq->users);
+	srq->dev->users--;
+	free(srq->ring);
+	free(srq);
+	fake_closed(FAKE_SRQ);
+}
+
+/* The buffer is the device's now: what the program left in it is nothing to rely on. */
+static void poison(const struct verve_net_srq *srq, const struct verve_net_sge *sge)
+{
+	uint32_t len = sge->length < POISON_LEN ? sge->length : POISON_LEN;
+
+	if (fake_lkey_covers(srq->dev, sge->lkey, sge->addr, len, VERVE_NET_LOCAL_WRITE))
+		memset((void *)(uintptr_t)sge->addr, POISON, len);
+}
+
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count)
+{
+	int ret = fake_gate(FAKE_NET_SRQ_POST);
+
+	if (ret)
+		return ret;
+	if (srq->count + count > srq->depth) {
+		fake_world.stats.full++;
+		return -FI_ENOMEM;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t pos = srq->head + srq->count++;
+
+		srq->ring[pos < srq->depth ? pos : pos - srq->depth] = recv[i];
+		poison(srq, &recv[i].sge);
+	}
+	return 0;
+}
+
+bool fake_srq_take(struct verve_net_srq *srq, struct verve_net_recv *recv)
+{
+	if (!srq->count)
+		return false;
+	*recv = srq->ring[srq->head];
+	srq->head = srq->head + 1 < srq->depth ? srq->head + 1 : 0;
+	srq->count--;
+	return true;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Queue pairs and shared receive queues of the fake net: what fake_qp.c (opening, posting, closing)
+ * and fake_rc.c (the transport) share.
+ *
+ * A work request goes POSTED, FLYING (its packets are under way; executed at the target when they
+ * arrive, in order), EXECUTED (a read whose response is under way), DONE (its completion is under
+ * way).
+ */
+#ifndef VERVE_TEST_SUPPORT_FAKE_QP_H
+#define VERVE_TEST_SUPPORT_FAKE_QP_H
+
+#include <sys/queue.h>
+
+#include "fake_world.h"
+#include "net/qp.h"
+
+/* InfiniBand spec. vol. 1, 11.6.2, with the numbers of enum ibv_wc_status. */
+enum {
+	FAKE_WC_OK = 0,
+	FAKE_WC_LOCAL_LENGTH = 1,
+	FAKE_WC_LOCAL_OPERATION = 2,
+	FAKE_WC_LOCAL_PROTECTION = 4,
+	FAKE_WC_FLUSHED = 5,
+	FAKE_WC_REMOTE_INVALID = 9,
+	FAKE_WC_REMOTE_ACCESS = 10,
+	FAKE_WC_REMOTE_OPERATION = 11,
+	FAKE_WC_RETRY_EXCEEDED = 12,
+};
+
+enum fake_qp_state { FAKE_QP_INIT, FAKE_QP_RTS, FAKE_QP_ERROR };
+
+enum fake_wr_state { FAKE_WR_POSTED, FAKE_WR_FLYING, FAKE_WR_EXECUTED, FAKE_WR_DONE };
+
+struct fake_wr {
+	TAILQ_ENTRY(fake_wr) link;
+	struct verve_net_wr wr; /* sge points to the array below */
+	struct verve_net_sge sge[FAKE_MAX_SGE];
+	uint8_t *inline_data; /* NULL: not inline */
+	uint32_t len;	      /* bytes */
+	uint32_t number;      /* of the queue pair's requests */
+	enum fake_wr_state state;
+	uint32_t status;
+	uint64_t when; /* FLYING: executed; EXECUTED: response; DONE: completes */
+	bool acked;    /* the acknowledgement has left the target */
+};
+
+TAILQ_HEAD(fake_wr_queue, fake_wr);
+
+struct verve_net_qp {
+	UT_hash_handle hh; /* of its host */
+	uint32_t num;
+	struct verve_net_device *dev;
+	struct verve_net_qp_attr attr;
+	enum fake_qp_state state;
+	struct fake_host *peer; /* NULL until connected */
+	uint32_t peer_num;
+	uint32_t send_psn, recv_psn; /* of the next request, 24 bits */
+	uint64_t timeout;
+	uint32_t read_limit, reads; /* in flight */
+	struct fake_wr_queue wrs;   /* oldest first: DONE and EXECUTED, FLYING, POSTED */
+	struct fake_wr *flying;	    /* oldest that is FLYING; NULL */
+	struct fake_wr *posted;	    /* oldest that is POSTED; NULL */
+	uint32_t produced, polled;  /* requests */
+	uint64_t last_arrival, last_response;
+	uint64_t silent_since; /* 0: the peer answers */
+	bool failing;	       /* nothing more leaves: an error is on its way */
+	struct fake_event arrive, respond, complete;
+};
+
+struct verve_net_srq {
+	struct verve_net_device *dev;
+	struct verve_net_recv *ring;
+	uint32_t depth, head, count;
+	uint32_t users;
+};
+
+/* The oldest receive, out of the queue. False: empty. */
+bool fake_srq_take(struct verve_net_srq *srq, struct verve_net_recv *recv);
+
+/* The application has polled request number: it and what is older leave the send queue. */
+void fake_qp_polled(struct verve_net_qp *qp, uint32_t number);
+
+/* Starts what can be started. */
+void fake_rc_launch(struct verve_net_qp *qp);
+/* To the error state. */
+void fake_rc_error(struct verve_net_qp *qp);
+void fake_wr_free(struct fake_wr *wr);
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Reliable connections of the fake net: requests travel in order, are executed at the target when
+ * they arrive, and complete in order at the initiator. InfiniBand spec. vol. 1, chapters 9 and 10.
+ *
+ * Memory is read and written as late as the rules allow: a send's or write's source when it is
+ * executed at the target, a read's source and destination when its response arrives. Whoever lets
+ * go of memory before the completion is found out.
+ */
+#include <string.h>
+
+#include "fake_qp.h"
+#include "fake_world.h"
+#include "net/cq.h"
+
+enum { PSN_MASK = (1 << 24) - 1, POISON = 0xa5, TRIES = 8 };
+
+static const uint64_t rnr_min = 20000, rnr_max = 200000; /* ns: a receiver-not-ready timer */
+
+enum { NOT_READY = -1 }; /* of execute, beside the statuses */
+
+static void arrive(struct fake_event *event);
+static void respond(struct fake_event *event);
+static void complete(struct fake_event *event);
+
+#define QP_OF(event, member)                                                                       \
+	((struct verve_net_qp *)((char *)(event)-offsetof(struct verve_net_qp, member)))
+
+/* The queue pair at the other end, if it would accept qp's next request; NULL: silence. */
+static struct verve_net_qp *target_of(const struct verve_net_qp *qp)
+{
+	struct verve_net_qp *target;
+
+	if (!fake_is_reachable(qp->dev->host, qp->peer))
+		return NULL;
+	HASH_FIND(hh, qp->peer->qps, &qp->peer_num, sizeof(qp->peer_num), target);
+	if (!target || target->state != FAKE_QP_RTS || target->peer != qp->dev->host ||
+	    target->peer_num != qp->num || target->recv_psn != qp->send_psn)
+		return NULL;
+	return target;
+}
+
+static bool local_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr)
+{
+	unsigned access = wr->wr.op == VERVE_NET_READ ? VERVE_NET_LOCAL_WRITE : 0;
+
+	if (wr->inline_data)
+		return true;
+	for (uint32_t i = 0; i < wr->wr.sge_count; i++)
+		if (!fake_lkey_covers(qp->dev, wr->sge[i].lkey, wr->sge[i].addr, wr->sge[i].length,
+				      access))
+			return false;
+	return true;
+}
+
+static void gather(const struct fake_wr *wr, void *to)
+{
+	char *at = to;
+
+	if (wr->inline_data && wr->len)
+		memcpy(to, wr->inline_data, wr->len);
+	for (uint32_t i = 0; !wr->inline_data && i < wr->wr.sge_count; i++) {
+		if (wr->sge[i].length)
+			memmove(at, (void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].length);
+		at += wr->sge[i].length;
+	}
+}
+
+static void scatter(const struct fake_wr *wr, const void *from)
+{
+	const char *at = from;
+
+	for (uint32_t i = 0; i < wr->wr.sge_count; i++) {
+		if (wr->sge[i].length)
+			memmove((void *)(uintptr_t)wr->sge[i].addr, at, wr->sge[i].length);
+		at += wr->sge[i].length;
+	}
+}
+
+/* Until a read completes, its destination holds anything. */
+static void poison(const struct fake_wr *wr)
+{
+	for (uint32_t i = 0; i < wr->wr.sge_count; i++) {
+		memset((void *)(uintptr_t)wr->sge[i].addr, POISON,
+		       wr->sge[i].length < 64 ? wr->sge[i].length : 64);
+	}
+}
+
+/* Requests at the target. */
+
+static void push_recv(struct verve_net_qp *target, const struct verve_net_recv *recv,
+		      const struct fake_wr *wr, uint32_t status)
+{
+	bool imm = wr->wr.op == VERVE_NET_WRITE_IMM;
+	struct verve_net_wc wc = {
+		.wr_id = recv->wr_id,
+		.status = status,
+		.opcode = imm ? VERVE_NET_WC_RECV_IMM : VERVE_NET_WC_RECV,
+		.byte_len = wr->len,
+		.imm = imm ? wr->wr.imm : 0,
+		.qp_num = target->num,
+	};
+
+	fake_cq_push(target->attr.recv_cq, &wc, NULL, 0);
+}
+
+/* What the initiator hears of it, after the target's queue pair went to error. */
+static int refuse(struct verve_net_qp *target, int status)
+{
+	fake_world.stats.access_errors++;
+	fake_device_async(target->dev);
+	fake_rc_error(target);
+	return status;
+}
+
+static int execute_send(const struct fake_wr *wr, struct verve_net_qp *target)
+{
+	struct verve_net_recv recv;
+
+	if (!fake_srq_take(target->attr.srq, &recv))
+		return NOT_READY;
+	if (recv.sge.length < wr->len) {
+		push_recv(target, &recv, wr, FAKE_WC_LOCAL_LENGTH);
+		return refuse(target, FAKE_WC_REMOTE_INVALID);
+	}
+	if (!fake_lkey_covers(target->dev, recv.sge.lkey, recv.sge.addr, wr->len,
+			      VERVE_NET_LOCAL_WRITE)) {
+		push_recv(target, &recv, wr, FAKE_WC_LOCAL_PROTECTION);
+		return refuse(target, FAKE_WC_REMOTE_OPERATION);
+	}
+	gather(wr, (void *)(uintptr_t)recv.sge.addr);
+	push_recv(target, &recv, wr, FAKE_WC_OK);
+	return FAKE_WC_OK;
+}
+
+static int execute_write(const struct fake_wr *wr, struct verve_net_qp *target)
+{
+	struct verve_net_recv recv;
+
+	if (wr->wr.op == VERVE_NET_WRITE_IMM && !target->attr.srq->count)
+		return NOT_READY;
+	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
+			      VERVE_NET_REMOTE_WRITE))
+		return refuse(target, FAKE_WC_REMOTE_ACCESS);
+	gather(wr, (void *)(uintptr_t)wr->wr.remote_addr);
+	if (wr->wr.op == VERVE_NET_WRITE_IMM && fake_srq_take(target->attr.srq, &recv))
+		push_recv(target, &recv, wr, FAKE_WC_OK);
+	return FAKE_WC_OK;
+}
+
+static bool may_read(const struct fake_wr *wr, const struct verve_net_qp *target)
+{
+	return fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
+				VERVE_NET_REMOTE_READ);
+}
+
+/* FAKE_WC_*, or NOT_READY. */
+static int execute(struct verve_net_qp *qp, struct fake_wr *wr, struct verve_net_qp *target)
+{
+	int status;
+
+	if (!local_is_valid(qp, wr)) {
+		fake_world.stats.access_errors++;
+		return FAKE_WC_LOCAL_PROTECTION;
+	}
+	if (wr->wr.op == VERVE_NET_SEND)
+		status = execute_send(wr, target);
+	else if (wr->wr.op == VERVE_NET_READ)
+		status = may_read(wr, target) ? FAKE_WC_OK : refuse(target, FAKE_WC_REMOTE_ACCESS);
+	else
+		status = execute_write(wr, target);
+	if (status == FAKE_WC_OK) {
+		qp->send_psn = (qp->send_psn + 1) & PSN_MASK;
+		target->recv_psn = (target->recv_psn + 1) & PSN_MASK;
+		fake_world.stats.requests++;
+		fake_world.stats.bytes += wr->len;
+	}
+	return status;
+}
+
+/* Requests at the initiator. */
+
+static void schedule_completion(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr = TAILQ_FIRST(&qp->wrs);
+
+	if (wr && wr->state == FAKE_WR_DONE && !fake_event_is_set(&qp->complete))
+		fake_event_at(&qp->complete, wr->when, complete);
+}
+
+/* wr ends with status; what is younger will be flushed, and is not sent any more. */
+static void fail(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
+{
+	wr->status = status;
+	wr->state = FAKE_WR_DONE;
+	wr->when = when;
+	qp->failing = true;
+	qp->flying = NULL;
+	qp->posted = NULL;
+	fake_event_cancel(&qp->arrive);
+	schedule_completion(qp);
+}
+
+/* Nobody answers: the transport tries again until its time is over. */
+static void unanswered(struct verve_net_qp *qp, struct fake_wr *wr, struct fake_event *event,
+		       void (*run)(struct fake_event *))
+{
+	uint64_t now = fake_world.now, next = now + qp->timeout / TRIES + 1;
+
+	fake_world.stats.unanswered++;
+	if (!qp->silent_since)
+		qp->silent_since = now;
+	if (now - qp->silent_since >= qp->timeout) {
+		fake_trace("host %u qp %u: retries exceeded", qp->dev->host->index, qp->num);
+		fail(qp, wr, FAKE_WC_RETRY_EXCEEDED, now);
+		return;
+	}
+	if (next > qp->silent_since + qp->timeout)
+		next = qp->silent_since + qp->timeout;
+	fake_event_at(event, next, run);
+}
+
+void fake_rc_launch(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr;
+
+	if (qp->state == FAKE_QP_ERROR) {
+		while ((wr = qp->posted)) {
+			wr->status = FAKE_WC_FLUSHED;
+			wr->state = FAKE_WR_DONE;
+			wr->when = fake_world.now + 100;
+			qp->posted = TAILQ_NEXT(wr, link);
+		}
+		schedule_completion(qp);
+		return;
+	}
+	while ((wr = qp->posted) && !qp->failing) {
+		bool read = wr->wr.op == VERVE_NET_READ;
+		uint64_t when = fake_world.now + fake_rc_delay();
+
+		if ((wr->wr.flags & VERVE_NET_FENCE && qp->reads) ||
+		    (read && qp->reads >= qp->read_limit && qp->read_limit))
+			return;
+		if (wr->len > fake_world.config.limits.msg_size || !local_is_valid(qp, wr) ||
+		    (read && !qp->read_limit)) {
+			fake_world.stats.access_errors++;
+			fail(qp, wr,
+			     wr->len > fake_world.config.limits.msg_size ? FAKE_WC_LOCAL_LENGTH
+			     : local_is_valid(qp, wr)			 ? FAKE_WC_LOCAL_OPERATION
+									 : FAKE_WC_LOCAL_PROTECTION,
+			     when);
+			return;
+		}
+		if (read) {
+			qp->reads++;
+			poison(wr);
+		}
+		wr->state = FAKE_WR_FLYING;
+		wr->when = qp->last_arrival = when > qp->last_arrival ? when : qp->last_arrival;
+		qp->posted = TAILQ_NEXT(wr, link);
+		if (!qp->flying) {
+			qp->flying = wr;
+			fake_event_at(&qp->arrive, wr->when, arrive);
+		}
+	}
+}
+
+/* The oldest request under way is executed: what is next? */
+static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
+{
+	struct fake_wr *next = TAILQ_NEXT(wr, link);
+
+	qp->flying = next && next->state == FAKE_WR_FLYING ? next : NULL;
+	if (wr->wr.op == VERVE_NET_READ) {
+		wr->state = FAKE_WR_EXECUTED;
+		wr->when = fake_world.now + fake_rc_delay();
+		if (wr->when < qp->last_response)
+			wr->when = qp->last_response;
+		qp->last_response = wr->when;
+		if (!fake_event_is_set(&qp->respond))
+			fake_event_at(&qp->respond, wr->when, respond);
+	} else {
+		wr->state = FAKE_WR_DONE;
+		wr->when = fake_world.now + fake_rc_delay();
+		wr->acked = !fake_chance(250);
+	}
+}
+
+static void arrive(struct fake_event *event)
+{
+	struct verve_net_qp *qp = QP_OF(event, arrive), *target = target_of(qp);
+	struct fake_wr *wr = qp->flying;
+	int status;
+
+	if (!target) {
+		unanswered(qp, wr, event, arrive);
+		return;
+	}
+	qp->silent_since = 0;
+	status = execute(qp, wr, target);
+	fake_trace("host %u qp %u -> host %u qp %u: request %u, op %d, %u bytes, status %d",
+		   qp->dev->host->index, qp->num, qp->peer->index, qp->peer_num, wr->number,
+		   wr->wr.op, wr->len, status);
+	if (status == NOT_READY) {
+		fake_world.stats.rnr++;
+		fake_event_at(event, fake_world.now + fake_between(rnr_min, rnr_max), arrive);
+		return;
+	}
+	if (qp->state != FAKE_QP_RTS)
+		return; /* connected to itself: the error flushed it */
+	if (status) {
+		fail(qp, wr, (uint32_t)status, fake_world.now + fake_rc_delay());
+		return;
+	}
+	advance(qp, wr);
+	if (qp->flying)
+		fake_event_at(&qp->arrive, qp->flying->when, arrive);
+	schedule_completion(qp);
+}
+
+static struct fake_wr *oldest_response(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr;
+
+	TAILQ_FOREACH (wr, &qp->wrs, link)
+		if (wr->state == FAKE_WR_EXECUTED)
+			return wr;
+	return NULL;
+}
+
+static void respond(struct fake_event *event)
+{
+	struct verve_net_qp *qp = QP_OF(event, respond), *target = target_of(qp);
+	struct fake_wr *wr = oldest_response(qp);
+
+	if (!target) {
+		unanswered(qp, wr, event, respond);
+		return;
+	}
+	qp->silent_since = 0;
+	if (!may_read(wr, target)) {
+		refuse(target, 0);
+		if (qp->state == FAKE_QP_RTS)
+			fail(qp, wr, FAKE_WC_REMOTE_ACCESS, fake_world.now);
+		return;
+	}
+	if (!local_is_valid(qp, wr)) {
+		fake_world.stats.access_errors++;
+		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
+		return;
+	}
+	scatter(wr, (void *)(uintptr_t)wr->wr.remote_addr);
+	qp->reads--;
+	wr->state = FAKE_WR_DONE;
+	wr->acked = true;
+	wr->when = fake_world.now + fake_between(0, 500);
+	fake_event_cancel(&qp->complete);
+	schedule_completion(qp);
+	wr = oldest_response(qp);
+	if (wr)
+		fake_event_at(event, wr->when, respond);
+	fake_rc_launch(qp);
+}
+
+/* Has the acknowledgement come? If not, it is asked for again. */
+static bool is_answered(struct verve_net_qp *qp, struct fake_wr *wr)
+{
+	if (wr->status || (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
+		return true;
+	wr->acked = target_of(qp);
+	return wr->acked;
+}
+
+static void complete(struct fake_event *event)
+{
+	struct verve_net_qp *qp = QP_OF(event, complete);
+	struct fake_wr *wr;
+
+	while ((wr = TAILQ_FIRST(&qp->wrs)) && wr->state == FAKE_WR_DONE &&
+	       wr->when <= fake_world.now) {
+		struct verve_net_wc wc = {
+			.wr_id = wr->wr.wr_id,
+			.opcode = VERVE_NET_WC_SEND,
+			.qp_num = qp->num,
+		};
+
+		if (!is_answered(qp, wr)) {
+			unanswered(qp, wr, event, complete);
+			return;
+		}
+		wc.status = wr->status;
+		TAILQ_REMOVE(&qp->wrs, wr, link);
+		if (wc.status || wr->wr.flags & VERVE_NET_SIGNALED)
+			fake_cq_push(qp->attr.send_cq, &wc, qp, wr->number);
+		if (wc.status)
+			fake_rc_error(qp);
+		fake_wr_free(wr);
+	}
+	schedule_completion(qp);
+}
+
+/* Packets that left before the error may still arrive; nobody will hear of it. */
+static void strand(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr;
+
+	for (wr = qp->flying; wr && wr->state == FAKE_WR_FLYING && fake_chance(500);
+	     wr = TAILQ_NEXT(wr, link)) {
+		struct verve_net_qp *target = target_of(qp);
+
+		if (!target || execute(qp, wr, target) != FAKE_WC_OK)
+			return;
+	}
+}
+
+void fake_rc_error(struct verve_net_qp *qp)
+{
+	bool connected = qp->state == FAKE_QP_RTS;
+	struct fake_wr *wr;
+
+	if (qp->state == FAKE_QP_ERROR)
+		return;
+	fake_trace("host %u qp %u goes to error", qp->dev->host->index, qp->num);
+	qp->state = FAKE_QP_ERROR;
+	fake_event_cancel(&qp->arrive);
+	fake_event_cancel(&qp->respond);
+	fake_event_cancel(&qp->complete);
+	if (connected && !qp->failing)
+		strand(qp);
+	TAILQ_FOREACH (wr, &qp->wrs, link) {
+		if (wr->state != FAKE_WR_DONE || !wr->status)
+			wr->status = FAKE_WC_FLUSHED;
+		wr->state = FAKE_WR_DONE;
+		wr->when = fake_world.now + 100;
+	}
+	qp->flying = qp->posted = NULL;
+	schedule_completion(qp);
+}

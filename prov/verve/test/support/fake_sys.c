@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fake net/sys.h: the simulated clock, seeded randomness, and threads that are events. */
+#include "net/sys.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_world.h"
+
+static const uint64_t wake_max = 5000;	   /* ns from a wake-up to the step */
+static const uint64_t pause_max = 1000000; /* ns that pass when nothing happens */
+
+struct verve_net_thread {
+	struct fake_event event;
+	LIST_ENTRY(verve_net_thread) link;
+	const char *name;
+	uint64_t (*step)(void *arg);
+	void *arg;
+	bool running, woken;
+};
+
+static LIST_HEAD(, verve_net_thread) threads = LIST_HEAD_INITIALIZER(threads);
+
+uint64_t verve_net_now(void)
+{
+	/* No program may rely on a clock that starts at 0. */
+	return fake_world.now + 1000000000;
+}
+
+void verve_net_random(void *buf, size_t len)
+{
+	uint8_t *at = buf;
+
+	while (len) {
+		uint64_t random = fake_net_random();
+		size_t n = len < sizeof(random) ? len : sizeof(random);
+
+		memcpy(at, &random, n);
+		at += n;
+		len -= n;
+	}
+}
+
+void fake_net_on_pause(void (*fn)(void *arg), void *arg)
+{
+	fake_world.on_pause = fn;
+	fake_world.on_pause_arg = arg;
+}
+
+void verve_net_pause(void)
+{
+	struct fake_world *world = &fake_world;
+	uint64_t next;
+
+	if (world->on_pause && !world->in_pause) {
+		world->in_pause = true;
+		world->on_pause(world->on_pause_arg);
+		world->in_pause = false;
+	}
+	next = fake_net_next();
+	if (next > world->now + pause_max)
+		next = world->now + pause_max;
+	fake_net_run_until(next + fake_between(0, 200));
+}
+
+static void run(struct fake_event *event);
+
+static void wake(struct verve_net_thread *thread)
+{
+	uint64_t when = fake_world.now + fake_between(0, wake_max);
+
+	thread->woken = true;
+	if (thread->running || (fake_event_is_set(&thread->event) && thread->event.time <= when))
+		return;
+	fake_event_at(&thread->event, when, run);
+}
+
+static void step(struct verve_net_thread *thread)
+{
+	uint64_t sleep;
+
+	fake_event_cancel(&thread->event);
+	thread->running = true;
+	thread->woken = false;
+	sleep = thread->step(thread->arg);
+	thread->running = false;
+	if (thread->woken)
+		wake(thread);
+	else if (sleep != UINT64_MAX)
+		fake_event_at(&thread->event, fake_world.now + (sleep ? sleep : 1), run);
+}
+
+static void run(struct fake_event *event)
+{
+	step((struct verve_net_thread *)event);
+}
+
+void fake_net_step_threads(void)
+{
+	struct verve_net_thread *thread;
+
+	LIST_FOREACH (thread, &threads, link)
+		step(thread);
+}
+
+void fake_threads_wake(void)
+{
+	struct verve_net_thread *thread;
+
+	LIST_FOREACH (thread, &threads, link)
+		wake(thread);
+}
+
+int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), void *arg,
+			   struct verve_net_thread **threadp)
+{
+	struct verve_net_thread *thread;
+	int ret = fake_gate(FAKE_NET_THREAD_START);
+
+	if (ret)
+		return ret;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return -FI_ENOMEM;
+	thread->name = name;
+	thread->step = step_fn;
+	thread->arg = arg;
+	LIST_INSERT_HEAD(&threads, thread, link);
+	fake_opened(FAKE_THREAD);
+	wake(thread);
+	*threadp = thread;
+	return 0;
+}
+
+void verve_net_thread_stop(struct verve_net_thread *thread)
+{
+	if (thread->running)
+		fake_fatal("thread %s stops itself", thread->name);
+	fake_event_cancel(&thread->event);
+	LIST_REMOVE(thread, link);
+	free(thread);
+	fake_closed(FAKE_THREAD);
+}
+
+void verve_net_thread_wake(struct verve_net_thread *thread)
+{
+	wake(thread);
+}
+
+int verve_net_thread_watch(struct verve_net_thread *thread, int fd)
+{
+	(void)thread;
+	return fd < 0 ? 0 : fake_gate(FAKE_NET_THREAD_WATCH);
+}
+
+void verve_net_thread_unwatch(struct verve_net_thread *thread, int fd)
+{
+	(void)thread;
+	(void)fd;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Inside of the fake net: the world, its event queue, and what the fake objects know of each other.
+ * Only test/support/fake_*.c includes it.
+ */
+#ifndef VERVE_TEST_SUPPORT_FAKE_WORLD_H
+#define VERVE_TEST_SUPPORT_FAKE_WORLD_H
+
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "fake_net.h"
+#include "net/mr.h"
+#include "net/qp.h"
+
+enum {
+	FAKE_MAX_SGE = 8,
+};
+
+enum fake_object {
+	FAKE_DEVICE,
+	FAKE_MR,
+	FAKE_CHANNEL,
+	FAKE_CQ,
+	FAKE_SRQ,
+	FAKE_QP,
+	FAKE_DGRAM,
+	FAKE_THREAD,
+	FAKE_PORT_LIST,
+	FAKE_OBJECTS,
+};
+
+/* Embedded in whatever waits for its time. */
+struct fake_event {
+	uint64_t time, seq;
+	size_t pos; /* in the heap; 0: not in it */
+	void (*run)(struct fake_event *event);
+};
+
+struct fake_host {
+	uint32_t index;
+	bool dead, down, paused, removed;
+	char reason[VERVE_NET_REASON_MAX]; /* empty: usable */
+	struct verve_net_portaddr addrs[2];
+	uint32_t addr_count;
+	struct verve_net_qp *qps; /* uthash by number */
+	uint32_t qp_count, next_qp_num, freed_qp_num;
+	uint16_t next_port;
+};
+
+struct verve_net_device {
+	struct fake_host *host;
+	struct verve_net_port port;
+	struct verve_net_portaddr addr;
+	int async_fd;
+	uint32_t async_events;
+	struct fake_region *by_lkey, *by_rkey; /* uthash */
+	uint32_t mr_count;
+	uint32_t users;
+	LIST_ENTRY(verve_net_device) link;
+};
+
+struct fake_world {
+	struct fake_net_config config;
+	uint64_t now;
+	uint64_t random[4];
+	uint64_t next_seq;
+	uint32_t next_key;
+	struct fake_event **heap; /* 1-based */
+	size_t heap_count, heap_size;
+	struct fake_host *hosts;
+	LIST_HEAD(, verve_net_device) devices;
+	size_t open[FAKE_OBJECTS];
+	uint32_t fail_kinds;
+	uint64_t fail_in;
+	int fail_error;
+	bool failed;
+	void (*on_pause)(void *arg);
+	void *on_pause_arg;
+	bool in_pause;
+	bool stopping; /* what is under way is to be freed, no more */
+	bool trace;
+	struct fake_net_stats stats;
+};
+
+extern struct fake_world fake_world;
+
+/* Something that a program must never do to the device, or the test to the fake. */
+_Noreturn void fake_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void fake_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Schedules, or moves, an event. */
+void fake_event_at(struct fake_event *event, uint64_t time, void (*run)(struct fake_event *));
+void fake_event_cancel(struct fake_event *event);
+static inline bool fake_event_is_set(const struct fake_event *event)
+{
+	return event->pos;
+}
+
+/* from min to max. */
+uint64_t fake_between(uint64_t min, uint64_t max);
+/* chance in 1/1000. */
+bool fake_chance(uint32_t chance);
+/* How long the next leg of a request takes. */
+uint64_t fake_rc_delay(void);
+
+/* The gate: 0, or the error that this call is to fail with. */
+int fake_gate(uint32_t kind);
+void fake_opened(enum fake_object object);
+void fake_closed(enum fake_object object);
+
+/* Can a and b exchange packets now? */
+bool fake_is_reachable(const struct fake_host *a, const struct fake_host *b);
+/* NULL: nobody has it. The port does not matter. */
+struct fake_host *fake_host_of_addr(const struct verve_addr *addr);
+struct fake_host *fake_host_of_gid(const struct verve_net_gid *gid);
+/* Fills in the port of a host as verve_net_port_list shows it; addrs is the host's. */
+void fake_port_fill(struct fake_host *host, struct verve_net_port *port);
+void fake_device_async(struct verve_net_device *dev);
+
+/* Is [addr, addr + len) in the region with this key, with that access? len 0 always is. */
+bool fake_lkey_covers(const struct verve_net_device *dev, uint32_t lkey, uint64_t addr,
+		      uint32_t len, unsigned access);
+bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr,
+		      uint32_t len, unsigned access);
+
+/* Completion queue: qp and number tell which request of a send queue it ends; NULL: a receive. */
+struct verve_net_wc;
+void fake_cq_push(struct verve_net_cq *cq, const struct verve_net_wc *wc, struct verve_net_qp *qp,
+		  uint32_t number);
+/* qp closes: entries stay, or go, as the configuration says. */
+void fake_cq_forget(struct verve_net_cq *cq, struct verve_net_qp *qp, uint32_t qp_num);
+/* Counts users. */
+void fake_cq_use(struct verve_net_cq *cq, int users);
+
+/* Every thread has something to look at. */
+void fake_threads_wake(void);
+
+#endif

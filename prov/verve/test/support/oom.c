@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Out of memory: what the linker puts between the objects and the allocator. Any thread. */
+#include "oom.h"
+
+#include <atomic_ops.h>
+#include <stddef.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+static bool forever;
+static volatile AO_t on, left, failed;
+
+void oom_fail(long nth, bool all)
+{
+	forever = all;
+	AO_store(&failed, 0);
+	AO_store(&left, (AO_t)nth);
+	AO_store_release(&on, 1);
+}
+
+long oom_stop(void)
+{
+	AO_store(&on, 0);
+	return (long)AO_load(&failed);
+}
+
+static bool fails(void)
+{
+	long before;
+
+	if (!AO_load_acquire(&on))
+		return false;
+	before = (long)AO_fetch_and_sub1(&left);
+	if (before > 0 || (before < 0 && !forever))
+		return false;
+	AO_fetch_and_add1(&failed);
+	return true;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fails() ? NULL : __real_realloc(old, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return fails() ? NULL : __real_aligned_alloc(alignment, size);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Out of memory, on purpose. The program that links oom.c is linked with
+ * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc; only its own objects' calls fail.
+ */
+#ifndef VERVE_TEST_OOM_H
+#define VERVE_TEST_OOM_H
+
+#include <stdbool.h>
+
+/* The nth allocation from now on (0: the next) fails, and, if forever, all that follow it. */
+void oom_fail(long nth, bool forever);
+/* No more failures. Returns how many there were since oom_fail. */
+long oom_stop(void);
+
+#endif
