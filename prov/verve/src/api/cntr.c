@@ -211,11 +211,13 @@ static struct fi_ops_cntr cntr_ops = {
 static int check(const struct fi_cntr_attr *attr)
 {
 	if (attr->events != FI_CNTR_EVENTS_COMP) {
-		VERVE_WARN(CNTR, "counters count completions, not events of kind %d\n", attr->events);
+		VERVE_WARN(CNTR, "counters count completions, not events of kind %d\n",
+			   attr->events);
 		return -FI_EINVAL;
 	}
 	if (attr->flags) {
-		VERVE_WARN(CNTR, "counter flags 0x%llx are reserved\n", (unsigned long long)attr->flags);
+		VERVE_WARN(CNTR, "counter flags 0x%llx are reserved\n",
+			   (unsigned long long)attr->flags);
 		return -FI_EBADFLAGS;
 	}
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counter as libfabric sees it: fi_cntr(3). The values are proto/comp.h's; here are progress and waiting.
+ * Counter as libfabric sees it: fi_cntr(3). The values are proto/comp.h's; here are progress and
+ * waiting.
  *
  * Any thread may call anything, except that close is serialized by the application.
  */
@@ -28,7 +29,7 @@ struct verve_cntr {
 	struct verve_comp_counter counter;
 	struct verve_wait wait;
 	struct verve_cntr_mark seen;   /* when the application last read it; for fi_trywait */
-	struct verve_cntr_mark polled; /* at the last fi_poll, fi_cntr_set, fi_cntr_add. fi_poll(3) */
+	struct verve_cntr_mark polled; /* at the last fi_poll, fi_cntr_set or fi_cntr_add */
 	volatile AO_t references;      /* endpoints, regions and poll sets */
 };
 
@@ -36,8 +37,8 @@ struct verve_cntr {
  * For struct fi_ops_domain. attr NULL: the defaults. fi_close: -FI_EBUSY while references are out.
  * -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects as verve_wait_init.
  *
- * fi_cntr_wait: 0; -FI_EAVAIL: the error value changed, or was not 0 to begin with, so that waiting for
- * operations that have failed already ends; -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
+ * fi_cntr_wait: 0; -FI_EAVAIL: the error value changed, or was not 0 to begin with, so that waiting
+ * for operations that have failed already ends; -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
  * fi_trywait, wakes for every change; it is for one thread at a time.
  */
 int verve_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,

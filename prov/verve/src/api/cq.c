@@ -17,22 +17,26 @@ enum {
 	BATCH = 16,	     /* entries copied at a time */
 };
 
-_Static_assert(VERVE_COMP_MSG == FI_MSG && VERVE_COMP_RMA == FI_RMA && VERVE_COMP_TAGGED == FI_TAGGED &&
-	       VERVE_COMP_READ == FI_READ && VERVE_COMP_WRITE == FI_WRITE && VERVE_COMP_RECV == FI_RECV &&
-	       VERVE_COMP_SEND == FI_SEND && VERVE_COMP_REMOTE_READ == FI_REMOTE_READ &&
-	       VERVE_COMP_REMOTE_WRITE == FI_REMOTE_WRITE && VERVE_COMP_MULTI_RECV == FI_MULTI_RECV &&
-	       VERVE_COMP_REMOTE_CQ_DATA == FI_REMOTE_CQ_DATA, "flags are libfabric's");
+_Static_assert(VERVE_COMP_MSG == FI_MSG && VERVE_COMP_RMA == FI_RMA, "kinds");
+_Static_assert(VERVE_COMP_TAGGED == FI_TAGGED && VERVE_COMP_MULTI_RECV == FI_MULTI_RECV, "kinds");
+_Static_assert(VERVE_COMP_READ == FI_READ && VERVE_COMP_WRITE == FI_WRITE, "initiated");
+_Static_assert(VERVE_COMP_RECV == FI_RECV && VERVE_COMP_SEND == FI_SEND, "initiated");
+_Static_assert(VERVE_COMP_REMOTE_READ == FI_REMOTE_READ, "by the peer");
+_Static_assert(VERVE_COMP_REMOTE_WRITE == FI_REMOTE_WRITE, "by the peer");
+_Static_assert(VERVE_COMP_REMOTE_CQ_DATA == FI_REMOTE_CQ_DATA, "data");
+
+#define SAME_PLACE(a, field_a, b, field_b)                                                         \
+	_Static_assert(offsetof(struct a, field_a) == offsetof(struct b, field_b), #field_a)
 
 /* Every format is a longer or shorter beginning of a completion. */
-_Static_assert(offsetof(struct verve_comp, context) == offsetof(struct fi_cq_tagged_entry, op_context) &&
-	       offsetof(struct verve_comp, flags) == offsetof(struct fi_cq_tagged_entry, flags) &&
-	       offsetof(struct verve_comp, len) == offsetof(struct fi_cq_tagged_entry, len) &&
-	       offsetof(struct verve_comp, buf) == offsetof(struct fi_cq_tagged_entry, buf) &&
-	       offsetof(struct verve_comp, data) == offsetof(struct fi_cq_tagged_entry, data) &&
-	       offsetof(struct verve_comp, tag) == offsetof(struct fi_cq_tagged_entry, tag) &&
-	       offsetof(struct fi_cq_msg_entry, len) == offsetof(struct fi_cq_tagged_entry, len) &&
-	       offsetof(struct fi_cq_data_entry, data) == offsetof(struct fi_cq_tagged_entry, data),
-	       "entries begin like a completion");
+SAME_PLACE(verve_comp, context, fi_cq_tagged_entry, op_context);
+SAME_PLACE(verve_comp, flags, fi_cq_tagged_entry, flags);
+SAME_PLACE(verve_comp, len, fi_cq_tagged_entry, len);
+SAME_PLACE(verve_comp, buf, fi_cq_tagged_entry, buf);
+SAME_PLACE(verve_comp, data, fi_cq_tagged_entry, data);
+SAME_PLACE(verve_comp, tag, fi_cq_tagged_entry, tag);
+SAME_PLACE(fi_cq_msg_entry, len, fi_cq_tagged_entry, len);
+SAME_PLACE(fi_cq_data_entry, data, fi_cq_tagged_entry, data);
 
 /* struct fi_cq_err_entry as of 1.20, whatever header this is compiled with. */
 struct error_entry {
@@ -50,10 +54,11 @@ struct error_entry {
 	fi_addr_t src_addr;   /* since 1.20 */
 };
 
-_Static_assert(offsetof(struct error_entry, olen) == offsetof(struct fi_cq_err_entry, olen) &&
-	       offsetof(struct error_entry, err_data) == offsetof(struct fi_cq_err_entry, err_data) &&
-	       offsetof(struct error_entry, err_data_size) ==
-	       offsetof(struct fi_cq_err_entry, err_data_size), "error entries are libfabric's");
+SAME_PLACE(error_entry, tag, fi_cq_err_entry, tag);
+SAME_PLACE(error_entry, olen, fi_cq_err_entry, olen);
+SAME_PLACE(error_entry, prov_errno, fi_cq_err_entry, prov_errno);
+SAME_PLACE(error_entry, err_data, fi_cq_err_entry, err_data);
+SAME_PLACE(error_entry, err_data_size, fi_cq_err_entry, err_data_size);
 
 void verve_cq_get(struct verve_cq *cq)
 {
@@ -83,7 +88,8 @@ static inline char *copy(char *buf, const struct verve_comp *comp, size_t count,
 }
 
 /* Returns where the next entry goes. */
-static char *copy_entries(enum fi_cq_format format, char *buf, const struct verve_comp *comp, size_t count)
+static char *copy_entries(enum fi_cq_format format, char *buf, const struct verve_comp *comp,
+			  size_t count)
 {
 	switch (format) {
 	case FI_CQ_FORMAT_MSG:
@@ -134,7 +140,8 @@ static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 }
 
 /* Its text as err_data: in the application's buffer, if it has one, else in ours. fi_cq(3). */
-static void fill_err_data(struct verve_cq *cq, const char *reason, struct error_entry *entry, bool theirs)
+static void fill_err_data(struct verve_cq *cq, const char *reason, struct error_entry *entry,
+			  bool theirs)
 {
 	size_t len = strlen(reason) + 1;
 
@@ -279,7 +286,8 @@ static int cq_close(struct fid *fid)
 	AO_t references = AO_load_acquire(&cq->references);
 
 	if (references || verve_wait_is_bound(&cq->wait)) {
-		VERVE_WARN(CQ, "cannot close completion queue %p: %zu endpoints or poll sets use it\n",
+		VERVE_WARN(CQ,
+			   "cannot close completion queue %p: %zu endpoints or poll sets use it\n",
 			   (void *)cq, (size_t)references);
 		return -FI_EBUSY;
 	}

@@ -26,15 +26,18 @@ struct verve_cq {
 	enum fi_cq_format format; /* CONTEXT, MSG, DATA or TAGGED */
 	bool threshold;		  /* FI_CQ_COND_THRESHOLD */
 	volatile AO_t references; /* endpoints and poll sets */
-	char reason[VERVE_COMP_REASON_MAX]; /* err_data of the last error read; guarded by queue.lock */
+	/* err_data of the last error read; guarded by queue.lock */
+	char reason[VERVE_COMP_REASON_MAX];
 };
 
 /*
- * For struct fi_ops_domain. FI_CQ_FORMAT_UNSPEC is FI_CQ_FORMAT_CONTEXT, the one that cannot overrun an
- * application's buffer; attr->size 0 is 1,024. Entries beyond size are kept, too. fi_close: -FI_EBUSY
- * while references are out. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects as verve_wait_init.
+ * For struct fi_ops_domain. FI_CQ_FORMAT_UNSPEC is FI_CQ_FORMAT_CONTEXT, the one that cannot
+ * overrun an application's buffer; attr->size 0 is 1,024. Entries beyond size are kept, too.
+ * fi_close: -FI_EBUSY while references are out. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects
+ * as verve_wait_init.
  */
-int verve_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+int verve_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		  void *context);
 
 static inline struct verve_cq *verve_cq_from_fid(struct fid *fid)
 {

@@ -88,8 +88,8 @@ int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry
 }
 
 /* Bytes copied to buf of the next event, or error; *taken is to be freed. The lock is held. */
-static ssize_t take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len, uint64_t flags,
-		    struct event **taken)
+static ssize_t take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
+		    uint64_t flags, struct event **taken)
 {
 	struct event *event = STAILQ_FIRST(&eq->events);
 
@@ -111,7 +111,8 @@ static ssize_t take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t
 	return (ssize_t)len;
 }
 
-static ssize_t read_next(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len, uint64_t flags)
+static ssize_t read_next(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
+			 uint64_t flags)
 {
 	struct event *taken = NULL;
 	ssize_t ret;
@@ -141,7 +142,8 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	return read_next(eq, true, NULL, buf, size, flags);
 }
 
-static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len, uint64_t flags)
+static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len,
+			uint64_t flags)
 {
 	struct eq *eq = eq_of(fid);
 	int ret;
@@ -218,8 +220,8 @@ static int eq_close(struct fid *fid)
 	struct event *event;
 
 	if (references) {
-		VERVE_WARN(EQ, "cannot close event queue %p: %zu objects report to it\n", (void *)eq,
-			   (size_t)references);
+		VERVE_WARN(EQ, "cannot close event queue %p: %zu objects report to it\n",
+			   (void *)eq, (size_t)references);
 		return -FI_EBUSY;
 	}
 	while ((event = STAILQ_FIRST(&eq->events))) {
@@ -257,7 +259,8 @@ static struct fi_ops_eq eq_ops = {
 	.strerror = eq_strerror,
 };
 
-int verve_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **fid, void *context)
+int verve_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **fid,
+		  void *context)
 {
 	struct eq *eq;
 	int ret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Event queue: fi_eq(3). Events of address vectors and registrations, and the application's own. Never
- * overrun: it is limited by memory only, and who writes is told when there is none.
+ * Event queue: fi_eq(3). Events of address vectors and registrations, and the application's own.
+ * Never overrun: it is limited by memory only, and who writes is told when there is none.
  *
  * Its own lock, taken last. Any thread may call anything, except that close is serialized by the
  * application.
@@ -17,7 +17,8 @@
  * For struct fi_ops_fabric. References the fabric until it is closed. fi_close: -FI_EBUSY while
  * references are out. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects as verve_wait_init.
  */
-int verve_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
+int verve_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		  void *context);
 
 /* Every object that reports there holds one reference. Any thread. */
 void verve_eq_get(struct fid_eq *eq);

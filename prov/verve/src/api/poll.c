@@ -189,7 +189,8 @@ int verve_poll_open(struct fid_domain *domain_fid, struct fi_poll_attr *attr, st
 	struct poll *poll;
 
 	if (attr && attr->flags) {
-		VERVE_WARN(DOMAIN, "poll set flags 0x%llx are reserved\n", (unsigned long long)attr->flags);
+		VERVE_WARN(DOMAIN, "poll set flags 0x%llx are reserved\n",
+			   (unsigned long long)attr->flags);
 		return -FI_EINVAL;
 	}
 	poll = calloc(1, sizeof(*poll));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Poll set: fi_poll(3). Names those of its completion queues and counters that have news, after it made
- * progress on all. Any thread, except that close is serialized by the application.
+ * Poll set: fi_poll(3). Names those of its completion queues and counters that have news, after it
+ * made progress on all. Any thread, except that close is serialized by the application.
  */
 #ifndef VERVE_API_POLL_H
 #define VERVE_API_POLL_H

@@ -1,23 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Wait: progress, sleep, and the wake-ups between.
- *
- * Why none gets lost. A change is made first and announced after it; a sleeper clears its descriptor first,
- * then arms, then looks, then sleeps. So a change is either seen by the look, or it finds the arming
- * and writes the descriptor after it was cleared. That is all for one sleeper; for several:
- *
- * - Threads in our calls never share a descriptor: one of them, the leader, sleeps on own, and when it wakes,
- *   for whatever reason, all the others look again, and one of them leads. Each takes the number of the
- *   turn before it looks, and does not sleep if it is another turn by then.
- * - Threads of the application share given, one may clear what another is to be woken by. Then there was
- *   nothing left to read (arm says so, after the clearing); or there is, and the descriptor is written
- *   again. For queues that is enough: they are readable as long as anything is in them.
- * - An engine's descriptor is cleared by whoever arms the engine, under its lock, and polled after that: what
- *   arrived is then in its queue or counter, which is armed. If there was work, the engine announces
- *   itself again, because one turn need not be all.
- *
- * test/api/wait_test.c goes through all interleavings of these steps.
- */
+/* Wait: progress, sleep, and the wake-ups between. */
 #include "api/wait.h"
 
 #include <errno.h>
@@ -96,7 +78,9 @@ static int open_fds(struct verve_wait *wait, enum fi_wait_obj obj)
 	case FI_WAIT_SET:
 	case FI_WAIT_MUTEX_COND:
 	case FI_WAIT_POLLFD:
-		VERVE_WARN(CORE, "wait object %d is not supported: use FI_WAIT_FD or FI_WAIT_UNSPEC\n", obj);
+		VERVE_WARN(CORE,
+			   "wait object %d is not supported: use FI_WAIT_FD or FI_WAIT_UNSPEC\n",
+			   obj);
 		return -FI_ENOSYS;
 	default:
 		VERVE_WARN(CORE, "%d is not a wait object\n", obj);
@@ -249,6 +233,26 @@ static void notify(const struct verve_wait_fd *fd)
 	(void) !write(fd->event, &one, sizeof(one));
 }
 
+/*
+ * Why no wake-up gets lost. A change is made first and announced after it; a sleeper clears its
+ * descriptor first, then arms, then looks, then sleeps. So a change is either seen by the look, or
+ * it finds the arming and writes the descriptor after it was cleared. That is all for one sleeper;
+ * for several:
+ *
+ * - Threads in our calls never share a descriptor: one of them, the leader, sleeps on own, and when
+ *   it wakes, for whatever reason, all the others look again, and one of them leads. Each takes the
+ *   number of the turn before it looks, and does not sleep if it is another turn by then.
+ * - Threads of the application share given, one may clear what another is to be woken by. Then
+ *   there was nothing left to read (arm says so, after the clearing); or there is, and the
+ *   descriptor is written again. For queues that is enough: they are readable as long as anything
+ *   is in them.
+ * - An engine's descriptor is cleared by whoever arms the engine, under its lock, and polled after
+ *   that: what arrived is then in its queue or counter, which is armed. If there was work, the
+ *   engine announces itself again, because one turn need not be all.
+ *
+ * test/api/wait_test.c goes through all interleavings of these steps.
+ */
+
 void verve_wait_wake(void *arg)
 {
 	struct verve_wait *wait = arg;
@@ -304,8 +308,8 @@ static bool lead(struct verve_wait *wait, AO_t turn, uint64_t end, const struct 
 }
 
 /* The same, while another thread leads; sleep_lock is held. */
-static bool follow(struct verve_wait *wait, AO_t turn, uint64_t end, const struct verve_wait_ops *ops,
-		   void *arg)
+static bool follow(struct verve_wait *wait, AO_t turn, uint64_t end,
+		   const struct verve_wait_ops *ops, void *arg)
 {
 	uint64_t ns = left(end);
 	struct timespec until;
@@ -326,8 +330,8 @@ static bool follow(struct verve_wait *wait, AO_t turn, uint64_t end, const struc
 }
 
 /* Until something changes since the turn. False: the time is up. */
-static bool sleep_once(struct verve_wait *wait, AO_t turn, uint64_t end, const struct verve_wait_ops *ops,
-		       void *arg)
+static bool sleep_once(struct verve_wait *wait, AO_t turn, uint64_t end,
+		       const struct verve_wait_ops *ops, void *arg)
 {
 	bool ret = true;
 
@@ -346,7 +350,8 @@ static bool sleep_once(struct verve_wait *wait, AO_t turn, uint64_t end, const s
 	return ret;
 }
 
-ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_wait_ops *ops, void *arg)
+ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_wait_ops *ops,
+		       void *arg)
 {
 	uint64_t end = UINT64_MAX;
 	AO_t answered = AO_load(&wait->answered), signals;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Wait: what a reader of a completion queue, counter or event queue waits for: the engines that report
- * there, a descriptor for threads asleep in a call, and one for the application to poll.
+ * Wait: what a reader of a completion queue, counter or event queue waits for: the engines that
+ * report there, a descriptor for threads asleep in a call, and one for the application to poll.
  *
  * wait.c shows why no wake-up gets lost. Any thread may call anything here, except init and fini.
  */
@@ -38,7 +38,7 @@ struct verve_wait {
 
 	pthread_mutex_t sleep_lock; /* guards what follows; taken before a queue's */
 	pthread_cond_t woken;
-	volatile AO_t asleep; /* a thread sleeps on own, or is about to; the others wait for woken */
+	volatile AO_t asleep; /* a thread sleeps on own, or is about to; others wait for woken */
 	volatile AO_t turn;   /* changes when those who wait must look again */
 
 	volatile AO_t signals, answered; /* verve_wait_signal, and how many a waiter saw */
@@ -52,7 +52,10 @@ struct verve_wait_ops {
 	bool (*arm)(void *arg);
 };
 
-/* elide: the application serializes. -FI_ENOSYS: no such waiting; -FI_EINVAL: no such object; -errno. */
+/*
+ * elide: the application serializes. -FI_ENOSYS: no such waiting; -FI_EINVAL: no such object;
+ * -errno.
+ */
 int verve_wait_init(struct verve_wait *wait, enum fi_wait_obj obj, bool elide);
 void verve_wait_fini(struct verve_wait *wait);
 
@@ -71,12 +74,15 @@ void verve_wait_wake(void *wait);
 void verve_wait_signal(struct verve_wait *wait);
 
 /*
- * Looks until there is a result, for timeout milliseconds (negative: for ever); polls a little, then
- * sleeps. -FI_ETIMEDOUT; -FI_EAGAIN: signalled; -FI_ENOSYS: opened with FI_WAIT_NONE.
+ * Looks until there is a result, for timeout milliseconds (negative: for ever); polls a little,
+ * then sleeps. -FI_ETIMEDOUT; -FI_EAGAIN: signalled; -FI_ENOSYS: opened with FI_WAIT_NONE.
  */
-ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_wait_ops *ops, void *arg);
+ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_wait_ops *ops,
+		       void *arg);
 
-/* fi_trywait(3) for one object. -FI_EAGAIN: do not poll yet; -FI_EINVAL: no descriptor was given. */
+/*
+ * fi_trywait(3) for one object. -FI_EAGAIN: do not poll yet; -FI_EINVAL: no descriptor was given.
+ */
 int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, void *arg);
 
 /* FI_GETWAIT (-FI_ENODATA: none to give) and FI_GETWAITOBJ; others: -FI_ENOSYS. */

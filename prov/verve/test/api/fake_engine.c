@@ -12,8 +12,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/cntr.h"
+#include "api/cq.h"
 #include "api/domain.h"
+#include "api/eq.h"
 #include "api/fabric.h"
+#include "api/poll.h"
 #include "api/wait.h"
 #include "base/log.h"
 #include "net/cq.h"
@@ -115,9 +119,19 @@ int verve_engine_arm(struct verve_engine *engine)
 	return any ? -FI_EAGAIN : 0;
 }
 
+/* Of its operations, these tests use three. */
 struct fid_domain *fake_domain(uint32_t api_version, enum fi_threading threading)
 {
+	static struct fi_ops_domain ops = {
+		.size = sizeof(ops),
+		.cq_open = verve_cq_open,
+		.cntr_open = verve_cntr_open,
+		.poll_open = verve_poll_open,
+	};
+
 	verve_log_provider = &provider;
+	domain.fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain.fid.ops = &ops;
 	domain.api_version = api_version;
 	domain.threading = threading;
 	return &domain.fid;
@@ -148,10 +162,14 @@ bool verve_domain_elides_locks(const struct verve_domain *of)
 	return of->threading == FI_THREAD_DOMAIN || of->threading == FI_THREAD_COMPLETION;
 }
 
-/* Of its operations, these tests use one. */
+/* Of its operations, these tests use two. */
 struct fid_fabric *fake_fabric(uint32_t api_version)
 {
-	static struct fi_ops_fabric ops = {.size = sizeof(ops), .trywait = verve_fabric_trywait};
+	static struct fi_ops_fabric ops = {
+		.size = sizeof(ops),
+		.eq_open = verve_eq_open,
+		.trywait = verve_fabric_trywait,
+	};
 
 	verve_log_provider = &provider;
 	fabric.fid.fclass = FI_CLASS_FABRIC;

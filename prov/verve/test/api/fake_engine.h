@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fake engine, for the tests of what waits for engines: stands in at link time for engine/engine.h, and for
- * what queues need of their domain, fabric and clock. The program links these tests' subjects alone:
- * api/{cq,cntr,eq,poll,wait,stubs}.c, proto/{comp,comp_queue}.c, base/log.c.
+ * Fake engine, for the tests of what waits for engines: stands in at link time for engine/engine.h,
+ * and for what queues need of their domain, fabric and clock. The program links these tests'
+ * subjects alone: api/{cq,cntr,eq,poll,wait,stubs}.c, proto/{comp,comp_queue}.c, base/log.c.
  *
  * Its device completes pieces of work; each turn brings one of them to work(). Time passes only by
  * verve_net_pause, a millisecond each.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Model of waiting (api/wait.c, proto/comp_queue.c, proto/comp.c, engine/engine.c): each thread a little
- * program of atomic steps, run in every possible interleaving.
+ * Model of waiting (api/wait.c, proto/comp_queue.c, proto/comp.c, engine/engine.c): each thread a
+ * little program of atomic steps, run in every possible interleaving.
  */
 #ifndef VERVE_TEST_WAIT_MODEL_H
 #define VERVE_TEST_WAIT_MODEL_H
@@ -11,8 +11,8 @@
 
 enum model_role {
 	MODEL_NONE,
-	MODEL_DEVICE,	/* completes the work; a turn of the engine brings it into the queues */
-	MODEL_WRITER,	/* puts the work into the queues, as a turn that another queue's reader makes */
+	MODEL_DEVICE, /* completes the work; a turn of the engine brings it into the queues */
+	MODEL_WRITER, /* puts work into the queues, as a turn that another queue's reader makes */
 	MODEL_POLLER,	/* of the application: fi_trywait, then sleeps on the descriptor */
 	MODEL_CALLER,	/* in verve_wait_for */
 	MODEL_READER,	/* never sleeps */
