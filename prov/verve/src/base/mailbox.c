@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Mailbox: a stack that senders push to with compare-and-swap; the reader takes it whole and turns it. */
+/* Mailbox: a stack that senders push to by compare-and-swap; the reader turns it round. */
 #include "base/mailbox.h"
 
 #include <stddef.h>

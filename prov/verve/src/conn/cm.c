@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Connection manager: performs what the connections (conn/conn.c) decide: datagrams, queue pairs,
- * events, timers, admission. All of it in the service thread but verve_cm_connect and verve_cm_drop.
+ * events, timers, admission. All in the service thread but verve_cm_connect and verve_cm_drop.
  *
  * A connection's events are allocated before its first HELLO, so that none can be missing later.
  */
@@ -533,7 +533,7 @@ static void admit(struct verve_cm *cm, struct entry *entry, uint64_t now)
 	perform(cm, entry, &out);
 }
 
-/* Opens the window for those who wait, and keeps the lists that a stranger can fill within bounds. */
+/* Opens the window for those who wait, and bounds the lists that a stranger can fill. */
 static void step_lists(struct verve_cm *cm, uint64_t now)
 {
 	struct verve_conn_out out;

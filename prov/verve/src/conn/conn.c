@@ -144,8 +144,8 @@ static void refuse(const struct verve_conn *conn, const struct verve_hello *hell
 }
 
 /* The same candidate gets the same nonce again: its answer may be under way. */
-static void send_challenge(struct verve_conn *conn, const struct verve_hello *hello, uint64_t random,
-			   struct verve_conn_out *out)
+static void send_challenge(struct verve_conn *conn, const struct verve_hello *hello,
+			   uint64_t random, struct verve_conn_out *out)
 {
 	if (!conn->candidate.nonce || conn->candidate.id != hello->sender_id ||
 	    conn->candidate.incarnation != hello->sender_incarnation) {
@@ -295,7 +295,7 @@ static void receive_request(struct verve_conn *conn, const struct verve_hello *h
 			out->foreign = true; /* a late copy: the peer has had our answer */
 	} else if (hello->sender_incarnation == conn->remote.incarnation &&
 		   hello->serial <= conn->remote.serial) {
-		/* The last is over, and the peer may not know; those before are known to be over. */
+		/* The last is over, and the peer may not know; of those before it does. */
 		if (hello->serial == conn->remote.serial && !is_established(conn))
 			refuse(conn, hello, out);
 		else

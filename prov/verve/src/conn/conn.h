@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection: what an endpoint has, wants and knows with one peer address: at most one connection at
- * a time, from the first HELLO on, and the memory of the last. A peer is where its datagrams come from.
+ * Connection: what an endpoint has, wants and knows with one peer address: at most one connection
+ * at a time, and the memory of the last. A peer is where its datagrams come from.
  *
- * Plain state: every function is an input (time and randomness among the arguments) and answers with
- * actions for the connection manager to perform. No I/O, no memory of its own; the service thread.
+ * Plain state: every function is an input (time and randomness are arguments) and answers with
+ * actions for the connection manager to perform. No I/O, no allocation; the service thread.
  *
  *   IDLE        nothing is, nothing is asked for
  *   QUEUED      asked for; waits to be admitted
@@ -66,7 +66,7 @@ struct verve_conn {
 	enum verve_conn_state state;
 	struct verve_conn_local local;
 	struct verve_conn_remote remote;
-	struct { /* who would replace the connection, and what we gave it to echo; nonce 0: nobody */
+	struct { /* who would replace the connection, what we gave it to echo; 0: nobody */
 		uint64_t incarnation, nonce;
 		uint32_t id;
 	} candidate;
@@ -84,10 +84,10 @@ enum {
 	VERVE_CONN_DO_DOWN = 1 << 0,	/* report; id and queue pair are no more the connection's */
 	VERVE_CONN_DO_FAIL = 1 << 1,	/* report, if it was asked for; likewise */
 	VERVE_CONN_DO_OPEN = 1 << 2,	/* verve_conn_open, then the same input again */
-	VERVE_CONN_DO_CONNECT = 1 << 3, /* the queue pair to remote.qp; if that fails, verve_conn_abort */
+	VERVE_CONN_DO_CONNECT = 1 << 3, /* the queue pair to remote.qp; fails: verve_conn_abort */
 	VERVE_CONN_DO_UP = 1 << 4,	/* report */
 	VERVE_CONN_DO_READY = 1 << 5,	/* report */
-	VERVE_CONN_DO_SEND = 1 << 6,	/* hello, after all that: who answers it must find it true */
+	VERVE_CONN_DO_SEND = 1 << 6,	/* hello; last: who answers must find it true */
 };
 
 struct verve_conn_out {

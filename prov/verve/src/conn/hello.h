@@ -34,7 +34,7 @@ enum verve_hello_kind {
 	VERVE_HELLO_HELLO = 1,	   /* here is my queue pair; repeated until answered */
 	VERVE_HELLO_READY = 2,	   /* my queue pair is connected to yours */
 	VERVE_HELLO_BYE = 3,	   /* the recipient's connection is over, for the reason given */
-	VERVE_HELLO_CHALLENGE = 4, /* I have another connection with you: echo this nonce to replace it */
+	VERVE_HELLO_CHALLENGE = 4, /* echo this nonce to replace the connection that I have */
 	VERVE_HELLO_KINDS,
 };
 
@@ -71,7 +71,7 @@ void verve_hello_encode(const struct verve_hello *hello, void *buf);
 
 /*
  * Reads any bytes. -FI_EINVAL: not a datagram of ours, or one that makes no sense.
- * -FI_ENOPROTOOPT: no version in common; versions, incarnations, ids, serial, nonce, echo are valid.
+ * -FI_ENOPROTOOPT: no version in common; what bytes 8 to 63 carry is valid.
  * BYE has no version: it is what tells a peer that there is none in common.
  */
 int verve_hello_decode(const void *buf, size_t len, struct verve_hello *hello);

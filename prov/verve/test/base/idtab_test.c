@@ -113,7 +113,7 @@ Test(idtab, random_against_a_model)
 		int n = (int)(random() % SLOTS);
 
 		if (ids[n]) {
-			expect(verve_idtab_get(&tab, ids[n]) == &objects[n], "an id names its object");
+			expect(verve_idtab_get(&tab, ids[n]) == &objects[n], "an id is lost");
 			verve_idtab_free(&tab, ids[n]);
 			stale[n] = ids[n];
 			ids[n] = 0;

@@ -77,8 +77,8 @@ Test(mailbox, many_senders_lose_nothing_and_keep_their_order)
 
 			following = mail->next;
 			if (letter->number != next[letter->sender]++)
-				cr_assert_fail("letter %u of sender %u is out of turn", letter->number,
-					 letter->sender);
+				cr_assert_fail("letter %u of %u is out of turn", letter->number,
+					       letter->sender);
 		}
 	}
 	for (unsigned s = 0; s < SENDERS; s++) {

@@ -11,7 +11,10 @@
 
 #include "conn/cm.h"
 
-enum { NODES = 64 };
+enum {
+	NODES = 64,
+	PEERS = 129, /* whom they may ask for: every port, and one that cannot be */
+};
 
 /* A node's view of one peer. */
 struct link {
@@ -30,7 +33,7 @@ struct node {
 	struct verve_mailbox events;
 	uint64_t next; /* when the manager wants to be stepped */
 	unsigned notified;
-	struct link links[NODES];
+	struct link links[PEERS];
 };
 
 extern struct node nodes[NODES];
@@ -48,7 +51,7 @@ void node_open(unsigned n);
 void node_close(unsigned n, bool orderly);
 
 void node_connect(unsigned n, unsigned peer);
-/* The engine's queue pair failed, or so it says. */
+/* The engine's queue pair failed, or so it says. Nothing happens if there is no memory. */
 void node_drop(unsigned n, unsigned peer);
 
 /* Runs until the time, or until nothing is left to happen before it. */

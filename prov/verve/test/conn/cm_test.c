@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Connection manager: what conn/cm.h promises, one by one, then many nodes and many seeds in a
- * network that does its worst. VERVE_SEED=n runs one seed, VERVE_SEEDS=n so many times the usual number.
+ * network that does its worst. VERVE_SEED=n runs one seed, VERVE_SEEDS=n that many times the usual.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -235,24 +235,15 @@ Test(cm, drop_of_an_old_id_is_nothing)
 /* The dead fill the window, and must not keep the living out. */
 Test(cm, the_dead_do_not_block_the_living)
 {
-	struct verve_addr addr;
-
 	nodes_start(14, 2);
-	for (unsigned port = 2; port < CM_WORLD_PORTS; port++) {
-		cm_world_addr(port, &addr);
-		cr_assert_eq(verve_cm_connect(nodes[0].cm, &addr), 0);
-	}
+	for (unsigned port = 2; port < CM_WORLD_PORTS; port++)
+		node_connect(0, port);
 	node_connect(0, 1);
 	nodes_run(cm_world_time + ms);
 	cr_assert_eq(stats_of(0).sent, 64, "no more than the window");
 	cr_assert_null(nodes[0].links[1].qp);
 	nodes_run(cm_world_time + 600 * ms);
 	nodes_expect_connected(0, 1);
-	verve_cm_close(nodes[0].cm);
-	nodes[0].cm = NULL;
-	nodes[0].links[1].may_send = false;
-	verve_net_qp_close(nodes[0].links[1].qp);
-	nodes[0].links[1].qp = NULL;
 	nodes_stop();
 }
 
@@ -515,28 +506,37 @@ static void do_something(unsigned count)
 	}
 }
 
-/* Restarts, killings, drops and replays at random; then peace: whoever wants a connection has one. */
-static void run_faults(uint64_t seed)
+/* Restarts, killings, drops and replays at random, in a bad network; then peace. */
+static void quarrel(unsigned count)
 {
-	unsigned count = 2 + (unsigned)(seed % 3), links = 0;
-
-	nodes_start(seed, count);
 	nodes_may_break = true;
 	do_its_worst();
 	cm_world_config.refuse = coin(500);
-	for (unsigned n = 0; n < count; n++) {
-		for (unsigned peer = 0; peer < count; peer++) {
-			nodes[n].links[peer].wanted = coin(500);
-			if (nodes[n].links[peer].wanted)
-				node_connect(n, peer);
-		}
-	}
 	for (int step = 0; step < 60; step++) {
 		nodes_run(cm_world_time + cm_world_random() % (200 * ms));
 		do_something(count);
 	}
 	cm_world_config.loss = cm_world_config.copy = cm_world_config.slow = 0;
 	nodes_run(cm_world_time + 200000 * ms);
+}
+
+/* Each link with the given chance. */
+static void want(unsigned count, uint32_t of_1000)
+{
+	for (unsigned n = 0; n < count; n++) {
+		for (unsigned peer = 0; peer < count; peer++) {
+			nodes[n].links[peer].wanted = coin(of_1000);
+			if (nodes[n].links[peer].wanted)
+				node_connect(n, peer);
+		}
+	}
+}
+
+/* Whoever wants a connection has one; no queue pair is left over. */
+static void expect_wanted(unsigned count)
+{
+	unsigned links = 0;
+
 	for (unsigned n = 0; n < count; n++) {
 		for (unsigned peer = 0; peer < count; peer++) {
 			if (nodes[n].links[peer].wanted)
@@ -546,10 +546,49 @@ static void run_faults(uint64_t seed)
 	}
 	if (cm_world_qps() != links)
 		nodes_fail("queue pairs leak", count, count);
+}
+
+static void run_faults(uint64_t seed)
+{
+	unsigned count = 2 + (unsigned)(seed % 3);
+
+	nodes_start(seed, count);
+	want(count, 500);
+	quarrel(count);
+	expect_wanted(count);
 	nodes_stop();
 }
 
 Test(cm, faults_then_peace)
 {
 	each_seed(50000, 1000, run_faults);
+}
+
+/* Datagrams of earlier connections and incarnations come again: nobody loses a connection by it. */
+static void run_history(uint64_t seed)
+{
+	unsigned ids[3][3];
+
+	nodes_start(seed, 3);
+	want(3, 1000);
+	quarrel(3);
+	for (unsigned n = 0; n < 3; n++)
+		for (unsigned peer = 0; peer < 3; peer++)
+			ids[n][peer] = nodes[n].links[peer].conn_id;
+	for (int step = 0; step < 300; step++) {
+		cm_world_replay();
+		nodes_run(cm_world_time + cm_world_random() % ms);
+	}
+	nodes_run(cm_world_time + 1000 * ms);
+	expect_wanted(3);
+	for (unsigned n = 0; n < 3; n++)
+		for (unsigned peer = 0; peer < 3; peer++)
+			if (nodes[n].links[peer].conn_id != ids[n][peer])
+				nodes_fail("a replayed datagram ended a connection", n, peer);
+	nodes_stop();
+}
+
+Test(cm, history_does_not_repeat_itself)
+{
+	each_seed(60000, 300, run_history);
 }

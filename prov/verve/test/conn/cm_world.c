@@ -166,7 +166,8 @@ unsigned cm_world_deliver(void)
 void cm_world_replay(void)
 {
 	if (record_count)
-		launch(&records[cm_world_random() % (record_count < RECORDS ? record_count : RECORDS)]);
+		launch(&records[cm_world_random() %
+				(record_count < RECORDS ? record_count : RECORDS)]);
 }
 
 void cm_world_mute(unsigned port)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What connection managers need of net, faked for many of them in one process: a clock, seeded
- * randomness, a network that loses, copies, delays, overtakes, refuses and replays datagrams, and queue
- * pairs that know whom they are connected to. Stands in for net/dgram.h, qp.h and sys.h at link time.
+ * randomness, a network that loses, copies, delays, overtakes, refuses and replays datagrams, and
+ * queue pairs that know whom they are connected to. Stands in for net/{dgram,qp,sys}.h.
  */
 #ifndef VERVE_TEST_CONN_CM_WORLD_H
 #define VERVE_TEST_CONN_CM_WORLD_H
