@@ -38,7 +38,6 @@ enum {
 	INFOS_MAX = 3,	    /* of one port: IPv4, global IPv6, link-local IPv6 */
 };
 
-static const uint64_t max_msg_size = SIZE_MAX / 2;
 static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
 
 static const uint64_t capabilities =
@@ -147,10 +146,10 @@ static void set_ep(struct fi_ep_attr *ep)
 	ep->type = FI_EP_RDM;
 	ep->protocol = PROTOCOL;
 	ep->protocol_version = PROTOCOL_VERSION;
-	ep->max_msg_size = max_msg_size;
-	ep->max_order_raw_size = max_msg_size;
+	ep->max_msg_size = VERVE_MSG_SIZE_MAX;
+	ep->max_order_raw_size = VERVE_MSG_SIZE_MAX;
 	ep->max_order_war_size = 0;
-	ep->max_order_waw_size = max_msg_size;
+	ep->max_order_waw_size = VERVE_MSG_SIZE_MAX;
 	ep->mem_tag_format = any_tag;
 	ep->tx_ctx_cnt = 1;
 	ep->rx_ctx_cnt = 1;

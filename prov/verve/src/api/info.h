@@ -24,6 +24,9 @@ enum {
 	VERVE_FABRIC_NAME_MAX = 32,
 };
 
+/* Bytes of one message or one RMA operation. */
+static const size_t VERVE_MSG_SIZE_MAX = SIZE_MAX / 2;
+
 /* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		   const struct fi_info *hints, struct fi_info **info);

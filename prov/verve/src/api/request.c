@@ -11,17 +11,18 @@
 
 static int check(const struct verve_ep *ep, const struct verve_request *request)
 {
-	size_t len = 0;
+	size_t room = request->flags & VERVE_OP_INJECT ? verve_info_inject_size() : VERVE_MSG_SIZE_MAX;
 
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
 	if (request->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
-	if (!(request->flags & VERVE_OP_INJECT))
-		return 0;
-	for (size_t i = 0; i < request->iov_count; i++)
-		len += request->iov[i].iov_len;
-	return len > verve_info_inject_size() ? -FI_EMSGSIZE : 0;
+	for (size_t i = 0; i < request->iov_count; i++) {
+		if (request->iov[i].iov_len > room)
+			return -FI_EMSGSIZE;
+		room -= request->iov[i].iov_len;
+	}
+	return 0;
 }
 
 ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request)
