@@ -187,6 +187,7 @@ static int ep_enable(struct verve_ep *ep)
 		.rx_buffers = verve_config.rx_buffers,
 		.window = verve_config.window,
 		.min_multi_recv = ep->min_multi_recv,
+		.keepalive = verve_config.transport_timeout * 1000000ull / 2,
 		.source = ep->caps & FI_SOURCE,
 	};
 	struct verve_engine_attr attr = {

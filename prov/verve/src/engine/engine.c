@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -22,7 +24,8 @@ struct verve_engine {
 	struct verve_lock lock;
 	struct verve_xport xport;
 	int event_fd; /* the service thread has put events */
-	int wait_fd;  /* epoll: event_fd and the device's channel */
+	int timer_fd; /* a sleeper is to look after its peers */
+	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
 };
 
 static const uint64_t ms = 1000000;
@@ -56,12 +59,19 @@ static int open_wait(struct verve_engine *engine)
 	engine->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine->event_fd < 0)
 		return -errno;
-	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (engine->wait_fd < 0) {
+	engine->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (engine->timer_fd < 0) {
 		ret = -errno;
 		goto err_event;
 	}
+	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->wait_fd < 0) {
+		ret = -errno;
+		goto err_timer;
+	}
 	ret = watch(engine->wait_fd, engine->event_fd);
+	if (!ret)
+		ret = watch(engine->wait_fd, engine->timer_fd);
 	if (!ret)
 		ret = watch(engine->wait_fd, verve_net_channel_fd(engine->xport.channel));
 	if (ret)
@@ -70,6 +80,8 @@ static int open_wait(struct verve_engine *engine)
 
 err_wait:
 	close(engine->wait_fd);
+err_timer:
+	close(engine->timer_fd);
 err_event:
 	close(engine->event_fd);
 	return ret;
@@ -78,6 +90,7 @@ err_event:
 static void close_wait(struct verve_engine *engine)
 {
 	close(engine->wait_fd);
+	close(engine->timer_fd);
 	close(engine->event_fd);
 }
 
@@ -261,6 +274,20 @@ int verve_engine_fd(const struct verve_engine *engine)
 	return engine->wait_fd;
 }
 
+/* A sleeper that waits for a peer's answer wakes to look after it. Setting the timer clears it. */
+static void set_timer(struct verve_engine *engine)
+{
+	bool wanted = verve_xport_is_waiting(&engine->xport);
+	uint64_t ns = wanted ? engine->xport.attr.keepalive : 0;
+	struct itimerspec when = {
+		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
+	};
+
+	if (timerfd_settime(engine->timer_fd, 0, &when, NULL))
+		VERVE_WARN(EP_CTRL, "cannot set the timer of an endpoint's wait descriptor: %s\n",
+			   strerror(errno));
+}
+
 int verve_engine_arm(struct verve_engine *engine)
 {
 	uint64_t count;
@@ -269,7 +296,10 @@ int verve_engine_arm(struct verve_engine *engine)
 	verve_lock_acquire(&engine->lock);
 	/* Clear first, then look: what comes in between is seen now or wakes later. */
 	(void) !read(engine->event_fd, &count, sizeof(count));
+	set_timer(engine);
 	verve_xport_arm(&engine->xport);
+	/* Time may have passed in sleep. */
+	engine->xport.polls = VERVE_WATCH_POLLS;
 	any = verve_xport_poll(&engine->xport);
 	verve_lock_release(&engine->lock);
 	return any ? -FI_EAGAIN : 0;

@@ -56,47 +56,60 @@ static bool is_watched(const struct verve_net_device *dev)
 	return false;
 }
 
+/* The thread, if it has nothing to do any more; the caller stops it without the lock. */
+static struct verve_net_thread *take_idle(void)
+{
+	struct verve_net_thread *idle = LIST_EMPTY(&clients) ? thread : NULL;
+
+	if (idle)
+		thread = NULL;
+	return idle;
+}
+
+static int watch(const struct client *client)
+{
+	int ret = verve_net_thread_watch(thread, verve_cm_fd(client->cm));
+
+	if (ret || is_watched(client->dev))
+		return ret;
+	ret = verve_net_thread_watch(thread, verve_net_device_async_fd(client->dev));
+	if (ret)
+		verve_net_thread_unwatch(thread, verve_cm_fd(client->cm));
+	return ret;
+}
+
 int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
 {
 	struct client *client = malloc(sizeof(*client));
-	int ret;
+	struct verve_net_thread *idle = NULL;
+	int ret = 0;
 
 	if (!client)
 		return -FI_ENOMEM;
 	client->cm = cm;
 	client->dev = dev;
 	pthread_mutex_lock(&lock);
-	if (!thread) {
+	if (!thread)
 		ret = verve_net_thread_start("verve-service", step, NULL, &thread);
-		if (ret) {
-			VERVE_WARN(EP_CTRL, "cannot start the service thread: %s\n", fi_strerror(-ret));
-			goto err_unlock;
-		}
+	if (!ret)
+		ret = watch(client);
+	if (ret) {
+		VERVE_WARN(EP_CTRL, "the service thread cannot serve an endpoint: %s\n", fi_strerror(-ret));
+		free(client);
+		idle = take_idle();
+	} else {
+		LIST_INSERT_HEAD(&clients, client, link);
+		verve_net_thread_wake(thread);
 	}
-	ret = verve_net_thread_watch(thread, verve_cm_fd(cm));
-	if (ret)
-		goto err_unlock;
-	if (!is_watched(dev)) {
-		ret = verve_net_thread_watch(thread, verve_net_device_async_fd(dev));
-		if (ret)
-			goto err_unwatch;
-	}
-	LIST_INSERT_HEAD(&clients, client, link);
 	pthread_mutex_unlock(&lock);
-	verve_net_thread_wake(thread);
-	return 0;
-
-err_unwatch:
-	verve_net_thread_unwatch(thread, verve_cm_fd(cm));
-err_unlock:
-	pthread_mutex_unlock(&lock);
-	free(client);
+	if (idle)
+		verve_net_thread_stop(idle);
 	return ret;
 }
 
 void verve_service_remove(struct verve_cm *cm)
 {
-	struct verve_net_thread *idle = NULL;
+	struct verve_net_thread *idle;
 	struct client *client;
 
 	pthread_mutex_lock(&lock);
@@ -112,10 +125,7 @@ void verve_service_remove(struct verve_cm *cm)
 		}
 		free(client);
 	}
-	if (LIST_EMPTY(&clients)) {
-		idle = thread;
-		thread = NULL;
-	}
+	idle = take_idle();
 	pthread_mutex_unlock(&lock);
 	if (idle)
 		verve_net_thread_stop(idle);

@@ -16,7 +16,11 @@ enum {
 	INLINE_STEP = 32, /* bytes */
 	HOP_LIMIT = 64,
 	MIN_RNR_TIMER = 12, /* 0.64 ms between tries (InfiniBand spec. vol. 1, 9.7.5.2.8) */
-	RETRIES = 6, /* soft-RoCE takes 7, the most there is, for without end */
+	/*
+	 * soft-RoCE repeats for ever at 7; below, it counts a receiver that is not ready like a
+	 * silent one, and a peer that computes for long would be taken for dead.
+	 */
+	RETRIES = 7,
 	RNR_FOREVER = 7,
 	ACK_TIMEOUT_MAX = 31,
 	MAX_24_BITS = 0xffffff,

@@ -80,8 +80,9 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp); /* bytes grant
 
 /*
  * INIT to RTR to RTS towards remote. timeout_ms: how long the transport retries a silent peer
- * before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and 6 retries); receiver-not-ready is retried
- * for ever. Logs. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN).
+ * before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and 7 retries; soft-RoCE never gives up);
+ * receiver-not-ready is retried for ever. Logs. -FI_EINVAL: remote makes no sense (bad GID, QP
+ * number or PSN).
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);

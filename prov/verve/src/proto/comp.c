@@ -3,8 +3,8 @@
  * Counter: values that change, and the flag of those who wait for it.
  *
  * Changing and arming both end in a read-modify-write of armed, which orders them: whichever comes
- * second sees what the other did. Either the change finds the flag set and wakes, or who armed finds
- * the change. Clearing it is one too, so that the chain does not break there.
+ * second sees what the other did. Either the change finds the flag set and wakes, or who armed
+ * finds the change. Clearing it is one too, so that the chain does not break there.
  */
 #include "proto/comp.h"
 

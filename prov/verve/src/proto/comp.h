@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completions: where operations report their end. A queue (comp_queue.h; what api/cq shows as a fid_cq)
- * and a counter (fid_cntr). Engines write, applications read; several engines may share one.
+ * Completions: where operations report their end. A queue (comp_queue.h; what api/cq shows as a
+ * fid_cq) and a counter (fid_cntr). Engines write, applications read; several engines may share
+ * one.
  *
- * Each queue has its own lock, taken last and never held across malloc, free or libibverbs. A counter
- * has none.
+ * Each queue has its own lock, taken last and never held across malloc, free or libibverbs. A
+ * counter has none.
  */
 #ifndef VERVE_PROTO_COMP_H
 #define VERVE_PROTO_COMP_H
@@ -64,7 +65,10 @@ void verve_comp_counter_add_error(struct verve_comp_counter *counter, uint64_t n
 void verve_comp_counter_set(struct verve_comp_counter *counter, uint64_t value);
 void verve_comp_counter_set_error(struct verve_comp_counter *counter, uint64_t value);
 
-/* From now on the next change calls wake. Look at the values afterwards: earlier changes do not wake. */
+/*
+ * From now on the next change calls wake. Look at the values afterwards: earlier changes do not
+ * wake.
+ */
 void verve_comp_counter_arm(struct verve_comp_counter *counter);
 
 #endif

@@ -108,8 +108,10 @@ static struct verve_comp_extra *take_reserve(struct verve_comp_queue *queue)
 /* The overrun is one more entry, which never goes away. */
 static void overrun(struct verve_comp_queue *queue)
 {
-	VERVE_WARN(CQ, "completion queue %p is overrun: no memory for a completion, and the reserve of "
-		   "%d is used up\n", (void *)queue, VERVE_COMP_RESERVE);
+	VERVE_WARN(CQ,
+		   "completion queue %p is overrun: no memory for a completion, and the reserve of "
+		   "%d is used up\n",
+		   (void *)queue, VERVE_COMP_RESERVE);
 	queue->overrun = true;
 	publish(queue, true);
 }
@@ -163,12 +165,15 @@ void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_c
 	append(queue, comp, NULL);
 }
 
-void verve_comp_queue_write_error(struct verve_comp_queue *queue, const struct verve_comp_error *error)
+void verve_comp_queue_write_error(struct verve_comp_queue *queue,
+				  const struct verve_comp_error *error)
 {
 	append(queue, &error->comp, error);
 }
 
-/* Takes the first of extra; what is not the reserve's goes to read, to be freed without the lock. */
+/*
+ * Takes the first of extra; what is not the reserve's goes to read, to be freed without the lock.
+ */
 static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras *read)
 {
 	struct verve_comp_extra *extra = STAILQ_FIRST(&queue->extra);

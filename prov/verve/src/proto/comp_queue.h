@@ -33,7 +33,7 @@ struct verve_comp_queue {
 	struct verve_comp_extras reserve;
 	struct verve_comp_extra *reserve_memory;
 	bool armed;    /* a reader sleeps, or gave the wait descriptor to poll */
-	size_t wanted; /* armed: wake when so many wait, or an error; the least that any reader wants */
+	size_t wanted; /* armed: wake when so many wait, or an error; the least any reader wants */
 	bool overrun;  /* ends with FI_EOVERRUN; takes no more */
 
 	/* Written under lock, read anywhere. */
@@ -41,7 +41,8 @@ struct verve_comp_queue {
 	volatile AO_t errors;	/* of those, errors */
 	volatile AO_t reserved; /* entries in the reserve */
 
-	void (*wake)(void *arg); /* called outside the lock, once per arming. Must not block or re-enter */
+	/* Called outside the lock, once for each arming. Must not block or re-enter. */
+	void (*wake)(void *arg);
 	void *arg;
 };
 
@@ -53,7 +54,8 @@ void verve_comp_queue_fini(struct verve_comp_queue *queue);
 /* Writers. Any thread, under its engine's lock. */
 void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_comp *comp);
 /* Without memory for it the reason is left out. */
-void verve_comp_queue_write_error(struct verve_comp_queue *queue, const struct verve_comp_error *error);
+void verve_comp_queue_write_error(struct verve_comp_queue *queue,
+				  const struct verve_comp_error *error);
 
 /* Memory ran out: accept no operation that would complete here until it is read. May be old. */
 static inline bool verve_comp_queue_is_full(const struct verve_comp_queue *queue)

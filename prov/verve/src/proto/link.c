@@ -8,12 +8,16 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
+#include "net/sys.h"
 #include "proto/peer.h"
 #include "proto/peek.h"
 #include "proto/recv.h"
 #include <rdma/fi_errno.h>
 
 _Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
+
+/* Nanoseconds for the last acknowledgements of a peer that leaves. */
+static const uint64_t grace = 100000000;
 
 static struct verve_slot *slot_of(struct verve_link *link, uint32_t number)
 {
@@ -38,8 +42,10 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	link->inline_size = verve_net_qp_inline_size(qp);
 	if (link->inline_size > xport->attr.inline_size)
 		link->inline_size = xport->attr.inline_size;
+	link->signaled = UINT32_MAX; /* none, the one before number 0 */
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);
+	xport->link_count++;
 	*linkp = link;
 	return 0;
 }
@@ -53,7 +59,9 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 			verve_slab_free(&xport->tx_slabs, slot->slab);
 		xport->wr_used--;
 	}
-	verve_net_qp_close(link->qp);
+	if (link->qp)
+		verve_net_qp_close(link->qp);
+	xport->link_count--;
 	verve_idtab_free(&xport->link_ids, link->id);
 	TAILQ_REMOVE(link->broken ? &xport->broken_links : &xport->links, link, all);
 	if (verve_peer_link_of(xport, link->conn_id) == link)
@@ -128,6 +136,15 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 	return !verve_link_post(xport, link, &wr, tell, slab);
 }
 
+void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
+	bool outstanding = link->signaled - link->retired < link->produced - link->retired;
+
+	if (!outstanding && link->may_send && verve_link_has_room(xport, link, true))
+		verve_link_post(xport, link, &wr, NULL, NULL);
+}
+
 /* All requests are off the hardware: the operations can end now. */
 static void finish_break(struct verve_xport *xport, struct verve_link *link)
 {
@@ -157,6 +174,66 @@ static void doom(struct verve_link *link, struct verve_op_queue *queue)
 	TAILQ_CONCAT(&link->doomed, queue, link);
 }
 
+/*
+ * Requests that ended well before the break, but did not ask for a completion, are not flushed. A
+ * marker behind them is, and retires them. A device that refuses it has the queue pair taken away:
+ * nothing is outstanding then.
+ */
+static void post_marker(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_net_wr wr = {
+		.wr_id = (uint64_t)link->id << 32 | link->produced,
+		.op = VERVE_NET_SEND,
+		.flags = VERVE_NET_SIGNALED,
+	};
+
+	verve_net_qp_error(link->qp);
+	if (link->retired == link->produced)
+		return;
+	if (verve_net_qp_post(link->qp, &wr, 1)) {
+		verve_net_qp_close(link->qp);
+		link->qp = NULL;
+		return;
+	}
+	*slot_of(link, link->produced++) = (struct verve_slot){NULL, NULL};
+	xport->wr_used++;
+}
+
+/* Something that was posted is to tell an operation of its end. */
+static bool has_news(struct verve_link *link)
+{
+	for (uint32_t number = link->retired; number != link->produced; number++)
+		if (slot_of(link, number)->op)
+			return true;
+	return false;
+}
+
+void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error, const char *reason)
+{
+	if (link->broken || link->leaving)
+		return;
+	if (!has_news(link)) {
+		verve_link_break(xport, link, error, 0, reason);
+		return;
+	}
+	link->leaving = verve_net_now();
+	link->error = error;
+	link->reason = reason;
+	xport->leaving_count++;
+}
+
+void verve_link_part(struct verve_xport *xport)
+{
+	uint64_t now = verve_net_now();
+	struct verve_link *link, *next;
+
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (link->leaving && (!has_news(link) || now - link->leaving > grace))
+			verve_link_break(xport, link, link->error, 0, link->reason);
+	}
+}
+
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
 		      const char *reason)
 {
@@ -168,18 +245,21 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	VERVE_INFO(EP_CTRL, "connection %#x to %s ends: %s (%s), %u requests outstanding\n",
 		   link->conn_id, verve_addr_str(&peer->addr, name), reason, fi_strerror(error),
 		   link->produced - link->retired);
+	if (link->leaving)
+		xport->leaving_count--;
 	link->broken = true;
 	link->error = error;
 	link->status = status;
 	link->reason = reason;
 	verve_recv_forget(xport, link);
 	doom(link, &peer->control);
+	doom(link, &peer->reads);
 	doom(link, &peer->active);
 	doom(link, &peer->pending);
 	peer->link = NULL;
 	TAILQ_REMOVE(&xport->links, link, all);
 	TAILQ_INSERT_TAIL(&xport->broken_links, link, all);
-	verve_net_qp_error(link->qp);
+	post_marker(xport, link);
 	if (xport->cm && verve_cm_drop(xport->cm, link->conn_id))
 		VERVE_WARN(EP_CTRL, "no memory to give connection %#x up\n", link->conn_id);
 }
@@ -220,11 +300,14 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 
 void verve_link_reap(struct verve_xport *xport)
 {
-	struct verve_link *link = TAILQ_FIRST(&xport->broken_links), *next;
+	struct verve_link *link, *next;
 
-	for (; link; link = next) {
+	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
+	while (verve_recv_poll(xport))
+		;
+	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->retired == link->produced)
+		if (link->retired == link->produced || !link->qp)
 			finish_break(xport, link);
 	}
 }

@@ -39,6 +39,7 @@ struct verve_link {
 	bool may_send;
 	bool broken;
 	bool said_bye;
+	uint64_t leaving; /* since when the peer has left, nanoseconds; 0: it has not */
 	int error;	 /* why it broke: positive FI errno */
 	uint32_t status; /* ibv_wc_status, or 0 */
 	const char *reason;
@@ -52,14 +53,17 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 /* Nothing may be outstanding, or the queues are about to be destroyed. */
 void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
-/* Room for one more request; the last few are for control messages. */
+/*
+ * Room for one more request. The last few are for control messages; the very last of each link, in its
+ * queue and in the send CQ, for the marker that follows a break.
+ */
 static inline bool verve_link_has_room(const struct verve_xport *xport, const struct verve_link *link,
 				       bool control)
 {
-	uint32_t reserve = control ? 0 : VERVE_LINK_RESERVE;
+	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
 
 	return link->produced - link->retired < VERVE_LINK_DEPTH - reserve &&
-	       xport->wr_used + reserve < xport->wr_limit;
+	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
 }
 
 /*
@@ -79,6 +83,12 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 /* Fills in destination and the credits that we owe. */
 void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
 
+/*
+ * Makes sure that a request which asks for its completion is outstanding, so that a peer that died is
+ * found dead by the transport: a write of no bytes, which no application notices.
+ */
+void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
+
 /* A completion of the send queue. */
 void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc);
 
@@ -88,6 +98,13 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
  */
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
 		      const char *reason);
+
+/*
+ * The peer has left: like verve_link_break, but what its device has executed gets a moment to be
+ * acknowledged. verve_link_part ends those whose moment is over, or that have nothing to wait for.
+ */
+void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error, const char *reason);
+void verve_link_part(struct verve_xport *xport);
 
 /* Ends the broken links that the hardware has let go of. Not from inside other work on links. */
 void verve_link_reap(struct verve_xport *xport);

@@ -2,8 +2,9 @@
 /*
  * Matching: classes, their hashes of receives, their indexes of messages.
  *
- * Nothing is allocated where a receive meets a message: a receive brings its own node, and index nodes
- * come from a pool. What is allocated, classes and buckets, stays for the next receive of its kind.
+ * Nothing is allocated where a receive meets a message: a receive brings its own node, and index
+ * nodes come from a pool. What is allocated, classes and buckets, stays for the next receive of its
+ * kind.
  */
 #include "proto/match.h"
 
@@ -48,11 +49,15 @@ static struct verve_match_recv *recv_of(struct verve_match_node *node)
 
 static struct verve_match_index *index_of(struct verve_match_node *node)
 {
-	return (struct verve_match_index *)((char *)node - offsetof(struct verve_match_index, node));
+	return (struct verve_match_index *)((char *)node -
+					    offsetof(struct verve_match_index, node));
 }
 
-/* Two odd multipliers, so that tags that count up in any of their fields spread over the top bits. */
-static inline struct verve_match_node **bucket_of(const struct hash *hash, uint64_t tag, uint32_t source)
+/*
+ * Two odd multipliers, so that tags that count up in any of their fields spread over the top bits.
+ */
+static inline struct verve_match_node **bucket_of(const struct hash *hash, uint64_t tag,
+						  uint32_t source)
 {
 	uint64_t mix = tag ^ (source * 0xd6e8feb86659fd93ull);
 
@@ -61,8 +66,8 @@ static inline struct verve_match_node **bucket_of(const struct hash *hash, uint6
 }
 
 /* Where the first node with this key hangs; where it would, if *result is NULL. */
-static inline struct verve_match_node **hash_find(struct verve_match *match, const struct hash *hash,
-						  uint64_t tag, uint32_t source)
+static inline struct verve_match_node **
+hash_find(struct verve_match *match, const struct hash *hash, uint64_t tag, uint32_t source)
 {
 	struct verve_match_node **place = bucket_of(hash, tag, source);
 
@@ -98,7 +103,8 @@ static void hash_grow(struct hash *hash)
 		struct verve_match_node *node = hash->buckets[i], *next;
 
 		for (; node; node = next) {
-			struct verve_match_node **bucket = bucket_of(&bigger, node->tag, node->source);
+			struct verve_match_node **bucket =
+				bucket_of(&bigger, node->tag, node->source);
 
 			next = node->next;
 			node->next = *bucket;
@@ -153,7 +159,8 @@ static inline void hash_unlink(struct hash *hash, struct verve_match_node *node,
 
 static void hash_remove(struct verve_match *match, struct hash *hash, struct verve_match_node *node)
 {
-	hash_unlink(hash, node, node->first ? hash_find(match, hash, node->tag, node->source) : NULL);
+	hash_unlink(hash, node,
+		    node->first ? hash_find(match, hash, node->tag, node->source) : NULL);
 }
 
 int verve_match_init(struct verve_match *match)
@@ -180,7 +187,8 @@ void verve_match_fini(struct verve_match *match)
 	verve_pool_fini(&match->indexes);
 }
 
-static struct verve_match_class *class_find(const struct verve_match *match, uint64_t keep, uint32_t any)
+static struct verve_match_class *class_find(const struct verve_match *match, uint64_t keep,
+					    uint32_t any)
 {
 	for (uint32_t i = 0; i < match->class_count; i++) {
 		struct verve_match_class *mclass = match->classes[i];
@@ -278,8 +286,8 @@ void verve_match_cancel(struct verve_match *match, struct verve_match_recv *recv
 	forget_recv(match, recv);
 }
 
-struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source, uint64_t tag,
-					    bool keep)
+struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
+					    uint64_t tag, bool keep)
 {
 	struct verve_match_node **best_place = NULL;
 	struct verve_match_recv *best = NULL;
@@ -352,8 +360,8 @@ static void index_close(struct verve_match *match, uint32_t i)
 }
 
 /*
- * Closes the index that was of no use for longest, if that is long enough to pay for closing it and for
- * filling another: as many looks as there are messages.
+ * Closes the index that was of no use for longest, if that is long enough to pay for closing it and
+ * for filling another: as many looks as there are messages.
  */
 static bool index_evict(struct verve_match *match)
 {

@@ -3,15 +3,15 @@
  * Matching: which posted receive takes which message. One table for tagged and one for untagged
  * messages per engine; the engine's lock protects it.
  *
- * Rule (fi_tagged(3), fi_msg(3)): a receive takes a message when (tag ^ rx.tag) & ~rx.ignore == 0 and
- * the receive's source is the message's or any. A message goes to the oldest receive that takes it; a
- * receive gets the oldest message it takes.
+ * Rule (fi_tagged(3), fi_msg(3)): a receive takes a message when (tag ^ rx.tag) & ~rx.ignore == 0
+ * and the receive's source is the message's or any. A message goes to the oldest receive that takes
+ * it; a receive gets the oldest message it takes.
  *
- * Cost does not depend on how many wait. Receives that differ only in tag and source form a class (one
- * per ignore mask, and directed or not); each class hashes by what it compares. A message looks once
- * into each class that has receives; sequence numbers decide between them. A receive looks once into
- * its class's index of the messages. Only a class that finds VERVE_MATCH_INDEXED busier classes indexed
- * already walks through the messages instead.
+ * Cost does not depend on how many wait. Receives that differ only in tag and source form a class
+ * (one per ignore mask, and directed or not); each class hashes by what it compares. A message
+ * looks once into each class that has receives; sequence numbers decide between them. A receive
+ * looks once into its class's index of the messages. Only a class that finds VERVE_MATCH_INDEXED
+ * busier classes indexed already walks through the messages instead.
  */
 #ifndef VERVE_PROTO_MATCH_H
 #define VERVE_PROTO_MATCH_H
@@ -30,7 +30,10 @@ enum { VERVE_MATCH_INDEXED = 8 }; /* classes that messages can be indexed by at 
 struct verve_match_class;
 struct verve_match_index;
 
-/* A place in a class's hash: in the ring of those with an equal key, the first of which stands for it. */
+/*
+ * A place in a class's hash: in the ring of those with an equal key, the first of which stands for
+ * it.
+ */
 struct verve_match_node {
 	uint64_t tag; /* less what the class ignores */
 	uint32_t source;
@@ -84,9 +87,12 @@ void verve_match_fini(struct verve_match *match);
 int verve_match_post(struct verve_match *match, struct verve_match_recv *recv);
 /* Takes a posted receive out. */
 void verve_match_cancel(struct verve_match *match, struct verve_match_recv *recv);
-/* The receive that a message with this source and tag goes to; NULL: none. Takes it out unless keep. */
-struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source, uint64_t tag,
-					    bool keep);
+/*
+ * The receive that a message with this source and tag goes to; NULL: none. Takes it out unless
+ * keep.
+ */
+struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
+					    uint64_t tag, bool keep);
 
 /* Adds a message behind all others. -FI_ENOMEM: nothing changed. */
 int verve_match_add(struct verve_match *match, struct verve_match_msg *msg);

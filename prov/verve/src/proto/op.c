@@ -54,7 +54,7 @@ void verve_op_dequeue(struct verve_op *op)
 
 	switch (op->state) {
 	case VERVE_OP_QUEUED:
-		TAILQ_REMOVE(&peer->pending, op, link);
+		TAILQ_REMOVE(verve_peer_queue_of(peer, op), op, link);
 		break;
 	case VERVE_OP_SENT:
 	case VERVE_OP_AWAIT:
@@ -204,7 +204,8 @@ static void fill_recv(const struct verve_op *op, struct verve_comp *comp)
 	comp->data = op->data;
 	comp->src = op->recv.src;
 	comp->buf = op->iov_count ? op->iov[0].iov_base : NULL;
-	if (parent && --parent->recv.children == 0 && parent->recv.spent)
+	if ((parent && --parent->recv.children == 0 && parent->recv.spent) ||
+	    op->flags & VERVE_OP_MULTI)
 		comp->flags |= VERVE_COMP_MULTI_RECV;
 }
 
@@ -229,7 +230,7 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 		verve_comp_queue_write(queue, &comp);
 	if (counter)
 		verve_comp_counter_add(counter, 1);
-	if (comp.flags & VERVE_COMP_MULTI_RECV)
+	if (comp.flags & VERVE_COMP_MULTI_RECV && op->recv.parent)
 		verve_op_free(xport, op->recv.parent);
 }
 
@@ -263,6 +264,6 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 		verve_comp_queue_write_error(queue, &entry);
 	if (counter)
 		verve_comp_counter_add_error(counter, 1);
-	if (entry.comp.flags & VERVE_COMP_MULTI_RECV)
+	if (entry.comp.flags & VERVE_COMP_MULTI_RECV && op->recv.parent)
 		verve_op_free(xport, op->recv.parent);
 }

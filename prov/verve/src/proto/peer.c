@@ -38,6 +38,7 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	peer->fi_addr = UINT64_MAX;
 	peer->av_version = UINT64_MAX;
 	TAILQ_INIT(&peer->pending);
+	TAILQ_INIT(&peer->reads);
 	TAILQ_INIT(&peer->control);
 	TAILQ_INIT(&peer->active);
 	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);
@@ -185,6 +186,16 @@ static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct 
 	return true;
 }
 
+static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
+			struct verve_op_queue *queue)
+{
+	struct verve_op *op;
+
+	while (peer->link && (op = TAILQ_FIRST(queue)))
+		if (!start[op->kind](xport, peer->link, op))
+			break;
+}
+
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 {
 	struct verve_op *op;
@@ -207,20 +218,20 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
 		if (!send_fin(xport, peer->link, op))
 			break;
-	while (peer->link && (op = TAILQ_FIRST(&peer->pending)))
-		if (!start[op->kind](xport, peer->link, op))
-			break;
-	if (peer->link && (!TAILQ_EMPTY(&peer->control) || !TAILQ_EMPTY(&peer->pending)))
+	start_queue(xport, peer, &peer->reads);
+	start_queue(xport, peer, &peer->pending);
+	if (peer->link && verve_peer_has_work(peer))
 		wait_for_room(xport, peer);
 }
 
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
 {
-	bool first = TAILQ_EMPTY(&peer->pending);
+	struct verve_op_queue *queue = verve_peer_queue_of(peer, op);
+	bool first = TAILQ_EMPTY(queue);
 
 	op->peer = peer;
 	verve_op_set_state(op, VERVE_OP_QUEUED);
-	TAILQ_INSERT_TAIL(&peer->pending, op, link);
+	TAILQ_INSERT_TAIL(queue, op, link);
 	if (first)
 		verve_peer_kick(xport, peer);
 }
@@ -337,7 +348,7 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
 		while (verve_recv_poll(xport))
 			;
-		verve_link_break(xport, link, event->error, 0, "the peer ended the connection");
+		verve_link_leave(xport, link, event->error, "the peer ended the connection");
 		break;
 	}
 }

@@ -30,9 +30,23 @@ struct verve_peer {
 	bool connecting;	 /* asked for; UP or FAILED will come */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
+	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
 	struct verve_op_queue control; /* FINs to be sent */
 	struct verve_op_queue active;  /* started, not finished */
 };
+
+/* Where an operation waits to be started. */
+static inline struct verve_op_queue *verve_peer_queue_of(struct verve_peer *peer,
+							 const struct verve_op *op)
+{
+	return op->kind == VERVE_OP_RECV ? &peer->reads : &peer->pending;
+}
+
+static inline bool verve_peer_has_work(const struct verve_peer *peer)
+{
+	return !TAILQ_EMPTY(&peer->control) || !TAILQ_EMPTY(&peer->reads) ||
+	       !TAILQ_EMPTY(&peer->pending);
+}
 
 /* The peer behind a fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM. */
 int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
@@ -44,11 +58,11 @@ uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
 void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer);
 void verve_peer_free_all(struct verve_xport *xport);
 
-/* Puts an operation at the end of pending and starts what can be started; connects if need be. */
+/* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /* Puts an operation whose FIN is due into control and sends what can be sent. */
 void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
-/* Starts what room, credits and the connection allow: control first, then pending, in order. */
+/* Starts what room, credits and the connection allow: control, then reads, then pending, each in order. */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 
 /* All events of the connection manager that wait. True if there was any. */

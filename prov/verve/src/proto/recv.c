@@ -204,7 +204,7 @@ static void handle_bye(struct verve_xport *xport, struct verve_link *link,
 		       struct verve_wire_packet *packet)
 {
 	(void) packet;
-	verve_link_break(xport, link, FI_ENOTCONN, 0, "the peer closed its endpoint");
+	verve_link_leave(xport, link, FI_ENOTCONN, "the peer closed its endpoint");
 }
 
 static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve_link *,
@@ -242,7 +242,7 @@ static void handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	link->credits += packet.credits;
 	link->may_send = true;
 	handle[packet.type](xport, link, &packet);
-	if (!TAILQ_EMPTY(&link->peer->pending) || !TAILQ_EMPTY(&link->peer->control))
+	if (verve_peer_has_work(link->peer))
 		verve_peer_kick(xport, link->peer);
 }
 

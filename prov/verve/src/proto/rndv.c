@@ -129,7 +129,7 @@ bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct
 	case VERVE_TRANSFER_MORE:
 		return false;
 	case VERVE_TRANSFER_POSTED:
-		TAILQ_REMOVE(&peer->pending, op, link);
+		TAILQ_REMOVE(&peer->reads, op, link);
 		verve_op_set_state(op, VERVE_OP_SENT);
 		TAILQ_INSERT_TAIL(&peer->active, op, link);
 		return true;

@@ -10,6 +10,7 @@
 #include "conn/cm.h"
 #include "net/cq.h"
 #include "net/mr.h"
+#include "net/sys.h"
 #include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
@@ -78,12 +79,17 @@ static int fill_receives(struct verve_xport *xport)
 int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
 		     struct verve_lock *lock)
 {
-	size_t slab_size = VERVE_WIRE_PREFIX + attr->eager_size;
+	uint32_t longest = verve_net_device_port(attr->dev)->limits.msg_size;
+	size_t slab_size;
 	int ret;
 
 	memset(xport, 0, sizeof(*xport));
 	xport->lock = lock;
 	xport->attr = *attr;
+	/* A packet is one work request. */
+	if (xport->attr.eager_size > longest - VERVE_WIRE_PREFIX)
+		xport->attr.eager_size = longest - VERVE_WIRE_PREFIX;
+	slab_size = VERVE_WIRE_PREFIX + xport->attr.eager_size;
 	if (slab_size < VERVE_WIRE_RTS_MAX)
 		slab_size = VERVE_WIRE_RTS_MAX;
 	ret = open_queues(xport);
@@ -166,6 +172,33 @@ static void kick_waiting(struct verve_xport *xport)
 	}
 }
 
+bool verve_xport_is_waiting(const struct verve_xport *xport)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->links, all)
+		if (!TAILQ_EMPTY(&link->peer->active))
+			return true;
+	return false;
+}
+
+/* A peer that we wait for, and that nothing on the wire would find dead, is sent something to acknowledge. */
+static void watch_links(struct verve_xport *xport)
+{
+	uint64_t now = verve_net_now();
+	struct verve_link *link, *next;
+
+	xport->polls = 0;
+	if (now - xport->watch_time < xport->attr.keepalive)
+		return;
+	xport->watch_time = now;
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (!TAILQ_EMPTY(&link->peer->active))
+			verve_link_probe(xport, link);
+	}
+}
+
 bool verve_xport_poll(struct verve_xport *xport)
 {
 	bool any;
@@ -174,10 +207,14 @@ bool verve_xport_poll(struct verve_xport *xport)
 	any = verve_recv_poll(xport);
 	any |= poll_sends(xport);
 	any |= verve_peer_events(xport);
+	if (__builtin_expect(xport->leaving_count, 0))
+		verve_link_part(xport);
 	if (__builtin_expect(!TAILQ_EMPTY(&xport->broken_links), 0))
 		verve_link_reap(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
 		kick_waiting(xport);
+	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))
+		watch_links(xport);
 	return any;
 }
 
@@ -203,7 +240,7 @@ bool verve_xport_is_busy(const struct verve_xport *xport, bool await)
 	const struct verve_peer *peer;
 
 	for (peer = xport->peers; peer; peer = peer->hh.next)
-		if (!TAILQ_EMPTY(&peer->control) || !TAILQ_EMPTY(&peer->pending) ||
+		if (verve_peer_has_work(peer) ||
 		    (!TAILQ_EMPTY(&peer->active) && (await || !is_awaiting(peer))))
 			return true;
 	return false;

@@ -49,6 +49,7 @@ struct verve_xport_attr {
 	size_t rx_buffers;     /* receive buffers */
 	uint32_t window;       /* eager messages that a peer may have unconsumed here */
 	size_t min_multi_recv; /* bytes */
+	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
 };
 
@@ -59,6 +60,7 @@ enum {
 	VERVE_TX_SLABS = 512,	 /* buffers for what is copied on its way out */
 	VERVE_SLAB_BATCH = 32,
 	VERVE_POLL_BATCH = 16,
+	VERVE_WATCH_POLLS = 16, /* the clock is looked at every so many polls */
 };
 
 TAILQ_HEAD(verve_link_queue, verve_link);
@@ -96,6 +98,10 @@ struct verve_xport {
 	struct verve_link **link_of_conn; /* by index of the connection id in a packet */
 	size_t link_of_conn_count;
 	struct verve_link_queue links, broken_links;
+	uint32_t link_count; /* of both */
+	uint32_t leaving_count; /* of links, whose peer has left */
+	uint32_t polls;	     /* since the clock was looked at */
+	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
 
 	struct { /* relaxed statistics */
@@ -111,6 +117,8 @@ void verve_xport_fini(struct verve_xport *xport);
 
 /* One turn: events, arrived messages, finished work. True if there was any. */
 bool verve_xport_poll(struct verve_xport *xport);
+/* Somebody should poll again within attr.keepalive, even if nothing happens. */
+bool verve_xport_is_waiting(const struct verve_xport *xport);
 /* Asks the device for a wake-up. The caller polls once more. */
 void verve_xport_arm(struct verve_xport *xport);
 /* Accepted work is under way; await: also what waits for nothing but the peer's answer. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion queue: order through ring, overflow and errors; arming; memory that runs out; threads. */
+/*
+ * Completion queue: order through ring, overflow and errors; arming; memory that runs out; threads.
+ */
 #include "proto/comp_queue.h"
 
 #include <criterion/criterion.h>
@@ -321,7 +323,10 @@ Test(comp_queue, smallest_threshold_of_several_readers_counts)
 	verve_comp_queue_fini(&queue);
 }
 
-/* Everything fails from here on: the reserve keeps order and content, and the queue asks to be read. */
+/*
+ * Everything fails from here on: the reserve keeps order and content, and the queue asks to be
+ * read.
+ */
 Test(comp_queue, reserve_takes_over_without_memory)
 {
 	init(4);

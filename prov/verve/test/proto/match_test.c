@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Matching, against a model that is two lists and a walk: millions of seeded random steps, memory that
- * runs out at every allocation, and what a match looks at in vain, however many wait.
+ * Matching, against a model that is two lists and a walk: millions of seeded random steps, memory
+ * that runs out at every allocation, and what a match looks at in vain, however many wait.
  */
 #include "proto/match.h"
 
@@ -59,7 +59,8 @@ static uint32_t draw(struct model *model, uint32_t below)
 	return (uint32_t)((model->seed >> 33) % below);
 }
 
-static bool takes(uint32_t source, uint64_t tag, uint64_t ignore, uint32_t msg_source, uint64_t msg_tag)
+static bool takes(uint32_t source, uint64_t tag, uint64_t ignore, uint32_t msg_source,
+		  uint64_t msg_tag)
 {
 	return (source == VERVE_MATCH_ANY || source == msg_source) && !((tag ^ msg_tag) & ~ignore);
 }
@@ -138,7 +139,8 @@ static uint64_t mask_of(uint32_t n)
 
 static uint64_t draw_tag(struct model *model, const struct mix *mix)
 {
-	return (uint64_t)draw(model, 2) << 62 | (uint64_t)draw(model, mix->tags) << 20 | draw(model, 4) << 4;
+	return (uint64_t)draw(model, 2) << 62 | (uint64_t)draw(model, mix->tags) << 20 |
+	       draw(model, 4) << 4;
 }
 
 static uint32_t draw_source(struct model *model, const struct mix *mix)
@@ -159,7 +161,8 @@ static bool step_recv(struct model *model, const struct mix *mix)
 	recv->match.tag = draw_tag(model, mix);
 	recv->match.ignore = mask_of(draw(model, mix->masks));
 	expected = model_find(model, recv->match.source, recv->match.tag, recv->match.ignore);
-	found = verve_match_find(&model->match, recv->match.source, recv->match.tag, recv->match.ignore);
+	found = verve_match_find(&model->match, recv->match.source, recv->match.tag,
+				 recv->match.ignore);
 	cr_assert_eq(found, expected ? &expected->match : NULL);
 	/* Sometimes only a look, and sometimes a receive in spite of what it could have. */
 	if (expected && draw(model, 4)) {
@@ -290,7 +293,8 @@ Test(match, agrees_with_the_model_for_long_lists_of_equals)
 Test(match, agrees_with_the_model_when_tables_grow)
 {
 	for (uint64_t seed = 0; seed < 5; seed++)
-		run(&(struct mix){.masks = 3, .sources = 50, .tags = 5000, .fill = 2000}, seed, 40000);
+		run(&(struct mix){.masks = 3, .sources = 50, .tags = 5000, .fill = 2000}, seed,
+		    40000);
 }
 
 Test(match, agrees_with_the_model_when_lists_are_short)
@@ -299,7 +303,10 @@ Test(match, agrees_with_the_model_when_lists_are_short)
 		run(&(struct mix){.masks = 12, .sources = 2, .tags = 3, .fill = 12}, seed, 10000);
 }
 
-/* Each allocation of a run fails, alone or with all that follow; whatever could not be done left no trace. */
+/*
+ * Each allocation of a run fails, alone or with all that follow; whatever could not be done left no
+ * trace.
+ */
 static bool run_oom(long nth, bool forever)
 {
 	const struct mix mix = {.masks = 31, .sources = 5, .tags = 100, .fill = 600};
@@ -380,7 +387,8 @@ Test(match, allocates_nothing_in_the_steady_state)
 		if (round == 1)
 			oom_fail(0, true);
 		for (uint32_t i = 0; i < 64; i++) {
-			recv[i] = (struct verve_match_recv){.source = i % 2 ? 5 : VERVE_MATCH_ANY, .tag = i};
+			recv[i] = (struct verve_match_recv){.source = i % 2 ? 5 : VERVE_MATCH_ANY,
+							    .tag = i};
 			recv[i].ignore = i % 3 ? 3ull << 62 : 0;
 			cr_assert_eq(verve_match_post(&match, &recv[i]), 0);
 		}
@@ -391,7 +399,8 @@ Test(match, allocates_nothing_in_the_steady_state)
 			cr_assert_eq(verve_match_add(&match, &msg[i]), 0);
 		}
 		for (uint32_t i = 64; i-- > 0;) {
-			cr_assert_eq(verve_match_find(&match, i % 2 ? 5 : VERVE_MATCH_ANY, i, 0), &msg[i]);
+			cr_assert_eq(verve_match_find(&match, i % 2 ? 5 : VERVE_MATCH_ANY, i, 0),
+				     &msg[i]);
 			verve_match_remove(&match, &msg[i]);
 		}
 	}
@@ -434,8 +443,8 @@ Test(match, oldest_receive_wins_whatever_its_mask)
 }
 
 /*
- * What a match costs, in nodes looked at in vain: patterns that applications use, with the sync bits that
- * Open MPI ignores, and arrival in an order unlike that of posting.
+ * What a match costs, in nodes looked at in vain: patterns that applications use, with the sync
+ * bits that Open MPI ignores, and arrival in an order unlike that of posting.
  */
 struct pattern {
 	uint64_t start, stride;
@@ -489,8 +498,8 @@ static double misses_posted(const struct pattern *pattern, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = shuffled(i, count);
 
-		cr_assert_not_null(verve_match_arrive(&match, source_at(pattern, at), tag_at(pattern, at),
-						      false));
+		cr_assert_not_null(verve_match_arrive(&match, source_at(pattern, at),
+						      tag_at(pattern, at), false));
 	}
 	misses = ((double)match.misses - misses) / count;
 	verve_match_fini(&match);
@@ -518,8 +527,9 @@ static double misses_unexpected(const struct pattern *pattern, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = shuffled(i, count);
 
-		found = verve_match_find(&match, pattern->sources ? source_at(pattern, at) : VERVE_MATCH_ANY,
-					 tag_at(pattern, at), pattern->ignore);
+		found = verve_match_find(
+			&match, pattern->sources ? source_at(pattern, at) : VERVE_MATCH_ANY,
+			tag_at(pattern, at), pattern->ignore);
 		cr_assert_not_null(found);
 		verve_match_remove(&match, found);
 	}
@@ -532,7 +542,8 @@ static double misses_unexpected(const struct pattern *pattern, uint32_t count)
 Test(match, cost_of_an_arrival_does_not_grow_with_what_is_posted)
 {
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-		double few = misses_posted(&patterns[i], 10), many = misses_posted(&patterns[i], 100000);
+		double few = misses_posted(&patterns[i], 10),
+		       many = misses_posted(&patterns[i], 100000);
 
 		cr_expect_lt(few, 0.5, "pattern %zu: %f of 10", i, few);
 		cr_expect_lt(many, 0.5, "pattern %zu: %f of 100,000", i, many);

@@ -63,6 +63,7 @@ struct sim_node {
 	uint32_t posted;      /* receives that wait */
 	uint32_t sweeps[2];   /* receives of the sweep that wait: untagged, tagged */
 	struct sim_op *claim; /* a peek whose message waits to be claimed */
+	bool claiming;	      /* one that is to claim has not ended yet */
 	struct sim_op_queue inbound;
 	uint8_t *region; /* a slice for each peer and number */
 	struct fid_mr *region_mr;

@@ -318,6 +318,8 @@ static void end_peek(struct sim_op *op, const struct end *end)
 
 	op->done = true;
 	op->node->live--;
+	if (op->peek_flags & FI_CLAIM)
+		op->node->claiming = false;
 	if (end->err == FI_ENOMSG)
 		return;
 	if (end->err)

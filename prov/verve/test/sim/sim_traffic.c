@@ -499,13 +499,15 @@ void sim_start_peek(struct sim_node *node)
 		op->tag = target->tag;
 		op->ignore = 0;
 		op->peer = target->node;
-	} else if (op->tagged && sim_chance(sim, 500)) {
+	} else if (op->tagged && !node->claiming && sim_chance(sim, 500)) {
 		flags |= FI_CLAIM;
 	}
 	op->peek_flags = flags;
 	op->entry = true;
-	if (admit(op, op->tagged ? recv_tagged(op, 2, flags) : recv_msg(op, 2, flags), "peek"))
+	if (admit(op, op->tagged ? recv_tagged(op, 2, flags) : recv_msg(op, 2, flags), "peek")) {
 		node->live++;
+		node->claiming |= flags & FI_CLAIM;
+	}
 }
 
 /* The peek's own operation becomes the receive: a claim goes by its context. */

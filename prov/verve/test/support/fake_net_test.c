@@ -371,6 +371,42 @@ Test(fake_net, local_key_is_checked_until_the_end)
 	cr_assert_eq(verve_net_mr_reg(a.dev, a.memory, sizeof(a.memory), ALL, &a.mr), 0);
 }
 
+Test(fake_net, what_is_ahead_of_a_bad_request_still_completes)
+{
+	uint32_t good = a.mr.lkey;
+
+	for (int i = 0; i < 3; i++) {
+		post_recv(&b, 100, 50, i);
+		cr_assert_eq(post(&a, VERVE_NET_SEND, 0, 8, VERVE_NET_SIGNALED, 7), 0);
+	}
+	a.mr.lkey = a.mr.rkey;
+	cr_assert_eq(post(&a, VERVE_NET_SEND, 0, 8, 0, 1), 0);
+	a.mr.lkey = good;
+	cr_assert_eq(post(&a, VERVE_NET_SEND, 0, 8, 0, 2), 0);
+	for (int i = 0; i < 3; i++) {
+		struct verve_net_wc wc = next_wc(a.send_cq);
+
+		cr_expect_eq(wc.wr_id, 7);
+		cr_expect_eq(wc.status, VERVE_NET_WC_OK);
+	}
+	expect_failure(&a, LOC_PROT);
+}
+
+/* An error flushes what is outstanding; what was done already, without a signal, says nothing. */
+Test(fake_net, error_state_does_not_flush_what_is_done)
+{
+	for (int i = 0; i < 3; i++) {
+		post_recv(&b, 100, 50, i);
+		cr_assert_eq(post(&a, VERVE_NET_SEND, 0, 8, 0, i), 0);
+	}
+	fake_net_advance(second);
+	verve_net_qp_error(a.qp);
+	fake_net_advance(second);
+	expect_none(a.send_cq);
+	cr_assert_eq(post(&a, VERVE_NET_SEND, 0, 8, 0, 9), 0);
+	cr_expect_eq(next_wc(a.send_cq).wr_id, 9);
+}
+
 Test(fake_net, silent_peer_exceeds_the_retries)
 {
 	uint64_t start = fake_net_time();

@@ -15,6 +15,7 @@
 
 enum { PSN_MASK = (1 << 24) - 1, POISON = 0xa5, TRIES = 8 };
 
+static const uint64_t flush_time = 100;			 /* ns */
 static const uint64_t rnr_min = 20000, rnr_max = 200000; /* ns: a receiver-not-ready timer */
 
 enum { NOT_READY = -1 }; /* of execute, beside the statuses */
@@ -188,17 +189,24 @@ static void schedule_completion(struct verve_net_qp *qp)
 		fake_event_at(&qp->complete, wr->when, complete);
 }
 
-/* wr ends with status; what is younger will be flushed, and is not sent any more. */
-static void fail(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
+/* wr will end with status, after what is older; what is younger will be flushed, and is not sent.
+ */
+static void fail_unsent(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
 {
 	wr->status = status;
 	wr->state = FAKE_WR_DONE;
 	wr->when = when;
 	qp->failing = true;
-	qp->flying = NULL;
 	qp->posted = NULL;
-	fake_event_cancel(&qp->arrive);
 	schedule_completion(qp);
+}
+
+/* The same for one that was sent: what flies behind it is lost. */
+static void fail(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
+{
+	qp->flying = NULL;
+	fake_event_cancel(&qp->arrive);
+	fail_unsent(qp, wr, status, when);
 }
 
 /* Nobody answers: the transport tries again until its time is over. */
@@ -220,35 +228,48 @@ static void unanswered(struct verve_net_qp *qp, struct fake_wr *wr, struct fake_
 	fake_event_at(event, next, run);
 }
 
+/* What the device finds wrong before it sends anything. */
+static uint32_t check_request(const struct verve_net_qp *qp, const struct fake_wr *wr)
+{
+	if (wr->len > fake_world.config.limits.msg_size)
+		return FAKE_WC_LOCAL_LENGTH;
+	if (wr->wr.op == VERVE_NET_READ && !qp->read_limit)
+		return FAKE_WC_LOCAL_OPERATION;
+	return local_is_valid(qp, wr) ? FAKE_WC_OK : FAKE_WC_LOCAL_PROTECTION;
+}
+
+static void flush_posted(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr;
+
+	while ((wr = qp->posted)) {
+		wr->status = FAKE_WC_FLUSHED;
+		wr->state = FAKE_WR_DONE;
+		wr->when = fake_world.now + flush_time;
+		qp->posted = TAILQ_NEXT(wr, link);
+	}
+	schedule_completion(qp);
+}
+
 void fake_rc_launch(struct verve_net_qp *qp)
 {
 	struct fake_wr *wr;
 
 	if (qp->state == FAKE_QP_ERROR) {
-		while ((wr = qp->posted)) {
-			wr->status = FAKE_WC_FLUSHED;
-			wr->state = FAKE_WR_DONE;
-			wr->when = fake_world.now + 100;
-			qp->posted = TAILQ_NEXT(wr, link);
-		}
-		schedule_completion(qp);
+		flush_posted(qp);
 		return;
 	}
 	while ((wr = qp->posted) && !qp->failing) {
 		bool read = wr->wr.op == VERVE_NET_READ;
 		uint64_t when = fake_world.now + fake_rc_delay();
+		uint32_t status = check_request(qp, wr);
 
 		if ((wr->wr.flags & VERVE_NET_FENCE && qp->reads) ||
 		    (read && qp->reads >= qp->read_limit && qp->read_limit))
 			return;
-		if (wr->len > fake_world.config.limits.msg_size || !local_is_valid(qp, wr) ||
-		    (read && !qp->read_limit)) {
+		if (status) {
 			fake_world.stats.access_errors++;
-			fail(qp, wr,
-			     wr->len > fake_world.config.limits.msg_size ? FAKE_WC_LOCAL_LENGTH
-			     : local_is_valid(qp, wr)			 ? FAKE_WC_LOCAL_OPERATION
-									 : FAKE_WC_LOCAL_PROTECTION,
-			     when);
+			fail_unsent(qp, wr, status, when);
 			return;
 		}
 		if (read) {
@@ -431,7 +452,7 @@ void fake_rc_error(struct verve_net_qp *qp)
 		if (wr->state != FAKE_WR_DONE || !wr->status)
 			wr->status = FAKE_WC_FLUSHED;
 		wr->state = FAKE_WR_DONE;
-		wr->when = fake_world.now + 100;
+		wr->when = fake_world.now + flush_time;
 	}
 	qp->flying = qp->posted = NULL;
 	schedule_completion(qp);
