@@ -48,11 +48,14 @@ void xfer_split(struct iovec *iov, size_t count, void *buf, size_t len)
 	}
 }
 
-static size_t segments(const struct node *node, enum xfer_op op)
+/* A multi-receive buffer is a single one: fi_msg(3). */
+static size_t segments(const struct node *node, const struct xfer *x)
 {
-	size_t limit = op < XFER_SEND_OPS ? node->info->tx_attr->iov_limit
-					  : node->info->rx_attr->iov_limit;
+	size_t limit = x->op < XFER_SEND_OPS ? node->info->tx_attr->iov_limit
+					     : node->info->rx_attr->iov_limit;
 
+	if (x->flags & FI_MULTI_RECV)
+		return 1;
 	return limit < XFER_IOV ? limit : XFER_IOV;
 }
 
@@ -60,7 +63,7 @@ static ssize_t try_msg(struct node *node, const struct xfer *x)
 {
 	struct iovec iov[XFER_IOV];
 	void *desc[XFER_IOV] = { x->desc, x->desc, x->desc, x->desc };
-	size_t count = segments(node, x->op);
+	size_t count = segments(node, x);
 	struct fi_msg msg = {
 		.msg_iov = iov, .desc = x->desc ? desc : NULL, .iov_count = count,
 		.addr = x->addr, .context = x->context, .data = x->data,
@@ -97,7 +100,7 @@ static ssize_t try_tagged(struct node *node, const struct xfer *x)
 {
 	struct iovec iov[XFER_IOV];
 	void *desc[XFER_IOV] = { x->desc, x->desc, x->desc, x->desc };
-	size_t count = segments(node, x->op);
+	size_t count = segments(node, x);
 	struct fi_msg_tagged msg = {
 		.msg_iov = iov, .desc = x->desc ? desc : NULL, .iov_count = count,
 		.addr = x->addr, .tag = x->tag, .ignore = x->ignore, .context = x->context,

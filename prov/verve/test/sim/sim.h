@@ -65,6 +65,7 @@ struct sim_node {
 	struct sim_op *claim; /* a peek whose message waits to be claimed */
 	bool claiming;	      /* one that is to claim has not ended yet */
 	struct sim_op_queue inbound;
+	struct sim_op_queue strays; /* failed at their sender, and may arrive all the same */
 	uint8_t *region; /* a slice for each peer and number */
 	struct fid_mr *region_mr;
 	struct sim_op **holder; /* the last to use a slice of another's region: [peer][slice] */

@@ -91,7 +91,8 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 		/* It may arrive all the same. */
 		if (op->kind == SIM_SEND && !op->received) {
 			TAILQ_REMOVE(&op->peer->inbound, op, link);
-			op->received = true;
+			TAILQ_INSERT_TAIL(&op->peer->strays, op, link);
+			op->stray = true;
 		}
 		sim_buffer_fini(&op->buf);
 		return;
@@ -134,6 +135,21 @@ static bool looks_like(const struct sim_op *send, const struct sim_op *recv,
 	       (!data || send->data == entry->data) && (!send->tagged || send->tag == entry->tag);
 }
 
+/* The oldest message of a queue that the receive can have got, by its first bytes. */
+static struct sim_op *find_short(const struct sim_op_queue *queue, const struct sim_op *recv,
+				 const struct end *end, const struct sim_node *from, uint64_t start)
+{
+	const struct fi_cq_tagged_entry *entry = end->entry;
+	uint64_t mask = entry->len ? UINT64_MAX >> (64 - 8 * entry->len) : 0;
+	struct sim_op *op;
+
+	TAILQ_FOREACH (op, queue, link)
+		if ((!from || op->node == from) &&
+		    looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start)
+			return op;
+	return NULL;
+}
+
 /* The message that a receive got: by its id, or, if it has none, the oldest that it can be. */
 static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf,
 			       const struct end *end)
@@ -149,17 +165,15 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 		if (!op || op->kind != SIM_SEND || op->peer != node)
 			sim_fail(sim, "node %u: receive %lu got %zu bytes of nobody's (%#lx)",
 				 node->index, recv->id, entry->len, start);
-		if (op->received && !op->error)
+		if (op->received)
 			sim_fail(sim, "node %u: message %lu arrives twice", node->index, op->id);
 		return op;
 	}
-	TAILQ_FOREACH (op, &node->inbound, link) {
-		uint64_t mask = entry->len ? UINT64_MAX >> (64 - 8 * entry->len) : 0;
-
-		if ((!from || op->node == from) &&
-		    looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start)
-			return op;
-	}
+	op = find_short(&node->inbound, recv, end, from, start);
+	if (!op)
+		op = find_short(&node->strays, recv, end, from, start);
+	if (op)
+		return op;
 	sim_fail(sim, "node %u: receive %lu got a message of %zu bytes that nobody sent",
 		 node->index, recv->id, entry->len + end->olen);
 }
@@ -197,7 +211,7 @@ static void check_message(struct sim_op *recv, const struct sim_op *send, const 
 static void take(struct sim_op *recv, struct sim_op *send, uint64_t offset)
 {
 	if (!send->received) {
-		TAILQ_REMOVE(&send->peer->inbound, send, link);
+		TAILQ_REMOVE(send->stray ? &send->peer->strays : &send->peer->inbound, send, link);
 		if (send->delivery_complete && send->done && !send->error)
 			TAILQ_REMOVE(&send->node->sim->delivered, send, delivery);
 	}

@@ -219,6 +219,7 @@ static void name_node(struct sim *sim, uint32_t index, uint32_t hosts)
 	node->host = index % hosts;
 	node->budget = sim->options->ops;
 	TAILQ_INIT(&node->inbound);
+	TAILQ_INIT(&node->strays);
 	fake_net_host_addr(node->host, &addr);
 	node->name = addr.in;
 	node->name.sin_port = htons((uint16_t)(FIRST_PORT + index));

@@ -40,6 +40,7 @@ struct sim_op {
 	/* send: */
 	bool delivery_complete;
 	bool received; /* taken, or thrown away */
+	bool stray;    /* in peer->strays */
 	struct sim_op *taken_by;
 	uint64_t taken_offset; /* multi-receive: where */
 	uint64_t taken_order;  /* of the receive, claim or discard that took it */
