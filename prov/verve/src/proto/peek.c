@@ -71,7 +71,7 @@ static void discard(struct verve_xport *xport, struct verve_unexpected *unexpect
 	if (fin)
 		verve_peer_queue_fin(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
-		verve_recv_return_credit(xport, unexpected->conn_id);
+		verve_recv_return_credit(xport, unexpected->conn_id, unexpected->packet.len);
 	free(unexpected);
 }
 

@@ -24,11 +24,11 @@ struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t conn
 	return link && !link->broken ? link : NULL;
 }
 
-void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id)
+void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id, uint64_t len)
 {
 	struct verve_link *link = verve_recv_live_link(xport, conn_id);
 
-	if (link)
+	if (link && verve_wire_costs_credit(len))
 		verve_link_return_credit(xport, link);
 }
 
@@ -79,7 +79,7 @@ static void deliver(struct verve_xport *xport, struct verve_op *op, struct verve
 	if (packet->flags & VERVE_WIRE_ACK && verve_recv_live_link(xport, conn_id))
 		op->recv.fin_id = packet->op_id;
 	verve_recv_finish(xport, op, 0, NULL);
-	verve_recv_return_credit(xport, conn_id);
+	verve_recv_return_credit(xport, conn_id, packet->len);
 }
 
 /*

@@ -38,8 +38,8 @@ void verve_recv_consume(struct verve_xport *xport, struct verve_op *op,
 			struct verve_unexpected *unexpected);
 /* The link that a message came over, if it can still be answered; NULL: it is gone. */
 struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t conn_id);
-/* An eager message that came over conn_id has been consumed. */
-void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id);
+/* An eager message of len bytes that came over conn_id has been consumed. */
+void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id, uint64_t len);
 
 static inline struct verve_op *verve_recv_op_of(struct verve_match_recv *recv)
 {

@@ -11,11 +11,12 @@
 #ifndef VERVE_PROTO_WIRE_H
 #define VERVE_PROTO_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum verve_wire_type {
-	VERVE_WIRE_EAGER = 1,	   /* a whole message; costs the sender one credit */
+	VERVE_WIRE_EAGER = 1,	   /* a whole message; if it is not small, it costs the sender one credit */
 	VERVE_WIRE_RTS = 2,	   /* a message to be read from the sender's memory */
 	VERVE_WIRE_FIN = 3,	   /* operation id: read, or processed; status in the upper half */
 	VERVE_WIRE_CREDIT = 4,	   /* nothing but credits */
@@ -36,6 +37,7 @@ enum {
 	VERVE_WIRE_SEGMENTS = 4,			 /* of an RTS, at most */
 	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8,	 /* longest before the body */
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
+	VERVE_WIRE_SMALL = 64, /* payload that costs a receiver no more to keep than an RTS does */
 };
 
 /* A piece of the sender's memory. */
@@ -65,6 +67,12 @@ struct verve_wire_packet {
 static inline size_t verve_wire_prefix(uint8_t flags)
 {
 	return VERVE_WIRE_HEADER + (flags & VERVE_WIRE_DATA ? 8 : 0) + (flags & VERVE_WIRE_ACK ? 8 : 0);
+}
+
+/* Both sides of a connection count with it: whether an eager message of len bytes costs a credit. */
+static inline bool verve_wire_costs_credit(uint64_t len)
+{
+	return len > VERVE_WIRE_SMALL;
 }
 
 /*

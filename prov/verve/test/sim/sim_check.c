@@ -150,6 +150,43 @@ static struct sim_op *find_short(const struct sim_op_queue *queue, const struct 
 	return NULL;
 }
 
+static void take(struct sim_op *recv, struct sim_op *send, uint64_t offset)
+{
+	if (!send->received) {
+		TAILQ_REMOVE(send->stray ? &send->peer->strays : &send->peer->inbound, send, link);
+		if (send->delivery_complete && send->done && !send->error)
+			TAILQ_REMOVE(&send->node->sim->delivered, send, delivery);
+	}
+	send->received = true;
+	send->taken_by = recv;
+	send->taken_order = recv->order;
+	send->taken_offset = offset;
+}
+
+/* A message that was taken for this one, by bytes that both have: it is the other that came. */
+static bool give_back(struct sim_op *op)
+{
+	struct sim *sim = op->node->sim;
+	struct sim_op *twin;
+
+	if (!op->guessed)
+		return false;
+	TAILQ_FOREACH (twin, &op->peer->inbound, link)
+		if (twin->tagged == op->tagged && twin->tag == op->tag && twin->len == op->len &&
+		    twin->has_data == op->has_data && twin->data == op->data)
+			break;
+	if (!twin)
+		return false;
+	take(op->taken_by, twin, op->taken_offset);
+	twin->taken_order = op->taken_order;
+	twin->guessed = true;
+	op->received = op->guessed = op->stray = false;
+	TAILQ_INSERT_HEAD(&op->peer->inbound, op, link);
+	if (op->delivery_complete && op->done && !op->error)
+		TAILQ_INSERT_TAIL(&sim->delivered, op, delivery);
+	return true;
+}
+
 /* The message that a receive got: by its id, or, if it has none, the oldest that it can be. */
 static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf,
 			       const struct end *end)
@@ -165,15 +202,17 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 		if (!op || op->kind != SIM_SEND || op->peer != node)
 			sim_fail(sim, "node %u: receive %lu got %zu bytes of nobody's (%#lx)",
 				 node->index, recv->id, entry->len, start);
-		if (op->received)
+		if (op->received && !give_back(op))
 			sim_fail(sim, "node %u: message %lu arrives twice", node->index, op->id);
 		return op;
 	}
 	op = find_short(&node->inbound, recv, end, from, start);
 	if (!op)
 		op = find_short(&node->strays, recv, end, from, start);
-	if (op)
+	if (op) {
+		op->guessed = true;
 		return op;
+	}
 	sim_fail(sim, "node %u: receive %lu got a message of %zu bytes that nobody sent",
 		 node->index, recv->id, entry->len + end->olen);
 }
@@ -206,19 +245,6 @@ static void check_message(struct sim_op *recv, const struct sim_op *send, const 
 	if (end->source && recv->node->addr[send->node->index] != end->src)
 		sim_fail(sim, "node %u: message %lu comes from %lu, not node %u", recv->node->index,
 			 send->id, end->src, send->node->index);
-}
-
-static void take(struct sim_op *recv, struct sim_op *send, uint64_t offset)
-{
-	if (!send->received) {
-		TAILQ_REMOVE(send->stray ? &send->peer->strays : &send->peer->inbound, send, link);
-		if (send->delivery_complete && send->done && !send->error)
-			TAILQ_REMOVE(&send->node->sim->delivered, send, delivery);
-	}
-	send->received = true;
-	send->taken_by = recv;
-	send->taken_order = recv->order;
-	send->taken_offset = offset;
 }
 
 static void recv_over(struct sim_op *op)

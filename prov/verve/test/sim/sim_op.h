@@ -40,6 +40,7 @@ struct sim_op {
 	/* send: */
 	bool delivery_complete;
 	bool received; /* taken, or thrown away */
+	bool guessed;  /* taken without its id */
 	bool stray;    /* in peer->strays */
 	struct sim_op *taken_by;
 	uint64_t taken_offset; /* multi-receive: where */
