@@ -18,15 +18,6 @@ static const char prefix[] = "FI_VERVE_";
 
 enum { NAME_MAX_LEN = 64 };
 
-struct param {
-	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
-	const char *help;
-	const char *unit;
-	size_t *number; /* NULL: text */
-	const char **text;
-	size_t min, max;
-};
-
 struct verve_config verve_config = {
 	.iface = NULL,
 	.inline_size = 256,
@@ -38,7 +29,7 @@ struct verve_config verve_config = {
 	.transport_timeout = 3500,
 };
 
-static const struct param params[] = {
+static const struct verve_config_param params[] = {
 	{
 		.name = "iface",
 		.help = "Use only the ports of this network interface (eth0) or RDMA device "
@@ -110,7 +101,7 @@ static const struct param params[] = {
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
 
 /* "FI_VERVE_IFACE" into buf of NAME_MAX_LEN bytes. */
-static const char *env_name(const struct param *param, char *buf)
+static const char *env_name(const struct verve_config_param *param, char *buf)
 {
 	int len = snprintf(buf, NAME_MAX_LEN, "%s%s", prefix, param->name);
 
@@ -119,7 +110,7 @@ static const char *env_name(const struct param *param, char *buf)
 	return buf;
 }
 
-static void define(const struct fi_provider *prov, const struct param *param)
+static void define(const struct fi_provider *prov, const struct verve_config_param *param)
 {
 	if (!param->number)
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: any)",
@@ -136,7 +127,7 @@ static bool is_number(const char *text)
 	return *text && !text[strspn(text, "0123456789")];
 }
 
-static void read_number(const struct fi_provider *prov, const struct param *param)
+static void read_number(const struct fi_provider *prov, const struct verve_config_param *param)
 {
 	char name[NAME_MAX_LEN];
 	const char *text = getenv(env_name(param, name));
@@ -157,7 +148,7 @@ static void read_number(const struct fi_provider *prov, const struct param *para
 	*param->number = value;
 }
 
-static void read_text(const struct fi_provider *prov, const struct param *param)
+static void read_text(const struct fi_provider *prov, const struct verve_config_param *param)
 {
 	char *value;
 
@@ -198,4 +189,9 @@ void verve_config_load(const struct fi_provider *prov)
 			read_text(prov, &params[i]);
 	}
 	warn_unknown();
+}
+
+const struct verve_config_param *verve_config_param(size_t index)
+{
+	return index < PARAMS ? &params[index] : NULL;
 }

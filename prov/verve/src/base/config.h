@@ -33,4 +33,17 @@ extern struct verve_config verve_config;
  */
 void verve_config_load(const struct fi_provider *prov);
 
+/* A row of the table. The texts are constant; number is NULL for a text. */
+struct verve_config_param {
+	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
+	const char *help;
+	const char *unit;
+	size_t *number;
+	const char **text;
+	size_t min, max;
+};
+
+/* In the table's order; NULL behind the last. */
+const struct verve_config_param *verve_config_param(size_t index);
+
 #endif

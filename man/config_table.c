@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Prints the FI_VERVE_* variables as the definition list of the manual page, in Markdown. */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "base/config.h"
+
+int main(void)
+{
+	const struct verve_config_param *param;
+
+	for (size_t i = 0; (param = verve_config_param(i)); i++) {
+		printf("`FI_VERVE_");
+		for (const char *c = param->name; *c; c++)
+			putchar(toupper((unsigned char) *c));
+		printf("`\n:   %s ", param->help);
+		if (param->number)
+			printf("Default: %zu %s; from %zu to %zu.\n\n", *param->number, param->unit,
+			       param->min, param->max);
+		else
+			printf("Default: any.\n\n");
+	}
+	return ferror(stdout) || fflush(stdout);
+}
