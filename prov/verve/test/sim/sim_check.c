@@ -420,6 +420,9 @@ static void handle(struct sim_node *node, const struct end *end)
 	if (!end->entry->op_context) {
 		if (!end->err)
 			sim_fail(node->sim, "node %u: an injected message completes", node->index);
+		node->counted[end->entry->flags & FI_SEND    ? CNTR_SEND
+			      : end->entry->flags & FI_WRITE ? CNTR_WRITE
+							     : CNTR_READ]--;
 		return;
 	}
 	op = op_of(node, end->entry->op_context);
@@ -604,7 +607,7 @@ void sim_check_end(struct sim *sim)
 			sim_fail(sim, "node %u: %s %lu never completed", op->node->index,
 				 kind_names[op->kind], op->id);
 		/* Silent ones count as well. */
-		if (!op->entry && !op->may_fail)
+		if (!op->entry && !op->may_fail && !op->error)
 			op->node->counted[op->kind == SIM_SEND	  ? CNTR_SEND
 					  : op->kind == SIM_WRITE ? CNTR_WRITE
 								  : CNTR_READ]++;
