@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Connection manager: performs what the connections (conn/conn.c) decide: datagrams, queue pairs,
- * events, timers, admission. All in the service thread but verve_cm_connect and verve_cm_drop.
+ * events, timers, admission. All in the service thread but verve_cm_connect, verve_cm_drop
+ * and verve_cm_check, whose requests have the types UP, DOWN and READY.
  *
  * A connection's events are allocated before its first HELLO, so that none can be missing later.
  */
@@ -358,6 +359,18 @@ static void request_drop(struct verve_cm *cm, struct verve_cm_event *request)
 	perform(cm, entry, &out);
 }
 
+static void request_check(struct verve_cm *cm, struct verve_cm_event *request)
+{
+	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
+	struct verve_conn_out out;
+
+	free(request);
+	if (!entry)
+		return;
+	verve_conn_check(&entry->conn, &out);
+	perform(cm, entry, &out);
+}
+
 static void step_requests(struct verve_cm *cm)
 {
 	struct verve_mail *mail, *next;
@@ -368,6 +381,8 @@ static void step_requests(struct verve_cm *cm)
 		next = mail->next;
 		if (request->type == VERVE_CM_DOWN)
 			request_drop(cm, request);
+		else if (request->type == VERVE_CM_READY)
+			request_check(cm, request);
 		else
 			request_connect(cm, request);
 	}
@@ -591,6 +606,11 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
 {
 	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_DOWN, .conn_id = conn_id});
+}
+
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id)
+{
+	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_READY, .conn_id = conn_id});
 }
 
 void verve_cm_event_free(struct verve_cm_event *event)

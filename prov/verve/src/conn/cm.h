@@ -86,6 +86,12 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr);
 int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
 
 /*
+ * The engine waits for an answer over the connection: DOWN with FI_EHOSTUNREACH follows the second time
+ * that the peer's port turns out to be closed, with FI_ENOTCONN if somebody else is there. -FI_ENOMEM.
+ */
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id);
+
+/*
  * Service thread: requests, datagrams, timers. now: nanoseconds of the monotonic clock. Returns the
  * time of the next timer, UINT64_MAX if none runs.
  */

@@ -11,6 +11,8 @@
 /* Between repetitions: the first, doubling, at most the last; each up to a quarter more or less. */
 static const uint64_t first_interval = 40000000, last_interval = 1000000000;
 
+enum { CHECKS = 2 }; /* that are refused before a peer is taken for dead */
+
 static const char *const state_name[VERVE_CONN_STATES] = {
 	[VERVE_CONN_IDLE] = "idle",
 	[VERVE_CONN_QUEUED] = "queued",
@@ -201,6 +203,8 @@ static void close_conn(struct verve_conn *conn)
 	memset(&conn->challenge, 0, sizeof(conn->challenge));
 	conn->timer = VERVE_TIMER_NEVER;
 	conn->error = 0;
+	conn->checking = false;
+	conn->refusals = 0;
 }
 
 static void end(struct verve_conn *conn, unsigned report, int error, struct verve_conn_out *out)
@@ -424,9 +428,29 @@ void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 	}
 }
 
+void verve_conn_check(struct verve_conn *conn, struct verve_conn_out *out)
+{
+	out_init(out);
+	if (conn->state != VERVE_CONN_UP || is_self(conn))
+		return;
+	if (conn->checking)
+		conn->refusals = 0; /* the last was not refused */
+	conn->checking = true;
+	send_end(conn, VERVE_HELLO_READY, out);
+}
+
+static void refuse_check(struct verve_conn *conn, struct verve_conn_out *out)
+{
+	conn->checking = false;
+	if (++conn->refusals == CHECKS)
+		end(conn, VERVE_CONN_DO_DOWN, FI_EHOSTUNREACH, out);
+}
+
 void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_conn_out *out)
 {
 	out_init(out);
+	if (conn->state == VERVE_CONN_UP && conn->checking && error == FI_ECONNREFUSED)
+		refuse_check(conn, out);
 	if (conn->state != VERVE_CONN_WAIT_HELLO)
 		return;
 	/* Routes come back; a closed port and an impossible address do not, within a handshake. */

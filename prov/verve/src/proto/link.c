@@ -141,6 +141,10 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
 	bool outstanding = link->signaled - link->retired < link->produced - link->retired;
 
+	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
+	if (link->heard == link->retired && verve_cm_check(xport->cm, link->conn_id))
+		VERVE_WARN(EP_CTRL, "no memory to check connection %#x\n", link->conn_id);
+	link->heard = link->retired;
 	if (!outstanding && link->may_send && verve_link_has_room(xport, link, true))
 		verve_link_post(xport, link, &wr, NULL, NULL);
 }

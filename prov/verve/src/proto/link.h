@@ -39,6 +39,7 @@ struct verve_link {
 	bool may_send;
 	bool broken;
 	bool said_bye;
+	uint32_t heard; /* requests acknowledged when the peer was last looked after */
 	uint64_t leaving; /* since when the peer has left, nanoseconds; 0: it has not */
 	int error;	 /* why it broke: positive FI errno */
 	uint32_t status; /* ibv_wc_status, or 0 */
@@ -84,8 +85,9 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
 
 /*
- * Makes sure that a request which asks for its completion is outstanding, so that a peer that died is
- * found dead by the transport: a write of no bytes, which no application notices.
+ * Looks after a peer that owes an answer. Makes sure that a request which asks for its completion is
+ * outstanding, so that a peer that died is found dead by the transport: a write of no bytes, which no
+ * application notices. If nothing was acknowledged since the last time, the manager checks the peer, too.
  */
 void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
 

@@ -348,7 +348,8 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
 		while (verve_recv_poll(xport))
 			;
-		verve_link_leave(xport, link, event->error, "the peer ended the connection");
+		verve_link_leave(xport, link, event->error, event->error == FI_EHOSTUNREACH ? "the peer's process is gone" :
+								  "the peer ended the connection");
 		break;
 	}
 }

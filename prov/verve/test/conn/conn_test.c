@@ -360,6 +360,72 @@ Test(conn, refusal_is_nothing_to_who_has_heard_from_the_peer)
 	cr_assert_eq(a.conn.state, VERVE_CONN_UP);
 }
 
+/* A check of a peer that is there, that is another, and that is gone. */
+Test(conn, check_of_a_living_peer_changes_nothing)
+{
+	struct verve_hello check;
+
+	establish();
+	for (int i = 0; i < 3; i++) {
+		verve_conn_check(&a.conn, &out);
+		cr_assert_eq(out.actions, SEND);
+		check = out.hello;
+		receive(&b, &check);
+		cr_assert_eq(out.actions, 0);
+		cr_assert_eq(b.conn.state, VERVE_CONN_UP);
+	}
+	/* Refused now and then, by whomever: not twice in a row. */
+	for (int i = 0; i < 3; i++) {
+		verve_conn_check(&a.conn, &out);
+		verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
+		cr_assert_eq(out.actions, 0);
+		verve_conn_check(&a.conn, &out);
+		verve_conn_check(&a.conn, &out);
+	}
+	cr_assert_eq(a.conn.state, VERVE_CONN_UP);
+}
+
+Test(conn, check_of_a_peer_that_forgot_us_ends_the_connection)
+{
+	struct verve_hello check, bye;
+
+	establish();
+	verve_conn_check(&a.conn, &out);
+	check = out.hello;
+	verve_conn_drop(&b.conn, &out);
+	receive(&b, &check);
+	cr_assert_eq(out.actions, SEND);
+	bye = out.hello;
+	cr_assert_eq(bye.kind, VERVE_HELLO_BYE);
+	receive(&a, &bye);
+	cr_assert_eq(out.actions, DOWN);
+	cr_assert_eq(out.error, FI_ENOTCONN);
+}
+
+Test(conn, checks_that_are_refused_twice_in_a_row_end_the_connection)
+{
+	establish();
+	verve_conn_check(&a.conn, &out);
+	verve_conn_unreachable(&a.conn, FI_EHOSTUNREACH, &out);
+	verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
+	verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
+	cr_assert_eq(out.actions, 0, "two answers to one check are one");
+	verve_conn_check(&a.conn, &out);
+	verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
+	cr_assert_eq(out.actions, DOWN);
+	cr_assert_eq(out.error, FI_EHOSTUNREACH);
+	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
+}
+
+Test(conn, checks_need_a_connection_to_another)
+{
+	verve_conn_check(&a.conn, &out);
+	cr_assert_eq(out.actions, 0);
+	request(&a);
+	verve_conn_check(&a.conn, &out);
+	cr_assert_eq(out.actions, 0);
+}
+
 Test(conn, missing_route_is_the_reason_at_the_end_only)
 {
 	request(&a);
