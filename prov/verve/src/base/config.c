@@ -10,18 +10,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
 
 static const char prefix[] = "FI_VERVE_";
 
-enum { NAME_MAX_LEN = 64 };
+enum {
+	NAME_MAX_LEN = 64,
+	EAGER_SIZE_MIN = 256, /* bytes */
+};
 
 struct verve_config verve_config = {
 	.iface = NULL,
 	.inline_size = 256,
-	.eager_size = 16384,
+	.eager_size = 65536,
 	.tx_size = 4096,
 	.rx_buffers = 256,
 	.window = 64,
@@ -47,10 +51,11 @@ static const struct verve_config_param params[] = {
 	{
 		.name = "eager_size",
 		.help = "Messages no longer than this are sent at once; longer ones are read by "
-			"the receiver when it has a buffer for them.",
+			"the receiver when it has a buffer for them. The default is smaller where "
+			"RLIMIT_MEMLOCK does not allow it.",
 		.unit = "bytes",
 		.number = &verve_config.eager_size,
-		.min = 256,
+		.min = EAGER_SIZE_MIN,
 		.max = 1 << 20,
 	},
 	{
@@ -179,8 +184,27 @@ static void warn_unknown(void)
 	}
 }
 
+/*
+ * Where an unprivileged process may lock little memory, receive buffers get smaller, so that the most
+ * of it stays the application's: a quarter is theirs.
+ */
+static void fit_memlock(void)
+{
+	struct rlimit limit;
+	size_t fit;
+
+	if (!geteuid() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return;
+	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;
+	if (fit < EAGER_SIZE_MIN)
+		fit = EAGER_SIZE_MIN;
+	if (fit < verve_config.eager_size)
+		verve_config.eager_size = fit;
+}
+
 void verve_config_load(const struct fi_provider *prov)
 {
+	fit_memlock();
 	for (size_t i = 0; i < PARAMS; i++) {
 		define(prov, &params[i]);
 		if (params[i].number)

@@ -29,6 +29,8 @@ struct layout {
 	uint16_t lid;
 	uint8_t mtu_log2, rd_atomic_target;
 	uint32_t window;
+	uint32_t eager_size;
+	uint32_t reserved;
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE];
 };
 
@@ -52,7 +54,8 @@ _Static_assert(offsetof(struct layout, lid) == 88, "hello");
 _Static_assert(offsetof(struct layout, mtu_log2) == 90, "hello");
 _Static_assert(offsetof(struct layout, rd_atomic_target) == 91, "hello");
 _Static_assert(offsetof(struct layout, window) == 92, "hello");
-_Static_assert(offsetof(struct layout, auth) == 96, "hello");
+_Static_assert(offsetof(struct layout, eager_size) == 96, "hello");
+_Static_assert(offsetof(struct layout, auth) == 104, "hello");
 _Static_assert(sizeof(struct layout) == VERVE_HELLO_SIZE, "hello");
 
 void verve_hello_encode(const struct verve_hello *hello, void *buf)
@@ -78,6 +81,7 @@ void verve_hello_encode(const struct verve_hello *hello, void *buf)
 		.mtu_log2 = hello->qp.mtu_log2,
 		.rd_atomic_target = hello->qp.rd_atomic_target,
 		.window = htole32(hello->window),
+		.eager_size = htole32(hello->eager_size),
 	};
 
 	memcpy(layout.gid, hello->qp.gid.raw, sizeof(layout.gid));
@@ -110,6 +114,7 @@ static void read_queue_pair(const struct layout *layout, struct verve_hello *hel
 	hello->qp.mtu_log2 = layout->mtu_log2;
 	hello->qp.rd_atomic_target = layout->rd_atomic_target;
 	hello->window = le32toh(layout->window);
+	hello->eager_size = le32toh(layout->eager_size);
 	memcpy(hello->auth, layout->auth, sizeof(layout->auth));
 }
 

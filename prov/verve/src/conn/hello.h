@@ -9,7 +9,7 @@
  *  32 sender's connection       36 recipient's connection, 0: unknown
  *  40 serial                    48 nonce                  56 echo
  *  64 GID (16)  80 QPN  84 PSN  88 LID  90 MTU, reads  92 window
- *  96 authentication (32)
+ *  96 eager size      100 reserved  104 authentication (32)
  *
  * Bytes 0 to 63 mean the same in every version. A later minor version appends; who does not know
  * the appended fields skips them by the length.
@@ -23,7 +23,7 @@
 #include "net/qp.h"
 
 enum {
-	VERVE_HELLO_SIZE = 128,	     /* bytes of this version */
+	VERVE_HELLO_SIZE = 136,	     /* bytes of this version */
 	VERVE_HELLO_SIZE_MAX = 1024, /* of any version: what a receiver makes room for */
 	VERVE_HELLO_VERSION_MIN = 1, /* the versions of handshake and packets that we speak */
 	VERVE_HELLO_VERSION_MAX = 1,
@@ -62,7 +62,8 @@ struct verve_hello {
 	uint64_t nonce;	 /* random, of the sender's connection */
 	uint64_t echo;	 /* the recipient's nonce; 0: unknown */
 	struct verve_net_qp_addr qp;
-	uint32_t window; /* eager messages the recipient may have unconsumed at the sender */
+	uint32_t window;     /* eager messages the recipient may have unconsumed at the sender */
+	uint32_t eager_size; /* bytes of payload that the sender's receive buffers take */
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE];
 };
 

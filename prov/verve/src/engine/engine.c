@@ -109,6 +109,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 		},
 		.addr = *addr,
 		.window = xport->attr.window,
+		.eager_size = xport->attr.eager_size,
 		.connect_timeout = verve_config.connect_timeout * ms,
 		.transport_timeout_ms = verve_config.transport_timeout,
 		.events = &xport->events,

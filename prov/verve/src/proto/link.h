@@ -34,6 +34,7 @@ struct verve_link {
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* of those, done */
 	uint32_t signaled;  /* number of the last one that asked for a completion */
+	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	bool may_send;

@@ -288,6 +288,8 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 		goto err_close;
 	}
 	link->credits = event->window;
+	link->eager_size = event->eager_size < xport->attr.eager_size ? event->eager_size :
+									xport->attr.eager_size;
 	link->may_send = event->may_send;
 	peer->connecting = false;
 	if (map_conn(xport, link))

@@ -104,7 +104,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	const struct verve_link *link = peer->link;
 
 	return link && link->may_send && TAILQ_EMPTY(&peer->pending) &&
-	       (link->credits || !verve_wire_costs_credit(len)) && len <= xport->attr.eager_size &&
+	       (link->credits || !verve_wire_costs_credit(len)) && len <= link->eager_size &&
 	       !(request->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE)) &&
 	       verve_link_has_room(xport, link, false);
 }
@@ -167,7 +167,7 @@ bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct
 	if (!verve_link_has_room(xport, link, false) ||
 	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
 		return false;
-	if (op->len > xport->attr.eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
+	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
 		return verve_rndv_offer(xport, link, op);
 
 	if (await && !op->id && verve_op_name(xport, op))

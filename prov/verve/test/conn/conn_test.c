@@ -57,6 +57,7 @@ static void start_end(struct end *end, uint8_t host, uint8_t peer)
 	end->self.addr = addr_of(host);
 	end->self.incarnation = ++random_number;
 	end->self.window = 100u + host;
+	end->self.eager_size = 1000u + host;
 	end->self.timeout = 1000 * ms;
 	verve_conn_init(&end->conn, &end->self, &addr);
 }
@@ -137,6 +138,8 @@ static void expect_agreement(void)
 	cr_assert_eq(a.conn.remote.qp.qp_num, b.conn.local.qp.qp_num);
 	cr_assert_eq(b.conn.remote.qp.qp_num, a.conn.local.qp.qp_num);
 	cr_assert_eq(a.conn.remote.window, b.self.window);
+	cr_assert_eq(a.conn.remote.eager_size, b.self.eager_size);
+	cr_assert_eq(b.conn.remote.eager_size, a.self.eager_size);
 	cr_assert_eq(b.conn.remote.window, a.self.window);
 	cr_assert_eq(a.conn.timer, VERVE_TIMER_NEVER);
 	cr_assert_eq(b.conn.timer, VERVE_TIMER_NEVER);

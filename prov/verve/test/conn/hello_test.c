@@ -28,10 +28,11 @@ static const struct verve_hello sample = {
 		.psn = 0xa1a2a3,
 	},
 	.window = 0xb1b2b3b4,
+	.eager_size = 0xc1c2c3c4,
 };
 
 static const uint8_t golden[VERVE_HELLO_SIZE] = {
-	'V', 'R', 'V', 'E', 128, 0, 1, 0,
+	'V', 'R', 'V', 'E', 136, 0, 1, 0,
 	1, 3, 0, 0, 0, 0, 0, 0x80,
 	0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
 	0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
@@ -43,6 +44,7 @@ static const uint8_t golden[VERVE_HELLO_SIZE] = {
 	8, 9, 10, 11, 12, 13, 14, 15,
 	0x93, 0x92, 0x91, 0, 0xa3, 0xa2, 0xa1, 0,
 	0x82, 0x81, 12, 16, 0xb4, 0xb3, 0xb2, 0xb1,
+	0xc4, 0xc3, 0xc2, 0xc1, 0, 0, 0, 0,
 };
 
 static uint8_t bytes[VERVE_HELLO_SIZE_MAX + 1];
@@ -190,7 +192,7 @@ Test(hello, authentication_is_zero_unless_claimed)
 	struct verve_hello claimed = sample;
 
 	for (size_t i = 0; i < VERVE_HELLO_AUTH_SIZE; i++)
-		cr_assert_eq(decode_changed(96 + i, 1), -FI_EINVAL);
+		cr_assert_eq(decode_changed(104 + i, 1), -FI_EINVAL);
 	claimed.features = VERVE_HELLO_AUTHENTICATED;
 	memset(claimed.auth, 0xab, sizeof(claimed.auth));
 	verve_hello_encode(&claimed, bytes);
@@ -214,6 +216,7 @@ static void expect_sense(size_t len)
 	again[10] = bytes[10];
 	again[11] = bytes[11];
 	memcpy(again + 4, bytes + 4, 2);
+	memcpy(again + 100, bytes + 100, 4); /* reserved */
 	if (memcmp(again, bytes, sizeof(again)))
 		cr_assert_fail("decoded something else");
 }

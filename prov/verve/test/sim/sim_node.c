@@ -157,9 +157,12 @@ static void node_open(struct sim_node *node)
 void sim_node_start(struct sim_node *node)
 {
 	struct sockaddr_in name;
-	size_t len = sizeof(name);
+	size_t len = sizeof(name), eager_size = verve_config.eager_size;
 
+	/* Hosts may be configured differently. */
+	verve_config.eager_size <<= sim_below(node->sim, 3);
 	check(node->sim, fi_enable(node->ep), "fi_enable");
+	verve_config.eager_size = eager_size;
 	check(node->sim, fi_getname(&node->ep->fid, &name, &len), "fi_getname");
 	if (len != sizeof(name) || memcmp(&name, &node->name, len))
 		sim_fail(node->sim, "node %u has another name than it asked for", node->index);
