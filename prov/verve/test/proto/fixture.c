@@ -215,7 +215,7 @@ static void connect_qp(struct verve_net_qp *qp, const struct verve_net_qp *to)
 	cr_assert_eq(verve_net_qp_connect(qp, &addr, TIMEOUT_MS), 0);
 }
 
-void node_join(struct node *a, struct node *b, uint32_t window)
+void node_connect(struct node *a, struct node *b, uint32_t window)
 {
 	struct verve_net_qp *qp_a = open_qp(a), *qp_b = open_qp(b);
 	uint32_t id_a = ++a->next_conn, id_b = ++b->next_conn;
@@ -234,6 +234,11 @@ void node_join(struct node *a, struct node *b, uint32_t window)
 	event->qp = qp_b;
 	event->window = window;
 	verve_mailbox_put(&b->xport.events, &event->mail);
+}
+
+void node_join(struct node *a, struct node *b, uint32_t window)
+{
+	node_connect(a, b, window);
 	verve_peer_events(&a->xport);
 	verve_peer_events(&b->xport);
 	/* Each has the other in its table. */

@@ -55,9 +55,11 @@ struct verve_link *node_link(struct node *node, const struct node *to);
 void node_event(struct node *node, enum verve_cm_event_type type, const struct node *about,
 		uint32_t conn_id, int error);
 /*
- * Connects both: each hears UP with that window of the other's. a, who began, may send at once; b
- * may not before a's first packet, or READY.
+ * Connects queue pairs of both; UP with that window of the other's waits in each mailbox. a, who
+ * began, may send at once; b may not before a's first packet, or READY.
  */
+void node_connect(struct node *a, struct node *b, uint32_t window);
+/* The same, and both have read it. */
 void node_join(struct node *a, struct node *b, uint32_t window);
 /* Polls all nodes until nothing happens any more. Takes no real time. */
 void nodes_settle(void);
