@@ -332,6 +332,25 @@ Test(peer, cancel_ends_what_waits)
 
 /* Memory that runs out. Nothing may be lost, and the process goes on. */
 
+Test(peer, no_memory_for_a_peer_is_told)
+{
+	uint64_t fi_addr = node_addr(&a, &b);
+	struct verve_peer *peer;
+	long failed, nth = 0;
+
+	do {
+		int ret;
+
+		oom_fail(nth++ / 2, false); /* twice: what has grown needs no more */
+		ret = verve_peer_find(&a.xport, fi_addr, &peer);
+		failed = oom_stop();
+		cr_assert_eq(ret, failed ? -FI_ENOMEM : 0);
+	} while (failed);
+	cr_expect_gt(nth, 7); /* the peer, its id, the hash twice, its number */
+	cr_expect(verve_addr_equal(&peer->addr, &b.addr));
+	cr_expect_eq(HASH_COUNT(a.xport.peers), 1);
+}
+
 Test(peer, no_memory_to_ask_for_a_connection_ends_the_message)
 {
 	node_peer(&a, &b);
