@@ -106,19 +106,31 @@ Test(link, every_sixteenth_request_asks_for_a_completion)
 
 Test(link, every_request_asks_when_entries_run_low)
 {
-	a.xport.wr_limit = 12; /* tight from the 7th on, that is from 6 outstanding + 1 */
-	for (uint32_t i = 0; i < 7; i++) {
+	/* 16 entries beside the link's own and the reserve: half of them. */
+	a.xport.wr_limit = 16 + 1 + VERVE_LINK_RESERVE;
+	for (int i = 0; i < 7; i++) {
 		cr_assert_eq(post(0), 0);
 		cr_expect_eq(link->signaled, UINT32_MAX);
 	}
-	a.xport.wr_limit = 20;
-	a.xport.wr_used += 4;
 	cr_assert_eq(post(0), 0);
 	cr_expect_eq(link->signaled, 7);
-	a.xport.wr_used -= 4;
 	a.xport.wr_limit = 8192;
 	nodes_settle();
 	cr_expect_eq(link->retired, 8);
+}
+
+Test(link, every_request_asks_when_buffers_run_low)
+{
+	a.xport.tx_slabs.limit = 16;
+	for (int i = 0; i < 4; i++) {
+		send_len(NODE_EAGER, 0);
+		cr_expect_eq(link->signaled, UINT32_MAX);
+	}
+	node_link(&a, &b)->credits++;
+	send_len(NODE_EAGER, 0);
+	cr_expect_eq(link->signaled, 4);
+	nodes_settle();
+	cr_expect_eq(a.xport.tx_slabs.used, 0);
 }
 
 Test(link, numbers_wrap_around)

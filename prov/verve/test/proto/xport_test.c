@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "mr/region.h"
+#include "proto/rma.h"
 
-enum { ROOM = 3 * NODE_EAGER };
+enum { ROOM = 3 * NODE_EAGER, MANY = 10 };
 
 static struct node a, b;
 static char out[ROOM], in[ROOM];
@@ -228,6 +230,68 @@ Test(xport, few_buffers_to_send_from)
 		}
 		close_both();
 	}
+}
+
+/* Many peers. */
+
+static struct node many[MANY];
+
+static void open_many(void)
+{
+	node_open(&a, 0, NULL);
+	for (int i = 0; i < MANY; i++) {
+		node_open(&many[i], 1, NULL);
+		node_join(&a, &many[i], NODE_WINDOW);
+	}
+}
+
+static void close_many(void)
+{
+	for (int i = 0; i < MANY; i++)
+		node_close(&many[i]);
+	node_close(&a);
+}
+
+Test(xport, idle_connections_leave_entries_of_the_send_queue_to_others)
+{
+	open_many();
+	/* So many connections that half of the queue is more than they may use. */
+	a.xport.wr_limit = MANY + VERVE_LINK_RESERVE + 8;
+	for (int round = 0; round < 3; round++)
+		for (int i = 0; i < MANY; i++)
+			cr_assert_eq(node_send(&a, &(struct message){.peer = &many[i], .buf = out,
+								     .len = 1}),
+				     0);
+	nodes_settle();
+	for (int i = 0; i < 3 * MANY; i++)
+		expect_comp(&a.tx_queue);
+	close_many();
+}
+
+Test(xport, idle_connections_leave_buffers_to_inject_from)
+{
+	struct verve_wire_segment to = {0};
+	struct iovec iov = {out, 8};
+	struct verve_request write = {.iov = &iov, .iov_count = 1, .remote = &to, .remote_count = 1,
+				      .flags = VERVE_OP_INJECT};
+	struct verve_mr_region *region;
+
+	open_many();
+	a.xport.tx_slabs.limit = 2 * MANY;
+	/* One copied message each: nothing asks for their completions. */
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &many[i], .buf = out,
+							     .len = NODE_EAGER}),
+			     0);
+	nodes_settle();
+	cr_assert_eq(verve_mr_region_open(many[0].dev, in, 8, VERVE_NET_REMOTE_WRITE, &region), 0);
+	to = (struct verve_wire_segment){.addr = (uintptr_t)in, .len = 8, .rkey = region->rkey};
+	write.addr = node_addr(&a, &many[0]);
+	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_WRITE, &write), 0);
+	nodes_settle();
+	cr_expect_eq(memcmp(in, out, 8), 0);
+	verve_mr_region_close(region);
+	close_many();
 }
 
 /* What is under way. */
