@@ -61,8 +61,9 @@ static bool is_ip(const struct ifaddrs *ifa)
 
 static void get_addr(const struct ifaddrs *ifa, struct verve_addr *addr)
 {
-	/* getifaddrs(3) gives whole socket addresses of the two families. */
-	verve_addr_set(addr, ifa->ifa_addr, sizeof(*addr));
+	/* getifaddrs(3) gives whole socket addresses of the two families, and no byte more. */
+	verve_addr_set(addr, ifa->ifa_addr, ifa->ifa_addr->sa_family == AF_INET ?
+		       sizeof(addr->in) : sizeof(addr->in6));
 }
 
 /* The address that a RoCE v2 GID spells. */

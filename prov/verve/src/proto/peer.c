@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Peers: look-up, what waits for a connection, the connection manager's events. */
+#define HASH_NONFATAL_OOM 1
+
 #include "proto/peer.h"
 
 #include <assert.h>
@@ -30,10 +32,8 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 
 	if (!peer)
 		return NULL;
-	if (verve_idtab_alloc(&xport->peer_ids, peer, &peer->id)) {
-		free(peer);
-		return NULL;
-	}
+	if (verve_idtab_alloc(&xport->peer_ids, peer, &peer->id))
+		goto err_peer;
 	peer->addr = *addr;
 	peer->fi_addr = UINT64_MAX;
 	peer->av_version = UINT64_MAX;
@@ -42,7 +42,15 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	TAILQ_INIT(&peer->control);
 	TAILQ_INIT(&peer->active);
 	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);
+	if (!peer->hh.tbl)
+		goto err_id;
 	return peer;
+
+err_id:
+	verve_idtab_free(&xport->peer_ids, peer->id);
+err_peer:
+	free(peer);
+	return NULL;
 }
 
 static struct verve_peer *find_by_addr(struct verve_xport *xport, const struct verve_addr *addr)

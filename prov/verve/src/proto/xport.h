@@ -131,11 +131,15 @@ bool verve_xport_say_bye(struct verve_xport *xport);
  */
 void verve_xport_cancel(struct verve_xport *xport);
 
-/* Buffers or queue entries run low: every request asks for its completion. */
+/*
+ * Buffers or queue entries run low: every request asks for its completion. A request that does not ask
+ * keeps what it holds until its connection is used again; so those of idle connections hold at most
+ * half of the entries that verve_link_has_room gives, and of the buffers that may be kept.
+ */
 static inline bool verve_xport_is_tight(const struct verve_xport *xport)
 {
-	return xport->wr_used > xport->wr_limit / 2 ||
-	       xport->tx_slabs.used > xport->tx_slabs.limit / 2;
+	return 2 * (xport->wr_used + 1) + xport->link_count + VERVE_LINK_RESERVE >= xport->wr_limit ||
+	       xport->tx_slabs.used > xport->tx_slabs.limit / 4;
 }
 
 #endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Endpoint: from open to close: what may be bound, enabled, named, and set, and when. */
+#include "api/ep.h"
+
+#include "ep_pair.h"
+
+static struct ep_pair pair;
+static struct fixture *fix = &pair.fix;
+static struct fid_ep *ep;
+static struct fid_av *av;
+static struct fid_cq *cq;
+static struct fid_cntr *cntr;
+
+static void setup(void)
+{
+	fixture_init(fix, FI_VERSION(1, 17));
+	fixture_open_domain(fix);
+}
+
+static void teardown(void)
+{
+	fixture_fini(fix);
+}
+
+TestSuite(ep, .init = setup, .fini = teardown);
+
+/* An endpoint and what it may be bound to; nothing is bound. */
+static void open_all(void)
+{
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG};
+	struct fi_cntr_attr cntr_attr = {.events = FI_CNTR_EVENTS_COMP};
+	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
+
+	cr_assert_eq(fi_endpoint(fix->domain, fix->info, &ep, fix), 0);
+	cr_assert_eq(fi_av_open(fix->domain, &av_attr, &av, NULL), 0);
+	cr_assert_eq(fi_cq_open(fix->domain, &cq_attr, &cq, NULL), 0);
+	cr_assert_eq(fi_cntr_open(fix->domain, &cntr_attr, &cntr, NULL), 0);
+}
+
+static void close_all(void)
+{
+	cr_expect_eq(fi_close(&ep->fid), 0);
+	cr_expect_eq(fi_close(&av->fid), 0);
+	cr_expect_eq(fi_close(&cq->fid), 0);
+	cr_expect_eq(fi_close(&cntr->fid), 0);
+}
+
+static void bind_and_enable(void)
+{
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+}
+
+/* Opening. */
+
+static int refused(void)
+{
+	struct fid_ep *none;
+
+	return fi_endpoint(fix->domain, fix->info, &none, NULL);
+}
+
+Test(ep, is_what_it_was_opened_as)
+{
+	open_all();
+	cr_expect_eq(ep->fid.fclass, FI_CLASS_EP);
+	cr_expect_eq(ep->fid.context, fix);
+	cr_expect_eq(fi_close(&fix->domain->fid), -FI_EBUSY);
+	close_all();
+}
+
+Test(ep, other_types_are_refused)
+{
+	fix->info->ep_attr->type = FI_EP_MSG;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	fix->info->ep_attr->type = FI_EP_DGRAM;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	fix->info->ep_attr->type = FI_EP_UNSPEC;
+	open_all();
+	close_all();
+}
+
+Test(ep, missing_attributes_are_refused)
+{
+	struct fi_info whole = *fix->info;
+
+	fix->info->ep_attr = NULL;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	*fix->info = whole;
+	fix->info->tx_attr = NULL;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	*fix->info = whole;
+	fix->info->rx_attr = NULL;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	*fix->info = whole;
+}
+
+Test(ep, source_address_is_an_ip_address_or_the_ports)
+{
+	void *addr = fix->info->src_addr;
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+
+	((struct sockaddr *)addr)->sa_family = AF_UNIX;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	((struct sockaddr *)addr)->sa_family = AF_INET;
+	fix->info->src_addrlen = 3;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	fix->info->src_addrlen = sizeof(struct sockaddr_in);
+	fix->info->src_addr = NULL;
+	open_all();
+	bind_and_enable();
+	cr_expect_eq(fi_getname(&ep->fid, &name, &len), 0);
+	cr_expect_eq(name.sin_addr.s_addr, ((struct sockaddr_in *)addr)->sin_addr.s_addr);
+	close_all();
+	fix->info->src_addr = addr;
+}
+
+Test(ep, offers_only_what_was_asked_for)
+{
+	char byte;
+
+	fix->info->caps &= ~(FI_TAGGED | FI_RMA);
+	open_all();
+	bind_and_enable();
+	cr_expect_eq(fi_trecv(ep, &byte, 1, NULL, 0, 0, 0, NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_read(ep, &byte, 1, NULL, 0, 0, 0, NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_recv(ep, &byte, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	close_all();
+}
+
+/* Binding. */
+
+Test(ep, binds_one_address_vector_of_its_domain)
+{
+	struct fi_av_attr attr = {.type = FI_AV_TABLE};
+	struct fid_domain *domain;
+	struct fid_av *foreign;
+
+	open_all();
+	cr_assert_eq(fi_domain(fix->fabric, fix->info, &domain, NULL), 0);
+	cr_assert_eq(fi_av_open(domain, &attr, &foreign, NULL), 0);
+	cr_expect_eq(fi_ep_bind(ep, &foreign->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &av->fid, FI_RECV), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_close(&av->fid), -FI_EBUSY);
+	cr_expect_eq(fi_close(&foreign->fid), 0);
+	cr_expect_eq(fi_close(&domain->fid), 0);
+	close_all();
+}
+
+Test(ep, binds_a_queue_for_each_direction_once)
+{
+	open_all();
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_SELECTIVE_COMPLETION), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_READ), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), 0);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_RECV | FI_SELECTIVE_COMPLETION), 0);
+	cr_expect_eq(fi_close(&cq->fid), -FI_EBUSY);
+	close_all();
+}
+
+Test(ep, binds_a_counter_for_each_event_once)
+{
+	open_all();
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, 0), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_SEND | FI_MULTI_RECV), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_SEND | FI_RECV), 0);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_READ | FI_SEND), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid,
+				FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE),
+		     0);
+	cr_expect_eq(fi_close(&cntr->fid), -FI_EBUSY);
+	close_all();
+}
+
+Test(ep, binds_nothing_else)
+{
+	struct fid_eq *eq = fixture_open_eq(fix);
+
+	open_all();
+	cr_expect_eq(fi_ep_bind(ep, &fix->domain->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &eq->fid, 1), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &eq->fid, 0), 0);
+	cr_expect_eq(fi_ep_bind(ep, &eq->fid, 0), -FI_EINVAL);
+	close_all();
+	cr_expect_eq(fi_close(&eq->fid), 0);
+}
+
+Test(ep, binds_nothing_more_once_enabled)
+{
+	open_all();
+	bind_and_enable();
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_SEND), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), -FI_EOPBADSTATE);
+	close_all();
+}
+
+/* Enabling. */
+
+Test(ep, needs_addresses_and_somewhere_to_complete)
+{
+	open_all();
+	cr_expect_eq(fi_enable(ep), -FI_ENOAV);
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_expect_eq(fi_enable(ep), -FI_ENOCQ);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), 0);
+	cr_expect_eq(fi_enable(ep), -FI_ENOCQ);
+	cr_assert_eq(fi_ep_bind(ep, &cntr->fid, FI_RECV), 0); /* a counter will do */
+	cr_expect_eq(fi_enable(ep), 0);
+	cr_expect_eq(fi_enable(ep), -FI_EOPBADSTATE);
+	close_all();
+}
+
+Test(ep, failure_to_enable_can_be_repeated)
+{
+	size_t before;
+
+	open_all();
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	before = fake_net_leaks(NULL, 0);
+	fake_net_fail(FAKE_NET_SRQ_OPEN, 1, -FI_ENOMEM);
+	cr_expect_eq(fi_enable(ep), -FI_ENOMEM);
+	cr_expect_eq(fake_net_leaks(NULL, 0), before);
+	cr_expect_eq(fi_enable(ep), 0);
+	close_all();
+}
+
+Test(ep, nothing_is_transferred_before_it_is_enabled)
+{
+	struct fi_msg msg = {0};
+	struct fi_msg_tagged tagged = {0};
+	char byte = 0;
+
+	open_all();
+	cr_expect_eq(fi_send(ep, &byte, 1, NULL, 0, NULL), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_inject(ep, &byte, 1, 0), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_recv(ep, &byte, 1, NULL, 0, NULL), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_recvmsg(ep, &msg, FI_PEEK), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_tsend(ep, &byte, 1, NULL, 0, 0, NULL), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_trecv(ep, &byte, 1, NULL, 0, 0, 0, NULL), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_trecvmsg(ep, &tagged, FI_PEEK), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_read(ep, &byte, 1, NULL, 0, 0, 0, NULL), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_write(ep, &byte, 1, NULL, 0, 0, 0, NULL), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_cancel(&ep->fid, NULL), -FI_EOPBADSTATE);
+	close_all();
+}
+
+/* Names. */
+
+Test(ep, has_a_name_once_enabled)
+{
+	struct sockaddr_in name, wanted;
+	unsigned char part[4] = {0};
+	size_t len = sizeof(name);
+
+	open_all();
+	cr_expect_eq(fi_getname(&ep->fid, &name, &len), -FI_EOPBADSTATE);
+	wanted = *(struct sockaddr_in *)fix->info->src_addr;
+	wanted.sin_port = htons(7777);
+	cr_expect_eq(fi_setname(&ep->fid, &wanted, 3), -FI_EINVAL);
+	cr_expect_eq(fi_setname(&ep->fid, &wanted, sizeof(wanted)), 0);
+	bind_and_enable();
+	cr_expect_eq(fi_setname(&ep->fid, &wanted, sizeof(wanted)), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_getname(&ep->fid, &name, &len), 0);
+	cr_expect_eq(len, sizeof(name));
+	cr_expect_eq(memcmp(&name, &wanted, sizeof(name)), 0);
+	len = 0;
+	cr_expect_eq(fi_getname(&ep->fid, NULL, &len), -FI_ETOOSMALL);
+	cr_expect_eq(len, sizeof(name));
+	len = 3;
+	cr_expect_eq(fi_getname(&ep->fid, part, &len), -FI_ETOOSMALL);
+	cr_expect_eq(len, sizeof(name));
+	cr_expect_eq(memcmp(part, &wanted, 3), 0);
+	cr_expect_eq(part[3], 0);
+	close_all();
+}
+
+Test(ep, name_of_the_other_family_is_refused)
+{
+	struct sockaddr_in6 name = {.sin6_family = AF_INET6};
+
+	open_all();
+	cr_expect_eq(fi_setname(&ep->fid, &name, sizeof(name)), -FI_EINVAL);
+	close_all();
+}
+
+Test(ep, name_that_is_taken_is_refused)
+{
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+	struct fid_ep *other;
+
+	open_all();
+	bind_and_enable();
+	cr_assert_eq(fi_getname(&ep->fid, &name, &len), 0);
+	cr_assert_eq(fi_endpoint(fix->domain, fix->info, &other, NULL), 0);
+	cr_assert_eq(fi_ep_bind(other, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(other, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_assert_eq(fi_setname(&other->fid, &name, len), 0);
+	cr_expect_eq(fi_enable(other), -FI_EADDRINUSE);
+	cr_expect_eq(fi_close(&other->fid), 0);
+	close_all();
+}
+
+/* Options and flags. */
+
+Test(ep, least_rest_of_a_multi_receive_buffer_can_be_set)
+{
+	size_t value = 0, len = sizeof(value);
+	char small[sizeof(size_t) - 1];
+
+	open_all();
+	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &len), 0);
+	cr_expect_gt(value, 0);
+	value = 4711;
+	cr_expect_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, len), 0);
+	value = 0;
+	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &len), 0);
+	cr_expect_eq(value, 4711);
+	value = 0; /* a buffer without room is always given back */
+	cr_expect_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, len), 0);
+	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &len), 0);
+	cr_expect_eq(value, 1);
+	len = sizeof(small);
+	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, small, &len),
+		     -FI_ETOOSMALL);
+	cr_expect_eq(len, sizeof(size_t));
+	cr_expect_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, 4),
+		     -FI_EINVAL);
+	cr_expect_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, len),
+		     -FI_ENOPROTOOPT);
+	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT + 1, FI_OPT_MIN_MULTI_RECV, &value, &len),
+		     -FI_ENOPROTOOPT);
+	close_all();
+}
+
+Test(ep, operation_flags_can_be_asked_for_and_set)
+{
+	uint64_t flags;
+
+	open_all();
+	flags = FI_TRANSMIT | FI_DELIVERY_COMPLETE;
+	cr_expect_eq(fi_control(&ep->fid, FI_SETOPSFLAG, &flags), 0);
+	flags = FI_RECV | FI_MULTI_RECV;
+	cr_expect_eq(fi_control(&ep->fid, FI_SETOPSFLAG, &flags), 0);
+	flags = FI_TRANSMIT;
+	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), 0);
+	cr_expect_eq(flags, FI_DELIVERY_COMPLETE);
+	flags = FI_RECV;
+	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), 0);
+	cr_expect_eq(flags, FI_MULTI_RECV);
+	flags = FI_RECV | FI_TRANSMIT;
+	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), -FI_EINVAL);
+	flags = 0;
+	cr_expect_eq(fi_control(&ep->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
+	cr_expect_eq(fi_control(&ep->fid, FI_GETWAIT, &flags), -FI_ENOSYS);
+	close_all();
+}
+
+Test(ep, flags_of_the_interface_become_our_own)
+{
+	struct verve_ep plain = {0}, selective = {.tx_selective = true, .rx_selective = true};
+
+	cr_expect_eq(verve_ep_tx_flags(&plain, 0), VERVE_OP_NOTIFY);
+	cr_expect_eq(verve_ep_tx_flags(&selective, 0), 0);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_COMPLETION), VERVE_OP_NOTIFY);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_REMOTE_CQ_DATA), VERVE_OP_DATA);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_INJECT), VERVE_OP_INJECT);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_INJECT_COMPLETE), 0);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_TRANSMIT_COMPLETE), VERVE_OP_TRANSMIT);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_DELIVERY_COMPLETE), VERVE_OP_ACK);
+	cr_expect_eq(verve_ep_tx_flags(&selective, FI_FENCE), VERVE_OP_FENCE);
+	cr_expect_eq(verve_ep_rx_flags(&plain, 0), VERVE_OP_NOTIFY);
+	cr_expect_eq(verve_ep_rx_flags(&selective, 0), 0);
+	cr_expect_eq(verve_ep_rx_flags(&selective, FI_COMPLETION | FI_MULTI_RECV),
+		     VERVE_OP_NOTIFY | VERVE_OP_MULTI);
+}
+
+Test(ep, cancel_knows_posted_receives_alone)
+{
+	struct fi_cq_err_entry error = {0};
+	struct fi_cq_msg_entry entry;
+	char byte;
+
+	open_all();
+	bind_and_enable();
+	cr_expect_eq(fi_cancel(&ep->fid, &byte), -FI_ENOENT);
+	cr_assert_eq(fi_recv(ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte), 0);
+	cr_expect_eq(fi_cancel(&ep->fid, &byte), 0);
+	cr_expect_eq(fi_cq_read(cq, &entry, 1), -FI_EAVAIL);
+	cr_expect_eq(fi_cq_readerr(cq, &error, 0), 1);
+	cr_expect_eq(error.err, FI_ECANCELED);
+	cr_expect_eq(error.op_context, &byte);
+	cr_expect_eq(fi_cancel(&ep->fid, &byte), -FI_ENOENT);
+	close_all();
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Engine: opening, the wait descriptor, and the drained close, with the real handshake in between. */
+#include "engine/engine.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <string.h>
+
+#include "../support/fake_net.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "conn/addrvec.h"
+#include "mr/cache.h"
+#include "net/device.h"
+#include "net/sys.h"
+#include "proto/comp_queue.h"
+#include "proto/recv.h"
+#include "proto/send.h"
+#include "proto/xport.h"
+
+enum { ROOM = 4096, EAGER = 1024, CONNECT_MS = 2000, TRANSPORT_MS = 500 };
+
+struct end {
+	struct verve_net_device *dev;
+	struct verve_addrvec addrvec;
+	struct verve_mr_cache mr_cache;
+	struct verve_comp_queue tx_queue, rx_queue;
+	struct verve_xport_attr xport;
+	struct verve_engine_attr attr;
+	struct verve_engine *engine; /* NULL: closed */
+};
+
+static const uint64_t ms = 1000000;
+
+static struct fi_provider provider = {.name = "verve"};
+static struct end a, b;
+static char out[ROOM], in[ROOM];
+
+static void prepare(struct end *end, uint32_t host)
+{
+	struct verve_net_port *list;
+	size_t count;
+
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_assert_eq(verve_net_device_open(list[host].device, 1, NULL, &end->dev), 0);
+	verve_net_port_list_free(list, count);
+	verve_addrvec_init(&end->addrvec);
+	verve_mr_cache_init(&end->mr_cache, end->dev);
+	cr_assert_eq(verve_comp_queue_init(&end->tx_queue, 64, false), 0);
+	cr_assert_eq(verve_comp_queue_init(&end->rx_queue, 64, false), 0);
+	end->xport = (struct verve_xport_attr){
+		.dev = end->dev,
+		.addrvec = &end->addrvec,
+		.mr_cache = &end->mr_cache,
+		.sink = {.tx_queue = &end->tx_queue, .rx_queue = &end->rx_queue},
+		.tx_size = 64,
+		.inline_size = 128,
+		.eager_size = EAGER,
+		.rx_buffers = 64,
+		.window = 4,
+		.min_multi_recv = 64,
+		.keepalive = TRANSPORT_MS * ms,
+	};
+	end->attr.xport = &end->xport;
+	fake_net_host_addr(host, &end->attr.addr);
+}
+
+static void open_end(struct end *end)
+{
+	cr_assert_eq(verve_engine_open(&end->attr, &end->engine), 0);
+}
+
+static void close_end(struct end *end)
+{
+	verve_engine_close(end->engine);
+	end->engine = NULL;
+}
+
+static void release(struct end *end)
+{
+	if (end->engine)
+		verve_engine_close(end->engine);
+	verve_comp_queue_fini(&end->tx_queue);
+	verve_comp_queue_fini(&end->rx_queue);
+	verve_mr_cache_fini(&end->mr_cache);
+	verve_addrvec_fini(&end->addrvec);
+	verve_net_device_close(end->dev);
+}
+
+/* While one end waits, the other's application goes on. */
+static void progress(void *arg)
+{
+	(void)arg;
+	if (a.engine)
+		verve_engine_progress(a.engine);
+	if (b.engine)
+		verve_engine_progress(b.engine);
+}
+
+static void setup(void)
+{
+	verve_log_provider = &provider;
+	verve_config.connect_timeout = CONNECT_MS;
+	verve_config.transport_timeout = TRANSPORT_MS;
+	memset(out, 'x', sizeof(out));
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	prepare(&a, 0);
+	prepare(&b, 1);
+	fake_net_on_pause(progress, NULL);
+}
+
+static void teardown(void)
+{
+	release(&a);
+	release(&b);
+	fake_net_on_pause(NULL, NULL);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(engine, .init = setup, .fini = teardown);
+
+static void open_both(void)
+{
+	open_end(&a);
+	open_end(&b);
+}
+
+static void run(uint64_t time)
+{
+	uint64_t end = fake_net_time() + time;
+
+	while (fake_net_time() < end)
+		verve_net_pause();
+}
+
+static uint64_t b_addr(void)
+{
+	uint64_t fi_addr = verve_addrvec_find(&a.addrvec, verve_engine_addr(b.engine));
+
+	if (fi_addr == UINT64_MAX)
+		cr_assert_eq(verve_addrvec_insert(&a.addrvec, verve_engine_addr(b.engine), &fi_addr),
+			     0);
+	return fi_addr;
+}
+
+static int send_to(uint64_t addr, size_t len, uint32_t flags)
+{
+	struct iovec iov = {out, len};
+	struct verve_request request = {
+		.iov = &iov, .iov_count = 1, .addr = addr, .flags = flags | VERVE_OP_NOTIFY};
+	int ret = verve_send(verve_engine_lock(a.engine), &request);
+
+	verve_engine_unlock(a.engine);
+	return ret;
+}
+
+static void recv_any(struct end *end)
+{
+	struct iovec iov = {in, ROOM};
+	struct verve_request request = {
+		.iov = &iov, .iov_count = 1, .addr = UINT64_MAX, .flags = VERVE_OP_NOTIFY};
+
+	cr_assert_eq(verve_recv(verve_engine_lock(end->engine), &request), 0);
+	verve_engine_unlock(end->engine);
+}
+
+static void expect_len(struct verve_comp_queue *queue, size_t len)
+{
+	struct verve_comp comp;
+
+	cr_assert_eq(verve_comp_queue_read(queue, &comp, 1), 1);
+	cr_expect_eq(comp.len, len);
+}
+
+static void expect_error(struct verve_comp_queue *queue, int err)
+{
+	struct verve_comp_error error;
+
+	cr_assert_eq(verve_comp_queue_read_error(queue, &error), 0);
+	cr_expect_eq(error.err, err, "%s", error.reason);
+}
+
+/* Opening. */
+
+Test(engine, has_a_name_that_others_reach)
+{
+	const struct verve_addr *name;
+
+	open_both();
+	name = verve_engine_addr(a.engine);
+	cr_expect(verve_addr_same_host(name, &a.attr.addr));
+	cr_expect_neq(verve_addr_port(name), 0);
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	run(100 * ms);
+	expect_len(&a.tx_queue, 5);
+	expect_len(&b.rx_queue, 5);
+}
+
+Test(engine, name_that_is_taken_is_refused)
+{
+	open_end(&a);
+	b.attr.addr = *verve_engine_addr(a.engine);
+	cr_expect_eq(verve_engine_open(&b.attr, &b.engine), -FI_EADDRINUSE);
+	b.engine = NULL;
+	close_end(&a);
+	cr_expect_eq(verve_engine_open(&b.attr, &b.engine), 0); /* it is free again */
+}
+
+Test(engine, name_that_nobody_has_is_refused)
+{
+	a.attr.addr.in.sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, for documentation */
+	cr_expect_eq(verve_engine_open(&a.attr, &a.engine), -FI_EADDRNOTAVAIL);
+	a.engine = NULL;
+}
+
+Test(engine, each_failure_of_opening_leaves_nothing)
+{
+	size_t before = fake_net_leaks(NULL, 0);
+	uint64_t nth = 0;
+
+	do {
+		int ret;
+
+		fake_net_fail(FAKE_NET_CALL_ALL, ++nth, -FI_ENOMEM);
+		ret = verve_engine_open(&a.attr, &a.engine);
+		if (!fake_net_has_failed()) {
+			cr_assert_eq(ret, 0);
+			break;
+		}
+		a.engine = NULL;
+		cr_expect_lt(ret, 0);
+		cr_expect_eq(fake_net_leaks(NULL, 0), before);
+	} while (true);
+	fake_net_fail(0, 0, 0);
+	cr_expect_gt(nth, 7); /* channel, two CQs, SRQ, region, post, socket, thread, watch */
+}
+
+/* The lock. */
+
+Test(engine, progress_does_not_wait_for_who_progresses_already)
+{
+	struct verve_xport *xport;
+
+	open_both();
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	xport = verve_engine_lock(b.engine);
+	cr_expect(verve_lock_held(xport->lock));
+	run(100 * ms); /* b's turns return at once */
+	cr_expect(verve_comp_queue_is_empty(&b.rx_queue));
+	verve_engine_unlock(b.engine);
+	cr_expect_not(verve_lock_held(xport->lock));
+	run(100 * ms);
+	expect_len(&b.rx_queue, 5);
+}
+
+Test(engine, elided_lock_serves_as_well)
+{
+	a.attr.elide_lock = b.attr.elide_lock = true;
+	open_both();
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), ROOM, 0), 0);
+	run(100 * ms);
+	expect_len(&a.tx_queue, ROOM);
+	expect_len(&b.rx_queue, ROOM);
+}
+
+Test(engine, forgotten_address_is_refused)
+{
+	uint64_t fi_addr;
+
+	open_both();
+	fi_addr = b_addr();
+	cr_assert_eq(send_to(fi_addr, 5, 0), 0);
+	run(100 * ms);
+	verve_engine_forget(a.engine, fi_addr);
+	cr_assert_eq(verve_addrvec_remove(&a.addrvec, fi_addr), 1);
+	cr_expect_eq(send_to(fi_addr, 5, 0), -FI_EINVAL);
+}
+
+/* The wait descriptor. */
+
+static bool is_readable(const struct end *end)
+{
+	struct pollfd fd = {.fd = verve_engine_fd(end->engine), .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+Test(engine, descriptor_sleeps_until_there_is_something_to_do)
+{
+	open_both();
+	recv_any(&b);
+	recv_any(&b);
+	fake_net_on_pause(NULL, NULL);
+	cr_expect_eq(verve_engine_arm(b.engine), 0);
+	cr_expect_not(is_readable(&b));
+	/* A connection. */
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	while (!is_readable(&b)) {
+		verve_engine_progress(a.engine);
+		cr_assert_lt(fake_net_time(), 1000 * ms);
+		verve_net_pause();
+	}
+	while (verve_engine_arm(b.engine) == -FI_EAGAIN || is_readable(&b)) {
+		verve_engine_progress(a.engine);
+		cr_assert_lt(fake_net_time(), 1000 * ms);
+		verve_net_pause();
+	}
+	/* A message. */
+	if (verve_comp_queue_is_empty(&b.rx_queue)) {
+		run(10 * ms);
+		verve_engine_progress(a.engine);
+		run(10 * ms);
+		cr_expect(is_readable(&b));
+		cr_expect_eq(verve_engine_arm(b.engine), -FI_EAGAIN);
+	}
+	expect_len(&b.rx_queue, 5);
+	while (verve_engine_arm(b.engine) == -FI_EAGAIN)
+		;
+	cr_expect_not(is_readable(&b));
+	cr_assert_eq(send_to(b_addr(), 6, 0), 0);
+	run(10 * ms);
+	cr_expect(is_readable(&b));
+	cr_expect_eq(verve_engine_arm(b.engine), -FI_EAGAIN);
+	expect_len(&b.rx_queue, 6);
+	cr_expect_eq(verve_engine_arm(b.engine), 0);
+	cr_expect_not(is_readable(&b));
+	fake_net_on_pause(progress, NULL);
+}
+
+/* Closing. */
+
+Test(engine, close_waits_for_what_was_accepted)
+{
+	static const size_t sizes[] = {0, 64, EAGER, ROOM};
+
+	open_both();
+	for (int i = 0; i < 4; i++) {
+		recv_any(&b);
+		cr_assert_eq(send_to(b_addr(), sizes[i], i % 2 ? VERVE_OP_ACK : 0), 0);
+	}
+	close_end(&a); /* before there even was a connection */
+	for (int i = 0; i < 4; i++)
+		cr_expect(!verve_comp_queue_is_empty(&a.tx_queue));
+	run(100 * ms);
+	for (int i = 0; i < 4; i++) {
+		struct verve_comp comp;
+
+		cr_assert_eq(verve_comp_queue_read(&a.tx_queue, &comp, 1), 1);
+		cr_assert_eq(verve_comp_queue_read(&b.rx_queue, &comp, 1), 1);
+	}
+}
+
+Test(engine, close_of_an_idle_one_takes_no_time)
+{
+	uint64_t start;
+
+	open_both();
+	start = fake_net_time();
+	close_end(&a);
+	cr_expect_lt(fake_net_time() - start, 10 * ms);
+}
+
+Test(engine, close_cancels_receives)
+{
+	open_end(&a);
+	recv_any(&a);
+	recv_any(&a);
+	close_end(&a);
+	expect_error(&a.rx_queue, FI_ECANCELED);
+	expect_error(&a.rx_queue, FI_ECANCELED);
+	cr_expect(verve_comp_queue_is_empty(&a.rx_queue));
+}
+
+Test(engine, close_gives_up_on_a_peer_that_never_was)
+{
+	struct verve_addr nobody = b.attr.addr;
+	uint64_t fi_addr, start;
+
+	open_end(&a);
+	fake_net_host_kill(1);
+	verve_addr_set_port(&nobody, 9);
+	cr_assert_eq(verve_addrvec_insert(&a.addrvec, &nobody, &fi_addr), 0);
+	cr_assert_eq(send_to(fi_addr, 5, 0), 0);
+	start = fake_net_time();
+	close_end(&a);
+	expect_error(&a.tx_queue, FI_ETIMEDOUT);
+	cr_expect_lt(fake_net_time() - start, (CONNECT_MS + TRANSPORT_MS) * ms + 100 * ms);
+}
+
+Test(engine, close_gives_up_on_a_peer_that_died)
+{
+	uint64_t start;
+
+	open_both();
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	run(100 * ms);
+	expect_len(&a.tx_queue, 5);
+	fake_net_host_kill(1);
+	cr_assert_eq(send_to(b_addr(), ROOM, 0), 0);
+	start = fake_net_time();
+	close_end(&a);
+	cr_expect_lt(fake_net_time() - start, 5 * TRANSPORT_MS * ms);
+	cr_expect(!verve_comp_queue_is_empty(&a.tx_queue));
+}
+
+Test(engine, close_gives_up_on_a_peer_that_does_not_receive)
+{
+	uint64_t start;
+
+	open_both();
+	cr_assert_eq(send_to(b_addr(), 5, VERVE_OP_ACK), 0);
+	run(100 * ms);
+	start = fake_net_time();
+	close_end(&a);
+	expect_error(&a.tx_queue, FI_ECANCELED);
+	cr_expect_lt(fake_net_time() - start, 4 * TRANSPORT_MS * ms);
+	/* Its peer has the message all the same. */
+	recv_any(&b);
+	run(10 * ms);
+	expect_len(&b.rx_queue, 5);
+}
+
+Test(engine, peer_hears_of_the_close_and_reaches_who_comes_after)
+{
+	struct verve_addr name;
+
+	open_both();
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	run(100 * ms);
+	expect_len(&b.rx_queue, 5);
+	expect_len(&a.tx_queue, 5);
+	name = *verve_engine_addr(b.engine);
+	close_end(&b);
+	run(100 * ms);
+	b.attr.addr = name;
+	open_end(&b);
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), 6, 0), 0);
+	run(100 * ms);
+	expect_len(&a.tx_queue, 6);
+	expect_len(&b.rx_queue, 6);
+}
+
+Test(engine, closes_with_events_that_nobody_read)
+{
+	open_both();
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	/* The service threads connect both; neither application looks. */
+	fake_net_on_pause(NULL, NULL);
+	verve_engine_progress(a.engine);
+	run(100 * ms);
+	fake_net_on_pause(progress, NULL);
+	close_end(&b);
+	close_end(&a);
+	cr_expect_not(verve_comp_queue_is_empty(&a.tx_queue));
+}

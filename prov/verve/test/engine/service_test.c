@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Service thread: when it runs, whom it serves, and what can keep it from starting. */
+#include "engine/service.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <string.h>
+
+#include "../support/fake_net.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "conn/cm.h"
+#include "net/cq.h"
+#include "net/device.h"
+#include "net/qp.h"
+
+enum { CLIENTS = 3 };
+
+static const uint64_t second = 1000000000;
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_net_device *dev[CLIENTS];
+static struct verve_net_cq *cq[CLIENTS];
+static struct verve_net_srq *srq[CLIENTS];
+static struct verve_cm *cm[CLIENTS];
+static struct verve_mailbox events;
+
+static void ignore(void *arg)
+{
+	(void)arg;
+}
+
+static void wake(void *arg)
+{
+	(void)arg;
+	verve_service_wake();
+}
+
+/* Clients 0 and 2 are on one device. */
+static void setup(void)
+{
+	struct verve_net_port *list;
+	size_t count;
+
+	verve_log_provider = &provider;
+	verve_mailbox_init(&events);
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	for (int i = 0; i < CLIENTS; i++) {
+		struct verve_cm_attr attr = {
+			.connect_timeout = second, .events = &events, .notify = ignore, .wake = wake};
+
+		if (i < 2)
+			cr_assert_eq(verve_net_device_open(list[i].device, 1, NULL, &dev[i]), 0);
+		else
+			dev[i] = dev[0];
+		cr_assert_eq(verve_net_cq_open(dev[i], 16, NULL, &cq[i]), 0);
+		cr_assert_eq(verve_net_srq_open(dev[i], 16, &srq[i]), 0);
+		attr.dev = dev[i];
+		attr.qp_attr = (struct verve_net_qp_attr){
+			.send_cq = cq[i], .recv_cq = cq[i], .srq = srq[i], .send_wr = 1};
+		fake_net_host_addr(i % 2, &attr.addr);
+		cr_assert_eq(verve_cm_open(&attr, &cm[i]), 0);
+	}
+	verve_net_port_list_free(list, count);
+}
+
+static void teardown(void)
+{
+	struct verve_mail *mail, *next;
+
+	for (int i = 0; i < CLIENTS; i++) {
+		verve_cm_close(cm[i]);
+		verve_net_srq_close(srq[i]);
+		verve_net_cq_close(cq[i]);
+	}
+	verve_net_device_close(dev[0]);
+	verve_net_device_close(dev[1]);
+	for (mail = verve_mailbox_take(&events); mail; mail = next) {
+		next = mail->next;
+		verve_cm_event_free((struct verve_cm_event *)mail);
+	}
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(service, .init = setup, .fini = teardown);
+
+static bool runs(void)
+{
+	char open[128];
+
+	fake_net_leaks(open, sizeof(open));
+	return strstr(open, "thread");
+}
+
+static uint64_t datagrams(void)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	return stats.dgrams;
+}
+
+Test(service, runs_from_the_first_to_the_last)
+{
+	cr_expect_not(runs());
+	for (int i = 0; i < CLIENTS; i++) {
+		cr_assert_eq(verve_service_add(cm[i], dev[i]), 0);
+		cr_expect(runs());
+	}
+	for (int i = 0; i < CLIENTS; i++) {
+		cr_expect(runs());
+		verve_service_remove(cm[i]);
+	}
+	cr_expect_not(runs());
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0); /* and again */
+	cr_expect(runs());
+	verve_service_remove(cm[0]);
+}
+
+Test(service, steps_those_it_has_and_nobody_else)
+{
+	struct verve_addr nobody = *verve_cm_addr(cm[1]);
+
+	verve_addr_set_port(&nobody, 9);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(verve_cm_connect(cm[i], &nobody), 0);
+	fake_net_run_until(fake_net_time() + second / 10);
+	cr_expect_eq(datagrams(), 0);
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	fake_net_run_until(fake_net_time() + 2 * second);
+	cr_expect_gt(datagrams(), 0);
+	cr_expect_not(verve_mailbox_is_empty(&events)); /* nobody is there: FAILED */
+	verve_service_remove(cm[0]);
+}
+
+Test(service, wakes_for_what_is_asked_for_while_it_sleeps)
+{
+	struct verve_addr nobody = *verve_cm_addr(cm[1]);
+
+	verve_addr_set_port(&nobody, 9);
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	fake_net_run_until(fake_net_time() + second);
+	cr_expect_eq(fake_net_next(), UINT64_MAX); /* asleep */
+	cr_assert_eq(verve_cm_connect(cm[0], &nobody), 0);
+	cr_expect_lt(fake_net_next(), UINT64_MAX);
+	fake_net_run_until(fake_net_time() + second / 1000);
+	cr_expect_gt(datagrams(), 0);
+	verve_service_remove(cm[0]);
+}
+
+Test(service, removed_one_is_touched_no_more)
+{
+	struct verve_addr nobody = *verve_cm_addr(cm[1]);
+	uint64_t before;
+
+	verve_addr_set_port(&nobody, 9);
+	fake_net_host_pause(1, true); /* no answer, so that it repeats itself */
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(verve_service_add(cm[i * 2], dev[i * 2]), 0);
+	cr_assert_eq(verve_cm_connect(cm[0], &nobody), 0);
+	fake_net_run_until(fake_net_time() + second / 100);
+	verve_service_remove(cm[0]);
+	before = datagrams();
+	cr_expect_gt(before, 0);
+	fake_net_run_until(fake_net_time() + 5 * second);
+	cr_expect_eq(datagrams(), before);
+	verve_service_remove(cm[2]);
+}
+
+Test(service, nothing_to_wake_or_remove_is_fine)
+{
+	verve_service_wake();
+	verve_service_remove(cm[0]);
+	verve_service_fini();
+	cr_expect_not(runs());
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	verve_service_remove(cm[1]);
+	cr_expect(runs());
+	verve_service_remove(cm[0]);
+}
+
+Test(service, thread_that_does_not_start_is_told_and_leaves_nothing)
+{
+	size_t before = fake_net_leaks(NULL, 0);
+
+	fake_net_fail(FAKE_NET_THREAD_START, 1, -FI_EAGAIN);
+	cr_expect_eq(verve_service_add(cm[0], dev[0]), -FI_EAGAIN);
+	cr_expect_eq(fake_net_leaks(NULL, 0), before);
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	verve_service_remove(cm[0]);
+	cr_expect_eq(fake_net_leaks(NULL, 0), before);
+}
+
+Test(service, device_that_cannot_be_watched_stops_the_thread_unless_it_serves_others)
+{
+	fake_net_fail(FAKE_NET_THREAD_WATCH, 1, -FI_ENOMEM);
+	cr_expect_eq(verve_service_add(cm[0], dev[0]), -FI_ENOMEM);
+	cr_expect_not(runs());
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	fake_net_fail(FAKE_NET_THREAD_WATCH, 1, -FI_ENOMEM);
+	cr_expect_eq(verve_service_add(cm[1], dev[1]), -FI_ENOMEM);
+	cr_expect(runs());
+	fake_net_fail(0, 0, 0);
+	verve_service_remove(cm[0]);
+	cr_expect_not(runs());
+}
+
+Test(service, takes_the_events_of_its_devices)
+{
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	fake_net_device_remove(0);
+	fake_net_step_threads();
+	cr_expect_eq(verve_net_device_async_next(dev[0]), -FI_ENODEV);
+	verve_service_remove(cm[0]);
+}
+
+Test(service, unloading_stops_it_with_endpoints_left_open)
+{
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	verve_service_fini();
+	cr_expect_not(runs());
+	verve_service_wake();
+	verve_service_remove(cm[0]); /* too late, and harmless */
+	cr_expect_not(runs());
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Stand-ins for libibverbs' and libc's view of the host. */
+#include "fake_verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_verbs fake_verbs;
+
+static struct verbs_context context;
+static struct ibv_ah handle;
+
+ssize_t __wrap__ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
+				    size_t max, uint32_t flags, size_t size);
+int __wrap_ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid);
+struct ibv_ah *__wrap_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int __wrap_ibv_destroy_ah(struct ibv_ah *ah);
+const char *__wrap_ibv_get_device_name(struct ibv_device *device);
+int __wrap_getifaddrs(struct ifaddrs **list);
+void __wrap_freeifaddrs(struct ifaddrs *list);
+unsigned __wrap_if_nametoindex(const char *name);
+int __wrap_access(const char *path, int mode);
+
+static int query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			struct ibv_device_attr_ex *attr, size_t size)
+{
+	(void)ctx;
+	(void)input;
+	memset(attr, 0, size);
+	attr->orig_attr = fake_verbs.attr;
+	attr->odp_caps = fake_verbs.odp;
+	return fake_verbs.query_device_error;
+}
+
+static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t size)
+{
+	(void)ctx;
+	(void)port;
+	memcpy(attr, &fake_verbs.port, size);
+	return fake_verbs.query_port_error;
+}
+
+ssize_t __wrap__ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
+				    size_t max, uint32_t flags, size_t size)
+{
+	(void)ctx;
+	(void)flags;
+	if (fake_verbs.gid_count < 0)
+		return fake_verbs.gid_count;
+	if ((size_t)fake_verbs.gid_count > max || size != sizeof(*entries))
+		return -EINVAL;
+	memcpy(entries, fake_verbs.gids, (size_t)fake_verbs.gid_count * size);
+	return fake_verbs.gid_count;
+}
+
+int __wrap_ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
+{
+	(void)ctx;
+	for (int i = 0; i < fake_verbs.gid_count; i++)
+		if (fake_verbs.gids[i].port_num == port &&
+		    fake_verbs.gids[i].gid_index == (uint32_t)index) {
+			*gid = fake_verbs.gids[i].gid;
+			return 0;
+		}
+	return -1;
+}
+
+struct ibv_ah *__wrap_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	(void)pd;
+	fake_verbs.ah = *attr;
+	if (fake_verbs.bad_gids & 1u << attr->grh.sgid_index) {
+		errno = ETIMEDOUT;
+		return NULL;
+	}
+	fake_verbs.open_ahs++;
+	return &handle;
+}
+
+int __wrap_ibv_destroy_ah(struct ibv_ah *ah)
+{
+	fake_verbs.open_ahs -= ah == &handle;
+	return 0;
+}
+
+const char *__wrap_ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+int __wrap_getifaddrs(struct ifaddrs **list)
+{
+	if (fake_verbs.getifaddrs_error) {
+		errno = fake_verbs.getifaddrs_error;
+		return -1;
+	}
+	for (int i = 0; i + 1 < fake_verbs.ifaddr_count; i++)
+		fake_verbs.ifaddrs[i].ifa_next = &fake_verbs.ifaddrs[i + 1];
+	*list = fake_verbs.ifaddr_count ? fake_verbs.ifaddrs : NULL;
+	fake_verbs.open_ifaddrs++;
+	return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *list)
+{
+	(void)list;
+	fake_verbs.open_ifaddrs--;
+}
+
+unsigned __wrap_if_nametoindex(const char *name)
+{
+	for (int i = 0; i < fake_verbs.ifaddr_count; i++)
+		if (!strcmp(fake_verbs.ifaddrs[i].ifa_name, name))
+			return fake_verbs.ifindex[i];
+	return 0;
+}
+
+int __wrap_access(const char *path, int mode)
+{
+	(void)path;
+	(void)mode;
+	errno = fake_verbs.access_error;
+	return fake_verbs.access_error ? -1 : 0;
+}
+
+void fake_verbs_reset(void)
+{
+	for (int i = 0; i < fake_verbs.ifaddr_count; i++)
+		free(fake_verbs.ifaddrs[i].ifa_addr);
+	memset(&fake_verbs, 0, sizeof(fake_verbs));
+	fake_verbs.device.transport_type = IBV_TRANSPORT_IB;
+	snprintf(fake_verbs.device.name, sizeof(fake_verbs.device.name), "none0");
+	snprintf(fake_verbs.device.dev_name, sizeof(fake_verbs.device.dev_name), "uverbs9");
+	fake_verbs.attr.max_srq = 1;
+	fake_verbs.port.state = IBV_PORT_ACTIVE;
+	fake_verbs.port.link_layer = IBV_LINK_LAYER_ETHERNET;
+	fake_verbs.port.active_mtu = IBV_MTU_1024;
+}
+
+struct ibv_context *fake_verbs_context(void)
+{
+	context.sz = sizeof(context);
+	context.query_device_ex = query_device;
+	context.query_port = query_port;
+	context.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	context.context.device = &fake_verbs.device;
+	return &context.context;
+}
+
+void fake_verbs_add_gid(uint32_t port, uint32_t index, enum ibv_gid_type type, const char *gid,
+			uint32_t ifindex)
+{
+	struct ibv_gid_entry *entry = &fake_verbs.gids[fake_verbs.gid_count++];
+
+	*entry = (struct ibv_gid_entry){
+		.gid_index = index, .port_num = port, .gid_type = type, .ndev_ifindex = ifindex};
+	if (inet_pton(AF_INET6, gid, &entry->gid) != 1)
+		abort();
+}
+
+/* Socket addresses of exactly their size, as getifaddrs(3) gives them. */
+void fake_verbs_add_addr(const char *name, unsigned ifindex, bool up, const char *ip)
+{
+	struct ifaddrs *ifa = &fake_verbs.ifaddrs[fake_verbs.ifaddr_count];
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+	struct sockaddr_in in = {.sin_family = AF_INET};
+	const void *addr = &in;
+	size_t len = sizeof(in);
+
+	if (inet_pton(AF_INET, ip, &in.sin_addr) != 1) {
+		if (inet_pton(AF_INET6, ip, &in6.sin6_addr) != 1)
+			abort();
+		if (IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr))
+			in6.sin6_scope_id = ifindex;
+		addr = &in6;
+		len = sizeof(in6);
+	}
+	ifa->ifa_name = (char *)name;
+	ifa->ifa_flags = up ? IFF_UP : 0;
+	ifa->ifa_addr = malloc(len);
+	if (!ifa->ifa_addr)
+		abort();
+	memcpy(ifa->ifa_addr, addr, len);
+	fake_verbs.ifindex[fake_verbs.ifaddr_count++] = ifindex;
+}

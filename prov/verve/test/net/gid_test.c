@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* GIDs: which of the table's entries become addresses, in which order, and why there are none. */
+#include "net/gid.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "fake_verbs.h"
+
+static const enum ibv_gid_type V1 = IBV_GID_TYPE_ROCE_V1, V2 = IBV_GID_TYPE_ROCE_V2,
+			       IB = IBV_GID_TYPE_IB;
+
+static struct verve_net_port port;
+
+static void setup(void)
+{
+	fake_verbs_reset();
+	memset(&port, 0, sizeof(port));
+	strcpy(port.device, "none0");
+	port.port_num = 1;
+	port.ethernet = true;
+}
+
+static void teardown(void)
+{
+	free(port.addrs);
+	cr_expect_eq(fake_verbs.open_ifaddrs, 0);
+	cr_expect_eq(fake_verbs.open_ahs, 0);
+	fake_verbs_reset();
+}
+
+TestSuite(gid, .init = setup, .fini = teardown);
+
+static void find(size_t expected)
+{
+	cr_assert_eq(verve_gid_find_addrs(fake_verbs_context(), &port), 0);
+	cr_assert_eq(port.addr_count, expected, "%zu addresses: %s", port.addr_count, port.reason);
+}
+
+static void expect_addr(size_t i, const char *text, const char *netdev, uint8_t index)
+{
+	char name[VERVE_ADDR_STRLEN];
+
+	cr_expect_str_eq(verve_addr_str(&port.addrs[i].addr, name), text);
+	cr_expect_str_eq(port.addrs[i].netdev, netdev);
+	cr_expect_eq(port.addrs[i].gid_index, index);
+}
+
+Test(gid, addresses_are_sorted_by_kind_and_then_as_in_the_table)
+{
+	fake_verbs_add_gid(1, 0, V1, "fe80::1", 2);
+	fake_verbs_add_gid(1, 1, V2, "fe80::1", 2);
+	fake_verbs_add_gid(1, 2, V2, "fd00::1", 2);
+	fake_verbs_add_gid(1, 3, V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_gid(1, 4, V2, "fd00::2", 2);
+	fake_verbs_add_gid(1, 5, V2, "::ffff:10.0.0.2", 3);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::2");
+	fake_verbs_add_addr("eth0", 2, true, "fe80::1");
+	fake_verbs_add_addr("eth0.5", 3, true, "10.0.0.2");
+	find(5);
+	expect_addr(0, "10.0.0.1:0", "eth0", 3);
+	expect_addr(1, "10.0.0.2:0", "eth0.5", 5);
+	expect_addr(2, "[fd00::1]:0", "eth0", 2);
+	expect_addr(3, "[fd00::2]:0", "eth0", 4);
+	expect_addr(4, "[fe80::1%2]:0", "eth0", 1);
+	cr_expect_str_eq(port.netdev, "eth0");
+	cr_expect_eq(memcmp(&port.addrs[0].gid, &fake_verbs.gids[3].gid, 16), 0);
+	cr_expect_eq(port.reason[0], '\0');
+}
+
+Test(gid, only_v2_of_this_port_on_an_interface_that_is_up)
+{
+	fake_verbs_add_gid(1, 0, V1, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_gid(2, 1, V2, "::ffff:10.0.0.2", 2);
+	fake_verbs_add_gid(1, 2, V2, "::ffff:10.0.0.3", 3);
+	fake_verbs_add_gid(1, 3, V2, "::ffff:10.0.0.4", 4); /* another interface has it */
+	fake_verbs_add_gid(1, 4, V2, "::ffff:10.0.0.5", 2); /* nobody has it */
+	fake_verbs_add_gid(1, 256, V2, "::ffff:10.0.0.6", 2); /* sgid_index has 8 bits */
+	fake_verbs_add_gid(1, 255, V2, "::ffff:10.0.0.7", 2);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.2");
+	fake_verbs_add_addr("eth1", 3, false, "10.0.0.3");
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.4");
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.6");
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.7");
+	find(1);
+	expect_addr(0, "10.0.0.7:0", "eth0", 255);
+}
+
+Test(gid, entry_without_an_interface_number_is_found_by_its_address)
+{
+	fake_verbs_add_gid(1, 7, V2, "::ffff:10.0.0.1", 0);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	find(1);
+	expect_addr(0, "10.0.0.1:0", "eth0", 7);
+}
+
+Test(gid, same_link_local_address_on_two_interfaces_is_told_apart)
+{
+	fake_verbs_add_gid(1, 0, V2, "fe80::1", 3);
+	fake_verbs_add_addr("eth0", 2, true, "fe80::1");
+	fake_verbs_add_addr("eth1", 3, true, "fe80::1");
+	find(1);
+	expect_addr(0, "[fe80::1%3]:0", "eth1", 0);
+}
+
+Test(gid, no_address_has_a_reason)
+{
+	strcpy(port.netdev, "eth0");
+	fake_verbs_add_gid(1, 0, V1, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "no RoCE v2 GID"));
+	port.reason[0] = '\0';
+	fake_verbs_add_gid(1, 1, V2, "::ffff:10.0.0.2", 2);
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "ip address add ADDRESS/LENGTH dev eth0"));
+	cr_expect_str_eq(port.netdev, "eth0");
+}
+
+Test(gid, unreadable_table_has_a_reason)
+{
+	fake_verbs.gid_count = -EPERM;
+	find(0);
+	cr_expect_not_null(strstr(port.reason, strerror(EPERM)));
+}
+
+Test(gid, host_without_a_list_of_interfaces_is_an_error)
+{
+	fake_verbs.getifaddrs_error = ENOBUFS;
+	cr_expect_eq(verve_gid_find_addrs(fake_verbs_context(), &port), -ENOBUFS);
+}
+
+/* InfiniBand: the named interface, since the host has no IPoIB one for this GID. */
+
+Test(gid, infiniband_has_the_default_gid_for_each_address)
+{
+	port.ethernet = false;
+	verve_config.iface = "ipoib0";
+	fake_verbs_add_gid(1, 5, IB, "fe80::5", 0);
+	fake_verbs_add_gid(2, 0, IB, "fe80::2", 0);
+	fake_verbs_add_gid(1, 1, IB, "fe80::1", 0);
+	fake_verbs_add_addr("ipoib0", 2, true, "fd00::1");
+	fake_verbs_add_addr("other", 3, true, "10.0.0.9");
+	fake_verbs_add_addr("ipoib0", 2, true, "10.0.0.1");
+	find(2);
+	expect_addr(0, "10.0.0.1:0", "ipoib0", 1);
+	expect_addr(1, "[fd00::1]:0", "ipoib0", 1);
+	cr_expect_eq(memcmp(&port.addrs[1].gid, &fake_verbs.gids[2].gid, 16), 0);
+}
+
+Test(gid, infiniband_without_an_address_has_a_reason)
+{
+	port.ethernet = false;
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "no GID"));
+	port.reason[0] = '\0';
+	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE"));
+	port.reason[0] = '\0';
+	verve_config.iface = "none0"; /* the device's own name is no interface's */
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE"));
+	port.reason[0] = '\0';
+	verve_config.iface = "ipoib0";
+	fake_verbs_add_addr("ipoib0", 2, false, "10.0.0.1");
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "ipoib0 has no IP address, or is down"));
+}
+
+/* The proof. */
+
+Test(gid, is_proven_by_an_address_handle_to_itself)
+{
+	struct verve_net_portaddr addr = {.gid_index = 3, .gid = {{1, 2, [15] = 16}}};
+
+	port.port_num = 2;
+	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77), 0);
+	cr_expect_eq(fake_verbs.ah.grh.sgid_index, 3);
+	cr_expect_eq(fake_verbs.ah.port_num, 2);
+	cr_expect_eq(fake_verbs.ah.is_global, 1);
+	cr_expect_eq(fake_verbs.ah.dlid, 77);
+	cr_expect_eq(memcmp(&fake_verbs.ah.grh.dgid, &addr.gid, 16), 0);
+	port.ethernet = false;
+	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77), 0);
+	cr_expect_eq(fake_verbs.ah.is_global, 0);
+	fake_verbs.bad_gids = 1 << 3;
+	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77), -ETIMEDOUT);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Port: attributes in our terms, and for each way of being unusable its reason. */
+#include "net/port.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_verbs.h"
+
+static struct verve_net_port port;
+static struct verve_port_attr attr;
+
+/* A port that works. */
+static void setup(void)
+{
+	fake_verbs_reset();
+	fake_verbs_add_gid(1, 0, IBV_GID_TYPE_ROCE_V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_gid(1, 1, IBV_GID_TYPE_ROCE_V2, "::ffff:10.0.0.2", 2);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.2");
+}
+
+static void teardown(void)
+{
+	free(port.addrs);
+	cr_expect_eq(fake_verbs.open_ahs, 0);
+	cr_expect_eq(fake_verbs.open_ifaddrs, 0);
+	fake_verbs_reset();
+}
+
+TestSuite(port, .init = setup, .fini = teardown);
+
+static void look(void)
+{
+	free(port.addrs);
+	port.addrs = NULL;
+	cr_assert_eq(verve_port_look(fake_verbs_context(), NULL, 1, &port, &attr), 0);
+}
+
+static void expect_rejected(const char *why)
+{
+	look();
+	cr_expect_not(port.usable);
+	cr_expect_eq(port.addr_count, 0);
+	cr_expect_not_null(strstr(port.reason, why), "\"%s\" does not say \"%s\"", port.reason, why);
+}
+
+Test(port, one_that_works_is_usable)
+{
+	look();
+	cr_expect(port.usable);
+	cr_expect_str_eq(port.reason, "");
+	cr_expect_str_eq(port.device, "none0");
+	cr_expect_str_eq(port.netdev, "eth0");
+	cr_expect_eq(port.port_num, 1);
+	cr_expect_eq(port.addr_count, 2);
+	cr_expect(port.ethernet);
+	cr_expect_not(port.on_pci);
+}
+
+Test(port, limits_are_the_smaller_of_the_devices_and_ours)
+{
+	fake_verbs.attr = (struct ibv_device_attr){
+		.max_srq = 1, .max_cqe = 11, .max_srq_wr = 12, .max_qp_wr = 13, .max_sge = 4,
+		.max_sge_rd = 3, .max_qp = 15, .max_qp_init_rd_atom = 200, .max_qp_rd_atom = 8,
+		.max_mr_size = 1ull << 40, .max_mr = 17};
+	fake_verbs.port.max_msg_sz = 1u << 30;
+	look();
+	cr_expect_eq(port.limits.cqe, 11);
+	cr_expect_eq(port.limits.srq_wr, 12);
+	cr_expect_eq(port.limits.qp_wr, 13);
+	cr_expect_eq(port.limits.sge, 3);
+	cr_expect_eq(port.limits.qp, 15);
+	cr_expect_eq(port.limits.rd_atomic, 16);
+	cr_expect_eq(port.limits.rd_atomic_target, 8);
+	cr_expect_eq(port.limits.msg_size, 1u << 30);
+	cr_expect_eq(port.limits.mr_size, 1ull << 40);
+	cr_expect_eq(port.limits.mr, 17);
+	cr_expect_not(port.limits.odp_rc);
+	fake_verbs.attr.max_sge = 100;
+	fake_verbs.attr.max_sge_rd = 0; /* not told */
+	look();
+	cr_expect_eq(port.limits.sge, 30);
+}
+
+Test(port, on_demand_paging_is_all_of_it_or_none)
+{
+	const uint32_t needed =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+
+	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT;
+	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed;
+	look();
+	cr_expect(port.limits.odp_rc);
+	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed & ~IBV_ODP_SUPPORT_READ;
+	look();
+	cr_expect_not(port.limits.odp_rc);
+	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed;
+	fake_verbs.odp.general_caps = 0;
+	look();
+	cr_expect_not(port.limits.odp_rc);
+}
+
+Test(port, mtu_is_in_bytes)
+{
+	for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
+		fake_verbs.port.active_mtu = mtu;
+		look();
+		cr_expect_eq(port.mtu, 128u << mtu);
+	}
+}
+
+Test(port, speed_is_lanes_times_their_rate)
+{
+	static const struct {
+		uint8_t width, speed;
+		uint64_t gbps_tenths;
+	} rates[] = {
+		{1, 1, 25}, {2, 2, 200}, {2, 4, 400}, {2, 8, 400}, {2, 16, 560}, {2, 32, 1000},
+		{2, 64, 2000}, {2, 128, 4000}, {4, 32, 2000}, {8, 4, 1200}, {16, 32, 500},
+		{1, 32, 250}};
+
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		fake_verbs.port.active_width = rates[i].width;
+		fake_verbs.port.active_speed = rates[i].speed;
+		look();
+		cr_expect_eq(port.speed, rates[i].gbps_tenths * 100000000, "width %u speed %u: %lu",
+			     rates[i].width, rates[i].speed, port.speed);
+	}
+}
+
+Test(port, firmware_may_fill_its_field)
+{
+	memset(fake_verbs.attr.fw_ver, '7', sizeof(fake_verbs.attr.fw_ver));
+	look();
+	cr_expect_eq(strlen(port.firmware), sizeof(port.firmware) - 1);
+}
+
+Test(port, one_that_cannot_be_asked_is_rejected)
+{
+	fake_verbs.query_port_error = EIO;
+	expect_rejected(strerror(EIO));
+	fake_verbs.query_port_error = 0;
+	fake_verbs.query_device_error = ENODEV;
+	expect_rejected(strerror(ENODEV));
+}
+
+Test(port, other_transports_are_rejected)
+{
+	fake_verbs.device.transport_type = IBV_TRANSPORT_IWARP;
+	expect_rejected("neither InfiniBand nor RoCE");
+	fake_verbs.device.transport_type = IBV_TRANSPORT_IB;
+	fake_verbs.port.link_layer = 77;
+	expect_rejected("unknown link layer 77");
+}
+
+Test(port, device_without_shared_receive_queues_is_rejected)
+{
+	fake_verbs.attr.max_srq = 0;
+	expect_rejected("no shared receive queues");
+}
+
+Test(port, one_that_is_down_is_rejected_with_what_to_do)
+{
+	fake_verbs.port.state = IBV_PORT_DOWN;
+	expect_rejected("ip link set INTERFACE up");
+	fake_verbs.port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	expect_rejected("is the cable in?");
+	fake_verbs.port.link_layer = IBV_LINK_LAYER_UNSPECIFIED; /* which is InfiniBand */
+	fake_verbs.port.state = IBV_PORT_INIT;
+	expect_rejected("no subnet manager");
+}
+
+Test(port, addresses_that_do_not_work_are_left_out)
+{
+	fake_verbs.bad_gids = 1 << 0;
+	look();
+	cr_expect(port.usable);
+	cr_expect_str_eq(port.reason, "");
+	cr_assert_eq(port.addr_count, 1);
+	cr_expect_eq(port.addrs[0].gid_index, 1);
+	fake_verbs.bad_gids = 3;
+	expect_rejected("makes no address handle");
+	cr_expect_not_null(strstr(port.reason, "GID 1 (::ffff:10.0.0.2)"));
+}
+
+Test(port, one_without_addresses_is_rejected)
+{
+	fake_verbs.gid_count = 0;
+	expect_rejected("no RoCE v2 GID");
+}
+
+Test(port, list_of_interfaces_that_fails_is_an_error)
+{
+	fake_verbs.getifaddrs_error = ENOMEM;
+	cr_expect_eq(verve_port_look(fake_verbs_context(), NULL, 1, &port, &attr), -ENOMEM);
+}
+
+Test(port, infiniband_has_its_gid_as_link_address)
+{
+	fake_verbs.port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	fake_verbs.gid_count = 0;
+	fake_verbs_add_gid(1, 0, IBV_GID_TYPE_IB, "fe80::1:2", 0);
+	look();
+	cr_expect_str_eq(port.link_addr, "fe80::1:2");
+}
+
+static void expect_unopened(int error, const char *why)
+{
+	verve_port_set_unopened(&port, &fake_verbs.device, error);
+	cr_expect_not(port.usable);
+	cr_expect_str_eq(port.device, "none0");
+	cr_expect_eq(port.port_num, 1);
+	cr_expect_not_null(strstr(port.reason, why), "\"%s\" does not say \"%s\"", port.reason, why);
+}
+
+Test(port, device_that_cannot_be_opened_says_what_to_do)
+{
+	expect_unopened(EACCES, "no permission to open /dev/infiniband/uverbs9");
+	expect_unopened(EPERM, "chmod a+rw");
+	expect_unopened(ENOENT, "there is no /dev/infiniband/uverbs9");
+	expect_unopened(ENODEV, "load ib_uverbs");
+	expect_unopened(ENXIO, "--device");
+	expect_unopened(ENOMEM, "ulimit -l");
+	expect_unopened(EBUSY, strerror(EBUSY));
+}
+
+Test(port, what_the_device_file_says_goes_before)
+{
+	fake_verbs.access_error = EACCES;
+	expect_unopened(ENOENT, "no permission");
+	fake_verbs.access_error = ENOENT;
+	expect_unopened(EIO, "there is no /dev/infiniband/uverbs9");
+}

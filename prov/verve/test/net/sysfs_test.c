@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * /sys: the program is linked with --wrap=fopen,--wrap=opendir,--wrap=readlink, and finds what it asks
+ * /sys for in a folder of its own.
+ */
+#include "net/sysfs.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+FILE *__real_fopen(const char *path, const char *mode);
+DIR *__real_opendir(const char *path);
+ssize_t __real_readlink(const char *path, char *buf, size_t size);
+FILE *__wrap_fopen(const char *path, const char *mode);
+DIR *__wrap_opendir(const char *path);
+ssize_t __wrap_readlink(const char *path, char *buf, size_t size);
+
+static char root[] = "/tmp/verve-sysfs-XXXXXX";
+static char text[VERVE_NET_NAME_MAX];
+
+static const char *mapped(const char *path, char *buf)
+{
+	snprintf(buf, PATH_MAX, "%s%s", strncmp(path, "/sys/", 5) ? "" : root, path);
+	return buf;
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	char buf[PATH_MAX];
+
+	return __real_fopen(mapped(path, buf), mode);
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+	char buf[PATH_MAX];
+
+	return __real_opendir(mapped(path, buf));
+}
+
+ssize_t __wrap_readlink(const char *path, char *out, size_t size)
+{
+	char buf[PATH_MAX];
+
+	return __real_readlink(mapped(path, buf), out, size);
+}
+
+/* All folders that lead to path. */
+static void make_folders(char *path)
+{
+	for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		mkdir(path, 0755);
+		*at = '/';
+	}
+}
+
+static void add_file(const char *path, const char *content)
+{
+	char buf[PATH_MAX];
+	FILE *file;
+
+	mapped(path, buf);
+	make_folders(buf);
+	file = __real_fopen(buf, "w");
+	cr_assert_not_null(file);
+	fputs(content, file);
+	fclose(file);
+}
+
+static void add_link(const char *path, const char *target)
+{
+	char buf[PATH_MAX];
+
+	mapped(path, buf);
+	make_folders(buf);
+	cr_assert_eq(symlink(target, buf), 0);
+}
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	(void)stat;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void setup(void)
+{
+	cr_assert_not_null(mkdtemp(root));
+	memset(text, '?', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+}
+
+static void teardown(void)
+{
+	cr_expect_eq(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+TestSuite(sysfs, .init = setup, .fini = teardown);
+
+#define IB "/sys/class/infiniband/"
+#define NET "/sys/class/net/"
+
+Test(sysfs, nothing_there_leaves_texts_empty)
+{
+	struct verve_net_port port = {0};
+	struct verve_net_gid gid = {{1}};
+
+	verve_sysfs_driver("mlx5_0", text);
+	cr_expect_str_eq(text, "");
+	text[0] = '?';
+	verve_sysfs_netdev("mlx5_0", 1, text);
+	cr_expect_str_eq(text, "");
+	text[0] = '?';
+	verve_sysfs_ipoib(&gid, text);
+	cr_expect_str_eq(text, "");
+	text[0] = '?';
+	verve_sysfs_link_addr("eth0", text);
+	cr_expect_str_eq(text, "");
+	text[0] = '?';
+	verve_sysfs_link_addr("", text);
+	cr_expect_str_eq(text, "");
+	verve_sysfs_pci("mlx5_0", &port);
+	cr_expect_not(port.on_pci);
+}
+
+Test(sysfs, driver_is_the_kernels_or_what_the_device_calls_itself)
+{
+	add_file(IB "rxe0/node_desc", "rxe_name\nsecond line\n");
+	verve_sysfs_driver("rxe0", text);
+	cr_expect_str_eq(text, "rxe_name");
+	add_link(IB "mlx5_0/device/driver", "../../../bus/pci/drivers/mlx5_core");
+	add_file(IB "mlx5_0/node_desc", "host mlx5_0\n");
+	verve_sysfs_driver("mlx5_0", text);
+	cr_expect_str_eq(text, "mlx5_core");
+	add_link(IB "odd/device/driver", "alone");
+	verve_sysfs_driver("odd", text);
+	cr_expect_str_eq(text, "alone");
+}
+
+Test(sysfs, long_texts_are_cut)
+{
+	char text_of_200[201];
+
+	memset(text_of_200, 'x', 200);
+	text_of_200[200] = '\0';
+	add_file(IB "rxe0/node_desc", text_of_200);
+	verve_sysfs_driver("rxe0", text);
+	cr_expect_eq(strlen(text), VERVE_NET_NAME_MAX - 1);
+	add_link(IB "mlx5_0/device/driver", text_of_200);
+	verve_sysfs_driver("mlx5_0", text);
+	cr_expect_eq(strlen(text), VERVE_NET_NAME_MAX - 1);
+}
+
+Test(sysfs, empty_file_is_nothing)
+{
+	add_file(IB "rxe0/node_desc", "");
+	verve_sysfs_driver("rxe0", text);
+	cr_expect_str_eq(text, "");
+	add_file(IB "rxe1/node_desc", "\n");
+	verve_sysfs_driver("rxe1", text);
+	cr_expect_str_eq(text, "");
+}
+
+Test(sysfs, place_on_pci)
+{
+	struct verve_net_port port = {0};
+
+	add_link(IB "mlx5_0/device", "../../../devices/pci001a:3b/001a:3b:02.1");
+	verve_sysfs_pci("mlx5_0", &port);
+	cr_expect(port.on_pci);
+	cr_expect_eq(port.pci_domain, 0x1a);
+	cr_expect_eq(port.pci_bus, 0x3b);
+	cr_expect_eq(port.pci_device, 2);
+	cr_expect_eq(port.pci_function, 1);
+	port.on_pci = false;
+	add_link(IB "other/device", "../../../devices/platform/HNS3:00");
+	verve_sysfs_pci("other", &port);
+	cr_expect_not(port.on_pci);
+}
+
+Test(sysfs, netdev_of_the_default_gid_comes_first)
+{
+	add_file(IB "mlx5_0/ports/1/gid_attrs/ndevs/0", "eth7\n");
+	add_file(IB "mlx5_0/parent", "eth8\n");
+	add_file(IB "mlx5_0/device/net/eth9/x", "");
+	verve_sysfs_netdev("mlx5_0", 1, text);
+	cr_expect_str_eq(text, "eth7");
+	verve_sysfs_netdev("mlx5_0", 2, text);
+	cr_expect_str_eq(text, "eth8");
+}
+
+Test(sysfs, netdev_of_the_same_function_by_its_port)
+{
+	add_file(IB "mlx4_0/device/net/eth0/x", "");
+	add_file(IB "mlx4_0/device/net/eth1/x", "");
+	add_file(NET "eth0/dev_port", "0\n");
+	add_file(NET "eth1/dev_port", "1\n");
+	verve_sysfs_netdev("mlx4_0", 1, text);
+	cr_expect_str_eq(text, "eth0");
+	verve_sysfs_netdev("mlx4_0", 2, text);
+	cr_expect_str_eq(text, "eth1");
+	verve_sysfs_netdev("mlx4_0", 3, text);
+	cr_expect_str_eq(text, "");
+}
+
+Test(sysfs, ipoib_is_the_interface_whose_address_ends_in_the_gid)
+{
+	static const char hw[] =
+		"80:00:02:08:fe:80:00:00:00:00:00:00:00:11:22:33:44:55:66:77\n";
+	struct verve_net_gid gid = {
+		{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77}};
+
+	add_file(NET "eth0/type", "1\n");
+	add_file(NET "eth0/address", hw); /* no InfiniBand interface */
+	add_file(NET "ib0/type", "32\n");
+	add_file(NET "ib0/address", "80:00:02:08:fe:80:00:00:00:00:00:00:00:11:22:33:44:55:66:78\n");
+	add_file(NET "ib1/type", "32\n");
+	add_file(NET "ib1/address", "66:77\n"); /* shorter than a GID */
+	verve_sysfs_ipoib(&gid, text);
+	cr_expect_str_eq(text, "");
+	add_file(NET "ib2/type", "32\n");
+	add_file(NET "ib2/address", hw);
+	verve_sysfs_ipoib(&gid, text);
+	cr_expect_str_eq(text, "ib2");
+}
+
+Test(sysfs, link_address)
+{
+	add_file(NET "eth0/address", "52:54:00:00:00:01\n");
+	verve_sysfs_link_addr("eth0", text);
+	cr_expect_str_eq(text, "52:54:00:00:00:01");
+}
