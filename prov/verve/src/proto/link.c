@@ -142,7 +142,7 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
 	bool outstanding = link->signaled - link->retired < link->produced - link->retired;
 
 	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
-	if (link->heard == link->retired && verve_cm_check(xport->cm, link->conn_id))
+	if (link->heard == link->retired && xport->cm && verve_cm_check(xport->cm, link->conn_id))
 		VERVE_WARN(EP_CTRL, "no memory to check connection %#x\n", link->conn_id);
 	link->heard = link->retired;
 	if (!outstanding && link->may_send && verve_link_has_room(xport, link, true))

@@ -227,12 +227,14 @@ void node_connect(struct node *a, struct node *b, uint32_t window)
 	event->remote_id = id_b;
 	event->qp = qp_a;
 	event->window = window;
+	event->eager_size = b->xport.attr.eager_size;
 	event->may_send = true;
 	verve_mailbox_put(&a->xport.events, &event->mail);
 	event = make_event(VERVE_CM_UP, a, id_b, 0);
 	event->remote_id = id_a;
 	event->qp = qp_b;
 	event->window = window;
+	event->eager_size = a->xport.attr.eager_size;
 	verve_mailbox_put(&b->xport.events, &event->mail);
 }
 
