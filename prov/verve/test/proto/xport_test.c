@@ -225,7 +225,7 @@ Test(xport, few_buffers_to_send_from)
 		for (int i = 0; i < 20; i++) {
 			struct verve_comp comp = expect_comp(&b.rx_queue);
 
-			cr_assert_eq(comp.len, 100 + ((char *)comp.context - in));
+			cr_assert_eq(comp.len, 100 + (size_t)((char *)comp.context - in));
 			expect_comp(&a.tx_queue);
 		}
 		close_both();
