@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Transport: opening and what can fail of it, limits of the device, the watch, and the drained end. */
+/*
+ * Transport: opening and what can fail of it, limits of the device, the watch, and the drained
+ * end.
+ */
 #include "proto/xport.h"
 
 #include <string.h>
