@@ -55,10 +55,12 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 	op->transfer.remote_count = request->remote_count;
 	op->transfer.len = op->len;
 	if (request->flags & VERVE_OP_INJECT) {
-		op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		bool fits = op->len <= xport->attr.eager_size;
+
+		op->slab = fits ? verve_slab_alloc_kept(&xport->tx_slabs) : NULL;
 		if (!op->slab) {
 			verve_op_free(xport, op);
-			return -FI_EAGAIN;
+			return fits ? -FI_EAGAIN : -FI_EMSGSIZE;
 		}
 		verve_iov_gather(op->slab->data, op->iov, op->iov_count, 0, op->len);
 	}

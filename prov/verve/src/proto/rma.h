@@ -5,7 +5,7 @@
 
 #include "proto/op.h"
 
-/* kind: VERVE_OP_WRITE or VERVE_OP_READ. -FI_EAGAIN, -FI_EINVAL as verve_send. */
+/* kind: VERVE_OP_WRITE or VERVE_OP_READ. -FI_EAGAIN, -FI_EINVAL, -FI_EMSGSIZE as verve_send. */
 int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request);
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op);

@@ -135,6 +135,8 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 		/* No slab, or the link broke: it waits like any other. */
 	}
 
+	if (request->flags & VERVE_OP_INJECT && len > xport->attr.eager_size)
+		return -FI_EMSGSIZE;
 	op = verve_op_alloc(xport, VERVE_OP_SEND, request->flags | VERVE_OP_TX);
 	if (!op)
 		return -FI_EAGAIN;

@@ -8,6 +8,8 @@
 /*
  * Accepts one message. 0: it will complete once (or, INJECT, not at all unless it fails).
  * -FI_EAGAIN: no room for another operation, or no buffer to inject from; -FI_EINVAL: no such address.
+ * -FI_EMSGSIZE: INJECT of more than the buffer holds, attr.eager_size, which the device may have
+ * lowered.
  */
 int verve_send(struct verve_xport *xport, const struct verve_request *request);
 

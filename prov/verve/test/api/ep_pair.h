@@ -97,7 +97,8 @@ static inline struct fi_cq_tagged_entry ep_pair_comp(struct ep_pair *pair, struc
 	return entry;
 }
 
-static inline struct fi_cq_err_entry ep_pair_error(struct ep_pair *pair, struct ep_side *side, int err)
+static inline struct fi_cq_err_entry ep_pair_error(struct ep_pair *pair, struct ep_side *side,
+	int err)
 {
 	struct fi_cq_err_entry entry = {0};
 	struct fi_cq_tagged_entry comp;

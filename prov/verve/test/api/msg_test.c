@@ -103,7 +103,8 @@ Test(msg, each_way_of_receiving)
 Test(msg, peek_and_claim)
 {
 	struct iovec iov = {in, LEN};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.context = in};
 
 	cr_assert_eq(fi_recvmsg(b->ep, &msg, FI_PEEK), 0);
 	cr_expect_eq(ep_pair_error(&pair, b, FI_ENOMSG).op_context, in);
@@ -162,7 +163,8 @@ Test(msg, operation_flags_are_for_calls_without_any)
 Test(msg, multi_receive_buffer_says_where_each_message_lies)
 {
 	struct iovec iov = {in, LEN};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.context = in};
 	struct fi_cq_tagged_entry entry;
 
 	cr_assert_eq(fi_recvmsg(b->ep, &msg, FI_MULTI_RECV), 0);

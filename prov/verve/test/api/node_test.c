@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Node: what names, services and hints mean; numeric ones alone, so that no name server is asked. */
+/*
+ * Node: what names, services and hints mean; numeric ones alone, so that no name server is asked.
+ */
 #include "api/node.h"
 
 #include <arpa/inet.h>

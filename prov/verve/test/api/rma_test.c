@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Remote memory access: what each call of fi_rma(3) moves, and the keys, lengths and flags it takes. */
+/*
+ * Remote memory access: what each call of fi_rma(3) moves, and the keys, lengths and flags it
+ * takes.
+ */
 #include "ep_pair.h"
 
 enum { LEN = 100, DATA = 0x1234 };

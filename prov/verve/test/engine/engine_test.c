@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Engine: opening, the wait descriptor, and the drained close, with the real handshake in between. */
+/*
+ * Engine: opening, the wait descriptor, and the drained close, with the real handshake in between.
+ */
 #include "engine/engine.h"
 
 #include <criterion/criterion.h>
@@ -141,7 +143,8 @@ static uint64_t b_addr(void)
 	uint64_t fi_addr = verve_addrvec_find(&a.addrvec, verve_engine_addr(b.engine));
 
 	if (fi_addr == UINT64_MAX)
-		cr_assert_eq(verve_addrvec_insert(&a.addrvec, verve_engine_addr(b.engine), &fi_addr),
+		cr_assert_eq(verve_addrvec_insert(&a.addrvec, verve_engine_addr(b.engine),
+			&fi_addr),
 			     0);
 	return fi_addr;
 }

@@ -48,7 +48,8 @@ static void setup(void)
 	cr_assert_eq(verve_net_port_list(&list, &count), 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		struct verve_cm_attr attr = {
-			.connect_timeout = second, .events = &events, .notify = ignore, .wake = wake};
+			.connect_timeout = second, .events = &events, .notify = ignore,
+				.wake = wake};
 
 		if (i < 2)
 			cr_assert_eq(verve_net_device_open(list[i].device, 1, NULL, &dev[i]), 0);

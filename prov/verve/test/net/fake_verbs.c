@@ -36,7 +36,8 @@ static int query_device(struct ibv_context *ctx, const struct ibv_query_device_e
 	return fake_verbs.query_device_error;
 }
 
-static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t size)
+static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
+	size_t size)
 {
 	(void)ctx;
 	(void)port;

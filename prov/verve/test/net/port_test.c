@@ -44,7 +44,8 @@ static void expect_rejected(const char *why)
 	look();
 	cr_expect_not(port.usable);
 	cr_expect_eq(port.addr_count, 0);
-	cr_expect_not_null(strstr(port.reason, why), "\"%s\" does not say \"%s\"", port.reason, why);
+	cr_expect_not_null(strstr(port.reason, why), "\"%s\" does not say \"%s\"",
+		port.reason, why);
 }
 
 Test(port, one_that_works_is_usable)
@@ -213,7 +214,8 @@ static void expect_unopened(int error, const char *why)
 	cr_expect_not(port.usable);
 	cr_expect_str_eq(port.device, "none0");
 	cr_expect_eq(port.port_num, 1);
-	cr_expect_not_null(strstr(port.reason, why), "\"%s\" does not say \"%s\"", port.reason, why);
+	cr_expect_not_null(strstr(port.reason, why), "\"%s\" does not say \"%s\"",
+		port.reason, why);
 }
 
 Test(port, device_that_cannot_be_opened_says_what_to_do)

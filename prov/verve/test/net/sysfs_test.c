@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * /sys: the program is linked with --wrap=fopen,--wrap=opendir,--wrap=readlink, and finds what it asks
- * /sys for in a folder of its own.
+ * /sys: the program is linked with --wrap=fopen,--wrap=opendir,--wrap=readlink, and finds what it
+ * asks /sys for in a folder of its own.
  */
 #include "net/sysfs.h"
 
@@ -222,7 +222,8 @@ Test(sysfs, ipoib_is_the_interface_whose_address_ends_in_the_gid)
 	add_file(NET "eth0/type", "1\n");
 	add_file(NET "eth0/address", hw); /* no InfiniBand interface */
 	add_file(NET "ib0/type", "32\n");
-	add_file(NET "ib0/address", "80:00:02:08:fe:80:00:00:00:00:00:00:00:11:22:33:44:55:66:78\n");
+	add_file(NET "ib0/address",
+		"80:00:02:08:fe:80:00:00:00:00:00:00:00:11:22:33:44:55:66:78\n");
 	add_file(NET "ib1/type", "32\n");
 	add_file(NET "ib1/address", "66:77\n"); /* shorter than a GID */
 	verve_sysfs_ipoib(&gid, text);

@@ -24,7 +24,8 @@
 #include "proto/xport.h"
 
 /* Bytes; what node_open uses unless the test says otherwise. */
-enum { NODE_INLINE = 128, NODE_EAGER = 1024, NODE_TX_SIZE = 64, NODE_WINDOW = 4, NODE_MIN_MULTI = 64 };
+enum { NODE_INLINE = 128, NODE_EAGER = 1024, NODE_TX_SIZE = 64, NODE_WINDOW = 4,
+	NODE_MIN_MULTI = 64 };
 
 struct node {
 	struct verve_lock lock;

@@ -73,7 +73,8 @@ Test(op, only_transmits_count_against_the_queue)
 
 Test(op, fill_copies_the_request)
 {
-	struct iovec iov[VERVE_IOV_LIMIT] = {{buffer, 1}, {buffer + 9, 0}, {buffer, 20}, {buffer, 300}};
+	struct iovec iov[VERVE_IOV_LIMIT] = {{buffer, 1}, {buffer + 9, 0}, {buffer, 20},
+		{buffer, 300}};
 	struct verve_request request = {
 		.iov = iov, .iov_count = VERVE_IOV_LIMIT, .tag = 1, .data = 2, .context = buffer};
 	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
@@ -179,7 +180,8 @@ static const struct {
 	{VERVE_OP_SEND, VERVE_OP_DATA, VERVE_COMP_SEND | VERVE_COMP_MSG},
 	{VERVE_OP_RECV, 0, VERVE_COMP_RECV | VERVE_COMP_MSG},
 	{VERVE_OP_RECV, VERVE_OP_TAGGED, VERVE_COMP_RECV | VERVE_COMP_TAGGED},
-	{VERVE_OP_RECV, VERVE_OP_DATA, VERVE_COMP_RECV | VERVE_COMP_MSG | VERVE_COMP_REMOTE_CQ_DATA},
+	{VERVE_OP_RECV, VERVE_OP_DATA,
+		VERVE_COMP_RECV | VERVE_COMP_MSG | VERVE_COMP_REMOTE_CQ_DATA},
 	{VERVE_OP_WRITE, 0, VERVE_COMP_RMA | VERVE_COMP_WRITE},
 	{VERVE_OP_READ, 0, VERVE_COMP_RMA | VERVE_COMP_READ},
 };

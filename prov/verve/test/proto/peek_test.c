@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Peek, claim, discard and cancel: what each combination completes with, leaves behind and answers. */
+/*
+ * Peek, claim, discard and cancel: what each combination completes with, leaves behind and
+ * answers.
+ */
 #include "proto/peek.h"
 
 #include <string.h>
@@ -104,7 +107,8 @@ Test(peek, looks_by_mask_and_source)
 
 	node_open(&c, 0, NULL);
 	send_tagged(3, 0x12);
-	cr_assert_eq(node_peek(&b, &(struct message){.tag = 0xf2, .ignore = 0xf0, .peek = VERVE_PEEK,
+	cr_assert_eq(node_peek(&b, &(struct message){.tag = 0xf2, .ignore = 0xf0,
+		.peek = VERVE_PEEK,
 						     .context = &context,
 						     .flags = VERVE_OP_TAGGED}),
 		     0);
@@ -161,7 +165,8 @@ Test(peek, claimed_message_can_be_truncated)
 	cr_assert_eq(peek(7, VERVE_PEEK | VERVE_CLAIM, &context), 0);
 	expect_message(ROOM, 7);
 	cr_assert_eq(node_peek(&b, &(struct message){.buf = in, .len = 10, .context = &context,
-						     .flags = VERVE_OP_TAGGED, .peek = VERVE_CLAIM}),
+						     .flags = VERVE_OP_TAGGED,
+							.peek = VERVE_CLAIM}),
 		     0);
 	nodes_settle();
 	error = expect_error(&b.rx_queue, FI_ETRUNC);

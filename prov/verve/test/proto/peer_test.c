@@ -215,7 +215,8 @@ Test(peer, failure_is_another_peers_business_alone)
 
 Test(peer, injected_message_that_cannot_be_sent_is_an_error_entry)
 {
-	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = 1, .quiet = true,
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = 1,
+		.quiet = true,
 						     .flags = VERVE_OP_INJECT}),
 		     0);
 	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ECONNREFUSED);

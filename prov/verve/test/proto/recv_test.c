@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receiving: truncation, multi-receive buffers, directed receives, packets that are not to be believed. */
+/*
+ * Receiving: truncation, multi-receive buffers, directed receives, packets that are not to be
+ * believed.
+ */
 #include "proto/recv.h"
 
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* RMA: sizes at every threshold, segments of both sides, remote CQ data, and memory that is not there. */
+/*
+ * RMA: sizes at every threshold, segments of both sides, remote CQ data, and memory that is not
+ * there.
+ */
 #include "proto/rma.h"
 
 #include <stdlib.h>
@@ -47,7 +50,8 @@ static struct verve_wire_segment segment(size_t offset, size_t len)
 }
 
 static int start(enum verve_op_kind kind, const struct iovec *iov, size_t count,
-		 const struct verve_wire_segment *to, size_t to_count, uint32_t flags, void *const *desc)
+		 const struct verve_wire_segment *to, size_t to_count, uint32_t flags,
+			void *const *desc)
 {
 	struct verve_request request = {
 		.iov = iov,
@@ -122,10 +126,12 @@ Test(rma, segments_of_both_sides_need_not_agree)
 	for (size_t i = 0; i < 3; i++) {
 		size_t len = lens[i], half = len / 2, tenth = len / 10;
 		struct iovec iov[VERVE_IOV_LIMIT] = {
-			{local, tenth}, {local + tenth, 0}, {local + tenth, half}, {local + tenth + half, len - tenth - half}};
+			{local, tenth}, {local + tenth, 0}, {local + tenth, half},
+				{local + tenth + half, len - tenth - half}};
 		/* In another order, with gaps. */
 		struct verve_wire_segment to[VERVE_WIRE_SEGMENTS] = {
-			segment(half, len - half - 1), segment(0, 0), segment(0, half), segment(ROOM - 1, 1)};
+			segment(half, len - half - 1), segment(0, 0), segment(0, half),
+				segment(ROOM - 1, 1)};
 
 		pattern_fill(local, ROOM, i);
 		memset(remote, 0, ROOM);

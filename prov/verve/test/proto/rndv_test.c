@@ -79,8 +79,10 @@ Test(rndv, is_split_at_the_longest_request)
 Test(rndv, segments_of_both_sides_need_not_agree)
 {
 	struct iovec from[VERVE_IOV_LIMIT] = {
-		{out, 1}, {out + 1, LONGEST}, {out + 1 + LONGEST, 3000}, {out + LONGEST + 3001, 10}};
-	struct iovec to[VERVE_IOV_LIMIT] = {{in, 2000}, {in + 2000, 0}, {in + 2000, 3}, {in + 2003, 8000}};
+		{out, 1}, {out + 1, LONGEST}, {out + 1 + LONGEST, 3000},
+			{out + LONGEST + 3001, 10}};
+	struct iovec to[VERVE_IOV_LIMIT] = {{in, 2000}, {in + 2000, 0}, {in + 2000, 3},
+		{in + 2003, 8000}};
 	size_t len = 1 + LONGEST + 3000 + 10;
 
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .iov = from, .iov_count = 4}), 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sending: sizes at every threshold, the window's edges, when a send completes, what it is refused for. */
+/*
+ * Sending: sizes at every threshold, the window's edges, when a send completes, what it is refused
+ * for.
+ */
 #include "proto/send.h"
 
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Transport: opening and what can fail of it, limits of the device, the watch, and the drained end. */
+/*
+ * Transport: opening and what can fail of it, limits of the device, the watch, and the drained
+ * end.
+ */
 #include "proto/xport.h"
 
 #include <string.h>
@@ -150,6 +153,35 @@ Test(xport, packet_is_no_longer_than_a_work_request)
 	close_both();
 }
 
+Test(xport, injected_message_is_no_longer_than_a_buffer)
+{
+	enum { LONGEST = 512, FITS = LONGEST - VERVE_WIRE_PREFIX };
+	struct iovec iov = {out, FITS + 1};
+	struct verve_wire_segment to = {.len = FITS + 1};
+	struct verve_request write = {.iov = &iov, .iov_count = 1, .remote = &to, .remote_count = 1,
+				      .flags = VERVE_OP_INJECT};
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.limits.msg_size = LONGEST;
+	fake_net_start(&config);
+	open_both(NULL, NODE_WINDOW);
+	write.addr = node_addr(&a, &b);
+	cr_expect_eq(send_len(FITS + 1, VERVE_OP_INJECT), -FI_EMSGSIZE);
+	cr_expect_eq(send_len(FITS + 1, VERVE_OP_INJECT | VERVE_OP_ACK), -FI_EMSGSIZE);
+	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_WRITE, &write), -FI_EMSGSIZE);
+	cr_expect_eq(a.xport.tx_used, 0);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(send_len(FITS, VERVE_OP_INJECT), 0);
+	cr_expect_eq(send_len(FITS, VERVE_OP_INJECT | VERVE_OP_ACK), 0);
+	recv_any();
+	recv_any();
+	nodes_settle();
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(expect_comp(&b.rx_queue).len, FITS);
+	close_both();
+}
+
 /* Corners of the configuration: everything arrives all the same. */
 
 Test(xport, nothing_is_inline)
@@ -225,7 +257,7 @@ Test(xport, few_buffers_to_send_from)
 		for (int i = 0; i < 20; i++) {
 			struct verve_comp comp = expect_comp(&b.rx_queue);
 
-			cr_assert_eq(comp.len, 100 + ((char *)comp.context - in));
+			cr_assert_eq(comp.len, 100 + (size_t)((char *)comp.context - in));
 			expect_comp(&a.tx_queue);
 		}
 		close_both();
