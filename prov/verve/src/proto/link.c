@@ -221,9 +221,14 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 		return;
 	}
 	link->leaving = verve_net_now();
+	link->may_send = false;
 	link->error = error;
 	link->reason = reason;
 	xport->leaving_count++;
+	/* What has not begun cannot be executed any more; what comes from here on is for a new connection. */
+	doom(link, &link->peer->control);
+	doom(link, &link->peer->reads);
+	doom(link, &link->peer->pending);
 }
 
 void verve_link_part(struct verve_xport *xport)
@@ -259,13 +264,16 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
 	doom(link, &peer->active);
-	doom(link, &peer->pending);
+	if (!link->leaving)
+		doom(link, &peer->pending);
 	peer->link = NULL;
 	TAILQ_REMOVE(&xport->links, link, all);
 	TAILQ_INSERT_TAIL(&xport->broken_links, link, all);
 	post_marker(xport, link);
 	if (xport->cm && verve_cm_drop(xport->cm, link->conn_id))
 		VERVE_WARN(EP_CTRL, "no memory to give connection %#x up\n", link->conn_id);
+	if (xport->cm && !TAILQ_EMPTY(&peer->pending))
+		verve_peer_kick(xport, peer);
 }
 
 static void retire(struct verve_xport *xport, struct verve_link *link, uint32_t status)

@@ -104,7 +104,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 
 /*
  * The peer has left: like verve_link_break, but what its device has executed gets a moment to be
- * acknowledged. verve_link_part ends those whose moment is over, or that have nothing to wait for.
+ * acknowledged; nothing more is sent, and what is asked for from here on waits for a new connection.
+ * verve_link_part ends those whose moment is over, or that have nothing to wait for.
  */
 void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error, const char *reason);
 void verve_link_part(struct verve_xport *xport);

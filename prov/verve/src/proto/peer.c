@@ -344,7 +344,7 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		handle_up(xport, event);
 		break;
 	case VERVE_CM_READY:
-		if (link && !link->may_send) {
+		if (link && !link->may_send && !link->leaving) {
 			link->may_send = true;
 			verve_peer_kick(xport, link->peer);
 		}

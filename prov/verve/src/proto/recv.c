@@ -240,7 +240,7 @@ static void handle_packet(struct verve_xport *xport, const void *buf, size_t len
 		return;
 	}
 	link->credits += packet.credits;
-	link->may_send = true;
+	link->may_send = !link->leaving;
 	handle[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))
 		verve_peer_kick(xport, link->peer);

@@ -417,6 +417,27 @@ Test(link, what_the_device_executed_gets_a_moment_to_be_acknowledged)
 	cr_expect_null(node_peer(&a, &b)->link);
 }
 
+/* The old one would take it, and nobody would read it. */
+Test(link, what_comes_after_the_leave_goes_over_a_new_connection)
+{
+	send_len(10, VERVE_OP_TRANSMIT);
+	leave();
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
+	send_len(20, 0);
+	cr_expect_eq(link->produced, 1);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).len, 10);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 10);
+	cr_expect_null(node_peer(&a, &b)->link);
+	cr_expect(node_peer(&a, &b)->connecting);
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
+	node_connect(&a, &b, NODE_WINDOW);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).len, 20);
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 20);
+}
+
 Test(link, moment_of_a_leaving_peer_ends)
 {
 	fake_net_link(1, false); /* nothing is acknowledged */
