@@ -182,7 +182,7 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	config.limits.rd_atomic = 1u << sim_below(sim, 5);
 	config.limits.rd_atomic_target = 1u << sim_below(sim, 5);
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */
-	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 64 : 1 << 20;
+	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 128 : 1 << 20;
 	config.inline_size = sim_chance(sim, 500) ? 256 : 60;
 	if (options->tiny) {
 		config.limits.cqe = 64;
