@@ -496,8 +496,39 @@ Test(atomic, one_bad_segment_spoils_all)
 	cr_expect_eq(words[0], 0);
 }
 
-/* A fenced one waits for the writes before it, and each sees what the one before it did. */
-Test(atomic, fence_and_order)
+static uint32_t requests_posted(void)
+{
+	struct verve_xport *xport = verve_engine_lock(verve_ep_from_fid(us->ep)->engine);
+	uint32_t posted = xport->peers->link->produced;
+
+	verve_engine_unlock(verve_ep_from_fid(us->ep)->engine);
+	return posted;
+}
+
+Test(atomic, a_fenced_one_waits_for_those_before_it)
+{
+	uint64_t value = 1;
+	struct fi_ioc iov = {&value, 1};
+	struct fi_rma_ioc remote = {at(0), 1, key};
+	struct fi_msg_atomic msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = us->peer, .rma_iov = &remote,
+		.rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_SUM,
+	};
+	uint32_t before;
+
+	cr_assert_eq(add(0, &value, NULL), 0);
+	expect(1, 0);
+	before = requests_posted();
+	cr_assert_eq(add(0, &value, NULL), 0);
+	cr_assert_eq(fi_atomicmsg(us->ep, &msg, FI_FENCE), 0);
+	cr_assert_eq(add(0, &value, NULL), 0);
+	cr_expect_eq(requests_posted(), before + 1);
+	expect(4, 0);
+	cr_expect_eq(requests_posted(), before + 3);
+	cr_expect_eq(words[0], 4);
+}
+
+Test(atomic, each_sees_what_was_before_it)
 {
 	static char big[sizeof(words)];
 	uint64_t value = 3, two = 2, result[3] = {0};
