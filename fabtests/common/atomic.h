@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * atomic: the ten atomic calls behind one description, arrays of elements of any datatype, and what
- * each operation makes of them. Elements are small whole numbers, which every datatype can hold, the
- * results of all operations on them too.
+ * each operation makes of them. Elements are small whole numbers: every datatype holds them, and the
+ * results of all operations on them.
  */
 #ifndef FABTESTS_ATOMIC_H
 #define FABTESTS_ATOMIC_H

@@ -473,7 +473,7 @@ static void run_refused(struct env *env)
 	ends_close(&ends);
 }
 
-/* A region for reading only takes no update, one for writing only gives nothing back, a closed one neither. */
+/* A region to read takes no update, one to write gives nothing back, a closed one does neither. */
 static void run_access(struct env *env)
 {
 	static const uint64_t access[] = { FI_REMOTE_READ, FI_REMOTE_WRITE, TARGET_ACCESS };

@@ -11,14 +11,16 @@
 #include <rdma/fi_errno.h>
 
 _Static_assert((int)VERVE_AMO_INT8 == FI_INT8 && (int)VERVE_AMO_UINT64 == FI_UINT64, "integers");
-_Static_assert((int)VERVE_AMO_INT128 == FI_INT128 && (int)VERVE_AMO_UINT128 == FI_UINT128, "long ones");
+_Static_assert((int)VERVE_AMO_INT128 == FI_INT128 && (int)VERVE_AMO_UINT128 == FI_UINT128,
+	       "long ones");
 _Static_assert((int)VERVE_AMO_FLOAT == FI_FLOAT && (int)VERVE_AMO_DOUBLE == FI_DOUBLE, "real");
 _Static_assert((int)VERVE_AMO_FLOAT_COMPLEX == FI_FLOAT_COMPLEX, "complex");
 _Static_assert((int)VERVE_AMO_DOUBLE_COMPLEX == FI_DOUBLE_COMPLEX, "complex");
 _Static_assert((int)VERVE_AMO_LONG_DOUBLE == FI_LONG_DOUBLE, "real");
 _Static_assert((int)VERVE_AMO_LONG_DOUBLE_COMPLEX == FI_LONG_DOUBLE_COMPLEX, "complex");
 _Static_assert((int)VERVE_AMO_MIN == FI_MIN && (int)VERVE_AMO_BXOR == FI_BXOR, "operations");
-_Static_assert((int)VERVE_AMO_READ == FI_ATOMIC_READ && (int)VERVE_AMO_WRITE == FI_ATOMIC_WRITE, "moves");
+_Static_assert((int)VERVE_AMO_READ == FI_ATOMIC_READ && (int)VERVE_AMO_WRITE == FI_ATOMIC_WRITE,
+	       "moves");
 _Static_assert((int)VERVE_AMO_CSWAP == FI_CSWAP && (int)VERVE_AMO_MSWAP == FI_MSWAP, "swaps");
 
 /* Flags of the msg-forms that mean something here, or may be ignored safely. */
@@ -67,7 +69,8 @@ static int to_segments(const struct fi_rma_ioc *ioc, size_t count, size_t size, 
 			return -FI_EMSGSIZE;
 		if (ioc[i].key > UINT32_MAX)
 			return -FI_EKEYREJECTED; /* no key of ours is longer */
-		segments[i] = (struct verve_wire_segment){ioc[i].addr, ioc[i].count * size, ioc[i].key};
+		segments[i] =
+			(struct verve_wire_segment){ioc[i].addr, ioc[i].count * size, ioc[i].key};
 		*total += ioc[i].count;
 	}
 	return *total ? 0 : -FI_EINVAL;
@@ -99,7 +102,8 @@ static int convert(const struct call *call, size_t most, struct lists *lists)
 	if (!ret)
 		ret = to_iov(msg->msg_iov, count, size, most, lists->operand, &operands);
 	if (!ret)
-		ret = to_iov(call->compare, call->compare_count, size, most, lists->compare, &compares);
+		ret = to_iov(call->compare, call->compare_count, size, most, lists->compare,
+			     &compares);
 	if (!ret)
 		ret = to_iov(call->result, call->result_count, size, most, lists->result, &results);
 	if (ret)
@@ -108,7 +112,8 @@ static int convert(const struct call *call, size_t most, struct lists *lists)
 	    (call->form == VERVE_AMO_COMPARE && compares != total) ||
 	    (call->form != VERVE_AMO_UPDATE && results != total))
 		return -FI_EINVAL;
-	if (call->flags & VERVE_OP_INJECT && (operands + compares) * size > verve_info_inject_size())
+	if (call->flags & VERVE_OP_INJECT &&
+	    (operands + compares) * size > verve_info_inject_size())
 		return -FI_EMSGSIZE;
 	return 0;
 }
@@ -169,8 +174,8 @@ struct target {
 	enum fi_op op;
 };
 
-static ssize_t start_plain(struct fid_ep *fid, struct call *call, const struct fi_ioc *iov, size_t count,
-			   const struct target *target, void *context)
+static ssize_t start_plain(struct fid_ep *fid, struct call *call, const struct fi_ioc *iov,
+			   size_t count, const struct target *target, void *context)
 {
 	bool reads = target->op == FI_ATOMIC_READ && call->form == VERVE_AMO_FETCH;
 	struct fi_rma_ioc remote = {
@@ -188,9 +193,9 @@ static ssize_t start_plain(struct fid_ep *fid, struct call *call, const struct f
 	return start(fid, call);
 }
 
-static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc, size_t count,
-			     fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
-			     enum fi_op op, void *context)
+static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
+			     size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
+			     enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	struct target target = {dest, addr, key, datatype, op};
 	struct call call = {.form = VERVE_AMO_UPDATE, .flags = verve_ep_from_fid(fid)->tx_flags};
@@ -199,9 +204,9 @@ static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void 
 	return start_plain(fid, &call, iov, count, &target, context);
 }
 
-static ssize_t atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc, fi_addr_t dest,
-			    uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
-			    void *context)
+static ssize_t atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc,
+			    fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
+			    enum fi_op op, void *context)
 {
 	struct fi_ioc iov = {(void *)buf, count};
 
@@ -229,8 +234,9 @@ static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count, 
 }
 
 static ssize_t fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc, size_t count,
-		      struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest,
-		      uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+		      struct fi_ioc *resultv, void **result_desc, size_t result_count,
+		      fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype datatype,
+		      enum fi_op op, void *context)
 {
 	struct target target = {dest, addr, key, datatype, op};
 	struct call call = {
@@ -256,7 +262,10 @@ static ssize_t fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *msg, str
 			void **result_desc, size_t result_count, uint64_t flags)
 {
 	struct call call = {
-		.form = VERVE_AMO_FETCH, .msg = msg, .result = resultv, .result_count = result_count,
+		.form = VERVE_AMO_FETCH,
+		.msg = msg,
+		.result = resultv,
+		.result_count = result_count,
 		.flags = verve_ep_tx_flags(verve_ep_from_fid(fid), flags),
 	};
 
@@ -289,13 +298,14 @@ static ssize_t compare_(struct fid_ep *fid, const void *buf, size_t count, void 
 	struct fi_ioc iov = {(void *)buf, count}, comparev = {(void *)compare, count};
 	struct fi_ioc resultv = {result, count};
 
-	return comparev_(fid, &iov, &desc, 1, &comparev, &compare_desc, 1, &resultv, &result_desc, 1,
-			 dest, addr, key, datatype, op, context);
+	return comparev_(fid, &iov, &desc, 1, &comparev, &compare_desc, 1, &resultv, &result_desc,
+			 1, dest, addr, key, datatype, op, context);
 }
 
 static ssize_t comparemsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 			  const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
-			  struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
+			  struct fi_ioc *resultv, void **result_desc, size_t result_count,
+			  uint64_t flags)
 {
 	struct call call = {
 		.form = VERVE_AMO_COMPARE, .msg = msg, .compare = comparev,
@@ -307,8 +317,8 @@ static ssize_t comparemsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 	return flags & ~msg_flags ? -FI_EBADFLAGS : start(fid, &call);
 }
 
-static int valid(struct fid_ep *fid, enum verve_amo_form form, enum fi_datatype datatype, enum fi_op op,
-		 size_t *count)
+static int valid(struct fid_ep *fid, enum verve_amo_form form, enum fi_datatype datatype,
+		 enum fi_op op, size_t *count)
 {
 	size_t most = most_of(verve_ep_from_fid(fid)->domain, form, datatype, op);
 

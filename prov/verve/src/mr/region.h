@@ -19,7 +19,7 @@ struct verve_mr_region {
 	uint32_t lkey;
 	uint32_t rkey;
 	struct verve_net_mr net;
-	LIST_ENTRY(verve_mr_region) keytab; /* in its domain's mr/keytab.h, if it is the application's */
+	LIST_ENTRY(verve_mr_region) keytab; /* of its domain, if it is the application's */
 };
 
 /*

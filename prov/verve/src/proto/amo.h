@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic memory operations: the arithmetic of fi_atomic(3) on memory of this process, one element at a
- * time. Any thread.
+ * Atomic memory operations: the arithmetic of fi_atomic(3) on memory of this process, one element
+ * at a time. Any thread.
  *
  * What is guaranteed of one element depends on where it lies and how long it is:
  * - Naturally aligned, of 1, 2, 4 or 8 bytes: a lock-free compare and swap. Atomic with respect to
@@ -9,7 +9,7 @@
  *   the application, other processes that map the memory.
  * - Naturally aligned, of 16 bytes, on an x86-64 processor with AVX: the same, by cmpxchg16b.
  * - Everything else (misaligned, long double complex, 16 bytes elsewhere): one lock of the process.
- *   Atomic with respect to all requests that any domain of this process executes, and to nothing else.
+ *   Atomic with respect to all requests that this process executes, and to nothing else.
  */
 #ifndef VERVE_PROTO_AMO_H
 #define VERVE_PROTO_AMO_H
@@ -84,8 +84,9 @@ static inline bool verve_amo_compares(unsigned op)
 
 /*
  * count elements at target, of a type and operation that are valid in some form. operand is ignored
- * by VERVE_AMO_READ and compare by all that do not compare; result, if not NULL, gets what was there.
- * No alignment is asked of any. VERVE_AMO_READ does not write to the target, not even the same value.
+ * by VERVE_AMO_READ and compare by all that do not compare; result, if not NULL, gets what was
+ * there. No alignment is asked of any. VERVE_AMO_READ does not write to the target, not even the
+ * same value.
  */
 void verve_amo_run(unsigned op, unsigned type, void *target, size_t count, const void *operand,
 		   const void *compare, void *result);

@@ -50,7 +50,8 @@ static void fill(struct verve_op *op, const struct verve_request *request,
 		 const struct verve_atomic_request *atomic)
 {
 	verve_op_fill(op, request);
-	memcpy(op->transfer.remote, request->remote, request->remote_count * sizeof(op->transfer.remote[0]));
+	memcpy(op->transfer.remote, request->remote,
+	       request->remote_count * sizeof(op->transfer.remote[0]));
 	op->transfer.remote_count = request->remote_count;
 	for (size_t i = 0; i < request->remote_count; i++)
 		op->transfer.len += request->remote[i].len;
@@ -85,7 +86,8 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	ret = verve_peer_find(xport, request->addr, &peer);
 	if (ret)
 		return ret;
-	op = verve_op_alloc(xport, atomic->form == VERVE_AMO_UPDATE ? VERVE_OP_ATOMIC : VERVE_OP_FETCH,
+	op = verve_op_alloc(xport,
+			    atomic->form == VERVE_AMO_UPDATE ? VERVE_OP_ATOMIC : VERVE_OP_FETCH,
 			    request->flags | VERVE_OP_TX);
 	if (!op)
 		return -FI_EAGAIN;
@@ -102,8 +104,9 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	return 0;
 }
 
-/* One packet that stands in a slab, which goes back in any case. There is room. Not 0: the link broke. */
-static int post(struct verve_xport *xport, struct verve_link *link, struct verve_slab *slab, size_t len)
+/* One packet in a slab, which goes back in any case. There is room. Not 0: the link broke. */
+static int post(struct verve_xport *xport, struct verve_link *link, struct verve_slab *slab,
+		size_t len)
 {
 	struct verve_net_sge sge = {(uintptr_t) slab->data, len, slab->lkey};
 	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
@@ -176,24 +179,31 @@ void verve_atomic_finished(struct verve_xport *xport, struct verve_op *op,
 	verve_op_free(xport, op);
 }
 
+static enum verve_amo_form form_of(const struct verve_wire_packet *packet)
+{
+	if (verve_amo_compares(packet->amo_op))
+		return VERVE_AMO_COMPARE;
+	return packet->flags & VERVE_WIRE_FETCH ? VERVE_AMO_FETCH : VERVE_AMO_UPDATE;
+}
+
 /* Operation, type, segments and operands agree, and the result has room in a packet. */
 static bool is_well_formed(const struct verve_xport *xport, const struct verve_wire_packet *packet)
 {
-	bool fetch = packet->flags & VERVE_WIRE_FETCH, compares = verve_amo_compares(packet->amo_op);
 	size_t size = verve_amo_size(packet->amo_type), operands = 1, len = 0;
+	enum verve_amo_form form = form_of(packet);
 
-	if (!verve_amo_is_valid(compares ? VERVE_AMO_COMPARE : fetch ? VERVE_AMO_FETCH : VERVE_AMO_UPDATE,
-				packet->amo_op, packet->amo_type) ||
-	    (compares && !fetch))
+	if (!verve_amo_is_valid(form, packet->amo_op, packet->amo_type) ||
+	    (form == VERVE_AMO_COMPARE && !(packet->flags & VERVE_WIRE_FETCH)))
 		return false;
 	for (uint32_t i = 0; i < packet->segment_count; i++) {
-		if (packet->segment[i].len % size || packet->segment[i].len > xport->attr.eager_size)
+		if (packet->segment[i].len % size ||
+		    packet->segment[i].len > xport->attr.eager_size)
 			return false;
 		len += packet->segment[i].len;
 	}
 	if (packet->amo_op == VERVE_AMO_READ)
 		operands = 0;
-	else if (compares)
+	else if (form == VERVE_AMO_COMPARE)
 		operands = 2;
 	return len && len <= xport->attr.eager_size && packet->len == operands * len;
 }
@@ -208,7 +218,8 @@ static unsigned access_of(const struct verve_wire_packet *packet)
 static enum refusal check_segment(const struct verve_xport *xport,
 				  const struct verve_wire_segment *segment, unsigned access)
 {
-	const struct verve_mr_region *region = verve_mr_keytab_find(xport->attr.mr_keytab, segment->rkey);
+	const struct verve_mr_region *region =
+		verve_mr_keytab_find(xport->attr.mr_keytab, segment->rkey);
 	uint64_t start;
 
 	if (!region)
@@ -288,8 +299,8 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 	reply->reply.id = packet->op_id;
 	reply->reply.status = take(xport, packet, reply);
 	if (reply->reply.status)
-		VERVE_INFO(EP_DATA, "connection %#x: refused an atomic from %s: %s\n", link->conn_id,
-			   verve_addr_str(&link->peer->addr, name),
+		VERVE_INFO(EP_DATA, "connection %#x: refused an atomic from %s: %s\n",
+			   link->conn_id, verve_addr_str(&link->peer->addr, name),
 			   refusals[reply->reply.status].reason);
 	else
 		count_remote(&xport->attr.sink, packet->flags & VERVE_WIRE_FETCH);

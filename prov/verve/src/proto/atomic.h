@@ -15,7 +15,7 @@
 #include "proto/amo.h"
 #include "proto/op.h"
 
-/* What an atomic adds to a request, whose iov has the operands; on the stack; memory is the caller's. */
+/* What an atomic adds to a request, whose iov has the operands. On the stack, as that. */
 struct verve_atomic_request {
 	enum verve_amo_form form;
 	enum verve_amo_op op; /* valid in that form, with that type */
@@ -26,7 +26,7 @@ struct verve_atomic_request {
 	size_t result_count;
 };
 
-/* Elements of size bytes that one request takes, where so many bytes are eager (verve_xport_eager_size). */
+/* Elements of size bytes that one request takes; eager_size as verve_xport_eager_size says. */
 static inline size_t verve_atomic_count(enum verve_amo_form form, size_t size, size_t eager_size)
 {
 	return eager_size / (form == VERVE_AMO_COMPARE ? 2 * size : size);

@@ -113,7 +113,7 @@ struct verve_op {
 	struct iovec iov[VERVE_IOV_LIMIT];
 	struct verve_mr_region *region[VERVE_IOV_LIMIT];
 	struct verve_slab *slab; /* stands in for iov when not NULL */
-	struct verve_transfer transfer; /* RMA, and a rendezvous being read; an atomic's remote memory */
+	struct verve_transfer transfer; /* RMA, a rendezvous being read; an atomic: remote alone */
 	union {
 		struct verve_op_recv recv; /* RECV, FIN */
 		struct verve_op_atomic atomic; /* ATOMIC, FETCH */

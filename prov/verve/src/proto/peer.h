@@ -60,7 +60,7 @@ void verve_peer_free_all(struct verve_xport *xport);
 
 /* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
-/* Puts an operation whose FIN, or reply, is due into control and sends what can be sent. */
+/* Puts an operation whose FIN or reply is due into control and sends what can be sent. */
 void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /* Starts what room, credits and the connection allow: control, then reads, then pending, each in order. */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);

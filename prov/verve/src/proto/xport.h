@@ -111,7 +111,7 @@ struct verve_xport {
 	} count;
 };
 
-/* Bytes of payload that an eager message on the device has, if so many are wanted: a packet is one request. */
+/* Most bytes of an eager payload, if so many are wanted: a packet is one request of the device. */
 size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted);
 
 /* Opens everything but the connection manager, which needs the queues and which the engine adds. */

@@ -45,36 +45,34 @@ Test(keytab, finds_what_was_added_until_it_is_removed)
 	free(regions);
 }
 
+static unsigned is_open, is_over; /* is_open: ordered by the table's lock alone */
+
 /* One region is opened and closed for ever; whoever finds it must find it open. */
 static void *open_and_close(void *arg)
 {
 	struct verve_mr_region region = {.rkey = 7};
-	volatile unsigned *is_open = arg;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		*is_open = 1;
+		is_open = 1;
 		verve_mr_keytab_add(&tab, &region);
 		verve_mr_keytab_remove(&tab, &region);
-		*is_open = 0;
+		is_open = 0;
 	}
-	*is_open = 2;
-	return NULL;
+	__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	return arg;
 }
 
 Test(keytab, removing_waits_for_those_who_use_it)
 {
-	volatile unsigned is_open = 0;
 	pthread_t thread;
-	bool end = false;
 
 	verve_mr_keytab_init(&tab);
-	cr_assert_eq(pthread_create(&thread, NULL, open_and_close, (void *)&is_open), 0);
-	while (!end) {
-		end = is_open == 2;
+	cr_assert_eq(pthread_create(&thread, NULL, open_and_close, NULL), 0);
+	while (!__atomic_load_n(&is_over, __ATOMIC_SEQ_CST)) {
 		verve_mr_keytab_lock(&tab);
 		if (verve_mr_keytab_find(&tab, 7))
 			for (int i = 0; i < 100; i++)
-				cr_assert_eq(is_open, 1);
+				cr_assert_eq(*(volatile unsigned *)&is_open, 1);
 		verve_mr_keytab_unlock(&tab);
 	}
 	pthread_join(thread, NULL);

@@ -438,13 +438,13 @@ Test(amo, threads_lose_nothing)
 }
 
 static uint64_t shared;
-static volatile bool go_on;
+static bool go_on;
 
 static void *count_on_cpu(void *arg)
 {
 	uint64_t *count = arg;
 
-	while (go_on) {
+	while (__atomic_load_n(&go_on, __ATOMIC_RELAXED)) {
 		__atomic_fetch_add(&shared, 1, __ATOMIC_SEQ_CST);
 		(*count)++;
 	}
@@ -461,7 +461,7 @@ Test(amo, atomic_with_respect_to_the_processor)
 	cr_assert_eq(pthread_create(&thread, NULL, count_on_cpu, &counted), 0);
 	for (int i = 0; i < 200000; i++)
 		verve_amo_run(VERVE_AMO_SUM, VERVE_AMO_UINT64, &shared, 1, &one, NULL, NULL);
-	go_on = false;
+	__atomic_store_n(&go_on, false, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	cr_expect_eq(shared, counted + 200000);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomics between two endpoints on the fake net, through libfabric's calls: what comes back, what is
- * counted, what is refused and by whom, and what a link that breaks leaves behind. Requests that no
- * initiator of ours would send are posted by hand.
+ * Atomics between two endpoints on the fake net, through libfabric's calls: what comes back, what
+ * is counted, what is refused and by whom, and what a link that breaks leaves behind. Requests that
+ * no initiator of ours would send are posted by hand.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
@@ -125,7 +125,8 @@ static void turn(void *arg)
 static void run(void)
 {
 	turn(NULL);
-	fake_net_advance(fake_net_next() == UINT64_MAX ? 1000000 : fake_net_next() - fake_net_time());
+	fake_net_advance(fake_net_next() == UINT64_MAX ? 1000000
+						       : fake_net_next() - fake_net_time());
 }
 
 /* Ours has completed count operations since it opened; the last with error. */
@@ -183,7 +184,8 @@ static uint64_t at(size_t word)
 
 static ssize_t add(size_t word, const uint64_t *value, void *context)
 {
-	return fi_atomic(us->ep, value, 1, NULL, us->peer, at(word), key, FI_UINT64, FI_SUM, context);
+	return fi_atomic(us->ep, value, 1, NULL, us->peer, at(word), key, FI_UINT64, FI_SUM,
+			 context);
 }
 
 static ssize_t fetch(size_t word, const uint64_t *value, uint64_t *result, enum fi_op op)
@@ -236,8 +238,10 @@ Test(atomic, compares)
 
 	words[2] = 37;
 	for (int i = 0; i < 2; i++, compare++) {
-		cr_assert_eq(fi_compare_atomic(us->ep, &value, 1, NULL, &compare, NULL, &result, NULL,
-					       us->peer, at(2), key, FI_UINT64, FI_CSWAP, NULL), 0);
+		cr_assert_eq(fi_compare_atomic(us->ep, &value, 1, NULL, &compare, NULL, &result,
+					       NULL, us->peer, at(2), key, FI_UINT64, FI_CSWAP,
+					       NULL),
+			     0);
 		expect(i + 1, 0);
 		cr_expect_eq(result, 37);
 		cr_expect_eq(words[2], i ? 5 : 37);
@@ -248,14 +252,16 @@ Test(atomic, compares)
 /* Every list is cut in another way. */
 Test(atomic, vectors_are_cut_anyhow)
 {
-	uint32_t operand[6] = {1, 2, 3, 4, 5, 6}, compare[6] = {10, 0, 30, 0, 50, 60}, result[6] = {0};
+	uint32_t operand[6] = {1, 2, 3, 4, 5, 6}, compare[6] = {10, 0, 30, 0, 50, 60},
+		 result[6] = {0};
 	uint32_t *target = (uint32_t *)words;
 	struct fi_ioc iov[2] = {{operand, 2}, {operand + 2, 4}};
 	struct fi_ioc comparev[3] = {{compare, 1}, {compare + 1, 0}, {compare + 1, 5}};
 	struct fi_ioc resultv[2] = {{result, 5}, {result + 5, 1}};
 	struct fi_rma_ioc remote[4] = {{at(0), 1, key}, {at(10), 3, key}, {at(20), 0, key},
 				       {at(30), 2, key}};
-	uint32_t *places[6] = {target, target + 20, target + 21, target + 22, target + 60, target + 61};
+	uint32_t *places[6] = {target,	    target + 20, target + 21,
+			       target + 22, target + 60, target + 61};
 	struct fi_msg_atomic msg = {
 		.msg_iov = iov, .iov_count = 2, .addr = us->peer, .rma_iov = remote,
 		.rma_iov_count = 4, .datatype = FI_UINT32, .op = FI_CSWAP, .context = &msg,
@@ -302,8 +308,8 @@ Test(atomic, as_many_as_valid_says_and_no_more)
 	expect(1, 0);
 	cr_assert_arr_eq(words, operand, count * 8);
 	cr_expect_eq(words[count], 0);
-	cr_expect_eq(fi_compare_atomic(us->ep, operand, count + 1, NULL, compare, NULL, result, NULL,
-				       us->peer, at(0), key, FI_UINT64, FI_CSWAP, NULL),
+	cr_expect_eq(fi_compare_atomic(us->ep, operand, count + 1, NULL, compare, NULL, result,
+				       NULL, us->peer, at(0), key, FI_UINT64, FI_CSWAP, NULL),
 		     -FI_EMSGSIZE);
 
 	cr_assert_eq(fi_fetch_atomicvalid(us->ep, FI_UINT64, FI_ATOMIC_READ, &count), 0);
@@ -312,8 +318,9 @@ Test(atomic, as_many_as_valid_says_and_no_more)
 				     FI_UINT64, FI_ATOMIC_READ, NULL), 0);
 	expect(2, 0);
 	cr_assert_arr_eq(words, result, count * 8);
-	cr_expect_eq(fi_fetch_atomic(us->ep, NULL, SIZE_MAX, NULL, result, NULL, us->peer, at(0), key,
-				     FI_UINT64, FI_ATOMIC_READ, NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_fetch_atomic(us->ep, NULL, SIZE_MAX, NULL, result, NULL, us->peer, at(0),
+				     key, FI_UINT64, FI_ATOMIC_READ, NULL),
+		     -FI_EMSGSIZE);
 }
 
 Test(atomic, query_says_the_same_as_valid)
@@ -330,10 +337,12 @@ Test(atomic, query_says_the_same_as_valid)
 			uint64_t flags[3] = {0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC};
 
 			for (int i = 0; i < 3; i++) {
-				bool valid = op != VERVE_AMO_DIFF && verve_amo_is_valid(i, op, datatype);
+				bool valid =
+					op != VERVE_AMO_DIFF && verve_amo_is_valid(i, op, datatype);
 
 				cr_assert_eq(ret[i], valid ? 0 : -FI_EOPNOTSUPP);
-				cr_assert_eq(fi_query_atomic(fix.domain, datatype, op, &attr[i], flags[i]),
+				cr_assert_eq(fi_query_atomic(fix.domain, datatype, op, &attr[i],
+							     flags[i]),
 					     ret[i]);
 				if (!valid)
 					continue;
@@ -351,8 +360,10 @@ Test(atomic, query_flags)
 
 	cr_expect_eq(fi_query_atomic(fix.domain, FI_INT32, FI_SUM, &attr,
 				     FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC), -FI_EBADFLAGS);
-	cr_expect_eq(fi_query_atomic(fix.domain, FI_INT32, FI_SUM, &attr, FI_MULTICAST), -FI_EBADFLAGS);
-	cr_expect_eq(fi_query_atomic(fix.domain, FI_INT32, FI_SUM, &attr, FI_TAGGED), -FI_EOPNOTSUPP);
+	cr_expect_eq(fi_query_atomic(fix.domain, FI_INT32, FI_SUM, &attr, FI_MULTICAST),
+		     -FI_EBADFLAGS);
+	cr_expect_eq(fi_query_atomic(fix.domain, FI_INT32, FI_SUM, &attr, FI_TAGGED),
+		     -FI_EOPNOTSUPP);
 }
 
 Test(atomic, difference_for_applications_that_know_it)
@@ -386,8 +397,10 @@ Test(atomic, bad_arguments_are_refused_at_once)
 	cr_expect_eq(fi_fetch_atomicmsg(us->ep, &msg, iov, NULL, 1, FI_PEEK), -FI_EBADFLAGS);
 	cr_expect_eq(fi_compare_atomicmsg(us->ep, &msg, iov, NULL, 1, iov, NULL, 1, FI_CLAIM),
 		     -FI_EBADFLAGS);
-	cr_expect_eq(fi_fetch_atomicmsg(us->ep, &msg, iov, NULL, 2, 0), -FI_EINVAL, "longer result");
-	cr_expect_eq(fi_compare_atomicmsg(us->ep, &msg, iov, NULL, 1, iov, NULL, 1, 0), -FI_EOPNOTSUPP);
+	cr_expect_eq(fi_fetch_atomicmsg(us->ep, &msg, iov, NULL, 2, 0), -FI_EINVAL,
+		     "longer result");
+	cr_expect_eq(fi_compare_atomicmsg(us->ep, &msg, iov, NULL, 1, iov, NULL, 1, 0),
+		     -FI_EOPNOTSUPP);
 	msg.op = FI_CSWAP;
 	cr_expect_eq(fi_compare_atomicmsg(us->ep, &msg, iov, NULL, 2, iov, NULL, 1, 0), -FI_EINVAL);
 	cr_expect_eq(fi_atomicmsg(us->ep, &msg, 0), -FI_EOPNOTSUPP);
@@ -407,9 +420,11 @@ Test(atomic, bad_arguments_are_refused_at_once)
 		     -FI_EINVAL);
 	cr_expect_eq(fi_atomic(us->ep, buf, 1, NULL, us->peer, at(0), 1ull << 32, FI_UINT64, FI_SUM,
 			       NULL), -FI_EKEYREJECTED);
-	cr_expect_eq(fi_inject_atomic(us->ep, buf, inject + 1, us->peer, at(0), key, FI_UINT64, FI_SUM),
-		     -FI_EMSGSIZE);
-	cr_expect_eq(fi_inject_atomic(us->ep, buf, inject, us->peer, at(0), key, FI_UINT64, FI_SUM), 0);
+	cr_expect_eq(
+		fi_inject_atomic(us->ep, buf, inject + 1, us->peer, at(0), key, FI_UINT64, FI_SUM),
+		-FI_EMSGSIZE);
+	cr_expect_eq(fi_inject_atomic(us->ep, buf, inject, us->peer, at(0), key, FI_UINT64, FI_SUM),
+		     0);
 	settle();
 	cr_expect_eq(us->completions, 0);
 }
@@ -422,7 +437,8 @@ Test(atomic, nothing_before_enable)
 
 	cr_assert_eq(fi_endpoint(fix.domain, fix.info, &ep, NULL), 0);
 	cr_expect_eq(fi_inject_atomic(ep, &value, 1, 0, 0, 0, FI_UINT64, FI_SUM), -FI_EOPBADSTATE);
-	cr_expect_eq(fi_atomicvalid(ep, FI_UINT64, FI_SUM, &count), 0, "no state is needed to say so");
+	cr_expect_eq(fi_atomicvalid(ep, FI_UINT64, FI_SUM, &count), 0,
+		     "no state is needed to say so");
 	cr_expect_eq(fi_close(&ep->fid), 0);
 }
 
@@ -444,8 +460,9 @@ Test(atomic, target_refuses_wrong_keys_ranges_and_access)
 	key = good;
 	cr_assert_eq(add(WORDS, &value, NULL), 0);
 	expect_refusal(2, "beyond");
-	cr_assert_eq(fi_atomic(us->ep, &value, 1, NULL, us->peer, at(WORDS) - 7, key, FI_UINT64, FI_SUM,
-			       NULL), 0);
+	cr_assert_eq(fi_atomic(us->ep, &value, 1, NULL, us->peer, at(WORDS) - 7, key, FI_UINT64,
+			       FI_SUM, NULL),
+		     0);
 	expect_refusal(3, "beyond");
 	cr_assert_eq(fi_atomic(us->ep, &value, 1, NULL, us->peer, at(0) - 1, key, FI_UINT64, FI_SUM,
 			       NULL), 0);
@@ -542,7 +559,8 @@ Test(atomic, each_sees_what_was_before_it)
 	memset(big, 0, sizeof(big));
 	big[sizeof(big) - 8] = 7;
 	cr_assert_eq(fi_write(us->ep, big, sizeof(big), NULL, us->peer, at(0), key, NULL), 0);
-	cr_assert_eq(fi_fetch_atomicmsg(us->ep, &msg, &resultv, NULL, 1, FI_FENCE | FI_COMPLETION), 0);
+	cr_assert_eq(fi_fetch_atomicmsg(us->ep, &msg, &resultv, NULL, 1, FI_FENCE | FI_COMPLETION),
+		     0);
 	cr_assert_eq(fetch(WORDS - 1, &two, &result[1], FI_SUM), 0);
 	cr_assert_eq(fetch(WORDS - 1, NULL, &result[2], FI_ATOMIC_READ), 0);
 	expect(4, 0);
@@ -562,9 +580,10 @@ Test(atomic, a_flood_loses_nothing)
 	/* Both sides at once, each to words of its own. */
 	for (int i = 0; i < OPS; i++)
 		for (int j = 0; j < 2; j++)
-			while (fi_fetch_atomic(ends[j].ep, values, ELEMENTS, NULL, results[2 * i + j],
-					       NULL, ends[j].peer, at(j * ELEMENTS), key, FI_UINT64,
-					       FI_SUM, NULL) == -FI_EAGAIN)
+			while (fi_fetch_atomic(ends[j].ep, values, ELEMENTS, NULL,
+					       results[2 * i + j], NULL, ends[j].peer,
+					       at(j * ELEMENTS), key, FI_UINT64, FI_SUM,
+					       NULL) == -FI_EAGAIN)
 				run();
 	expect(OPS, 0);
 	while (them->completions < OPS)
@@ -650,7 +669,8 @@ Test(atomic, bad_requests_break_nothing)
 
 				for (unsigned i = 0; i < count; i++)
 					packet.segment[i] = (struct verve_wire_segment){
-						at(0), op % 3 ? UINT64_MAX - 7 : 64 * i, (uint32_t)key};
+						at(0), op % 3 ? UINT64_MAX - 7 : 64 * i,
+						(uint32_t)key};
 				post_packet(&packet, 7);
 				settle();
 			}
