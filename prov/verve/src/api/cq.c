@@ -19,6 +19,7 @@ enum {
 
 _Static_assert(VERVE_COMP_MSG == FI_MSG && VERVE_COMP_RMA == FI_RMA, "kinds");
 _Static_assert(VERVE_COMP_TAGGED == FI_TAGGED && VERVE_COMP_MULTI_RECV == FI_MULTI_RECV, "kinds");
+_Static_assert(VERVE_COMP_ATOMIC == FI_ATOMIC, "kinds");
 _Static_assert(VERVE_COMP_READ == FI_READ && VERVE_COMP_WRITE == FI_WRITE, "initiated");
 _Static_assert(VERVE_COMP_RECV == FI_RECV && VERVE_COMP_SEND == FI_SEND, "initiated");
 _Static_assert(VERVE_COMP_REMOTE_READ == FI_REMOTE_READ, "by the peer");

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "api/atomic.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
@@ -65,6 +66,7 @@ static int domain_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	verve_mr_cache_fini(&domain->mr_cache);
+	verve_mr_keytab_fini(&domain->mr_keytab);
 	verve_net_device_close(domain->dev);
 	if (domain->eq)
 		verve_eq_put(domain->eq);
@@ -113,7 +115,7 @@ static struct fi_ops_domain domain_ops = {
 	.poll_open = verve_poll_open,
 	.stx_ctx = verve_stub_domain_stx_ctx,
 	.srx_ctx = verve_stub_domain_srx_ctx,
-	.query_atomic = verve_stub_domain_query_atomic,
+	.query_atomic = verve_domain_query_atomic,
 	.query_collective = verve_stub_domain_query_collective,
 	.endpoint2 = verve_stub_domain_endpoint2,
 };
@@ -206,6 +208,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	domain->caps = info->caps;
 	domain->mr_mode = mr_mode;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
+	verve_mr_keytab_init(&domain->mr_keytab);
 	verve_fabric_get(fabric);
 	*fid = &domain->fid;
 	return 0;

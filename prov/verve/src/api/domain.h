@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "mr/cache.h"
+#include "mr/keytab.h"
 
 struct verve_net_device;
 
@@ -23,6 +24,7 @@ struct verve_domain {
 	struct fid_fabric *fabric;
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
+	struct verve_mr_keytab mr_keytab; /* what atomics may reach */
 	volatile AO_t references; /* objects open on it */
 	uint32_t api_version;	  /* the application's, FI_VERSION */
 	enum fi_threading threading;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/atomic.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
@@ -172,6 +173,7 @@ static int ep_enable(struct verve_ep *ep)
 	struct verve_xport_attr xport = {
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
+		.mr_keytab = &ep->domain->mr_keytab,
 		.sink = {
 			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
 			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
@@ -179,6 +181,7 @@ static int ep_enable(struct verve_ep *ep)
 			.recv = counter(ep, VERVE_EP_RECV),
 			.read = counter(ep, VERVE_EP_READ),
 			.write = counter(ep, VERVE_EP_WRITE),
+			.remote_read = counter(ep, VERVE_EP_REMOTE_READ),
 			.remote_write = counter(ep, VERVE_EP_REMOTE_WRITE),
 		},
 		.tx_size = ep->tx_size,
@@ -443,7 +446,7 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep->fid.msg = info->caps & FI_MSG ? &verve_msg_ops : &verve_stub_msg;
 	ep->fid.tagged = info->caps & FI_TAGGED ? &verve_tagged_ops : &verve_stub_tagged;
 	ep->fid.rma = info->caps & FI_RMA ? &verve_rma_ops : &verve_stub_rma;
-	ep->fid.atomic = &verve_stub_atomic;
+	ep->fid.atomic = info->caps & FI_ATOMIC ? &verve_atomic_ops : &verve_stub_atomic;
 	ep->fid.collective = &verve_stub_collective;
 	verve_domain_get(domain);
 	*ep_fid = &ep->fid;

@@ -27,7 +27,7 @@ enum verve_ep_cntr {
 	VERVE_EP_RECV,
 	VERVE_EP_READ,
 	VERVE_EP_WRITE,
-	VERVE_EP_REMOTE_READ, /* the target's CPU never hears of an RDMA read: stays 0 */
+	VERVE_EP_REMOTE_READ, /* atomics alone: the target's CPU never hears of an RDMA read */
 	VERVE_EP_REMOTE_WRITE,
 	VERVE_EP_CNTRS,
 };

@@ -23,7 +23,7 @@ enum { PROGRESS_CONTROL_UNIFIED = 3 }; /* FI_PROGRESS_CONTROL_UNIFIED */
 
 static const uint64_t msg_caps = FI_MSG | FI_TAGGED;
 static const uint64_t msg_directions = FI_SEND | FI_RECV;
-static const uint64_t rma_caps = FI_RMA;
+static const uint64_t rma_caps = FI_RMA | FI_ATOMIC;
 static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
@@ -113,11 +113,11 @@ static int check_mr_mode(uint32_t version, const struct fi_info *hints, int have
 	if (mode & MR_SCALABLE)
 		return refuse("domain_attr->mr_mode is FI_MR_SCALABLE");
 	if (missing & FI_MR_VIRT_ADDR)
-		return refuse("domain_attr->mr_mode lacks FI_MR_VIRT_ADDR, which RMA needs");
+		return refuse("domain_attr->mr_mode lacks FI_MR_VIRT_ADDR, which RMA and atomics need");
 	if (missing & FI_MR_PROV_KEY)
-		return refuse("domain_attr->mr_mode lacks FI_MR_PROV_KEY, which RMA needs");
+		return refuse("domain_attr->mr_mode lacks FI_MR_PROV_KEY, which RMA and atomics need");
 	if (missing)
-		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED, which RMA needs");
+		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED, which RMA and atomics need");
 	return 0;
 }
 
@@ -199,7 +199,7 @@ static int check_ep(uint32_t version, const struct fi_info *hints, const struct 
 			 have->max_order_raw_size);
 	if (!ret)
 		ret = check_size("ep_attr->max_order_war_size", asked->max_order_war_size,
-				 have->max_order_war_size);
+				 hints->caps & FI_ATOMIC ? have->max_order_war_size : 0);
 	if (!ret)
 		ret = check_size("ep_attr->max_order_waw_size", asked->max_order_waw_size,
 				 have->max_order_waw_size);
@@ -328,6 +328,9 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	int have = info->domain_attr->mr_mode;
 
 	info->caps = choose_caps(version, hints, info->caps, have);
+	/* Only atomics write in order after they read. */
+	if (!(info->caps & FI_ATOMIC))
+		info->ep_attr->max_order_war_size = 0;
 	info->tx_attr->caps = info->caps & ~rx_only;
 	info->rx_attr->caps = info->caps & ~tx_only;
 	info->domain_attr->mr_mode = choose_mr_mode(version, hints, have);

@@ -41,7 +41,7 @@ enum {
 static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
 
 static const uint64_t capabilities =
-	FI_MSG | FI_TAGGED | FI_RMA |
+	FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
 	FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
 	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM;
 
@@ -53,9 +53,13 @@ static const uint64_t domain_capabilities = FI_LOCAL_COMM | FI_REMOTE_COMM;
  * the writes before it (RMA_WAW), a read sees the writes before it (RMA_RAW). Not promised: what
  * comes after a send (RAS, WAS), for the receiver's processor places messages when it polls and
  * pulls long ones later; what comes after a read (WAR, SAR), for a repeated read response may show
- * what a later write did (InfiniBand spec. vol. 1, 10.8.3.3); and atomics.
+ * what a later write did (InfiniBand spec. vol. 1, 10.8.3.3). Atomics are executed by the target's
+ * processor in the order in which they arrive (all of ATOMIC_*), before it looks at a later message
+ * (SAW); not promised is their order with RMA, which the target's device does meanwhile.
  */
-static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW;
+static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW |
+				  FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
+				  FI_ORDER_ATOMIC_WAW;
 
 static const uint64_t tx_op_flags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
 				    FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
@@ -148,7 +152,7 @@ static void set_ep(struct fi_ep_attr *ep)
 	ep->protocol_version = PROTOCOL_VERSION;
 	ep->max_msg_size = VERVE_MSG_SIZE_MAX;
 	ep->max_order_raw_size = VERVE_MSG_SIZE_MAX;
-	ep->max_order_war_size = 0;
+	ep->max_order_war_size = verve_config.eager_size; /* of atomics; of RMA none is ordered */
 	ep->max_order_waw_size = VERVE_MSG_SIZE_MAX;
 	ep->mem_tag_format = any_tag;
 	ep->tx_ctx_cnt = 1;

@@ -34,6 +34,7 @@ static int mr_close(struct fid *fid)
 {
 	struct verve_mr *mr = (struct verve_mr *)fid;
 
+	verve_mr_keytab_remove(&mr->domain->mr_keytab, mr->region);
 	verve_mr_region_close(mr->region);
 	verve_domain_put(mr->domain);
 	free(mr);
@@ -145,6 +146,7 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	mr->fid.mem_desc = mr->region;
 	mr->fid.key = mr->region->rkey;
 	verve_domain_get(domain);
+	verve_mr_keytab_add(&domain->mr_keytab, mr->region);
 	*fid = &mr->fid; /* before the event says so */
 	ret = verve_domain_mr_event(domain, &mr->fid);
 	if (ret)

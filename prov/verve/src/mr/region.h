@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "net/mr.h"
 
@@ -18,6 +19,7 @@ struct verve_mr_region {
 	uint32_t lkey;
 	uint32_t rkey;
 	struct verve_net_mr net;
+	LIST_ENTRY(verve_mr_region) keytab; /* of its domain, if it is the application's */
 };
 
 /*

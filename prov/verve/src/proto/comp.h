@@ -19,6 +19,7 @@
 #define VERVE_COMP_MSG (1ull << 1)
 #define VERVE_COMP_RMA (1ull << 2)
 #define VERVE_COMP_TAGGED (1ull << 3)
+#define VERVE_COMP_ATOMIC (1ull << 4)
 #define VERVE_COMP_READ (1ull << 8)
 #define VERVE_COMP_WRITE (1ull << 9)
 #define VERVE_COMP_RECV (1ull << 10)

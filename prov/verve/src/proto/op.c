@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -109,6 +110,8 @@ void verve_op_free(struct verve_xport *xport, struct verve_op *op)
 	for (uint32_t i = 0; op->owned; i++, op->owned >>= 1)
 		if (op->owned & 1)
 			verve_mr_cache_put(xport->attr.mr_cache, op->region[i]);
+	if (op->kind == VERVE_OP_REPLY)
+		free(op->reply.values);
 	if (op->flags & VERVE_OP_TX)
 		xport->tx_used--;
 	verve_pool_free(&xport->ops, op);
@@ -171,6 +174,10 @@ static uint64_t comp_flags(const struct verve_op *op)
 		return VERVE_COMP_RMA | VERVE_COMP_WRITE;
 	case VERVE_OP_READ:
 		return VERVE_COMP_RMA | VERVE_COMP_READ;
+	case VERVE_OP_ATOMIC:
+		return VERVE_COMP_ATOMIC | VERVE_COMP_WRITE;
+	case VERVE_OP_FETCH:
+		return VERVE_COMP_ATOMIC | VERVE_COMP_READ;
 	default:
 		return 0;
 	}
@@ -184,8 +191,10 @@ static struct verve_comp_counter *counter_of(const struct verve_sink *sink, cons
 	case VERVE_OP_RECV:
 		return sink->recv;
 	case VERVE_OP_WRITE:
+	case VERVE_OP_ATOMIC:
 		return sink->write;
 	case VERVE_OP_READ:
+	case VERVE_OP_FETCH:
 		return sink->read;
 	default:
 		return NULL;

@@ -32,6 +32,9 @@ enum verve_op_kind {
 	VERVE_OP_WRITE,
 	VERVE_OP_READ,
 	VERVE_OP_FIN, /* carries a FIN for a message that no receive of ours took */
+	VERVE_OP_ATOMIC, /* nothing comes back but that it was executed */
+	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
+	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
 };
 
 enum verve_op_state {
@@ -40,7 +43,7 @@ enum verve_op_state {
 	VERVE_OP_SENT,	  /* in peer->active: on the wire, its last work request is to complete */
 	VERVE_OP_AWAIT,	  /* in peer->active: the peer is to answer with FIN */
 	VERVE_OP_POSTED,  /* receive: in a match table */
-	VERVE_OP_FINISH,  /* in peer->control: a FIN is to be sent */
+	VERVE_OP_FINISH,  /* in peer->control: a FIN, or a reply, is to be sent */
 	VERVE_OP_DOOMED,  /* in link->doomed: its connection broke; ends when the hardware let go of it */
 	VERVE_OP_STATES,
 };
@@ -78,6 +81,18 @@ struct verve_op_recv {
 	size_t used;		  /* bytes of a multi-receive buffer that are taken */
 };
 
+struct verve_op_atomic {
+	uint8_t op, type; /* enum verve_amo_op, verve_amo_type */
+	uint32_t compare_count, result_count;
+	struct iovec compare[VERVE_IOV_LIMIT], result[VERVE_IOV_LIMIT];
+};
+
+struct verve_op_reply {
+	uint32_t id;	 /* the peer's operation */
+	uint32_t status; /* proto/atomic.c; 0: executed */
+	void *values;	 /* what was there, from malloc; NULL: nothing to bring */
+};
+
 struct verve_op {
 	TAILQ_ENTRY(verve_op) link; /* in the one queue that its state names */
 	struct verve_peer *peer;
@@ -98,8 +113,12 @@ struct verve_op {
 	struct iovec iov[VERVE_IOV_LIMIT];
 	struct verve_mr_region *region[VERVE_IOV_LIMIT];
 	struct verve_slab *slab; /* stands in for iov when not NULL */
-	struct verve_transfer transfer; /* RMA, and a rendezvous being read */
-	struct verve_op_recv recv;
+	struct verve_transfer transfer; /* RMA, a rendezvous being read; an atomic: remote alone */
+	union {
+		struct verve_op_recv recv; /* RECV, FIN */
+		struct verve_op_atomic atomic; /* ATOMIC, FETCH */
+		struct verve_op_reply reply; /* REPLY */
+	};
 };
 
 TAILQ_HEAD(verve_op_queue, verve_op);
@@ -115,7 +134,7 @@ struct verve_request {
 	uint64_t data;
 	void *context;
 	uint32_t flags; /* VERVE_OP_* that a caller may set: NOTIFY TAGGED DATA ACK TRANSMIT INJECT MULTI FENCE */
-	const struct verve_wire_segment *remote; /* RMA */
+	const struct verve_wire_segment *remote; /* RMA, atomics */
 	size_t remote_count;
 };
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "conn/addrvec.h"
 #include "conn/cm.h"
+#include "proto/atomic.h"
 #include "proto/link.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
@@ -24,6 +25,8 @@ static bool (*const start[])(struct verve_xport *, struct verve_link *, struct v
 	[VERVE_OP_RECV] = verve_rndv_start,
 	[VERVE_OP_WRITE] = verve_rma_start,
 	[VERVE_OP_READ] = verve_rma_start,
+	[VERVE_OP_ATOMIC] = verve_atomic_start,
+	[VERVE_OP_FETCH] = verve_atomic_start,
 };
 
 static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct verve_addr *addr)
@@ -194,6 +197,12 @@ static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct 
 	return true;
 }
 
+static bool send_control(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	return op->kind == VERVE_OP_REPLY ? verve_atomic_reply(xport, link, op) :
+					    send_fin(xport, link, op);
+}
+
 static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 			struct verve_op_queue *queue)
 {
@@ -224,7 +233,7 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 		return;
 	/* A link that breaks under way empties both queues and leaves peer->link NULL. */
 	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
-		if (!send_fin(xport, peer->link, op))
+		if (!send_control(xport, peer->link, op))
 			break;
 	start_queue(xport, peer, &peer->reads);
 	start_queue(xport, peer, &peer->pending);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "net/cq.h"
+#include "proto/atomic.h"
 #include "proto/comp_queue.h"
 #include "proto/link.h"
 #include "proto/peer.h"
@@ -165,16 +166,40 @@ static void handle_message(struct verve_xport *xport, struct verve_link *link,
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory for an unexpected message");
 }
 
-static void handle_fin(struct verve_xport *xport, struct verve_link *link,
-		       struct verve_wire_packet *packet)
+/* The operation of ours that the packet answers; NULL: none waits for an answer over this link. */
+static struct verve_op *find_awaiting(struct verve_xport *xport, const struct verve_link *link,
+				      const struct verve_wire_packet *packet)
 {
 	struct verve_op *op = verve_idtab_get(&xport->op_ids, packet->op_id);
 
-	if (!op || op->state != VERVE_OP_AWAIT || op->peer != link->peer) {
-		xport->count.stale++;
-		return;
-	}
-	verve_send_finished(xport, op, packet->status);
+	if (op && op->state == VERVE_OP_AWAIT && op->peer == link->peer)
+		return op;
+	xport->count.stale++;
+	return NULL;
+}
+
+static void handle_fin(struct verve_xport *xport, struct verve_link *link,
+		       struct verve_wire_packet *packet)
+{
+	struct verve_op *op = find_awaiting(xport, link, packet);
+
+	if (op && op->kind == VERVE_OP_SEND)
+		verve_send_finished(xport, op, packet->status);
+}
+
+static void handle_atomic(struct verve_xport *xport, struct verve_link *link,
+			  struct verve_wire_packet *packet)
+{
+	verve_atomic_execute(xport, link, packet);
+}
+
+static void handle_atomic_reply(struct verve_xport *xport, struct verve_link *link,
+				struct verve_wire_packet *packet)
+{
+	struct verve_op *op = find_awaiting(xport, link, packet);
+
+	if (op && (op->kind == VERVE_OP_ATOMIC || op->kind == VERVE_OP_FETCH))
+		verve_atomic_finished(xport, op, packet);
 }
 
 static void handle_credit(struct verve_xport *xport, struct verve_link *link,
@@ -215,6 +240,8 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_CREDIT] = handle_credit,
 	[VERVE_WIRE_WRITE_DATA] = handle_write_data,
 	[VERVE_WIRE_BYE] = handle_bye,
+	[VERVE_WIRE_ATOMIC] = handle_atomic,
+	[VERVE_WIRE_ATOMIC_REPLY] = handle_atomic_reply,
 };
 
 static void handle_packet(struct verve_xport *xport, const void *buf, size_t len)

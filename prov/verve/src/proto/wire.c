@@ -37,6 +37,7 @@ static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_EAGER] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
 	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
 	[VERVE_WIRE_WRITE_DATA] = VERVE_WIRE_DATA,
+	[VERVE_WIRE_ATOMIC] = VERVE_WIRE_FETCH,
 };
 
 static uint8_t *put64(uint8_t *at, uint64_t value)
@@ -54,16 +55,8 @@ static uint64_t get64(const uint8_t *at)
 	return le64toh(value);
 }
 
-static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
+static uint8_t *put_segments(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	struct rts rts = {
-		.len = htole64(packet->len),
-		.op_id = htole32(packet->op_id),
-		.segment_count = htole32(packet->segment_count),
-	};
-
-	memcpy(at, &rts, sizeof(rts));
-	at += sizeof(rts);
 	for (uint32_t i = 0; i < packet->segment_count; i++) {
 		struct segment segment = {
 			.addr = htole64(packet->segment[i].addr),
@@ -77,16 +70,41 @@ static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
 	return at;
 }
 
+static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	struct rts rts = {
+		.len = htole64(packet->len),
+		.op_id = htole32(packet->op_id),
+		.segment_count = htole32(packet->segment_count),
+	};
+
+	memcpy(at, &rts, sizeof(rts));
+	return put_segments(at + sizeof(rts), packet);
+}
+
+/* What stands in the header's last 8 bytes. */
+static uint64_t tag_of(const struct verve_wire_packet *packet)
+{
+	switch (packet->type) {
+	case VERVE_WIRE_FIN:
+	case VERVE_WIRE_ATOMIC_REPLY:
+		return packet->op_id | (uint64_t) packet->status << 32;
+	case VERVE_WIRE_ATOMIC:
+		return packet->op_id | (uint64_t) packet->amo_op << 32 |
+		       (uint64_t) packet->amo_type << 40 | (uint64_t) packet->segment_count << 48;
+	default:
+		return packet->tag;
+	}
+}
+
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 {
-	uint64_t tag = packet->type == VERVE_WIRE_FIN ?
-		packet->op_id | (uint64_t) packet->status << 32 : packet->tag;
 	struct header header = {
 		.type = packet->type,
 		.flags = packet->flags,
 		.credits = htole16(packet->credits),
 		.dest = htole32(packet->dest),
-		.tag = htole64(tag),
+		.tag = htole64(tag_of(packet)),
 	};
 	uint8_t *at = buf;
 
@@ -98,9 +116,23 @@ size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 		at = put64(at, packet->op_id);
 	if (packet->type == VERVE_WIRE_RTS)
 		at = put_rts(at, packet);
+	else if (packet->type == VERVE_WIRE_ATOMIC)
+		at = put_segments(at, packet);
 	else if (packet->type == VERVE_WIRE_WRITE_DATA)
 		at = put64(at, packet->len);
 	return at - (uint8_t *) buf;
+}
+
+static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
+{
+	for (uint32_t i = 0; i < packet->segment_count; i++, at += sizeof(struct segment)) {
+		struct segment segment;
+
+		memcpy(&segment, at, sizeof(segment));
+		packet->segment[i].addr = le64toh(segment.addr);
+		packet->segment[i].len = le64toh(segment.len);
+		packet->segment[i].rkey = le32toh(segment.rkey);
+	}
 }
 
 /* The segments must be what the message is made of: no more, no less, no wrap-around. */
@@ -119,19 +151,31 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 	    left != sizeof(rts) + packet->segment_count * sizeof(struct segment))
 		return -FI_EINVAL;
 
-	at += sizeof(rts);
-	for (uint32_t i = 0; i < packet->segment_count; i++, at += sizeof(struct segment)) {
-		struct segment segment;
-
-		memcpy(&segment, at, sizeof(segment));
-		packet->segment[i].addr = le64toh(segment.addr);
-		packet->segment[i].len = le64toh(segment.len);
-		packet->segment[i].rkey = le32toh(segment.rkey);
+	get_segments(at + sizeof(rts), packet);
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
 		if (packet->segment[i].len > packet->len - sum)
 			return -FI_EINVAL;
 		sum += packet->segment[i].len;
 	}
 	return sum == packet->len ? 0 : -FI_EINVAL;
+}
+
+/* Whether operands and segments agree depends on the operation: proto/atomic.c. */
+static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	size_t segments;
+
+	packet->op_id = (uint32_t) packet->tag;
+	packet->amo_op = packet->tag >> 32;
+	packet->amo_type = packet->tag >> 40;
+	packet->segment_count = packet->tag >> 48;
+	segments = packet->segment_count * sizeof(struct segment);
+	if (packet->segment_count > VERVE_WIRE_SEGMENTS || left < segments)
+		return -FI_EINVAL;
+	get_segments(at, packet);
+	packet->payload = at + segments;
+	packet->len = left - segments;
+	return 0;
 }
 
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)
@@ -181,6 +225,14 @@ int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *pac
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;
 		return end == at ? 0 : -FI_EINVAL;
+	case VERVE_WIRE_ATOMIC:
+		return get_atomic(at, end - at, packet);
+	case VERVE_WIRE_ATOMIC_REPLY:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		packet->payload = at;
+		packet->len = end - at;
+		return 0;
 	default:
 		return end == at ? 0 : -FI_EINVAL;
 	}

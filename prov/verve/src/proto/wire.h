@@ -6,7 +6,9 @@
  *   0      1      2         4                     8                                    16
  *   | type | flags| credits | destination         | tag, or operation id                |
  *   then, in this order, if the flag says so: 8 bytes remote CQ data, 8 bytes operation id;
- *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length.
+ *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length;
+ *   ATOMIC: segments, then operands; ATOMIC_REPLY: what was there before. Operands and what was there
+ *   travel as they lie in memory.
  */
 #ifndef VERVE_PROTO_WIRE_H
 #define VERVE_PROTO_WIRE_H
@@ -22,25 +24,29 @@ enum verve_wire_type {
 	VERVE_WIRE_CREDIT = 4,	   /* nothing but credits */
 	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write that came just before */
 	VERVE_WIRE_BYE = 6,	   /* the last packet of a connection */
-	VERVE_WIRE_TYPES = 7,
+	VERVE_WIRE_ATOMIC = 7,	   /* to be executed on the recipient's memory; answered by */
+	VERVE_WIRE_ATOMIC_REPLY = 8, /* operation id: executed, or why not, in the upper half */
+	VERVE_WIRE_TYPES = 9,
 };
 
 enum {
 	VERVE_WIRE_TAGGED = 1 << 0, /* EAGER, RTS: matches tagged receives */
 	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA: remote CQ data follows the header */
 	VERVE_WIRE_ACK = 1 << 2,    /* EAGER: operation id follows; FIN wanted once it is in place */
-	VERVE_WIRE_FLAGS = 7,
+	VERVE_WIRE_FETCH = 1 << 3,  /* ATOMIC: the reply is to bring what was there before */
+	VERVE_WIRE_FLAGS = 15,
 };
 
 enum {
 	VERVE_WIRE_HEADER = 16,
-	VERVE_WIRE_SEGMENTS = 4,			 /* of an RTS, at most */
+	VERVE_WIRE_SEGMENTS = 4,			 /* of an RTS or ATOMIC, at most */
 	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8,	 /* longest before the body */
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
+	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* longest */
 	VERVE_WIRE_SMALL = 64, /* payload that costs a receiver no more to keep than an RTS does */
 };
 
-/* A piece of the sender's memory. */
+/* A piece of the sender's memory; of an ATOMIC, the recipient's. */
 struct verve_wire_segment {
 	uint64_t addr;
 	uint64_t len;
@@ -55,18 +61,26 @@ struct verve_wire_packet {
 	uint32_t dest;
 	uint64_t tag;	   /* EAGER, RTS */
 	uint64_t data;	   /* flag DATA */
-	uint32_t op_id;	   /* flag ACK; RTS; FIN */
-	uint32_t status;   /* FIN: positive FI errno, 0 success */
-	uint64_t len;	   /* EAGER: payload; RTS: message; WRITE_DATA: bytes written */
-	uint32_t segment_count; /* RTS */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY */
+	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success */
+	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
+	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
+	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA: bytes written */
+	uint32_t segment_count; /* RTS, ATOMIC */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
-	const void *payload; /* EAGER: into the buffer */
+	const void *payload; /* EAGER, ATOMIC, ATOMIC_REPLY: into the buffer */
 };
 
 /* Bytes before the payload of an EAGER packet with these flags. */
 static inline size_t verve_wire_prefix(uint8_t flags)
 {
 	return VERVE_WIRE_HEADER + (flags & VERVE_WIRE_DATA ? 8 : 0) + (flags & VERVE_WIRE_ACK ? 8 : 0);
+}
+
+/* Bytes before the operands of an ATOMIC packet. */
+static inline size_t verve_wire_atomic_prefix(uint32_t segment_count)
+{
+	return VERVE_WIRE_HEADER + 24 * (size_t) segment_count;
 }
 
 /* Both sides of a connection count with it: whether an eager message of len bytes costs a credit. */
@@ -77,7 +91,7 @@ static inline bool verve_wire_costs_credit(uint64_t len)
 
 /*
  * Header and what follows it up to the payload, into buf of VERVE_WIRE_RTS_MAX bytes. Returns the bytes
- * written; an EAGER packet's payload goes behind them.
+ * written; the payload of an EAGER, ATOMIC or ATOMIC_REPLY packet goes behind them.
  */
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
 

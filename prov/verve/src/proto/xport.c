@@ -76,20 +76,24 @@ static int fill_receives(struct verve_xport *xport)
 	return xport->rx_free_count ? -FI_EIO : 0;
 }
 
+size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
+{
+	size_t most = verve_net_device_port(dev)->limits.msg_size - VERVE_WIRE_ATOMIC_PREFIX;
+
+	return wanted < most ? wanted : most;
+}
+
 int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
 		     struct verve_lock *lock)
 {
-	uint32_t longest = verve_net_device_port(attr->dev)->limits.msg_size;
 	size_t slab_size;
 	int ret;
 
 	memset(xport, 0, sizeof(*xport));
 	xport->lock = lock;
 	xport->attr = *attr;
-	/* A packet is one work request. */
-	if (xport->attr.eager_size > longest - VERVE_WIRE_PREFIX)
-		xport->attr.eager_size = longest - VERVE_WIRE_PREFIX;
-	slab_size = VERVE_WIRE_PREFIX + xport->attr.eager_size;
+	xport->attr.eager_size = verve_xport_eager_size(attr->dev, attr->eager_size);
+	slab_size = VERVE_WIRE_ATOMIC_PREFIX + xport->attr.eager_size;
 	if (slab_size < VERVE_WIRE_RTS_MAX)
 		slab_size = VERVE_WIRE_RTS_MAX;
 	ret = open_queues(xport);

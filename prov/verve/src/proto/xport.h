@@ -26,6 +26,7 @@
 struct verve_addrvec;
 struct verve_cm;
 struct verve_mr_cache;
+struct verve_mr_keytab;
 struct verve_net_channel;
 struct verve_net_cq;
 struct verve_net_device;
@@ -35,13 +36,14 @@ struct verve_unexpected;
 /* Where completions go; any may be NULL. They outlive the transport. */
 struct verve_sink {
 	struct verve_comp_queue *tx_queue, *rx_queue;
-	struct verve_comp_counter *send, *recv, *read, *write, *remote_write;
+	struct verve_comp_counter *send, *recv, *read, *write, *remote_read, *remote_write;
 };
 
 struct verve_xport_attr {
 	struct verve_net_device *dev;
 	struct verve_addrvec *addrvec;
 	struct verve_mr_cache *mr_cache;
+	struct verve_mr_keytab *mr_keytab; /* what peers' atomics may reach */
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished */
 	size_t inline_size;    /* bytes */
@@ -108,6 +110,9 @@ struct verve_xport {
 		uint64_t stale, malformed;
 	} count;
 };
+
+/* Most bytes of an eager payload, if so many are wanted: a packet is one request of the device. */
+size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted);
 
 /* Opens everything but the connection manager, which needs the queues and which the engine adds. */
 int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,

@@ -379,11 +379,31 @@ Test(hints, orders_that_hold)
 	cr_expect_eq(info->ep_attr->max_order_war_size, 0);
 }
 
+Test(hints, atomics_are_like_rma)
+{
+	hints->caps = FI_ATOMIC;
+	hints->tx_attr->msg_order = atomic_order;
+	hints->rx_attr->msg_order = atomic_order;
+	hints->ep_attr->max_order_war_size = verve_config.eager_size;
+	cr_expect_eq(get(), -FI_ENODATA, "mr_mode is not granted");
+	hints->domain_attr->mr_mode = mr_needed;
+	expect_match();
+	cr_expect_eq(info->caps & (FI_ATOMIC | rma_all | FI_MSG), FI_ATOMIC | (rma_all & ~FI_RMA));
+	cr_expect_eq(info->ep_attr->max_order_war_size, verve_config.eager_size);
+	hints->ep_attr->max_order_war_size++;
+	cr_expect_eq(get(), -FI_ENODATA);
+	hints->ep_attr->max_order_war_size = 0;
+	hints->caps = FI_ATOMIC | FI_WRITE;
+	hints->domain_attr->mr_mode = FI_MR_ALLOCATED;
+	expect_match();
+	cr_expect_eq(info->caps & (FI_ATOMIC | rma_all), FI_ATOMIC | FI_WRITE);
+}
+
 /* Each sets one thing that cannot be had. */
 
 static void ask_caps(void)
 {
-	hints->caps = FI_MSG | FI_ATOMIC;
+	hints->caps = FI_MSG | FI_TRIGGER;
 }
 
 static void ask_rma_event(void)
@@ -514,7 +534,7 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-	{ask_caps, "caps asks for FI_ATOMIC"},
+	{ask_caps, "caps asks for FI_TRIGGER"},
 	{ask_rma_event, "caps asks for FI_RMA_EVENT"},
 	{ask_tx_caps, "tx_attr->caps asks for FI_MULTICAST"},
 	{ask_rx_caps, "rx_attr->caps asks for"},

@@ -124,6 +124,71 @@ Test(wire, fin_carries_id_and_status)
 	cr_assert_eq(out.status, 12);
 }
 
+Test(wire, atomic_round_trips_with_every_segment_count)
+{
+	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {
+		struct verve_wire_packet out, in = {
+			.type = VERVE_WIRE_ATOMIC, .flags = VERVE_WIRE_FETCH, .dest = 3, .credits = 9,
+			.op_id = 0xf0000001, .amo_op = 17, .amo_type = 254, .segment_count = count,
+		};
+		unsigned char buf[VERVE_WIRE_RTS_MAX];
+		size_t size;
+
+		for (uint32_t i = 0; i < count; i++)
+			in.segment[i] = (struct verve_wire_segment) {UINT64_MAX - i, 8 * i, ~i};
+		size = verve_wire_encode(&in, buf);
+		cr_assert_eq(size, verve_wire_atomic_prefix(count));
+		memcpy(buf + size, "operands", 8);
+		cr_assert_eq(verve_wire_decode(buf, size + 8, &out), 0);
+		cr_assert_eq(out.flags, VERVE_WIRE_FETCH);
+		cr_assert_eq(out.op_id, in.op_id);
+		cr_assert_eq(out.amo_op, 17);
+		cr_assert_eq(out.amo_type, 254);
+		cr_assert_eq(out.segment_count, count);
+		cr_assert_eq(out.len, 8);
+		cr_assert_eq(memcmp(out.payload, "operands", 8), 0);
+		for (uint32_t i = 0; i < count; i++) {
+			cr_assert_eq(out.segment[i].addr, in.segment[i].addr);
+			cr_assert_eq(out.segment[i].len, in.segment[i].len);
+			cr_assert_eq(out.segment[i].rkey, in.segment[i].rkey);
+		}
+		for (size_t cut = 0; cut < size; cut++)
+			cr_assert_eq(verve_wire_decode(buf, cut, &out), -FI_EINVAL);
+	}
+}
+
+Test(wire, atomic_with_too_many_segments_is_refused)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_ATOMIC, .segment_count = 1};
+	unsigned char buf[VERVE_WIRE_RTS_MAX] = {0};
+
+	verve_wire_encode(&in, buf);
+	buf[14] = VERVE_WIRE_SEGMENTS;
+	cr_assert_eq(verve_wire_decode(buf, sizeof(buf), &out), 0);
+	buf[14]++;
+	cr_assert_eq(verve_wire_decode(buf, sizeof(buf), &out), -FI_EINVAL);
+	buf[14] = 0;
+	buf[15] = 1;
+	cr_assert_eq(verve_wire_decode(buf, sizeof(buf), &out), -FI_EINVAL);
+}
+
+Test(wire, atomic_reply_carries_id_status_and_values)
+{
+	struct verve_wire_packet out, in = {
+		.type = VERVE_WIRE_ATOMIC_REPLY, .op_id = 0xfedcba98, .status = 3,
+	};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	size_t size = verve_wire_encode(&in, buf);
+
+	cr_assert_eq(size, VERVE_WIRE_HEADER);
+	memcpy(buf + size, "was", 3);
+	cr_assert_eq(verve_wire_decode(buf, size + 3, &out), 0);
+	cr_assert_eq(out.op_id, in.op_id);
+	cr_assert_eq(out.status, 3);
+	cr_assert_eq(out.len, 3);
+	cr_assert_eq(memcmp(out.payload, "was", 3), 0);
+}
+
 Test(wire, unknown_types_flags_and_trailing_bytes_are_refused)
 {
 	struct verve_wire_packet out;
@@ -133,7 +198,7 @@ Test(wire, unknown_types_flags_and_trailing_bytes_are_refused)
 	buf[0] = VERVE_WIRE_TYPES;
 	cr_assert_eq(verve_wire_decode(buf, 16, &out), -FI_EINVAL);
 	buf[0] = VERVE_WIRE_EAGER;
-	buf[1] = 8;
+	buf[1] = VERVE_WIRE_FETCH;
 	cr_assert_eq(verve_wire_decode(buf, 16, &out), -FI_EINVAL);
 	buf[0] = VERVE_WIRE_CREDIT;
 	buf[1] = VERVE_WIRE_DATA;
@@ -157,8 +222,12 @@ Test(wire, random_bytes_never_read_out_of_bounds)
 		if (len)
 			buf[0] %= VERVE_WIRE_TYPES + 1;
 		if (len > 1)
-			buf[1] &= 7;
-		if (verve_wire_decode(buf, len, &out) == 0 && out.type == VERVE_WIRE_EAGER)
+			buf[1] &= VERVE_WIRE_FLAGS;
+		if (len > 15 && buf[0] == VERVE_WIRE_ATOMIC)
+			buf[14] %= VERVE_WIRE_SEGMENTS + 2, buf[15] = 0;
+		if (verve_wire_decode(buf, len, &out) == 0 &&
+		    (out.type == VERVE_WIRE_EAGER || out.type == VERVE_WIRE_ATOMIC ||
+		     out.type == VERVE_WIRE_ATOMIC_REPLY))
 			cr_assert_leq((size_t) ((unsigned char *) out.payload - buf) + out.len, len);
 		free(buf);
 	}

@@ -141,9 +141,9 @@ Test(xport, packet_is_no_longer_than_a_work_request)
 	config.limits.msg_size = 512;
 	fake_net_start(&config);
 	open_both(NULL, NODE_WINDOW);
-	cr_expect_eq(a.xport.attr.eager_size, 512 - VERVE_WIRE_PREFIX);
+	cr_expect_eq(a.xport.attr.eager_size, 512 - VERVE_WIRE_ATOMIC_PREFIX);
 	exchange();
-	for (size_t len = 512 - VERVE_WIRE_PREFIX - 1; len <= 513; len++) {
+	for (size_t len = 512 - VERVE_WIRE_ATOMIC_PREFIX - 1; len <= 513; len++) {
 		cr_assert_eq(send_len(len, VERVE_OP_DATA | VERVE_OP_ACK), 0);
 		recv_any();
 		nodes_settle();
@@ -155,7 +155,7 @@ Test(xport, packet_is_no_longer_than_a_work_request)
 
 Test(xport, injected_message_is_no_longer_than_a_buffer)
 {
-	enum { LONGEST = 512, FITS = LONGEST - VERVE_WIRE_PREFIX };
+	enum { LONGEST = 512, FITS = LONGEST - VERVE_WIRE_ATOMIC_PREFIX };
 	struct iovec iov = {out, FITS + 1};
 	struct verve_wire_segment to = {.len = FITS + 1};
 	struct verve_request write = {.iov = &iov, .iov_count = 1, .remote = &to, .remote_count = 1,

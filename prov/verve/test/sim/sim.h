@@ -22,7 +22,8 @@ struct fi_provider;
 
 enum {
 	SIM_SLICES = 2, /* of a node's region for each peer */
-	SIM_CNTRS = 5,
+	SIM_WORDS = 2,	/* of a node, to which all others add */
+	SIM_CNTRS = 6,
 };
 
 /* What a run is to be like. Chances in 1/1000. */
@@ -41,6 +42,11 @@ struct sim_options {
 	bool tiny;    /* every queue of the device is as small as it can be */
 };
 
+/* What atomics did: how many there were, and the sum of what they brought. */
+struct sim_word {
+	uint64_t count, sum;
+};
+
 struct sim_node {
 	struct sim *sim;
 	uint32_t index, host;
@@ -49,7 +55,7 @@ struct sim_node {
 	struct fid_av *av;
 	struct fid_cq *tx_cq, *rx_cq;	  /* may be the same */
 	int tx_fd, rx_fd;		  /* -1 without wait */
-	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write; NULL: none */
+	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write and read; or NULL */
 	uint64_t counted[SIM_CNTRS];	  /* what they should say */
 	struct fid_ep *ep;
 	struct sockaddr_in name;
@@ -68,6 +74,10 @@ struct sim_node {
 	struct sim_op_queue strays; /* failed at their sender, and may arrive all the same */
 	uint8_t *region; /* a slice for each peer and number */
 	struct fid_mr *region_mr;
+	struct sim_word *words; /* SIM_WORDS for all, then one for each peer alone to swap its ids in */
+	uint64_t added[SIM_WORDS]; /* atomics that were started on each and cannot fail */
+	uint64_t *swapped;	   /* by peer: the id of the last swap in our word there */
+	struct fid_mr *words_mr;
 	struct sim_op **holder; /* the last to use a slice of another's region: [peer][slice] */
 };
 

@@ -9,7 +9,7 @@
 #include "sim.h"
 
 enum { BATCH = 8 };
-enum { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_REMOTE_WRITE };
+enum { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_REMOTE_WRITE, CNTR_REMOTE_READ };
 
 static const uint64_t magic = 0x766572766573696d;
 
@@ -22,7 +22,7 @@ struct end {
 	size_t olen;
 };
 
-static const char *kind_names[] = {"send", "receive", "write", "read", "peek"};
+static const char *kind_names[] = {"send", "receive", "write", "read", "peek", "atomic"};
 
 static uint64_t message_flag(const struct sim_op *op)
 {
@@ -73,11 +73,45 @@ static bool has_failures(const struct sim *sim)
 	return options->late || options->abandon || options->kill;
 }
 
-/* Sends, writes and reads. */
+static int cntr_of(const struct sim_op *op)
+{
+	switch (op->kind) {
+	case SIM_SEND:
+		return CNTR_SEND;
+	case SIM_WRITE:
+		return CNTR_WRITE;
+	case SIM_ATOMIC:
+		return op->fetch ? CNTR_READ : CNTR_WRITE;
+	default:
+		return CNTR_READ;
+	}
+}
+
+static uint64_t flags_of(const struct sim_op *op)
+{
+	switch (op->kind) {
+	case SIM_SEND:
+		return FI_SEND | message_flag(op);
+	case SIM_WRITE:
+		return FI_RMA | FI_WRITE;
+	case SIM_ATOMIC:
+		return FI_ATOMIC | (op->fetch ? FI_READ : FI_WRITE);
+	default:
+		return FI_RMA | FI_READ;
+	}
+}
+
+/* Without failures each swap finds what the one before it left. */
+static void check_swap(const struct sim_op *op)
+{
+	if (!has_failures(op->node->sim) && op->result[0] != op->operand[0])
+		sim_fail(op->node->sim, "swap %lu of node %u at node %u found %lu, not %lu", op->id,
+			 op->node->index, op->peer->index, op->result[0], op->operand[0]);
+}
+
+/* Sends, writes, reads and atomics. */
 static void end_initiator(struct sim_op *op, const struct end *end)
 {
-	static const int cntrs[] = {
-		[SIM_SEND] = CNTR_SEND, [SIM_WRITE] = CNTR_WRITE, [SIM_READ] = CNTR_READ};
 	struct sim *sim = op->node->sim;
 
 	op->done = true;
@@ -104,10 +138,10 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 	if (!op->entry)
 		sim_fail(sim, "node %u: %s %lu completes that should be silent", op->node->index,
 			 kind_names[op->kind], op->id);
-	op->node->counted[cntrs[op->kind]]++;
-	expect_flags(op, end->entry,
-		     op->kind == SIM_SEND ? FI_SEND | message_flag(op)
-					  : FI_RMA | (op->kind == SIM_WRITE ? FI_WRITE : FI_READ));
+	op->node->counted[cntr_of(op)]++;
+	expect_flags(op, end->entry, flags_of(op));
+	if (op->kind == SIM_ATOMIC && op->swap)
+		check_swap(op);
 	if (op->kind == SIM_READ && (sim_buffer_start(&op->buf, op->len) != 0 || op->len) &&
 	    !sim_buffer_is_untouched(&op->buf, op->len))
 		sim_fail(sim, "read %lu wrote outside of its buffer", op->id);
@@ -529,6 +563,10 @@ static bool is_over(const struct sim_op *op)
 	if (op->kind == SIM_WRITE)
 		return sim_bytes_hold(op->slice, op->id, op->len) &&
 		       (!op->has_data || op->received);
+	/* A silent one is only known to be over with all others. */
+	if (op->kind == SIM_ATOMIC && !op->entry)
+		return op->swap ? op->peer->words[op->word].sum >= op->id
+				: op->peer->words[op->word].count >= op->peer->added[op->word];
 	return true;
 }
 
@@ -584,7 +622,7 @@ static void check_orders(struct sim *sim)
 static void check_counters(struct sim_node *node)
 {
 	static const char *const names[SIM_CNTRS] = {"send", "receive", "read", "write",
-						     "remote write"};
+						     "remote write", "remote read"};
 
 	for (int i = 0; i < SIM_CNTRS; i++) {
 		uint64_t value;
@@ -598,6 +636,40 @@ static void check_counters(struct sim_node *node)
 	}
 }
 
+/* Every sum counts once: those that succeeded, and those of which nobody knows, at most. */
+static void check_word(struct sim_node *node, uint32_t word)
+{
+	const struct sim_word *got = &node->words[word];
+	struct sim *sim = node->sim;
+	uint64_t certain = 0, unknown = 0, sum = 0;
+	bool *seen = calloc(got->count + 1, sizeof(*seen));
+
+	for (size_t i = 0; i < sim->op_count; i++) {
+		const struct sim_op *op = sim->ops[i];
+
+		if (op->kind != SIM_ATOMIC || op->swap || op->peer != node || op->word != word)
+			continue;
+		if (op->error || (!op->entry && op->may_fail)) {
+			unknown++;
+			continue;
+		}
+		certain++;
+		sum += op->operand[1];
+		if (!op->fetch || !op->entry)
+			continue;
+		if (op->result[0] >= got->count || seen[op->result[0]])
+			sim_fail(sim, "node %u: fetch %lu was number %lu of %lu, or not alone",
+				 node->index, op->id, op->result[0], got->count);
+		seen[op->result[0]] = true;
+	}
+	free(seen);
+	if (got->count < certain || got->count > certain + unknown)
+		sim_fail(sim, "node %u: %lu sums were executed; %lu were, of %lu nobody knows",
+			 node->index, got->count, certain, unknown);
+	if (!unknown && got->sum != sum)
+		sim_fail(sim, "node %u: the sum is %#lx, not %#lx", node->index, got->sum, sum);
+}
+
 void sim_check_end(struct sim *sim)
 {
 	for (size_t i = 0; i < sim->op_count; i++) {
@@ -608,13 +680,15 @@ void sim_check_end(struct sim *sim)
 				 kind_names[op->kind], op->id);
 		/* Silent ones count as well. */
 		if (!op->entry && !op->may_fail && !op->error)
-			op->node->counted[op->kind == SIM_SEND	  ? CNTR_SEND
-					  : op->kind == SIM_WRITE ? CNTR_WRITE
-								  : CNTR_READ]++;
+			op->node->counted[cntr_of(op)]++;
+		if (op->kind == SIM_ATOMIC && !op->error)
+			op->peer->counted[op->fetch ? CNTR_REMOTE_READ : CNTR_REMOTE_WRITE]++;
 		if ((op->kind == SIM_SEND || op->has_data) && !op->received && !sim_may_be_lost(op))
 			sim_fail(sim, "node %u: %s %lu to node %u never arrived", op->node->index,
 				 kind_names[op->kind], op->id, op->peer->index);
 	}
+	for (uint32_t i = 0; i < SIM_WORDS * sim->options->nodes; i++)
+		check_word(&sim->nodes[i / SIM_WORDS], i % SIM_WORDS);
 	check_orders(sim);
 	for (uint32_t i = 0; i < sim->options->nodes && !has_failures(sim); i++)
 		check_counters(&sim->nodes[i]);

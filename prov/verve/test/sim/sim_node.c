@@ -79,7 +79,7 @@ static void open_cqs(struct sim_node *node)
 static void open_cntrs(struct sim_node *node)
 {
 	static const uint64_t events[SIM_CNTRS] = {FI_SEND, FI_RECV, FI_READ, FI_WRITE,
-						   FI_REMOTE_WRITE};
+						   FI_REMOTE_WRITE, FI_REMOTE_READ};
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_NONE};
 	struct sim *sim = node->sim;
 
@@ -114,10 +114,17 @@ static void open_region(struct sim_node *node)
 	struct sim *sim = node->sim;
 	size_t size = sim->options->nodes * SIM_SLICES * sim->options->slice;
 
+	node->words = calloc(SIM_WORDS + sim->options->nodes, sizeof(node->words[0]));
+	node->swapped = calloc(sim->options->nodes, sizeof(node->swapped[0]));
 	node->holder = calloc(sim->options->nodes * SIM_SLICES, sizeof(node->holder[0]));
 	node->region = calloc(1, size);
-	if (!node->holder || !node->region)
+	if (!node->holder || !node->region || !node->words || !node->swapped)
 		abort();
+	check(sim,
+	      fi_mr_reg(node->domain, node->words,
+			(SIM_WORDS + sim->options->nodes) * sizeof(node->words[0]),
+			FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &node->words_mr, NULL),
+	      "fi_mr_reg");
 	check(sim,
 	      fi_mr_reg(node->domain, node->region, size, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
 			1000 + node->index, 0, &node->region_mr, NULL),
@@ -185,7 +192,7 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	config.limits.rd_atomic = 1u << sim_below(sim, 5);
 	config.limits.rd_atomic_target = 1u << sim_below(sim, 5);
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */
-	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 64 : 1 << 20;
+	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 128 : 1 << 20;
 	config.inline_size = sim_chance(sim, 500) ? 256 : 60;
 	if (options->tiny) {
 		config.limits.cqe = 64;
@@ -199,7 +206,8 @@ static void open_fabric(struct sim *sim)
 {
 	struct fi_info *hints = fi_allocinfo();
 
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV;
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_SOURCE |
+		      FI_DIRECTED_RECV;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
 	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
@@ -278,6 +286,7 @@ static void node_fini(struct sim_node *node)
 	check(sim, fi_close(&node->tx_cq->fid), "fi_close of a CQ");
 	check(sim, fi_close(&node->av->fid), "fi_close of an AV");
 	check(sim, fi_close(&node->region_mr->fid), "fi_close of a region");
+	check(sim, fi_close(&node->words_mr->fid), "fi_close of a region");
 }
 
 void sim_close(struct sim *sim)
@@ -296,6 +305,8 @@ void sim_close(struct sim *sim)
 		free(node->addr);
 		free(node->holder);
 		free(node->region);
+		free(node->words);
+		free(node->swapped);
 	}
 	check(sim, fi_close(&sim->fabric->fid), "fi_close of a fabric");
 	fi_freeinfo(sim->list);

@@ -15,7 +15,7 @@
 struct sim;
 struct sim_node;
 
-enum sim_kind { SIM_SEND, SIM_RECV, SIM_WRITE, SIM_READ, SIM_PEEK };
+enum sim_kind { SIM_SEND, SIM_RECV, SIM_WRITE, SIM_READ, SIM_PEEK, SIM_ATOMIC };
 
 /* One accepted operation. Its address is the context; the provider must not write there. */
 struct sim_op {
@@ -55,6 +55,12 @@ struct sim_op {
 	uint8_t *slice; /* the peer's memory */
 	/* peek: */
 	uint64_t peek_flags;
+	/* atomic: */
+	bool fetch;	     /* something comes back */
+	bool swap;	     /* compare and swap in a word of its own; else a sum */
+	uint32_t word;	     /* of the peer */
+	uint64_t operand[2]; /* as struct sim_word; swap: compare, then its id */
+	uint64_t result[2];
 };
 
 TAILQ_HEAD(sim_op_queue, sim_op);
@@ -63,6 +69,7 @@ TAILQ_HEAD(sim_op_queue, sim_op);
 
 void sim_start_send(struct sim_node *node);
 void sim_start_rma(struct sim_node *node);
+void sim_start_atomic(struct sim_node *node);
 void sim_start_recv(struct sim_node *node);
 /* A receive that takes anything. */
 void sim_start_sweep(struct sim_node *node, bool tagged);

@@ -188,6 +188,8 @@ static void act(struct sim_node *node)
 	case 2:
 		if (node->budget && sim_chance(sim, 600))
 			sim_start_rma(node);
+		else if (node->budget && sim_chance(sim, 700))
+			sim_start_atomic(node);
 		break;
 	case 3:
 		sim_start_recv(node);
@@ -272,7 +274,8 @@ static void kill_host(struct sim *sim)
 
 static void dump(struct sim *sim)
 {
-	static const char *const kinds[] = {"send", "receive", "write", "read", "peek"};
+	static const char *const kinds[] = {"send", "receive", "write",
+					    "read", "peek",    "atomic"};
 	int lines = 0;
 
 	for (uint32_t i = 0; i < sim->options->nodes; i++) {

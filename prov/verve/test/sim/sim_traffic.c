@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Traffic: starts random operations by every call of fi_msg, fi_tagged and fi_rma. */
+/* Traffic: starts random operations by every call of fi_msg, fi_tagged, fi_rma and fi_atomic. */
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
@@ -363,6 +364,102 @@ void sim_start_rma(struct sim_node *node)
 		return;
 	*holder = op;
 	started(op, inject || flags & FI_INJECT);
+}
+
+/* A sum, by any call that adds. */
+static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
+{
+	fi_addr_t to = op->node->addr[op->peer->index];
+	uint64_t key = fi_mr_key(op->peer->words_mr), addr = (uintptr_t)&op->peer->words[op->word];
+	struct fid_ep *ep = op->node->ep;
+	/* Cut in two on one side or the other. */
+	struct fi_ioc iov[2] = {{&op->operand[0], 1}, {&op->operand[1], 1}};
+	struct fi_ioc result[2] = {{&op->result[0], 1}, {&op->result[1], 1}};
+	struct fi_rma_ioc remote[2] = {{addr, 1, key}, {addr + 8, 1, key}};
+	struct fi_msg_atomic msg = {
+		.msg_iov = iov,
+		.iov_count = 2,
+		.addr = to,
+		.rma_iov = remote,
+		.rma_iov_count = 2,
+		.datatype = FI_UINT64,
+		.op = FI_SUM,
+		.context = op,
+	};
+
+	switch (call) {
+	case 0:
+		return fi_inject_atomic(ep, op->operand, 2, to, addr, key, FI_UINT64, FI_SUM);
+	case 1:
+		return fi_atomic(ep, op->operand, 2, NULL, to, addr, key, FI_UINT64, FI_SUM, op);
+	case 2:
+		return fi_atomicv(ep, iov, NULL, 2, to, addr, key, FI_UINT64, FI_SUM, op);
+	case 3:
+		return fi_atomicmsg(ep, &msg, flags);
+	case 4:
+		return fi_fetch_atomic(ep, op->operand, 2, NULL, op->result, NULL, to, addr, key,
+				       FI_UINT64, FI_SUM, op);
+	case 5:
+		return fi_fetch_atomicv(ep, iov, NULL, 2, result, NULL, 2, to, addr, key, FI_UINT64,
+					FI_SUM, op);
+	default:
+		return fi_fetch_atomicmsg(ep, &msg, result, NULL, 2, flags);
+	}
+}
+
+/* The id of the last swap is there, if swaps are executed in order. */
+static ssize_t start_swap(struct sim_op *op, uint64_t flags)
+{
+	fi_addr_t to = op->node->addr[op->peer->index];
+	struct fi_ioc iov = {&op->operand[1], 1}, compare = {&op->operand[0], 1};
+	struct fi_ioc result = {&op->result[0], 1};
+	struct fi_rma_ioc remote = {(uintptr_t)&op->peer->words[op->word].sum, 1,
+				    fi_mr_key(op->peer->words_mr)};
+	struct fi_msg_atomic msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = to,
+		.rma_iov = &remote,
+		.rma_iov_count = 1,
+		.datatype = FI_UINT64,
+		.op = FI_CSWAP,
+		.context = op,
+	};
+
+	return fi_compare_atomicmsg(op->node->ep, &msg, &compare, NULL, 1, &result, NULL, 1, flags);
+}
+
+void sim_start_atomic(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+	struct sim_node *peer = choose_peer(node);
+	struct sim_op *op = op_new(node, SIM_ATOMIC);
+	uint32_t call = sim_below(sim, 7);
+	uint64_t flags = 0;
+
+	if (!peer || (call == 0 && may_fail(node, peer))) {
+		sim_op_free(op);
+		return;
+	}
+	op->peer = peer;
+	op->may_fail = may_fail(node, peer);
+	op->swap = sim_chance(sim, 300);
+	op->fetch = op->swap || call >= 4;
+	op->word = op->swap ? SIM_WORDS + node->index : sim_below(sim, SIM_WORDS);
+	op->operand[0] = op->swap ? node->swapped[peer->index] : 1;
+	op->operand[1] = op->swap ? op->id : sim_random(sim);
+	op->entry = !node->selective && call;
+	if (op->swap || call == 3 || call == 6) {
+		op->entry = false;
+		flags = choose_flags(op, node->inject_size);
+	}
+	if (!admit(op, op->swap ? start_swap(op, flags) : start_sum(op, call, flags), "atomic"))
+		return;
+	if (op->swap)
+		node->swapped[peer->index] = op->id;
+	else
+		peer->added[op->word] += !op->may_fail;
+	started(op, false);
 }
 
 static ssize_t recv_tagged(struct sim_op *op, uint32_t call, uint64_t flags)

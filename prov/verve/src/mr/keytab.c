@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Key table: a hash with lists in its buckets. */
+#include "mr/keytab.h"
+
+#include <assert.h>
+
+#include "mr/region.h"
+
+void verve_mr_keytab_init(struct verve_mr_keytab *tab)
+{
+	pthread_rwlockattr_t attr;
+
+	/* Endpoints that look all the time must not keep a region from being closed. */
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&tab->lock, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	for (int i = 0; i < VERVE_MR_KEYTAB_BUCKETS; i++)
+		LIST_INIT(&tab->buckets[i]);
+}
+
+void verve_mr_keytab_fini(struct verve_mr_keytab *tab)
+{
+	for (int i = 0; i < VERVE_MR_KEYTAB_BUCKETS; i++)
+		assert(LIST_EMPTY(&tab->buckets[i]));
+	pthread_rwlock_destroy(&tab->lock);
+}
+
+/* Devices count keys up in the upper bits and change the lower ones from use to use. */
+static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint32_t rkey)
+{
+	_Static_assert(VERVE_MR_KEYTAB_BUCKETS == 1 << 10, "the upper 10 bits of the product");
+
+	return &tab->buckets[rkey * 0x9e3779b1u >> 22];
+}
+
+void verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_region *region)
+{
+	pthread_rwlock_wrlock(&tab->lock);
+	LIST_INSERT_HEAD(bucket_of(tab, region->rkey), region, keytab);
+	pthread_rwlock_unlock(&tab->lock);
+}
+
+void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_region *region)
+{
+	pthread_rwlock_wrlock(&tab->lock);
+	LIST_REMOVE(region, keytab);
+	pthread_rwlock_unlock(&tab->lock);
+}
+
+void verve_mr_keytab_lock(struct verve_mr_keytab *tab)
+{
+	pthread_rwlock_rdlock(&tab->lock);
+}
+
+void verve_mr_keytab_unlock(struct verve_mr_keytab *tab)
+{
+	pthread_rwlock_unlock(&tab->lock);
+}
+
+struct verve_mr_region *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint32_t rkey)
+{
+	struct verve_mr_region *region;
+
+	LIST_FOREACH(region, bucket_of(tab, rkey), keytab)
+		if (region->rkey == rkey)
+			return region;
+	return NULL;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Key table: found by key and by nothing else; what is found stays until the table is unlocked. */
+#include "mr/keytab.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "mr/region.h"
+
+enum { REGIONS = 5000, ROUNDS = 20000 };
+
+static struct verve_mr_keytab tab;
+
+static struct verve_mr_region *find(uint32_t rkey)
+{
+	struct verve_mr_region *region;
+
+	verve_mr_keytab_lock(&tab);
+	region = verve_mr_keytab_find(&tab, rkey);
+	verve_mr_keytab_unlock(&tab);
+	return region;
+}
+
+Test(keytab, finds_what_was_added_until_it_is_removed)
+{
+	struct verve_mr_region *regions = calloc(REGIONS, sizeof(*regions));
+
+	verve_mr_keytab_init(&tab);
+	cr_assert_null(find(0));
+	for (uint32_t i = 0; i < REGIONS; i++) {
+		regions[i].rkey = i << 8 | (i & 3);
+		verve_mr_keytab_add(&tab, &regions[i]);
+	}
+	for (uint32_t i = 0; i < REGIONS; i++) {
+		cr_assert_eq(find(regions[i].rkey), &regions[i]);
+		cr_assert_null(find(regions[i].rkey + 4));
+	}
+	for (uint32_t i = 0; i < REGIONS; i += 2)
+		verve_mr_keytab_remove(&tab, &regions[i]);
+	for (uint32_t i = 0; i < REGIONS; i++)
+		cr_assert_eq(find(regions[i].rkey), i % 2 ? &regions[i] : NULL);
+	for (uint32_t i = 1; i < REGIONS; i += 2)
+		verve_mr_keytab_remove(&tab, &regions[i]);
+	verve_mr_keytab_fini(&tab);
+	free(regions);
+}
+
+static unsigned is_open, is_over; /* is_open: ordered by the table's lock alone */
+
+/* One region is opened and closed for ever; whoever finds it must find it open. */
+static void *open_and_close(void *arg)
+{
+	struct verve_mr_region region = {.rkey = 7};
+
+	for (int i = 0; i < ROUNDS; i++) {
+		is_open = 1;
+		verve_mr_keytab_add(&tab, &region);
+		verve_mr_keytab_remove(&tab, &region);
+		is_open = 0;
+	}
+	__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	return arg;
+}
+
+Test(keytab, removing_waits_for_those_who_use_it)
+{
+	pthread_t thread;
+
+	verve_mr_keytab_init(&tab);
+	cr_assert_eq(pthread_create(&thread, NULL, open_and_close, NULL), 0);
+	while (!__atomic_load_n(&is_over, __ATOMIC_SEQ_CST)) {
+		verve_mr_keytab_lock(&tab);
+		if (verve_mr_keytab_find(&tab, 7))
+			for (int i = 0; i < 100; i++)
+				cr_assert_eq(*(volatile unsigned *)&is_open, 1);
+		verve_mr_keytab_unlock(&tab);
+	}
+	pthread_join(thread, NULL);
+	verve_mr_keytab_fini(&tab);
+}
