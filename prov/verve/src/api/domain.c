@@ -16,6 +16,7 @@
 #include "api/poll.h"
 #include "api/stubs.h"
 #include "base/log.h"
+#include "engine/progress.h"
 #include "net/device.h"
 
 /* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
@@ -42,7 +43,8 @@ uint32_t verve_domain_api_version(const struct verve_domain *domain)
 
 bool verve_domain_elides_locks(const struct verve_domain *domain)
 {
-	return domain->threading == FI_THREAD_DOMAIN || domain->threading == FI_THREAD_COMPLETION;
+	return !domain->progress && (domain->threading == FI_THREAD_DOMAIN ||
+				     domain->threading == FI_THREAD_COMPLETION);
 }
 
 int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr)
@@ -64,6 +66,8 @@ static int domain_close(struct fid *fid)
 			   verve_net_device_port(domain->dev)->device, (size_t)references);
 		return -FI_EBUSY;
 	}
+	if (domain->progress)
+		verve_progress_close(domain->progress);
 	verve_mr_cache_fini(&domain->mr_cache);
 	verve_net_device_close(domain->dev);
 	if (domain->eq)
@@ -194,6 +198,11 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	ret = open_device(info, &domain->dev);
 	if (ret)
 		goto err_free;
+	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) {
+		ret = verve_progress_open(&domain->progress);
+		if (ret)
+			goto err_device;
+	}
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
 	domain->fid.fid.ops = &domain_fid_ops;
@@ -210,6 +219,8 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	*fid = &domain->fid;
 	return 0;
 
+err_device:
+	verve_net_device_close(domain->dev);
 err_free:
 	free(domain);
 	return ret;

@@ -17,6 +17,7 @@
 #include "mr/cache.h"
 
 struct verve_net_device;
+struct verve_progress;
 
 struct verve_domain {
 	struct fid_domain fid;
@@ -29,6 +30,7 @@ struct verve_domain {
 	uint32_t addr_format; /* of endpoint names and in address vectors: FI_SOCKADDR... */
 	uint64_t caps;	      /* FI_* that the application asked for */
 	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
+	struct verve_progress *progress; /* FI_PROGRESS_AUTO; NULL: manual */
 	struct fid_eq *eq;    /* NULL: none bound */
 	bool mr_events;	      /* bound with FI_REG_MR: every registration is reported there */
 };
@@ -51,7 +53,10 @@ void verve_domain_get(struct verve_domain *domain);
 void verve_domain_put(struct verve_domain *domain);
 
 uint32_t verve_domain_api_version(const struct verve_domain *domain);
-/* FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: the application serializes, locks may be elided. */
+/*
+ * FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: the application serializes, locks may be elided, if
+ * there is no progress thread.
+ */
 bool verve_domain_elides_locks(const struct verve_domain *domain);
 
 /* Reports a registration if the application asked for that. Errors as verve_eq_write_event. */

@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/progress.h"
 #include "net/device.h"
 #include "proto/peek.h"
 #include "proto/xport.h"
@@ -130,6 +131,8 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static void unbind_engine(struct verve_ep *ep, struct verve_engine *engine)
 {
+	if (ep->domain->progress)
+		verve_progress_remove(ep->domain->progress, engine);
 	for (int i = 0; i < VERVE_EP_CNTRS; i++)
 		if (ep->cntr[i])
 			verve_cntr_unbind_engine(ep->cntr[i], engine);
@@ -157,6 +160,8 @@ static int bind_engine(struct verve_ep *ep, struct verve_engine *engine)
 		if (ep->cntr[i] && !before)
 			ret = verve_cntr_bind_engine(ep->cntr[i], engine);
 	}
+	if (!ret && ep->domain->progress)
+		ret = verve_progress_add(ep->domain->progress, engine);
 	if (ret)
 		unbind_engine(ep, engine);
 	return ret;

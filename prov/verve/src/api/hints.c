@@ -123,10 +123,6 @@ static int check_mr_mode(uint32_t version, const struct fi_info *hints, int have
 
 static int check_progress(const struct fi_domain_attr *domain)
 {
-	/* A thread of its own answers handshakes; data moves when the application calls. */
-	if (domain->data_progress == FI_PROGRESS_AUTO)
-		return refuse("domain_attr->data_progress is FI_PROGRESS_AUTO, only "
-			      "FI_PROGRESS_MANUAL is offered");
 	if ((int) domain->data_progress > PROGRESS_CONTROL_UNIFIED ||
 	    (int) domain->control_progress > PROGRESS_CONTROL_UNIFIED)
 		return refuse("domain_attr->data_progress or control_progress is unknown");

@@ -158,6 +158,8 @@ static void set_ep(struct fi_ep_attr *ep)
 static void set_domain(struct fi_domain_attr *domain)
 {
 	domain->threading = FI_THREAD_SAFE;
+	/* A thread of its own answers handshakes; data moves when the application calls, unless it
+	 * asks for a thread that does so. */
 	domain->control_progress = FI_PROGRESS_AUTO;
 	domain->data_progress = FI_PROGRESS_MANUAL;
 	domain->resource_mgmt = FI_RM_ENABLED;

@@ -25,6 +25,8 @@ struct verve_engine {
 	struct verve_xport xport;
 	int event_fd; /* the service thread has put events */
 	int timer_fd; /* a sleeper is to look after its peers */
+	bool timer_set;
+	bool asleep; /* armed, timer not set: who starts work sets it */
 	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
 };
 
@@ -242,6 +244,18 @@ const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
 	return verve_cm_addr(engine->xport.cm);
 }
 
+static void set_timer(struct verve_engine *engine, uint64_t ns)
+{
+	struct itimerspec when = {
+		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
+	};
+
+	engine->timer_set = ns;
+	if (timerfd_settime(engine->timer_fd, 0, &when, NULL))
+		VERVE_WARN(EP_CTRL, "cannot set the timer of an endpoint's wait descriptor: %s\n",
+			   strerror(errno));
+}
+
 struct verve_xport *verve_engine_lock(struct verve_engine *engine)
 {
 	verve_lock_acquire(&engine->lock);
@@ -250,6 +264,11 @@ struct verve_xport *verve_engine_lock(struct verve_engine *engine)
 
 void verve_engine_unlock(struct verve_engine *engine)
 {
+	/* The sleeper did not know of the work that may have been started just now. */
+	if (__builtin_expect(engine->asleep, 0)) {
+		engine->asleep = false;
+		set_timer(engine, engine->xport.attr.keepalive);
+	}
 	verve_lock_release(&engine->lock);
 }
 
@@ -261,12 +280,15 @@ void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 }
 
 /* Another thread that polls does this thread's work too: no need to wait for it. */
-void verve_engine_progress(struct verve_engine *engine)
+bool verve_engine_progress(struct verve_engine *engine)
 {
+	bool any;
+
 	if (!verve_lock_try(&engine->lock))
-		return;
-	verve_xport_poll(&engine->xport);
+		return false;
+	any = verve_xport_poll(&engine->xport);
 	verve_lock_release(&engine->lock);
+	return any;
 }
 
 int verve_engine_fd(const struct verve_engine *engine)
@@ -275,17 +297,13 @@ int verve_engine_fd(const struct verve_engine *engine)
 }
 
 /* A sleeper that waits for a peer's answer wakes to look after it. Setting the timer clears it. */
-static void set_timer(struct verve_engine *engine)
+static void arm_timer(struct verve_engine *engine)
 {
 	bool wanted = verve_xport_is_waiting(&engine->xport);
-	uint64_t ns = wanted ? engine->xport.attr.keepalive : 0;
-	struct itimerspec when = {
-		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
-	};
 
-	if (timerfd_settime(engine->timer_fd, 0, &when, NULL))
-		VERVE_WARN(EP_CTRL, "cannot set the timer of an endpoint's wait descriptor: %s\n",
-			   strerror(errno));
+	if (wanted || engine->timer_set)
+		set_timer(engine, wanted ? engine->xport.attr.keepalive : 0);
+	engine->asleep = !wanted;
 }
 
 int verve_engine_arm(struct verve_engine *engine)
@@ -296,11 +314,14 @@ int verve_engine_arm(struct verve_engine *engine)
 	verve_lock_acquire(&engine->lock);
 	/* Clear first, then look: what comes in between is seen now or wakes later. */
 	(void) !read(engine->event_fd, &count, sizeof(count));
-	set_timer(engine);
+	arm_timer(engine);
 	verve_xport_arm(&engine->xport);
 	/* Time may have passed in sleep. */
 	engine->xport.polls = VERVE_WATCH_POLLS;
 	any = verve_xport_poll(&engine->xport);
+	/* One turn need not be all, and what woke another sleeper is cleared. */
+	if (any)
+		notify(engine);
 	verve_lock_release(&engine->lock);
 	return any ? -FI_EAGAIN : 0;
 }

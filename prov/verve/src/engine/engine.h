@@ -46,12 +46,18 @@ void verve_engine_unlock(struct verve_engine *engine);
 /* fi_addr is being removed from the address vector (api/av.c). Takes the lock. */
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
 
-/* One turn of the loop: connection events, arrived messages, finished work. Takes the lock. */
-void verve_engine_progress(struct verve_engine *engine);
+/*
+ * One turn of the loop: connection events, arrived messages, finished work. True if there was any;
+ * false also if another thread is at it. Takes the lock.
+ */
+bool verve_engine_progress(struct verve_engine *engine);
 
 /* Polls readable when a turn would find something, once armed; epoll(7) descriptor, engine's own. */
 int verve_engine_fd(const struct verve_engine *engine);
-/* Arms. -FI_EAGAIN: there is something to do already; progress, then arm again. Takes the lock. */
+/*
+ * Arms. -FI_EAGAIN: there is something to do already; progress, then arm again. Another sleeper's
+ * descriptor is readable then, too. Takes the lock.
+ */
 int verve_engine_arm(struct verve_engine *engine);
 
 #endif

@@ -91,12 +91,15 @@ static bool turn(struct verve_engine *engine)
 	return true;
 }
 
-void verve_engine_progress(struct verve_engine *engine)
+bool verve_engine_progress(struct verve_engine *engine)
 {
+	bool any;
+
 	if (pthread_mutex_trylock(&engine->lock))
-		return;
-	turn(engine);
+		return false;
+	any = turn(engine);
 	pthread_mutex_unlock(&engine->lock);
+	return any;
 }
 
 int verve_engine_fd(const struct verve_engine *engine)

@@ -200,6 +200,8 @@ static void open_fabric(struct sim *sim)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
 	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	if (sim->options->threads)
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	check(sim, sim->prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &sim->list),
 	      "getinfo");
 	fi_freeinfo(hints);
