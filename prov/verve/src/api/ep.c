@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/alias.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
@@ -39,7 +40,7 @@ uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags)
 	       (flags & FI_MULTI_RECV ? VERVE_OP_MULTI : 0);
 }
 
-static void update_flags(struct verve_ep *ep)
+void verve_ep_update_flags(struct verve_ep *ep)
 {
 	/* Whether there is data or a fence is each call's own business. */
 	ep->tx_flags = verve_ep_tx_flags(ep, ep->tx_op_flags) & ~(VERVE_OP_DATA | VERVE_OP_FENCE);
@@ -64,7 +65,7 @@ static int bind_cq(struct verve_ep *ep, struct verve_cq *cq, uint64_t flags)
 		ep->rx_cq = cq;
 		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
 	}
-	update_flags(ep);
+	verve_ep_update_flags(ep);
 	return 0;
 }
 
@@ -96,9 +97,14 @@ static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flag
 	return 0;
 }
 
+static struct verve_ep *owner_of(struct fid *fid)
+{
+	return ((struct verve_ep *)fid)->owner;
+}
+
 static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
@@ -221,6 +227,7 @@ static int ep_enable(struct verve_ep *ep)
 		return ret;
 	}
 	ep->engine = engine;
+	verve_alias_enable_all(ep);
 	return 0;
 }
 
@@ -228,6 +235,14 @@ static int ep_close(struct fid *fid)
 {
 	struct verve_ep *ep = (struct verve_ep *)fid;
 
+	if (ep->owner != ep) {
+		verve_alias_close(ep);
+		return 0;
+	}
+	if (!LIST_EMPTY(&ep->aliases)) {
+		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
+		return -FI_EBUSY;
+	}
 	if (ep->engine) {
 		/* Nobody else progresses it from here on; the close does. */
 		unbind_engine(ep, ep->engine);
@@ -247,21 +262,27 @@ static int ep_close(struct fid *fid)
 	return 0;
 }
 
-static int control_op_flags(struct verve_ep *ep, uint64_t *flags, bool set)
+int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags)
 {
 	bool tx = *flags & FI_TRANSMIT, rx = *flags & FI_RECV;
 
 	if (tx == rx)
 		return -FI_EINVAL;
-	if (!set) {
-		*flags = tx ? ep->tx_op_flags : ep->rx_op_flags;
-		return 0;
-	}
+	*flags = tx ? ep->tx_op_flags : ep->rx_op_flags;
+	return 0;
+}
+
+int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags)
+{
+	bool tx = flags & FI_TRANSMIT, rx = flags & FI_RECV;
+
+	if (tx == rx)
+		return -FI_EINVAL;
 	if (tx)
-		ep->tx_op_flags = *flags & ~FI_TRANSMIT;
+		ep->tx_op_flags = flags & ~FI_TRANSMIT;
 	else
-		ep->rx_op_flags = *flags & ~FI_RECV;
-	update_flags(ep);
+		ep->rx_op_flags = flags & ~FI_RECV;
+	verve_ep_update_flags(ep);
 	return 0;
 }
 
@@ -271,11 +292,13 @@ static int ep_control(struct fid *fid, int command, void *arg)
 
 	switch (command) {
 	case FI_ENABLE:
-		return ep_enable(ep);
+		return ep_enable(ep->owner);
 	case FI_GETOPSFLAG:
-		return control_op_flags(ep, arg, false);
+		return verve_ep_get_op_flags(ep, arg);
 	case FI_SETOPSFLAG:
-		return control_op_flags(ep, arg, true);
+		return verve_ep_set_op_flags(ep, *(uint64_t *)arg);
+	case FI_ALIAS:
+		return verve_alias_open(ep, arg);
 	default:
 		return -FI_ENOSYS;
 	}
@@ -297,7 +320,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
 		return -FI_ENOPROTOOPT;
@@ -312,7 +335,7 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 
 static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
 		return -FI_ENOPROTOOPT;
@@ -331,7 +354,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 	const struct verve_addr *name;
 	size_t room = *addrlen;
 
@@ -346,7 +369,7 @@ static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 	struct verve_addr name;
 	int ret;
 
@@ -429,6 +452,8 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
+	ep->owner = ep;
+	LIST_INIT(&ep->aliases);
 	ep->domain = domain;
 	ret = choose_addr(ep, info);
 	if (ret)
@@ -439,7 +464,7 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep->rx_op_flags = info->rx_attr->op_flags;
 	ep->tx_size = info->tx_attr->size ? info->tx_attr->size : verve_config.tx_size;
 	ep->min_multi_recv = MIN_MULTI_RECV;
-	update_flags(ep);
+	verve_ep_update_flags(ep);
 	ep->fid.fid.fclass = FI_CLASS_EP;
 	ep->fid.fid.context = context;
 	ep->fid.fid.ops = &ep_fi_ops;

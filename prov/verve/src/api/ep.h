@@ -12,6 +12,7 @@
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/addr.h"
 #include "proto/op.h"
@@ -34,6 +35,9 @@ enum verve_ep_cntr {
 
 struct verve_ep {
 	struct fid_ep fid;
+	struct verve_ep *owner; /* itself; an alias's: the endpoint that it stands for (alias.h) */
+	LIST_HEAD(, verve_ep) aliases;
+	LIST_ENTRY(verve_ep) alias; /* in owner->aliases */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL until enabled */
 	struct verve_av *av;
@@ -57,6 +61,12 @@ static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
 {
 	return (struct verve_ep *)fid; /* fid is its first member */
 }
+
+/* FI_SETOPSFLAG and FI_GETOPSFLAG: flags name FI_TRANSMIT or FI_RECV. -FI_EINVAL: not just one. */
+int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags);
+int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags);
+/* After tx_op_flags, rx_op_flags or what is selective changed. */
+void verve_ep_update_flags(struct verve_ep *ep);
 
 /* VERVE_OP_* for FI_* operation flags. */
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);
