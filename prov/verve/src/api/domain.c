@@ -68,6 +68,7 @@ static int domain_close(struct fid *fid)
 	}
 	if (domain->progress)
 		verve_progress_close(domain->progress);
+	verve_events_fini(&domain->events);
 	verve_mr_cache_fini(&domain->mr_cache);
 	verve_net_device_close(domain->dev);
 	if (domain->eq)
@@ -215,6 +216,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	domain->caps = info->caps;
 	domain->mr_mode = mr_mode;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
+	verve_events_init(&domain->events);
 	verve_fabric_get(fabric);
 	*fid = &domain->fid;
 	return 0;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/event.h"
 #include "mr/cache.h"
 
 struct verve_net_device;
@@ -24,6 +25,7 @@ struct verve_domain {
 	struct fid_fabric *fabric;
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
+	struct verve_events events;
 	volatile AO_t references; /* objects open on it */
 	uint32_t api_version;	  /* the application's, FI_VERSION */
 	enum fi_threading threading;

@@ -10,6 +10,7 @@
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/domain.h"
+#include "api/event.h"
 #include "api/info.h"
 #include "api/stubs.h"
 #include "base/config.h"
@@ -137,6 +138,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static void unbind_engine(struct verve_ep *ep, struct verve_engine *engine)
 {
+	verve_events_remove(ep, engine);
 	if (ep->domain->progress)
 		verve_progress_remove(ep->domain->progress, engine);
 	for (int i = 0; i < VERVE_EP_CNTRS; i++)
@@ -166,6 +168,8 @@ static int bind_engine(struct verve_ep *ep, struct verve_engine *engine)
 		if (ep->cntr[i] && !before)
 			ret = verve_cntr_bind_engine(ep->cntr[i], engine);
 	}
+	if (!ret && ep->caps & FI_RMA_EVENT)
+		ret = verve_events_add(ep, engine);
 	if (!ret && ep->domain->progress)
 		ret = verve_progress_add(ep->domain->progress, engine);
 	if (ret)
@@ -183,6 +187,7 @@ static int ep_enable(struct verve_ep *ep)
 	struct verve_xport_attr xport = {
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
+		.events = &ep->domain->events.table,
 		.sink = {
 			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
 			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
@@ -190,6 +195,7 @@ static int ep_enable(struct verve_ep *ep)
 			.recv = counter(ep, VERVE_EP_RECV),
 			.read = counter(ep, VERVE_EP_READ),
 			.write = counter(ep, VERVE_EP_WRITE),
+			.remote_read = counter(ep, VERVE_EP_REMOTE_READ),
 			.remote_write = counter(ep, VERVE_EP_REMOTE_WRITE),
 		},
 		.tx_size = ep->tx_size,
@@ -200,6 +206,7 @@ static int ep_enable(struct verve_ep *ep)
 		.min_multi_recv = ep->min_multi_recv,
 		.keepalive = verve_config.transport_timeout * 1000000ull / 2,
 		.source = ep->caps & FI_SOURCE,
+		.rma_event = ep->caps & FI_RMA_EVENT,
 	};
 	struct verve_engine_attr attr = {
 		.addr = ep->addr,
@@ -221,12 +228,13 @@ static int ep_enable(struct verve_ep *ep)
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)
 		return ret;
+	ep->engine = engine;
 	ret = bind_engine(ep, engine);
 	if (ret) {
+		ep->engine = NULL;
 		verve_engine_close(engine);
 		return ret;
 	}
-	ep->engine = engine;
 	verve_alias_enable_all(ep);
 	return 0;
 }

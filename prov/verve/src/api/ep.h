@@ -28,7 +28,7 @@ enum verve_ep_cntr {
 	VERVE_EP_RECV,
 	VERVE_EP_READ,
 	VERVE_EP_WRITE,
-	VERVE_EP_REMOTE_READ, /* the target's CPU never hears of an RDMA read: stays 0 */
+	VERVE_EP_REMOTE_READ, /* stays 0 without FI_RMA_EVENT */
 	VERVE_EP_REMOTE_WRITE,
 	VERVE_EP_CNTRS,
 };
@@ -40,6 +40,7 @@ struct verve_ep {
 	LIST_ENTRY(verve_ep) alias; /* in owner->aliases */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL until enabled */
+	LIST_ENTRY(verve_ep) event;  /* api/event.h's */
 	struct verve_av *av;
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];

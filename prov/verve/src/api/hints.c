@@ -28,11 +28,11 @@ static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_
 static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 /* Only for who asks: they change what receives match, or what a completion costs. */
-static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE;
+static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
 static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE;
 static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
-				FI_SOURCE | FI_DIRECTED_RECV;
+				FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
 
 static int refuse(const char *what)
 {
@@ -289,7 +289,7 @@ static uint64_t choose_caps(uint32_t version, const struct fi_info *hints, uint6
 			granted = granted_mr_mode(hints->domain_attr->mr_mode, mr_mode);
 		if (mr_mode & ~granted)
 			have &= ~(rma_caps | rma_directions);
-		return have & ~FI_SOURCE;
+		return have & ~(FI_SOURCE | FI_RMA_EVENT);
 	}
 	if (caps & msg_caps && !(caps & msg_directions))
 		caps |= msg_directions;

@@ -99,6 +99,7 @@ static void send_end(const struct verve_conn *conn, enum verve_hello_kind kind,
 	hello->nonce = conn->local.nonce;
 	hello->qp = conn->local.qp;
 	hello->window = conn->self->window;
+	hello->features = conn->self->features;
 	if (is_established(conn)) {
 		hello->recipient_incarnation = conn->remote.incarnation;
 		hello->recipient_id = conn->remote.id;
@@ -222,6 +223,7 @@ static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint
 		.nonce = hello->nonce,
 		.qp = hello->qp,
 		.window = hello->window,
+		.features = hello->features,
 	};
 	out->actions |= VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;
 	out->may_send = answered;
@@ -370,6 +372,7 @@ void verve_conn_start(struct verve_conn *conn, uint64_t now, uint64_t random,
 			.nonce = conn->local.nonce,
 			.qp = conn->local.qp,
 			.window = conn->self->window,
+			.features = conn->self->features,
 		};
 		set_state(conn, VERVE_CONN_UP);
 		out->actions = VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;

@@ -41,6 +41,7 @@ struct verve_conn_self {
 	struct verve_addr addr;
 	uint64_t incarnation; /* random */
 	uint32_t window;      /* to announce */
+	uint32_t features;    /* to announce: VERVE_HELLO_* */
 	uint64_t timeout;     /* nanoseconds for a handshake, and for a half-open connection */
 };
 
@@ -58,6 +59,7 @@ struct verve_conn_remote {
 	uint64_t serial, nonce;
 	struct verve_net_qp_addr qp;
 	uint32_t window;
+	uint32_t features;
 };
 
 struct verve_conn {

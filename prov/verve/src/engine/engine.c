@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "conn/cm.h"
+#include "conn/hello.h"
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
@@ -111,6 +112,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 		},
 		.addr = *addr,
 		.window = xport->attr.window,
+		.features = xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0,
 		.connect_timeout = verve_config.connect_timeout * ms,
 		.transport_timeout_ms = verve_config.transport_timeout,
 		.events = &xport->events,

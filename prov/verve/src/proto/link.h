@@ -37,6 +37,7 @@ struct verve_link {
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	bool may_send;
+	bool rma_event; /* the peer wants to hear of RMA */
 	bool broken;
 	bool said_bye;
 	uint64_t leaving; /* since when the peer has left, nanoseconds; 0: it has not */

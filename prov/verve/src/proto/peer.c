@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "conn/addrvec.h"
 #include "conn/cm.h"
+#include "conn/hello.h"
 #include "proto/link.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
@@ -289,6 +290,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	}
 	link->credits = event->window;
 	link->may_send = event->may_send;
+	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	peer->connecting = false;
 	if (map_conn(xport, link))
 		goto err_link;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "net/cq.h"
 #include "proto/comp_queue.h"
+#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/rndv.h"
@@ -183,8 +184,8 @@ static void handle_credit(struct verve_xport *xport, struct verve_link *link,
 	(void) xport, (void) link, (void) packet; /* every packet's credits are counted already */
 }
 
-static void handle_write_data(struct verve_xport *xport, struct verve_link *link,
-			      struct verve_wire_packet *packet)
+static void report_write_data(struct verve_xport *xport, struct verve_link *link,
+			      const struct verve_wire_packet *packet)
 {
 	struct verve_sink *sink = &xport->attr.sink;
 	struct verve_comp comp = {
@@ -196,8 +197,31 @@ static void handle_write_data(struct verve_xport *xport, struct verve_link *link
 
 	if (sink->rx_queue)
 		verve_comp_queue_write(sink->rx_queue, &comp);
-	if (sink->remote_write)
-		verve_comp_counter_add(sink->remote_write, 1);
+}
+
+static void handle_write_data(struct verve_xport *xport, struct verve_link *link,
+			      struct verve_wire_packet *packet)
+{
+	report_write_data(xport, link, packet);
+	if (xport->attr.sink.remote_write)
+		verve_comp_counter_add(xport->attr.sink.remote_write, 1);
+}
+
+/* FI_RMA_EVENT: the peer has written or read; in the endpoint's counters and the regions'. */
+static void handle_rma_event(struct verve_xport *xport, struct verve_link *link,
+			     struct verve_wire_packet *packet)
+{
+	bool read = packet->tag == VERVE_WIRE_READ;
+	struct verve_sink *sink = &xport->attr.sink;
+	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
+
+	/* Regions first: who waits for the endpoint's counter may look at theirs. */
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		verve_event_count(xport->attr.events, packet->segment[i].rkey, read);
+	if (packet->flags & VERVE_WIRE_DATA)
+		report_write_data(xport, link, packet);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
 }
 
 static void handle_bye(struct verve_xport *xport, struct verve_link *link,
@@ -215,6 +239,7 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_CREDIT] = handle_credit,
 	[VERVE_WIRE_WRITE_DATA] = handle_write_data,
 	[VERVE_WIRE_BYE] = handle_bye,
+	[VERVE_WIRE_RMA_EVENT] = handle_rma_event,
 };
 
 static void handle_packet(struct verve_xport *xport, const void *buf, size_t len)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* RMA: writes, reads, and the remote CQ data that follows a write. */
+/* RMA: writes, reads, and what the target is told behind them: remote CQ data, RMA events. */
 #include "proto/rma.h"
 
 #include <string.h>
@@ -66,23 +66,40 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 	return 0;
 }
 
-/* The target hears of the data behind the write, on the same queue pair, so after it. */
-static bool send_data(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Each region is named once, however many segments lie in it. */
+static void name_regions(struct verve_wire_packet *packet, const struct verve_transfer *transfer)
+{
+	for (uint32_t i = 0, j; i < transfer->remote_count; i++) {
+		for (j = 0; j < packet->segment_count; j++)
+			if (packet->segment[j].rkey == transfer->remote[i].rkey)
+				break;
+		if (j == packet->segment_count)
+			packet->segment[packet->segment_count++].rkey = transfer->remote[i].rkey;
+	}
+}
+
+/* The target hears of it behind the transfer, on the same queue pair, so after it. */
+static bool send_notice(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_WRITE_DATA,
-		.flags = VERVE_WIRE_DATA,
+		.flags = op->flags & VERVE_OP_DATA ? VERVE_WIRE_DATA : 0,
 		.data = op->data,
 		.len = op->len,
 	};
 
+	if (link->rma_event) {
+		packet.type = VERVE_WIRE_RMA_EVENT;
+		packet.tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
+		name_regions(&packet, &op->transfer);
+	}
 	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
 }
 
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
-	bool data = op->flags & VERVE_OP_DATA;
+	bool notice = op->flags & VERVE_OP_DATA || link->rma_event;
 	int ret;
 
 	if (!verve_link_has_room(xport, link, false) ||
@@ -97,7 +114,7 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 			return true;
 		}
 		switch (verve_transfer_post(xport, link, op, op->kind == VERVE_OP_WRITE ?
-					    VERVE_NET_WRITE : VERVE_NET_READ, !data)) {
+					    VERVE_NET_WRITE : VERVE_NET_READ, !notice)) {
 		case VERVE_TRANSFER_MORE:
 			return false;
 		case VERVE_TRANSFER_POSTED:
@@ -107,7 +124,7 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 			return true;
 		}
 	}
-	if (data && !send_data(xport, link, op))
+	if (notice && !send_notice(xport, link, op))
 		return link->broken;
 	TAILQ_REMOVE(&peer->pending, op, link);
 	verve_op_set_state(op, VERVE_OP_SENT);

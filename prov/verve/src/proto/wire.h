@@ -6,7 +6,8 @@
  *   0      1      2         4                     8                                    16
  *   | type | flags| credits | destination         | tag, or operation id                |
  *   then, in this order, if the flag says so: 8 bytes remote CQ data, 8 bytes operation id;
- *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length.
+ *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length;
+ *   RMA_EVENT: 8 bytes length and the 4-byte keys of the regions, each once.
  */
 #ifndef VERVE_PROTO_WIRE_H
 #define VERVE_PROTO_WIRE_H
@@ -22,12 +23,13 @@ enum verve_wire_type {
 	VERVE_WIRE_CREDIT = 4,	   /* nothing but credits */
 	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write that came just before */
 	VERVE_WIRE_BYE = 6,	   /* the last packet of a connection */
-	VERVE_WIRE_TYPES = 7,
+	VERVE_WIRE_RMA_EVENT = 7,  /* what the RMA operation that came just before touched */
+	VERVE_WIRE_TYPES = 8,
 };
 
 enum {
 	VERVE_WIRE_TAGGED = 1 << 0, /* EAGER, RTS: matches tagged receives */
-	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA: remote CQ data follows the header */
+	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA, RMA_EVENT: remote CQ data follows the header */
 	VERVE_WIRE_ACK = 1 << 2,    /* EAGER: operation id follows; FIN wanted once it is in place */
 	VERVE_WIRE_FLAGS = 7,
 };
@@ -40,7 +42,10 @@ enum {
 	VERVE_WIRE_SMALL = 64, /* payload that costs a receiver no more to keep than an RTS does */
 };
 
-/* A piece of the sender's memory. */
+/* RMA_EVENT: its tag. */
+enum { VERVE_WIRE_WROTE = 0, VERVE_WIRE_READ = 1 };
+
+/* A piece of the sender's memory; of the recipient's, in RMA_EVENT, where only rkey counts. */
 struct verve_wire_segment {
 	uint64_t addr;
 	uint64_t len;
@@ -53,12 +58,12 @@ struct verve_wire_packet {
 	uint8_t flags;
 	uint16_t credits;
 	uint32_t dest;
-	uint64_t tag;	   /* EAGER, RTS */
+	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT */
 	uint64_t data;	   /* flag DATA */
 	uint32_t op_id;	   /* flag ACK; RTS; FIN */
 	uint32_t status;   /* FIN: positive FI errno, 0 success */
-	uint64_t len;	   /* EAGER: payload; RTS: message; WRITE_DATA: bytes written */
-	uint32_t segment_count; /* RTS */
+	uint64_t len;	   /* EAGER: payload; RTS: message; WRITE_DATA, RMA_EVENT: bytes moved */
+	uint32_t segment_count; /* RTS, RMA_EVENT */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
 	const void *payload; /* EAGER: into the buffer */
 };

@@ -25,6 +25,7 @@
 
 struct verve_addrvec;
 struct verve_cm;
+struct verve_event_table;
 struct verve_mr_cache;
 struct verve_net_channel;
 struct verve_net_cq;
@@ -35,13 +36,14 @@ struct verve_unexpected;
 /* Where completions go; any may be NULL. They outlive the transport. */
 struct verve_sink {
 	struct verve_comp_queue *tx_queue, *rx_queue;
-	struct verve_comp_counter *send, *recv, *read, *write, *remote_write;
+	struct verve_comp_counter *send, *recv, *read, *write, *remote_read, *remote_write;
 };
 
 struct verve_xport_attr {
 	struct verve_net_device *dev;
 	struct verve_addrvec *addrvec;
 	struct verve_mr_cache *mr_cache;
+	struct verve_event_table *events; /* regions with counters */
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished */
 	size_t inline_size;    /* bytes */
@@ -51,6 +53,7 @@ struct verve_xport_attr {
 	size_t min_multi_recv; /* bytes */
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
+	bool rma_event;	       /* peers say what their RMA does here */
 };
 
 enum {

@@ -311,6 +311,19 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
 }
 
+Test(hints, rma_events_only_if_asked_for)
+{
+	hints->caps = FI_MSG | FI_RMA;
+	hints->domain_attr->mr_mode = mr_needed | FI_MR_RMA_EVENT;
+	expect_match();
+	cr_expect_not(info->caps & FI_RMA_EVENT);
+	hints->caps |= FI_RMA_EVENT;
+	expect_match();
+	cr_expect(info->rx_attr->caps & FI_RMA_EVENT);
+	cr_expect_not(info->tx_attr->caps & FI_RMA_EVENT);
+	cr_expect_not(info->domain_attr->mr_mode & FI_MR_RMA_EVENT);
+}
+
 Test(hints, one_direction_stays_one)
 {
 	hints->caps = FI_MSG | FI_SEND;
@@ -385,11 +398,6 @@ Test(hints, orders_that_hold)
 static void ask_caps(void)
 {
 	hints->caps = FI_MSG | FI_ATOMIC;
-}
-
-static void ask_rma_event(void)
-{
-	hints->caps = FI_RMA_EVENT;
 }
 
 static void ask_tx_caps(void)
@@ -516,7 +524,6 @@ struct refusal {
 
 static const struct refusal refusals[] = {
 	{ask_caps, "caps asks for FI_ATOMIC"},
-	{ask_rma_event, "caps asks for FI_RMA_EVENT"},
 	{ask_tx_caps, "tx_attr->caps asks for FI_MULTICAST"},
 	{ask_rx_caps, "rx_attr->caps asks for"},
 	{ask_domain_caps, "domain_attr->caps asks for FI_SHARED_AV"},

@@ -73,6 +73,21 @@ Test(traffic, progress_threads_and_sleepers)
 	sim_run_seeds(&options, 80);
 }
 
+Test(traffic, rma_events)
+{
+	struct sim_options options = {
+		.name = "traffic/rma_events",
+		.nodes = 3,
+		.ops = 60,
+		.max_len = 5000,
+		.slice = 5000,
+		.events = true,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
 Test(traffic, endpoints_close_after_their_work)
 {
 	struct sim_options options = {
