@@ -14,6 +14,7 @@
 #include "api/info.h"
 #include "api/mr.h"
 #include "api/poll.h"
+#include "api/srx.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "engine/progress.h"
@@ -117,7 +118,7 @@ static struct fi_ops_domain domain_ops = {
 	.cntr_open = verve_cntr_open,
 	.poll_open = verve_poll_open,
 	.stx_ctx = verve_stub_domain_stx_ctx,
-	.srx_ctx = verve_stub_domain_srx_ctx,
+	.srx_ctx = verve_srx_open,
 	.query_atomic = verve_stub_domain_query_atomic,
 	.query_collective = verve_stub_domain_query_collective,
 	.endpoint2 = verve_stub_domain_endpoint2,

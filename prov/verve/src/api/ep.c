@@ -12,6 +12,7 @@
 #include "api/domain.h"
 #include "api/event.h"
 #include "api/info.h"
+#include "api/srx.h"
 #include "api/stubs.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -21,9 +22,6 @@
 #include "proto/peek.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
-
-/* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
-enum { MIN_MULTI_RECV = 64 };
 
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags)
 {
@@ -122,6 +120,14 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return bind_cq(ep, verve_cq_from_fid(bfid), flags);
 	case FI_CLASS_CNTR:
 		return bind_cntr(ep, verve_cntr_from_fid(bfid), flags);
+	case FI_CLASS_SRX_CTX:
+		if (flags)
+			return -FI_EBADFLAGS;
+		if (ep->srx || verve_srx_from_fid(bfid)->ep.domain != ep->domain)
+			return -FI_EINVAL;
+		ep->srx = verve_srx_from_fid(bfid);
+		verve_srx_get(ep->srx);
+		return 0;
 	case FI_CLASS_EQ:
 		if (flags)
 			return -FI_EBADFLAGS;
@@ -212,6 +218,7 @@ static int ep_enable(struct verve_ep *ep)
 		.addr = ep->addr,
 		.elide_lock = verve_domain_elides_locks(ep->domain),
 		.xport = &xport,
+		.shared = ep->srx ? ep->srx->ep.engine : NULL,
 	};
 	struct verve_engine *engine;
 	int ret;
@@ -220,6 +227,8 @@ static int ep_enable(struct verve_ep *ep)
 		return -FI_EOPBADSTATE;
 	if (!ep->av)
 		return -FI_ENOAV;
+	if (ep->shared_rx && !ep->srx)
+		return -FI_ENORX;
 	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
 	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
 	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
@@ -265,6 +274,8 @@ static int ep_close(struct fid *fid)
 		verve_cq_put(ep->rx_cq);
 	if (ep->av)
 		verve_av_put(ep->av);
+	if (ep->srx)
+		verve_srx_put(ep->srx);
 	verve_domain_put(ep->domain);
 	free(ep);
 	return 0;
@@ -402,7 +413,7 @@ static struct fi_ops ep_fi_ops = {
 	.ops_set = verve_stub_ops_set,
 };
 
-static struct fi_ops_ep ep_ops = {
+struct fi_ops_ep verve_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = ep_cancel,
 	.getopt = ep_getopt,
@@ -468,15 +479,16 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 		goto err_free;
 	ep->caps = info->caps;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
+	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->tx_op_flags = info->tx_attr->op_flags;
 	ep->rx_op_flags = info->rx_attr->op_flags;
 	ep->tx_size = info->tx_attr->size ? info->tx_attr->size : verve_config.tx_size;
-	ep->min_multi_recv = MIN_MULTI_RECV;
+	ep->min_multi_recv = VERVE_EP_MIN_MULTI_RECV;
 	verve_ep_update_flags(ep);
 	ep->fid.fid.fclass = FI_CLASS_EP;
 	ep->fid.fid.context = context;
 	ep->fid.fid.ops = &ep_fi_ops;
-	ep->fid.ops = &ep_ops;
+	ep->fid.ops = &verve_ep_ops;
 	ep->fid.cm = &ep_cm_ops;
 	ep->fid.msg = info->caps & FI_MSG ? &verve_msg_ops : &verve_stub_msg;
 	ep->fid.tagged = info->caps & FI_TAGGED ? &verve_tagged_ops : &verve_stub_tagged;

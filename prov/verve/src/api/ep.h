@@ -22,6 +22,7 @@ struct verve_cntr;
 struct verve_cq;
 struct verve_domain;
 struct verve_engine;
+struct verve_srx;
 
 enum verve_ep_cntr {
 	VERVE_EP_SEND,
@@ -42,6 +43,7 @@ struct verve_ep {
 	struct verve_engine *engine; /* NULL until enabled */
 	LIST_ENTRY(verve_ep) event;  /* api/event.h's */
 	struct verve_av *av;
+	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
@@ -50,6 +52,7 @@ struct verve_ep {
 	uint32_t tx_flags, rx_flags;	   /* the same as VERVE_OP_* */
 	bool tx_selective, rx_selective;
 	bool directed;
+	bool shared_rx; /* opened to be bound to a shared receive context */
 	size_t tx_size;	       /* operations */
 	size_t min_multi_recv; /* bytes */
 	struct verve_addr addr; /* wanted; after enable the engine knows the real one */
@@ -83,6 +86,10 @@ ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request);
 ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags);
 ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_op_kind kind, struct verve_request *request);
 
+/* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
+enum { VERVE_EP_MIN_MULTI_RECV = 64 };
+
+extern struct fi_ops_ep verve_ep_ops;
 extern struct fi_ops_msg verve_msg_ops;
 extern struct fi_ops_tagged verve_tagged_ops;
 extern struct fi_ops_rma verve_rma_ops;

@@ -23,11 +23,12 @@ struct verve_engine_attr {
 	struct verve_addr addr; /* name to bind to; port 0: any */
 	bool elide_lock;	/* the application serializes */
 	const struct verve_xport_attr *xport;
+	struct verve_engine *shared; /* of the shared receive context to use; NULL: none */
 };
 
 /*
  * Opens the transport and the connection manager, and starts the service thread if it is the first.
- * Logs. -FI_ENOMEM, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, or what libibverbs said.
+ * Logs. -FI_EINVAL: shared has engines with another address vector; -FI_ENOMEM, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, or what libibverbs said.
  */
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /*
@@ -35,6 +36,15 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
  * receives and unfinished operations complete with FI_ECANCELED first.
  */
 void verve_engine_close(struct verve_engine *engine);
+
+/*
+ * The engine of a shared receive context: those opened with it share its lock and its receives. No
+ * address, no descriptor; a turn is one of each of them. Of attr, elide_lock and xport count, see
+ * verve_xport_init_shared. -FI_ENOMEM.
+ */
+int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_engine **engine);
+/* Those opened with it are closed. Posted receives end without a completion: there is no queue. */
+void verve_engine_close_shared(struct verve_engine *engine);
 
 /* The endpoint's name. Constant. */
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);

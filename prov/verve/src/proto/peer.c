@@ -25,17 +25,33 @@ static bool (*const start[])(struct verve_xport *, struct verve_link *, struct v
 	[VERVE_OP_READ] = verve_rma_start,
 };
 
+static struct verve_peer *find_by_addr(struct verve_xport *xport, const struct verve_addr *addr);
+
+/* In a shared receive context, an address is one source, whichever of its endpoints it sends to. */
+static int name_source(struct verve_xport *xport, struct verve_peer *peer)
+{
+	struct verve_peer *shared;
+
+	if (xport->rx == xport)
+		return verve_idtab_alloc(&xport->peer_ids, peer, &peer->id);
+	shared = find_by_addr(xport->rx, &peer->addr);
+	if (!shared)
+		return -FI_ENOMEM;
+	peer->id = shared->id;
+	return 0;
+}
+
 static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct verve_addr *addr)
 {
 	struct verve_peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer)
 		return NULL;
-	if (verve_idtab_alloc(&xport->peer_ids, peer, &peer->id)) {
+	peer->addr = *addr;
+	if (name_source(xport, peer)) {
 		free(peer);
 		return NULL;
 	}
-	peer->addr = *addr;
 	peer->fi_addr = UINT64_MAX;
 	peer->av_version = UINT64_MAX;
 	TAILQ_INIT(&peer->pending);
@@ -85,7 +101,8 @@ int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_pe
 		*peerp = xport->peer_of_addr[fi_addr];
 		return 0;
 	}
-	if (!verve_addrvec_get(xport->attr.addrvec, fi_addr, &addr))
+	/* A shared receive context without endpoints has no address vector. */
+	if (!xport->attr.addrvec || !verve_addrvec_get(xport->attr.addrvec, fi_addr, &addr))
 		return -FI_EINVAL;
 	peer = find_by_addr(xport, &addr);
 	if (!peer)
@@ -112,6 +129,12 @@ void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr)
 	}
 }
 
+void verve_peer_forget_all(struct verve_xport *xport)
+{
+	for (size_t i = 0; i < xport->peer_of_addr_count; i++)
+		verve_peer_forget(xport, i);
+}
+
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer)
 {
 	uint64_t version;
@@ -136,7 +159,8 @@ void verve_peer_free_all(struct verve_xport *xport)
 	HASH_ITER(hh, xport->peers, peer, next) {
 		assert(!peer->link && TAILQ_EMPTY(&peer->pending));
 		HASH_DEL(xport->peers, peer);
-		verve_idtab_free(&xport->peer_ids, peer->id);
+		if (xport->rx == xport)
+			verve_idtab_free(&xport->peer_ids, peer->id);
 		free(peer);
 	}
 	free(xport->peer_of_addr);

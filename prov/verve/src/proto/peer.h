@@ -25,7 +25,7 @@ struct verve_peer {
 	struct verve_addr addr;
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
 	uint64_t av_version;
-	uint32_t id;		 /* as a source in match tables */
+	uint32_t id;		 /* as a source in match tables: of xport->rx->peer_ids */
 	bool is_waiting;	 /* in xport->waiting */
 	bool connecting;	 /* asked for; UP or FAILED will come */
 	struct verve_link *link; /* NULL: not connected */
@@ -52,6 +52,8 @@ static inline bool verve_peer_has_work(const struct verve_peer *peer)
 int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
 /* fi_addr is being removed from the address vector: what follows does not reach the peer by it. */
 void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr);
+/* The same for every one. */
+void verve_peer_forget_all(struct verve_xport *xport);
 /* Its fi_addr_t; UINT64_MAX if it is not in the address vector. */
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
 /* Ends what waits for a connection with FI_ECANCELED. */

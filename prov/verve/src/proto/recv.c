@@ -102,7 +102,7 @@ static struct verve_op *split(struct verve_xport *xport, struct verve_op *parent
 	op->recv.parent = parent;
 	parent->recv.children++;
 	parent->recv.used += op->len;
-	parent->recv.spent = parent->len - parent->recv.used < xport->attr.min_multi_recv;
+	parent->recv.spent = parent->len - parent->recv.used < xport->rx->attr.min_multi_recv;
 	return op;
 }
 
@@ -139,6 +139,7 @@ static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 
 	if (!unexpected)
 		return -FI_ENOMEM;
+	unexpected->xport = xport;
 	unexpected->peer = link->peer;
 	unexpected->conn_id = link->conn_id;
 	unexpected->packet = *packet;
@@ -334,10 +335,9 @@ static struct verve_match *prepare_recv(struct verve_xport *xport, const struct 
 	return verve_recv_match_of(xport, request->flags & VERVE_OP_TAGGED);
 }
 
-void verve_recv_consume(struct verve_xport *xport, struct verve_op *op,
-			struct verve_unexpected *unexpected)
+void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected)
 {
-	deliver(xport, op, unexpected->peer, unexpected->conn_id, &unexpected->packet);
+	deliver(unexpected->xport, op, unexpected->peer, unexpected->conn_id, &unexpected->packet);
 	free(unexpected);
 }
 
@@ -358,7 +358,7 @@ static void fill_multi(struct verve_xport *xport, struct verve_match *match, str
 		if (spent)
 			verve_match_cancel(match, recv);
 		/* The last message of a spent buffer frees it. */
-		verve_recv_consume(xport, op, unexpected);
+		verve_recv_consume(op, unexpected);
 		if (spent)
 			return;
 	}
@@ -381,7 +381,7 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 				       op->recv.match.ignore);
 	if (msg) {
 		verve_match_remove(match, msg);
-		verve_recv_consume(xport, op, verve_unexpected_of(msg));
+		verve_recv_consume(op, verve_unexpected_of(msg));
 		return 0;
 	}
 	if (verve_match_post(match, &op->recv.match)) {

@@ -54,6 +54,7 @@ struct verve_xport_attr {
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
 	bool rma_event;	       /* peers say what their RMA does here */
+	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
 };
 
 enum {
@@ -73,6 +74,11 @@ LIST_HEAD(verve_claim_list, verve_unexpected);
 struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
+	/*
+	 * Whose are the receives: its own, or those of the shared receive context. Of that one, match,
+	 * claimed, ops and peer_ids are everybody's.
+	 */
+	struct verve_xport *rx;
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
 	struct verve_net_srq *srq;
@@ -117,6 +123,17 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 		     struct verve_lock *lock);
 /* After the connection manager is closed and verve_xport_cancel. */
 void verve_xport_fini(struct verve_xport *xport);
+
+/*
+ * A shared receive context: receives, and the messages that wait for them, of all transports that are
+ * opened with it as their attr.rx, under one lock. It has no device, and is never polled. Of attr, mr_cache,
+ * min_multi_recv, addrvec and sink count; the last two are those of any of its transports, and change with
+ * them. 0 or -FI_ENOMEM.
+ */
+int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
+			    struct verve_lock *lock);
+/* After verve_recv_cancel_all; its transports are closed. */
+void verve_xport_fini_shared(struct verve_xport *xport);
 
 /* One turn: events, arrived messages, finished work. True if there was any. */
 bool verve_xport_poll(struct verve_xport *xport);
