@@ -133,9 +133,6 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 	}
 	if (tell || packet->type == VERVE_WIRE_BYE)
 		wr.flags |= VERVE_NET_SIGNALED;
-	/* What was read is here before the peer hears of it. */
-	if (packet->type == VERVE_WIRE_RMA_EVENT && packet->tag == VERVE_WIRE_READ)
-		wr.flags |= VERVE_NET_FENCE;
 	return !verve_link_post(xport, link, &wr, tell, slab);
 }
 

@@ -71,7 +71,7 @@ static void discard(struct verve_unexpected *unexpected, struct verve_op *fin)
 	struct verve_xport *xport = unexpected->xport;
 
 	if (fin)
-		verve_peer_queue_fin(xport, unexpected->peer, fin);
+		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
 		verve_recv_return_credit(xport, unexpected->conn_id, unexpected->packet.len);
 	free(unexpected);

@@ -195,7 +195,7 @@ void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer)
 	fail_pending(xport, peer, FI_ECANCELED, "the endpoint is closed");
 }
 
-static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+static bool send_control(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_FIN,
@@ -203,6 +203,8 @@ static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct 
 		.status = op->recv.fin_status,
 	};
 
+	if (op->kind == VERVE_OP_READ)
+		verve_rma_describe(op, &packet);
 	if (!verve_link_has_room(xport, link, true) ||
 	    !verve_link_send(xport, link, &packet, NULL))
 		return false;
@@ -241,7 +243,7 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 		return;
 	/* A link that breaks under way empties both queues and leaves peer->link NULL. */
 	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
-		if (!send_fin(xport, peer->link, op))
+		if (!send_control(xport, peer->link, op))
 			break;
 	start_queue(xport, peer, &peer->reads);
 	start_queue(xport, peer, &peer->pending);
@@ -261,7 +263,7 @@ void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct
 		verve_peer_kick(xport, peer);
 }
 
-void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
 {
 	verve_op_set_state(op, VERVE_OP_FINISH);
 	TAILQ_INSERT_TAIL(&peer->control, op, link);

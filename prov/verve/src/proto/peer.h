@@ -31,7 +31,7 @@ struct verve_peer {
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
 	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
-	struct verve_op_queue control; /* FINs to be sent */
+	struct verve_op_queue control; /* FINs, and RMA events of reads, to be sent */
 	struct verve_op_queue active;  /* started, not finished */
 };
 
@@ -62,8 +62,8 @@ void verve_peer_free_all(struct verve_xport *xport);
 
 /* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
-/* Puts an operation whose FIN is due into control and sends what can be sent. */
-void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
+/* Puts an operation whose FIN, or for a read, RMA event, is due into control and sends what can be sent. */
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /* Starts what room, credits and the connection allow: control, then reads, then pending, each in order. */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 

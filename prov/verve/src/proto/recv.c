@@ -48,7 +48,7 @@ void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error
 	else
 		verve_op_report(xport, op);
 	if (answer)
-		verve_peer_queue_fin(xport, peer, op);
+		verve_peer_queue_control(xport, peer, op);
 	else
 		verve_op_free(xport, op);
 }

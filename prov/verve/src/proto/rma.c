@@ -66,9 +66,15 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 	return 0;
 }
 
-/* Each region is named once, however many segments lie in it. */
-static void name_regions(struct verve_wire_packet *packet, const struct verve_transfer *transfer)
+void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *packet)
 {
+	const struct verve_transfer *transfer = &op->transfer;
+
+	packet->type = VERVE_WIRE_RMA_EVENT;
+	packet->tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
+	packet->len = op->len;
+	packet->segment_count = 0;
+	/* Each region is named once, however many segments lie in it. */
 	for (uint32_t i = 0, j; i < transfer->remote_count; i++) {
 		for (j = 0; j < packet->segment_count; j++)
 			if (packet->segment[j].rkey == transfer->remote[i].rkey)
@@ -78,7 +84,7 @@ static void name_regions(struct verve_wire_packet *packet, const struct verve_tr
 	}
 }
 
-/* The target hears of it behind the transfer, on the same queue pair, so after it. */
+/* The target hears of it behind the write, on the same queue pair, so after it. */
 static bool send_notice(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
@@ -88,18 +94,15 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
 		.len = op->len,
 	};
 
-	if (link->rma_event) {
-		packet.type = VERVE_WIRE_RMA_EVENT;
-		packet.tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
-		name_regions(&packet, &op->transfer);
-	}
+	if (link->rma_event)
+		verve_rma_describe(op, &packet);
 	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
 }
 
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
-	bool notice = op->flags & VERVE_OP_DATA || link->rma_event;
+	bool notice = op->kind == VERVE_OP_WRITE && (op->flags & VERVE_OP_DATA || link->rma_event);
 	int ret;
 
 	if (!verve_link_has_room(xport, link, false) ||
@@ -134,9 +137,17 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
 {
+	struct verve_peer *peer = op->peer;
+	/* Only now: a device whose response was lost reads again. */
+	bool notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
+		      peer->link->rma_event;
+
 	verve_op_dequeue(op);
 	if (op->kind == VERVE_OP_READ && op->slab)
 		verve_iov_scatter(op->iov, op->iov_count, 0, op->slab->data, op->len);
 	verve_op_report(xport, op);
-	verve_op_free(xport, op);
+	if (notice)
+		verve_peer_queue_control(xport, peer, op);
+	else
+		verve_op_free(xport, op);
 }
