@@ -311,6 +311,17 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
 }
 
+Test(hints, shared_receive_context_is_echoed)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->ep_attr->rx_ctx_cnt, 1);
+	cr_expect_gt(info->domain_attr->max_ep_srx_ctx, 0);
+	cr_expect_eq(info->domain_attr->max_ep_stx_ctx, 0);
+	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	expect_match();
+	cr_expect_eq(info->ep_attr->rx_ctx_cnt, FI_SHARED_CONTEXT);
+}
+
 Test(hints, rma_events_only_if_asked_for)
 {
 	hints->caps = FI_MSG | FI_RMA;
@@ -462,7 +473,7 @@ static void ask_contexts(void)
 
 static void ask_shared_context(void)
 {
-	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
 }
 
 static void ask_auth_key(void)
@@ -536,7 +547,7 @@ static const struct refusal refusals[] = {
 	{ask_protocol_version, "ep_attr->protocol_version is 2"},
 	{ask_max_msg_size, "ep_attr->max_msg_size is"},
 	{ask_contexts, "ep_attr->tx_ctx_cnt is 2"},
-	{ask_shared_context, "ep_attr->rx_ctx_cnt is"},
+	{ask_shared_context, "ep_attr->tx_ctx_cnt is"},
 	{ask_auth_key, "ep_attr->auth_key_size"},
 	{ask_domain_auth_key, "domain_attr->auth_key_size"},
 	{ask_cq_data, "domain_attr->cq_data_size is 9"},
