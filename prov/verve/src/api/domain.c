@@ -44,8 +44,7 @@ uint32_t verve_domain_api_version(const struct verve_domain *domain)
 
 bool verve_domain_elides_locks(const struct verve_domain *domain)
 {
-	return !domain->progress && (domain->threading == FI_THREAD_DOMAIN ||
-				     domain->threading == FI_THREAD_COMPLETION);
+	return !domain->progress && domain->threading == FI_THREAD_DOMAIN;
 }
 
 int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr)

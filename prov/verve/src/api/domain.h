@@ -56,8 +56,8 @@ void verve_domain_put(struct verve_domain *domain);
 
 uint32_t verve_domain_api_version(const struct verve_domain *domain);
 /*
- * FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: the application serializes, locks may be elided, if
- * there is no progress thread.
+ * FI_THREAD_DOMAIN: the application serializes everything, locks may be elided, if there is no
+ * progress thread. Not FI_THREAD_COMPLETION: see ARCHITECTURE.md.
  */
 bool verve_domain_elides_locks(const struct verve_domain *domain);
 

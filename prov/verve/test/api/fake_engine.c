@@ -162,7 +162,7 @@ uint32_t verve_domain_api_version(const struct verve_domain *of)
 
 bool verve_domain_elides_locks(const struct verve_domain *of)
 {
-	return of->threading == FI_THREAD_DOMAIN || of->threading == FI_THREAD_COMPLETION;
+	return of->threading == FI_THREAD_DOMAIN;
 }
 
 /* Of its operations, these tests use two. */
