@@ -177,10 +177,11 @@ void verve_engine_close_shared(struct verve_engine *engine)
 /* What a shared receive context knows from the engines that use it, all of one address vector. */
 static void choose_member(struct verve_engine *shared)
 {
+	static const struct verve_sink none;
 	struct verve_engine *first = LIST_FIRST(&shared->members);
 
 	shared->xport.attr.addrvec = first ? first->xport.attr.addrvec : NULL;
-	shared->xport.attr.sink = first ? first->xport.attr.sink : (struct verve_sink) {NULL};
+	shared->xport.attr.sink = first ? first->xport.attr.sink : none;
 	if (!first)
 		verve_peer_forget_all(&shared->xport);
 }

@@ -82,7 +82,7 @@ static int completions(void)
 
 static void exchange(struct fid_ep *sender, struct fid_ep *receiver)
 {
-	char to = 0;
+	static char to;
 
 	cr_assert_eq(fi_recv(receiver, &to, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
 	cr_assert_eq(fi_send(sender, "x", 1, NULL, self, NULL), 0);
