@@ -35,6 +35,7 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = attr->av_type;
+	hints->domain_attr->data_progress = attr->progress;
 	hints->tx_attr->msg_order = attr->msg_order;
 	hints->rx_attr->msg_order = attr->msg_order;
 	if (env->opts.delivery)

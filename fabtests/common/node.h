@@ -28,6 +28,7 @@ struct node_attr {
 	enum fi_wait_obj cq_wait;    /* zero: none, or as -c needs */
 	size_t cq_size;
 	uint64_t msg_order;
+	enum fi_progress progress; /* of data */
 	uint64_t tx_flags;    /* beside FI_TRANSMIT when binding the CQ: FI_SELECTIVE_COMPLETION */
 	uint64_t rx_flags;
 	const struct node *share; /* use this node's fabric and domain */

@@ -15,8 +15,10 @@
 #include "api/info.h"
 #include "api/mr.h"
 #include "api/poll.h"
+#include "api/srx.h"
 #include "api/stubs.h"
 #include "base/log.h"
+#include "engine/progress.h"
 #include "net/device.h"
 
 /* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
@@ -43,7 +45,7 @@ uint32_t verve_domain_api_version(const struct verve_domain *domain)
 
 bool verve_domain_elides_locks(const struct verve_domain *domain)
 {
-	return domain->threading == FI_THREAD_DOMAIN || domain->threading == FI_THREAD_COMPLETION;
+	return !domain->progress && domain->threading == FI_THREAD_DOMAIN;
 }
 
 int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr)
@@ -65,6 +67,9 @@ static int domain_close(struct fid *fid)
 			   verve_net_device_port(domain->dev)->device, (size_t)references);
 		return -FI_EBUSY;
 	}
+	if (domain->progress)
+		verve_progress_close(domain->progress);
+	verve_events_fini(&domain->events);
 	verve_mr_cache_fini(&domain->mr_cache);
 	verve_mr_keytab_fini(&domain->mr_keytab);
 	verve_net_device_close(domain->dev);
@@ -114,7 +119,7 @@ static struct fi_ops_domain domain_ops = {
 	.cntr_open = verve_cntr_open,
 	.poll_open = verve_poll_open,
 	.stx_ctx = verve_stub_domain_stx_ctx,
-	.srx_ctx = verve_stub_domain_srx_ctx,
+	.srx_ctx = verve_srx_open,
 	.query_atomic = verve_domain_query_atomic,
 	.query_collective = verve_stub_domain_query_collective,
 	.endpoint2 = verve_stub_domain_endpoint2,
@@ -196,6 +201,11 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	ret = open_device(info, &domain->dev);
 	if (ret)
 		goto err_free;
+	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) {
+		ret = verve_progress_open(&domain->progress);
+		if (ret)
+			goto err_device;
+	}
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
 	domain->fid.fid.ops = &domain_fid_ops;
@@ -209,10 +219,13 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	domain->mr_mode = mr_mode;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
 	verve_mr_keytab_init(&domain->mr_keytab);
+	verve_events_init(&domain->events);
 	verve_fabric_get(fabric);
 	*fid = &domain->fid;
 	return 0;
 
+err_device:
+	verve_net_device_close(domain->dev);
 err_free:
 	free(domain);
 	return ret;

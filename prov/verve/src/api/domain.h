@@ -14,10 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/event.h"
 #include "mr/cache.h"
 #include "mr/keytab.h"
 
 struct verve_net_device;
+struct verve_progress;
 
 struct verve_domain {
 	struct fid_domain fid;
@@ -25,12 +27,14 @@ struct verve_domain {
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
 	struct verve_mr_keytab mr_keytab; /* what atomics may reach */
+	struct verve_events events;
 	volatile AO_t references; /* objects open on it */
 	uint32_t api_version;	  /* the application's, FI_VERSION */
 	enum fi_threading threading;
 	uint32_t addr_format; /* of endpoint names and in address vectors: FI_SOCKADDR... */
 	uint64_t caps;	      /* FI_* that the application asked for */
 	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
+	struct verve_progress *progress; /* FI_PROGRESS_AUTO; NULL: manual */
 	struct fid_eq *eq;    /* NULL: none bound */
 	bool mr_events;	      /* bound with FI_REG_MR: every registration is reported there */
 };
@@ -53,7 +57,10 @@ void verve_domain_get(struct verve_domain *domain);
 void verve_domain_put(struct verve_domain *domain);
 
 uint32_t verve_domain_api_version(const struct verve_domain *domain);
-/* FI_THREAD_DOMAIN and FI_THREAD_COMPLETION: the application serializes, locks may be elided. */
+/*
+ * FI_THREAD_DOMAIN: the application serializes everything, locks may be elided, if there is no
+ * progress thread. Not FI_THREAD_COMPLETION: see ARCHITECTURE.md.
+ */
 bool verve_domain_elides_locks(const struct verve_domain *domain);
 
 /* Reports a registration if the application asked for that. Errors as verve_eq_write_event. */

@@ -6,22 +6,23 @@
 #include <string.h>
 
 #include "api/atomic.h"
+#include "api/alias.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/domain.h"
+#include "api/event.h"
 #include "api/info.h"
+#include "api/srx.h"
 #include "api/stubs.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/progress.h"
 #include "net/device.h"
 #include "proto/peek.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
-
-/* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
-enum { MIN_MULTI_RECV = 64 };
 
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags)
 {
@@ -39,7 +40,7 @@ uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags)
 	       (flags & FI_MULTI_RECV ? VERVE_OP_MULTI : 0);
 }
 
-static void update_flags(struct verve_ep *ep)
+void verve_ep_update_flags(struct verve_ep *ep)
 {
 	/* Whether there is data or a fence is each call's own business. */
 	ep->tx_flags = verve_ep_tx_flags(ep, ep->tx_op_flags) & ~(VERVE_OP_DATA | VERVE_OP_FENCE);
@@ -64,7 +65,7 @@ static int bind_cq(struct verve_ep *ep, struct verve_cq *cq, uint64_t flags)
 		ep->rx_cq = cq;
 		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
 	}
-	update_flags(ep);
+	verve_ep_update_flags(ep);
 	return 0;
 }
 
@@ -96,9 +97,14 @@ static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flag
 	return 0;
 }
 
+static struct verve_ep *owner_of(struct fid *fid)
+{
+	return ((struct verve_ep *)fid)->owner;
+}
+
 static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
@@ -115,6 +121,14 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return bind_cq(ep, verve_cq_from_fid(bfid), flags);
 	case FI_CLASS_CNTR:
 		return bind_cntr(ep, verve_cntr_from_fid(bfid), flags);
+	case FI_CLASS_SRX_CTX:
+		if (flags)
+			return -FI_EBADFLAGS;
+		if (ep->srx || verve_srx_from_fid(bfid)->ep.domain != ep->domain)
+			return -FI_EINVAL;
+		ep->srx = verve_srx_from_fid(bfid);
+		verve_srx_get(ep->srx);
+		return 0;
 	case FI_CLASS_EQ:
 		if (flags)
 			return -FI_EBADFLAGS;
@@ -131,6 +145,9 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static void unbind_engine(struct verve_ep *ep, struct verve_engine *engine)
 {
+	verve_events_remove(ep, engine);
+	if (ep->domain->progress)
+		verve_progress_remove(ep->domain->progress, engine);
 	for (int i = 0; i < VERVE_EP_CNTRS; i++)
 		if (ep->cntr[i])
 			verve_cntr_unbind_engine(ep->cntr[i], engine);
@@ -158,6 +175,10 @@ static int bind_engine(struct verve_ep *ep, struct verve_engine *engine)
 		if (ep->cntr[i] && !before)
 			ret = verve_cntr_bind_engine(ep->cntr[i], engine);
 	}
+	if (!ret && ep->caps & FI_RMA_EVENT)
+		ret = verve_events_add(ep, engine);
+	if (!ret && ep->domain->progress)
+		ret = verve_progress_add(ep->domain->progress, engine);
 	if (ret)
 		unbind_engine(ep, engine);
 	return ret;
@@ -174,6 +195,7 @@ static int ep_enable(struct verve_ep *ep)
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
 		.mr_keytab = &ep->domain->mr_keytab,
+		.events = &ep->domain->events.table,
 		.sink = {
 			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
 			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
@@ -192,11 +214,13 @@ static int ep_enable(struct verve_ep *ep)
 		.min_multi_recv = ep->min_multi_recv,
 		.keepalive = verve_config.transport_timeout * 1000000ull / 2,
 		.source = ep->caps & FI_SOURCE,
+		.rma_event = ep->caps & FI_RMA_EVENT,
 	};
 	struct verve_engine_attr attr = {
 		.addr = ep->addr,
 		.elide_lock = verve_domain_elides_locks(ep->domain),
 		.xport = &xport,
+		.shared = ep->srx ? ep->srx->ep.engine : NULL,
 	};
 	struct verve_engine *engine;
 	int ret;
@@ -205,6 +229,8 @@ static int ep_enable(struct verve_ep *ep)
 		return -FI_EOPBADSTATE;
 	if (!ep->av)
 		return -FI_ENOAV;
+	if (ep->shared_rx && !ep->srx)
+		return -FI_ENORX;
 	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
 	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
 	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
@@ -213,12 +239,14 @@ static int ep_enable(struct verve_ep *ep)
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)
 		return ret;
+	ep->engine = engine;
 	ret = bind_engine(ep, engine);
 	if (ret) {
+		ep->engine = NULL;
 		verve_engine_close(engine);
 		return ret;
 	}
-	ep->engine = engine;
+	verve_alias_enable_all(ep);
 	return 0;
 }
 
@@ -226,6 +254,14 @@ static int ep_close(struct fid *fid)
 {
 	struct verve_ep *ep = (struct verve_ep *)fid;
 
+	if (ep->owner != ep) {
+		verve_alias_close(ep);
+		return 0;
+	}
+	if (!LIST_EMPTY(&ep->aliases)) {
+		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
+		return -FI_EBUSY;
+	}
 	if (ep->engine) {
 		/* Nobody else progresses it from here on; the close does. */
 		unbind_engine(ep, ep->engine);
@@ -240,26 +276,34 @@ static int ep_close(struct fid *fid)
 		verve_cq_put(ep->rx_cq);
 	if (ep->av)
 		verve_av_put(ep->av);
+	if (ep->srx)
+		verve_srx_put(ep->srx);
 	verve_domain_put(ep->domain);
 	free(ep);
 	return 0;
 }
 
-static int control_op_flags(struct verve_ep *ep, uint64_t *flags, bool set)
+int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags)
 {
 	bool tx = *flags & FI_TRANSMIT, rx = *flags & FI_RECV;
 
 	if (tx == rx)
 		return -FI_EINVAL;
-	if (!set) {
-		*flags = tx ? ep->tx_op_flags : ep->rx_op_flags;
-		return 0;
-	}
+	*flags = tx ? ep->tx_op_flags : ep->rx_op_flags;
+	return 0;
+}
+
+int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags)
+{
+	bool tx = flags & FI_TRANSMIT, rx = flags & FI_RECV;
+
+	if (tx == rx)
+		return -FI_EINVAL;
 	if (tx)
-		ep->tx_op_flags = *flags & ~FI_TRANSMIT;
+		ep->tx_op_flags = flags & ~FI_TRANSMIT;
 	else
-		ep->rx_op_flags = *flags & ~FI_RECV;
-	update_flags(ep);
+		ep->rx_op_flags = flags & ~FI_RECV;
+	verve_ep_update_flags(ep);
 	return 0;
 }
 
@@ -269,11 +313,13 @@ static int ep_control(struct fid *fid, int command, void *arg)
 
 	switch (command) {
 	case FI_ENABLE:
-		return ep_enable(ep);
+		return ep_enable(ep->owner);
 	case FI_GETOPSFLAG:
-		return control_op_flags(ep, arg, false);
+		return verve_ep_get_op_flags(ep, arg);
 	case FI_SETOPSFLAG:
-		return control_op_flags(ep, arg, true);
+		return verve_ep_set_op_flags(ep, *(uint64_t *)arg);
+	case FI_ALIAS:
+		return verve_alias_open(ep, arg);
 	default:
 		return -FI_ENOSYS;
 	}
@@ -295,7 +341,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
 		return -FI_ENOPROTOOPT;
@@ -310,7 +356,7 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 
 static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
 		return -FI_ENOPROTOOPT;
@@ -329,7 +375,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 	const struct verve_addr *name;
 	size_t room = *addrlen;
 
@@ -344,7 +390,7 @@ static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	struct verve_ep *ep = (struct verve_ep *)fid;
+	struct verve_ep *ep = owner_of(fid);
 	struct verve_addr name;
 	int ret;
 
@@ -369,7 +415,7 @@ static struct fi_ops ep_fi_ops = {
 	.ops_set = verve_stub_ops_set,
 };
 
-static struct fi_ops_ep ep_ops = {
+struct fi_ops_ep verve_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = ep_cancel,
 	.getopt = ep_getopt,
@@ -427,21 +473,24 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
+	ep->owner = ep;
+	LIST_INIT(&ep->aliases);
 	ep->domain = domain;
 	ret = choose_addr(ep, info);
 	if (ret)
 		goto err_free;
 	ep->caps = info->caps;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
+	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->tx_op_flags = info->tx_attr->op_flags;
 	ep->rx_op_flags = info->rx_attr->op_flags;
 	ep->tx_size = info->tx_attr->size ? info->tx_attr->size : verve_config.tx_size;
-	ep->min_multi_recv = MIN_MULTI_RECV;
-	update_flags(ep);
+	ep->min_multi_recv = VERVE_EP_MIN_MULTI_RECV;
+	verve_ep_update_flags(ep);
 	ep->fid.fid.fclass = FI_CLASS_EP;
 	ep->fid.fid.context = context;
 	ep->fid.fid.ops = &ep_fi_ops;
-	ep->fid.ops = &ep_ops;
+	ep->fid.ops = &verve_ep_ops;
 	ep->fid.cm = &ep_cm_ops;
 	ep->fid.msg = info->caps & FI_MSG ? &verve_msg_ops : &verve_stub_msg;
 	ep->fid.tagged = info->caps & FI_TAGGED ? &verve_tagged_ops : &verve_stub_tagged;

@@ -12,6 +12,7 @@
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/addr.h"
 #include "proto/op.h"
@@ -21,22 +22,28 @@ struct verve_cntr;
 struct verve_cq;
 struct verve_domain;
 struct verve_engine;
+struct verve_srx;
 
 enum verve_ep_cntr {
 	VERVE_EP_SEND,
 	VERVE_EP_RECV,
 	VERVE_EP_READ,
 	VERVE_EP_WRITE,
-	VERVE_EP_REMOTE_READ, /* atomics alone: the target's CPU never hears of an RDMA read */
+	VERVE_EP_REMOTE_READ, /* without FI_RMA_EVENT, atomics alone */
 	VERVE_EP_REMOTE_WRITE,
 	VERVE_EP_CNTRS,
 };
 
 struct verve_ep {
 	struct fid_ep fid;
+	struct verve_ep *owner; /* itself; an alias's: the endpoint that it stands for (alias.h) */
+	LIST_HEAD(, verve_ep) aliases;
+	LIST_ENTRY(verve_ep) alias; /* in owner->aliases */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL until enabled */
+	LIST_ENTRY(verve_ep) event;  /* api/event.h's */
 	struct verve_av *av;
+	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
@@ -45,6 +52,7 @@ struct verve_ep {
 	uint32_t tx_flags, rx_flags;	   /* the same as VERVE_OP_* */
 	bool tx_selective, rx_selective;
 	bool directed;
+	bool shared_rx; /* opened to be bound to a shared receive context */
 	size_t tx_size;	       /* operations */
 	size_t min_multi_recv; /* bytes */
 	struct verve_addr addr; /* wanted; after enable the engine knows the real one */
@@ -57,6 +65,12 @@ static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
 {
 	return (struct verve_ep *)fid; /* fid is its first member */
 }
+
+/* FI_SETOPSFLAG and FI_GETOPSFLAG: flags name FI_TRANSMIT or FI_RECV. -FI_EINVAL: not just one. */
+int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags);
+int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags);
+/* After tx_op_flags, rx_op_flags or what is selective changed. */
+void verve_ep_update_flags(struct verve_ep *ep);
 
 /* VERVE_OP_* for FI_* operation flags. */
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);
@@ -72,6 +86,10 @@ ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request);
 ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags);
 ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_op_kind kind, struct verve_request *request);
 
+/* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
+enum { VERVE_EP_MIN_MULTI_RECV = 64 };
+
+extern struct fi_ops_ep verve_ep_ops;
 extern struct fi_ops_msg verve_msg_ops;
 extern struct fi_ops_tagged verve_tagged_ops;
 extern struct fi_ops_rma verve_rma_ops;

@@ -28,11 +28,11 @@ static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_
 static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 /* Only for who asks: they change what receives match, or what a completion costs. */
-static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE;
+static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
 static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE;
 static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
-				FI_SOURCE | FI_DIRECTED_RECV;
+				FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
 
 static int refuse(const char *what)
 {
@@ -123,10 +123,6 @@ static int check_mr_mode(uint32_t version, const struct fi_info *hints, int have
 
 static int check_progress(const struct fi_domain_attr *domain)
 {
-	/* A thread of its own answers handshakes; data moves when the application calls. */
-	if (domain->data_progress == FI_PROGRESS_AUTO)
-		return refuse("domain_attr->data_progress is FI_PROGRESS_AUTO, only "
-			      "FI_PROGRESS_MANUAL is offered");
 	if ((int) domain->data_progress > PROGRESS_CONTROL_UNIFIED ||
 	    (int) domain->control_progress > PROGRESS_CONTROL_UNIFIED)
 		return refuse("domain_attr->data_progress or control_progress is unknown");
@@ -189,7 +185,7 @@ static int check_ep(uint32_t version, const struct fi_info *hints, const struct 
 		ret = check_size("ep_attr->max_msg_size", asked->max_msg_size, have->max_msg_size);
 	if (!ret)
 		ret = check_size("ep_attr->tx_ctx_cnt", asked->tx_ctx_cnt, have->tx_ctx_cnt);
-	if (!ret)
+	if (!ret && asked->rx_ctx_cnt != FI_SHARED_CONTEXT)
 		ret = check_size("ep_attr->rx_ctx_cnt", asked->rx_ctx_cnt, have->rx_ctx_cnt);
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)) && asked->auth_key_size)
 		ret = refuse("ep_attr->auth_key_size: no authentication keys");
@@ -293,7 +289,7 @@ static uint64_t choose_caps(uint32_t version, const struct fi_info *hints, uint6
 			granted = granted_mr_mode(hints->domain_attr->mr_mode, mr_mode);
 		if (mr_mode & ~granted)
 			have &= ~(rma_caps | rma_directions);
-		return have & ~FI_SOURCE;
+		return have & ~(FI_SOURCE | FI_RMA_EVENT);
 	}
 	if (caps & msg_caps && !(caps & msg_directions))
 		caps |= msg_directions;
@@ -343,6 +339,8 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 		apply_domain(hints->domain_attr, info->domain_attr);
 	if (hints->ep_attr && hints->ep_attr->mem_tag_format)
 		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;
+	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
+		info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->tx_attr && hints->tx_attr->size)
 		info->tx_attr->size = hints->tx_attr->size;
 	if (hints->rx_attr && hints->rx_attr->size)

@@ -43,7 +43,8 @@ static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits *
 static const uint64_t capabilities =
 	FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
 	FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
-	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM;
+	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_LOCAL_COMM |
+	FI_REMOTE_COMM;
 
 static const uint64_t domain_capabilities = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
@@ -162,6 +163,8 @@ static void set_ep(struct fi_ep_attr *ep)
 static void set_domain(struct fi_domain_attr *domain)
 {
 	domain->threading = FI_THREAD_SAFE;
+	/* A thread of its own answers handshakes; data moves when the application calls, unless it
+	 * asks for a thread that does so. */
 	domain->control_progress = FI_PROGRESS_AUTO;
 	domain->data_progress = FI_PROGRESS_MANUAL;
 	domain->resource_mgmt = FI_RM_ENABLED;
@@ -175,6 +178,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->rx_ctx_cnt = OBJECTS;
 	domain->max_ep_tx_ctx = 1;
 	domain->max_ep_rx_ctx = 1;
+	domain->max_ep_srx_ctx = OBJECTS;
 	domain->cntr_cnt = OBJECTS;
 	domain->mr_iov_limit = MR_IOV_LIMIT;
 	domain->caps = domain_capabilities;

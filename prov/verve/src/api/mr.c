@@ -9,8 +9,10 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "api/cntr.h"
 #include "api/domain.h"
 #include "api/eq.h"
+#include "api/event.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "mr/region.h"
@@ -23,6 +25,7 @@ struct verve_mr {
 	struct fid_mr fid;
 	struct verve_domain *domain;
 	struct verve_mr_region *region;
+	struct verve_mr_event event;
 };
 
 static const char *name_of(const struct verve_domain *domain)
@@ -35,21 +38,26 @@ static int mr_close(struct fid *fid)
 	struct verve_mr *mr = (struct verve_mr *)fid;
 
 	verve_mr_keytab_remove(&mr->domain->mr_keytab, mr->region);
+	verve_event_unbind(mr->domain, &mr->event);
 	verve_mr_region_close(mr->region);
 	verve_domain_put(mr->domain);
 	free(mr);
 	return 0;
 }
 
-/* Regions belong to the domain: binding one to an endpoint is allowed and adds nothing. */
+/*
+ * Regions belong to the domain: binding one to an endpoint is allowed and adds nothing. Counters may
+ * be bound at any time: a region is never disabled.
+ */
 static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	(void)fid;
+	struct verve_mr *mr = (struct verve_mr *)fid;
+
 	switch (bfid->fclass) {
 	case FI_CLASS_EP:
 		return flags ? -FI_EBADFLAGS : 0;
 	case FI_CLASS_CNTR:
-		return -FI_ENOSYS; /* what is not advertised: FI_RMA_EVENT */
+		return verve_event_bind(mr->domain, &mr->event, verve_cntr_from_fid(bfid), flags);
 	default:
 		return -FI_EINVAL;
 	}
@@ -92,7 +100,8 @@ static unsigned net_access(uint64_t access)
 
 static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
-	if (flags) {
+	/* FI_RMA_EVENT: counters will be bound; that needs no preparation. */
+	if (flags & ~FI_RMA_EVENT) {
 		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
 			   name_of(domain), flags);
 		return -FI_EBADFLAGS;
@@ -140,6 +149,7 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	if (ret)
 		goto err_free;
 	mr->domain = domain;
+	mr->event.region.rkey = mr->region->rkey;
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &mr_fid_ops;

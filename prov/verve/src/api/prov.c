@@ -9,11 +9,13 @@
 #include "api/info.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "engine/progress.h"
 #include "engine/service.h"
 
 /* Our destructors ran before: everything that has to end, ends here. */
 static void cleanup(void)
 {
+	verve_progress_fini();
 	verve_service_fini();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Lock: a mutex that can be elided at open, when the application promised to serialize
- * (FI_THREAD_DOMAIN, FI_THREAD_COMPLETION), and that knows whether it is held.
+ * (FI_THREAD_DOMAIN), and that knows whether it is held.
  *
  * "held" is exact in the holder's own thread and a hint elsewhere; it serves assertions only.
  */

@@ -248,6 +248,7 @@ static void put_up(struct verve_cm *cm, struct entry *entry, bool may_send)
 	event->qp = entry->qp;
 	event->window = entry->conn.remote.window;
 	event->eager_size = entry->conn.remote.eager_size;
+	event->features = entry->conn.remote.features;
 	event->may_send = may_send;
 	put_event(cm, entry, &entry->up, VERVE_CM_UP, 0);
 	entry->qp = NULL;
@@ -636,6 +637,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	cm->self.incarnation = random64_nonzero();
 	cm->self.window = attr->window;
 	cm->self.eager_size = attr->eager_size;
+	cm->self.features = attr->features;
 	cm->self.timeout = attr->connect_timeout;
 	verve_mailbox_init(&cm->requests);
 	verve_idtab_init(&cm->ids);

@@ -45,6 +45,7 @@ struct verve_cm_event {
 	struct verve_net_qp *qp;
 	uint32_t window;     /* eager messages that the peer lets us have unconsumed */
 	uint32_t eager_size; /* bytes of payload that its receive buffers take */
+	uint32_t features;   /* that the peer announced: VERVE_HELLO_* */
 	bool may_send;
 	int error; /* FAILED, DOWN: positive FI errno */
 };
@@ -55,6 +56,7 @@ struct verve_cm_attr {
 	struct verve_addr addr;		  /* to bind to; port 0: any */
 	uint32_t window;		  /* to announce: eager messages a peer may have unconsumed here */
 	uint32_t eager_size;		  /* to announce: bytes of payload that receive buffers take */
+	uint32_t features;		  /* to announce: VERVE_HELLO_* */
 	uint64_t connect_timeout;	  /* nanoseconds from the first HELLO to FAILED, FI_ETIMEDOUT */
 	uint32_t transport_timeout_ms;	  /* see verve_net_qp_connect */
 	struct verve_mailbox *events;	  /* where events go; outlives the manager */

@@ -102,6 +102,7 @@ static void send_end(const struct verve_conn *conn, enum verve_hello_kind kind,
 	hello->qp = conn->local.qp;
 	hello->window = conn->self->window;
 	hello->eager_size = conn->self->eager_size;
+	hello->features = conn->self->features;
 	if (is_established(conn)) {
 		hello->recipient_incarnation = conn->remote.incarnation;
 		hello->recipient_id = conn->remote.id;
@@ -228,6 +229,7 @@ static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint
 		.qp = hello->qp,
 		.window = hello->window,
 		.eager_size = hello->eager_size,
+		.features = hello->features,
 	};
 	out->actions |= VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;
 	out->may_send = answered;
@@ -377,6 +379,7 @@ void verve_conn_start(struct verve_conn *conn, uint64_t now, uint64_t random,
 			.qp = conn->local.qp,
 			.window = conn->self->window,
 			.eager_size = conn->self->eager_size,
+			.features = conn->self->features,
 		};
 		set_state(conn, VERVE_CONN_UP);
 		out->actions = VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;

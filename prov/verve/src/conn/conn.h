@@ -42,6 +42,7 @@ struct verve_conn_self {
 	uint64_t incarnation; /* random */
 	uint32_t window;      /* to announce */
 	uint32_t eager_size;  /* likewise */
+	uint32_t features;    /* to announce: VERVE_HELLO_* */
 	uint64_t timeout;     /* nanoseconds for a handshake, and for a half-open connection */
 };
 
@@ -60,6 +61,7 @@ struct verve_conn_remote {
 	struct verve_net_qp_addr qp;
 	uint32_t window;
 	uint32_t eager_size;
+	uint32_t features;
 };
 
 struct verve_conn {

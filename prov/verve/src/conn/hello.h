@@ -45,9 +45,10 @@ enum verve_hello_reason {
 	VERVE_HELLO_RESOURCE = 4, /* the sender has no queue pair for it */
 };
 
-/* Feature bits: the datagram is authenticated. No bit is offered in this version. */
+/* Feature bits. Unknown ones mean nothing. */
 enum {
-	VERVE_HELLO_AUTHENTICATED = 1 << 0,
+	VERVE_HELLO_AUTHENTICATED = 1 << 0, /* the datagram is; not offered in this version */
+	VERVE_HELLO_RMA_EVENT = 1 << 1,	    /* the sender wants to hear of what RMA does to its memory */
 };
 
 struct verve_hello {

@@ -7,24 +7,33 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "conn/cm.h"
+#include "conn/hello.h"
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
+#include "proto/peek.h"
 #include "proto/peer.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
 struct verve_engine {
-	struct verve_lock lock;
+	struct verve_lock *lock; /* own_lock, or that of shared */
+	struct verve_lock own_lock;
+	struct verve_engine *shared; /* the shared receive context's; NULL: none */
+	LIST_HEAD(, verve_engine) members; /* of a shared receive context, guarded by lock */
+	LIST_ENTRY(verve_engine) member;
 	struct verve_xport xport;
 	int event_fd; /* the service thread has put events */
 	int timer_fd; /* a sleeper is to look after its peers */
+	bool timer_set;
+	bool asleep; /* armed, timer not set: who starts work sets it */
 	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
 };
 
@@ -110,6 +119,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 		.addr = *addr,
 		.window = xport->attr.window,
 		.eager_size = xport->attr.eager_size,
+		.features = xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0,
 		.connect_timeout = verve_config.connect_timeout * ms,
 		.transport_timeout_ms = verve_config.transport_timeout,
 		.events = &xport->events,
@@ -121,15 +131,98 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 	return verve_cm_open(&attr, &engine->xport.cm);
 }
 
-int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
+static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 {
 	struct verve_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return NULL;
+	verve_lock_init(&engine->own_lock, attr->elide_lock);
+	engine->shared = attr->shared;
+	engine->lock = attr->shared ? attr->shared->lock : &engine->own_lock;
+	LIST_INIT(&engine->members);
+	return engine;
+}
+
+static void engine_free(struct verve_engine *engine)
+{
+	verve_lock_fini(&engine->own_lock);
+	free(engine);
+}
+
+int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_engine **enginep)
+{
+	struct verve_engine *engine = engine_alloc(attr);
 	int ret;
 
 	if (!engine)
 		return -FI_ENOMEM;
-	verve_lock_init(&engine->lock, attr->elide_lock);
-	ret = verve_xport_init(&engine->xport, attr->xport, &engine->lock);
+	ret = verve_xport_init_shared(&engine->xport, attr->xport, engine->lock);
+	if (ret) {
+		engine_free(engine);
+		return ret;
+	}
+	*enginep = engine;
+	return 0;
+}
+
+void verve_engine_close_shared(struct verve_engine *engine)
+{
+	verve_lock_acquire(engine->lock);
+	verve_recv_cancel_all(&engine->xport);
+	verve_xport_fini_shared(&engine->xport);
+	verve_lock_release(engine->lock);
+	engine_free(engine);
+}
+
+/* What a shared receive context knows from the engines that use it, all of one address vector. */
+static void choose_member(struct verve_engine *shared)
+{
+	static const struct verve_sink none;
+	struct verve_engine *first = LIST_FIRST(&shared->members);
+
+	shared->xport.attr.addrvec = first ? first->xport.attr.addrvec : NULL;
+	shared->xport.attr.sink = first ? first->xport.attr.sink : none;
+	if (!first)
+		verve_peer_forget_all(&shared->xport);
+}
+
+static int join(struct verve_engine *engine, struct verve_engine *shared)
+{
+	const struct verve_addrvec *addrvec = engine->xport.attr.addrvec;
+	int ret = 0;
+
+	verve_lock_acquire(shared->lock);
+	if (!LIST_EMPTY(&shared->members) && shared->xport.attr.addrvec != addrvec) {
+		VERVE_WARN(EP_CTRL, "the endpoints of a shared receive context must share an "
+				    "address vector\n");
+		ret = -FI_EINVAL;
+	} else {
+		LIST_INSERT_HEAD(&shared->members, engine, member);
+		choose_member(shared);
+	}
+	verve_lock_release(shared->lock);
+	return ret;
+}
+
+static void leave(struct verve_engine *engine, struct verve_engine *shared)
+{
+	verve_lock_acquire(shared->lock);
+	LIST_REMOVE(engine, member);
+	choose_member(shared);
+	verve_lock_release(shared->lock);
+}
+
+int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
+{
+	struct verve_xport_attr xport = *attr->xport;
+	struct verve_engine *engine = engine_alloc(attr);
+	int ret;
+
+	if (!engine)
+		return -FI_ENOMEM;
+	xport.rx = attr->shared ? &attr->shared->xport : NULL;
+	ret = verve_xport_init(&engine->xport, &xport, engine->lock);
 	if (ret)
 		goto err_free;
 	ret = open_wait(engine);
@@ -141,9 +234,14 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	ret = verve_service_add(engine->xport.cm, attr->xport->dev);
 	if (ret)
 		goto err_cm;
+	ret = attr->shared ? join(engine, attr->shared) : 0;
+	if (ret)
+		goto err_service;
 	*enginep = engine;
 	return 0;
 
+err_service:
+	verve_service_remove(engine->xport.cm);
 err_cm:
 	verve_cm_close(engine->xport.cm);
 err_wait:
@@ -151,8 +249,7 @@ err_wait:
 err_xport:
 	verve_xport_fini(&engine->xport);
 err_free:
-	verve_lock_fini(&engine->lock);
-	free(engine);
+	engine_free(engine);
 	return ret;
 }
 
@@ -163,10 +260,10 @@ static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_en
 	for (;;) {
 		bool any, end;
 
-		verve_lock_acquire(&engine->lock);
+		verve_lock_acquire(engine->lock);
 		any = verve_xport_poll(&engine->xport);
 		end = done(engine);
-		verve_lock_release(&engine->lock);
+		verve_lock_release(engine->lock);
 		if (end || verve_net_now() >= deadline)
 			return;
 		if (!any)
@@ -225,17 +322,18 @@ void verve_engine_close(struct verve_engine *engine)
 	engine->xport.cm = NULL;
 	discard_events(&engine->xport);
 
-	verve_lock_acquire(&engine->lock);
+	verve_lock_acquire(engine->lock);
 	verve_xport_cancel(&engine->xport);
-	verve_lock_release(&engine->lock);
+	verve_lock_release(engine->lock);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
 
-	verve_lock_acquire(&engine->lock);
+	if (engine->shared)
+		leave(engine, engine->shared);
+	verve_lock_acquire(engine->lock);
 	verve_xport_fini(&engine->xport);
-	verve_lock_release(&engine->lock);
+	verve_lock_release(engine->lock);
 	close_wait(engine);
-	verve_lock_fini(&engine->lock);
-	free(engine);
+	engine_free(engine);
 }
 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
@@ -243,31 +341,62 @@ const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
 	return verve_cm_addr(engine->xport.cm);
 }
 
+static void set_timer(struct verve_engine *engine, uint64_t ns)
+{
+	struct itimerspec when = {
+		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
+	};
+
+	engine->timer_set = ns;
+	if (timerfd_settime(engine->timer_fd, 0, &when, NULL))
+		VERVE_WARN(EP_CTRL, "cannot set the timer of an endpoint's wait descriptor: %s\n",
+			   strerror(errno));
+}
+
 struct verve_xport *verve_engine_lock(struct verve_engine *engine)
 {
-	verve_lock_acquire(&engine->lock);
+	verve_lock_acquire(engine->lock);
 	return &engine->xport;
 }
 
 void verve_engine_unlock(struct verve_engine *engine)
 {
-	verve_lock_release(&engine->lock);
+	/* The sleeper did not know of the work that may have been started just now. */
+	if (__builtin_expect(engine->asleep, 0)) {
+		engine->asleep = false;
+		set_timer(engine, engine->xport.attr.keepalive);
+	}
+	verve_lock_release(engine->lock);
 }
 
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 {
-	verve_lock_acquire(&engine->lock);
+	verve_lock_acquire(engine->lock);
 	verve_peer_forget(&engine->xport, fi_addr);
-	verve_lock_release(&engine->lock);
+	if (engine->shared)
+		verve_peer_forget(&engine->shared->xport, fi_addr);
+	verve_lock_release(engine->lock);
 }
 
-/* Another thread that polls does this thread's work too: no need to wait for it. */
-void verve_engine_progress(struct verve_engine *engine)
+/*
+ * Another thread that polls does this thread's work too, or that of an engine with the same lock: no
+ * need to wait for it.
+ */
+bool verve_engine_progress(struct verve_engine *engine)
 {
-	if (!verve_lock_try(&engine->lock))
-		return;
-	verve_xport_poll(&engine->xport);
-	verve_lock_release(&engine->lock);
+	struct verve_engine *member;
+	bool any = false;
+
+	if (!verve_lock_try(engine->lock))
+		return false;
+	/* A shared receive context has no device of its own. */
+	if (__builtin_expect(!engine->xport.channel, 0))
+		LIST_FOREACH(member, &engine->members, member)
+			any |= verve_xport_poll(&member->xport);
+	else
+		any = verve_xport_poll(&engine->xport);
+	verve_lock_release(engine->lock);
+	return any;
 }
 
 int verve_engine_fd(const struct verve_engine *engine)
@@ -276,17 +405,13 @@ int verve_engine_fd(const struct verve_engine *engine)
 }
 
 /* A sleeper that waits for a peer's answer wakes to look after it. Setting the timer clears it. */
-static void set_timer(struct verve_engine *engine)
+static void arm_timer(struct verve_engine *engine)
 {
 	bool wanted = verve_xport_is_waiting(&engine->xport);
-	uint64_t ns = wanted ? engine->xport.attr.keepalive : 0;
-	struct itimerspec when = {
-		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
-	};
 
-	if (timerfd_settime(engine->timer_fd, 0, &when, NULL))
-		VERVE_WARN(EP_CTRL, "cannot set the timer of an endpoint's wait descriptor: %s\n",
-			   strerror(errno));
+	if (wanted || engine->timer_set)
+		set_timer(engine, wanted ? engine->xport.attr.keepalive : 0);
+	engine->asleep = !wanted;
 }
 
 int verve_engine_arm(struct verve_engine *engine)
@@ -294,14 +419,17 @@ int verve_engine_arm(struct verve_engine *engine)
 	uint64_t count;
 	bool any;
 
-	verve_lock_acquire(&engine->lock);
+	verve_lock_acquire(engine->lock);
 	/* Clear first, then look: what comes in between is seen now or wakes later. */
 	(void) !read(engine->event_fd, &count, sizeof(count));
-	set_timer(engine);
+	arm_timer(engine);
 	verve_xport_arm(&engine->xport);
 	/* Time may have passed in sleep. */
 	engine->xport.polls = VERVE_WATCH_POLLS;
 	any = verve_xport_poll(&engine->xport);
-	verve_lock_release(&engine->lock);
+	/* One turn need not be all, and what woke another sleeper is cleared. */
+	if (any)
+		notify(engine);
+	verve_lock_release(engine->lock);
 	return any ? -FI_EAGAIN : 0;
 }

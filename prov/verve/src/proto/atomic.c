@@ -9,6 +9,7 @@
 #include "mr/keytab.h"
 #include "mr/region.h"
 #include "net/mr.h"
+#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/transfer.h"
@@ -287,10 +288,25 @@ static enum refusal take(struct verve_xport *xport, const struct verve_wire_pack
 	return refusal;
 }
 
-static void count_remote(const struct verve_sink *sink, bool fetch)
+/* An earlier segment lies in the same region. */
+static bool is_repeated(const struct verve_wire_packet *packet, uint32_t index)
 {
+	for (uint32_t i = 0; i < index; i++)
+		if (packet->segment[i].rkey == packet->segment[index].rkey)
+			return true;
+	return false;
+}
+
+/* As an RMA event does: regions first, each once. */
+static void count_remote(struct verve_xport *xport, const struct verve_wire_packet *packet)
+{
+	const struct verve_sink *sink = &xport->attr.sink;
+	bool fetch = packet->flags & VERVE_WIRE_FETCH;
 	struct verve_comp_counter *counter = fetch ? sink->remote_read : sink->remote_write;
 
+	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
+		if (!is_repeated(packet, i))
+			verve_event_count(xport->attr.events, packet->segment[i].rkey, fetch);
 	if (counter)
 		verve_comp_counter_add(counter, 1);
 }
@@ -313,8 +329,8 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			   link->conn_id, verve_addr_str(&link->peer->addr, name),
 			   refusals[reply->reply.status].reason);
 	else
-		count_remote(&xport->attr.sink, packet->flags & VERVE_WIRE_FETCH);
-	verve_peer_queue_fin(xport, link->peer, reply);
+		count_remote(xport, packet);
+	verve_peer_queue_control(xport, link->peer, reply);
 }
 
 bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)

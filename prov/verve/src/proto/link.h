@@ -38,6 +38,7 @@ struct verve_link {
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	bool may_send;
+	bool rma_event; /* the peer wants to hear of RMA */
 	bool broken;
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */

@@ -77,7 +77,7 @@ struct verve_op *verve_op_alloc(struct verve_xport *xport, enum verve_op_kind ki
 	assert(verve_lock_held(xport->lock));
 	if ((flags & VERVE_OP_TX) && xport->tx_used >= xport->attr.tx_size)
 		return NULL;
-	op = verve_pool_alloc(&xport->ops);
+	op = verve_pool_alloc(&xport->rx->ops);
 	if (!op)
 		return NULL;
 	memset(op, 0, sizeof(*op));
@@ -114,7 +114,7 @@ void verve_op_free(struct verve_xport *xport, struct verve_op *op)
 		free(op->reply.values);
 	if (op->flags & VERVE_OP_TX)
 		xport->tx_used--;
-	verve_pool_free(&xport->ops, op);
+	verve_pool_free(&xport->rx->ops, op);
 }
 
 int verve_op_name(struct verve_xport *xport, struct verve_op *op)

@@ -43,7 +43,7 @@ enum verve_op_state {
 	VERVE_OP_SENT,	  /* in peer->active: on the wire, its last work request is to complete */
 	VERVE_OP_AWAIT,	  /* in peer->active: the peer is to answer with FIN */
 	VERVE_OP_POSTED,  /* receive: in a match table */
-	VERVE_OP_FINISH,  /* in peer->control: a FIN, or a reply, is to be sent */
+	VERVE_OP_FINISH,  /* in peer->control: a FIN, a reply, or a read's RMA event is to be sent */
 	VERVE_OP_DOOMED,  /* in link->doomed: its connection broke; ends when the hardware let go of it */
 	VERVE_OP_STATES,
 };

@@ -41,16 +41,16 @@ static void report_peek(struct verve_xport *xport, const struct verve_request *r
 		entry.comp.data = found->packet.data;
 		entry.comp.flags |= VERVE_COMP_REMOTE_CQ_DATA;
 	}
-	if (xport->attr.source)
-		entry.comp.src = verve_peer_fi_addr(xport, found->peer);
+	if (found->xport->attr.source)
+		entry.comp.src = verve_peer_fi_addr(found->xport, found->peer);
 	verve_comp_queue_write(queue, &entry.comp);
 }
 
 /* What throwing a message away needs: a FIN, if its sender waits for one. -FI_EAGAIN: no memory. */
-static int prepare_discard(struct verve_xport *xport, const struct verve_unexpected *unexpected,
-			   struct verve_op **fin)
+static int prepare_discard(const struct verve_unexpected *unexpected, struct verve_op **fin)
 {
 	const struct verve_wire_packet *packet = &unexpected->packet;
+	struct verve_xport *xport = unexpected->xport;
 
 	*fin = NULL;
 	if (packet->type != VERVE_WIRE_RTS && !(packet->flags & VERVE_WIRE_ACK))
@@ -66,10 +66,12 @@ static int prepare_discard(struct verve_xport *xport, const struct verve_unexpec
 }
 
 /* The message is out of every list. */
-static void discard(struct verve_xport *xport, struct verve_unexpected *unexpected, struct verve_op *fin)
+static void discard(struct verve_unexpected *unexpected, struct verve_op *fin)
 {
+	struct verve_xport *xport = unexpected->xport;
+
 	if (fin)
-		verve_peer_queue_fin(xport, unexpected->peer, fin);
+		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
 		verve_recv_return_credit(xport, unexpected->conn_id, unexpected->packet.len);
 	free(unexpected);
@@ -80,7 +82,7 @@ static struct verve_unexpected *find_claimed(struct verve_xport *xport,
 {
 	struct verve_unexpected *claimed;
 
-	LIST_FOREACH(claimed, &xport->claimed, claims)
+	LIST_FOREACH(claimed, &xport->rx->claimed, claims)
 		if (claimed->claim_context == request->context &&
 		    !(claimed->packet.flags & VERVE_WIRE_TAGGED) ==
 		    !(request->flags & VERVE_OP_TAGGED))
@@ -98,12 +100,12 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 	if (!claimed)
 		return -FI_EINVAL;
 	if (what & VERVE_DISCARD) {
-		ret = prepare_discard(xport, claimed, &op);
+		ret = prepare_discard(claimed, &op);
 		if (ret)
 			return ret;
 		LIST_REMOVE(claimed, claims);
 		report_peek(xport, request, claimed);
-		discard(xport, claimed, op);
+		discard(claimed, op);
 		return 0;
 	}
 	op = verve_op_alloc(xport, VERVE_OP_RECV, request->flags);
@@ -111,15 +113,15 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 		return -FI_EAGAIN;
 	verve_op_fill(op, request);
 	LIST_REMOVE(claimed, claims);
-	if (claimed->packet.type == VERVE_WIRE_RTS && !verve_recv_live_link(xport, claimed->conn_id)) {
+	if (claimed->packet.type == VERVE_WIRE_RTS && !verve_recv_live_link(claimed->xport, claimed->conn_id)) {
 		op->peer = claimed->peer;
 		op->len = 0;
-		verve_op_report_error(xport, op, FI_ENOTCONN, 0, "the sender of the claimed message is gone");
-		verve_op_free(xport, op);
+		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0, "the sender of the claimed message is gone");
+		verve_op_free(claimed->xport, op);
 		free(claimed);
 		return 0;
 	}
-	verve_recv_consume(xport, op, claimed);
+	verve_recv_consume(op, claimed);
 	return 0;
 }
 
@@ -144,7 +146,7 @@ int verve_recv_peek(struct verve_xport *xport, const struct verve_request *reque
 	msg = verve_match_find(match, source, request->tag, request->ignore);
 	found = msg ? verve_unexpected_of(msg) : NULL;
 	if (found && what & VERVE_DISCARD) {
-		ret = prepare_discard(xport, found, &fin);
+		ret = prepare_discard(found, &fin);
 		if (ret)
 			return ret;
 	}
@@ -153,11 +155,11 @@ int verve_recv_peek(struct verve_xport *xport, const struct verve_request *reque
 		return 0;
 	verve_match_remove(match, msg);
 	if (what & VERVE_DISCARD) {
-		discard(xport, found, fin);
+		discard(found, fin);
 		return 0;
 	}
 	found->claim_context = request->context;
-	LIST_INSERT_HEAD(&xport->claimed, found, claims);
+	LIST_INSERT_HEAD(&xport->rx->claimed, found, claims);
 	return 0;
 }
 
@@ -176,14 +178,15 @@ static void cancel(struct verve_xport *xport, struct verve_op *op)
 int verve_recv_cancel(struct verve_xport *xport, const void *context)
 {
 	for (int i = 0; i < 2; i++) {
+		struct verve_match *match = verve_recv_match_of(xport, i);
 		struct verve_match_recv *recv;
 
-		TAILQ_FOREACH(recv, &xport->match[i].posted, order) {
+		TAILQ_FOREACH(recv, &match->posted, order) {
 			struct verve_op *op = verve_recv_op_of(recv);
 
 			if (op->context != context)
 				continue;
-			verve_match_cancel(&xport->match[i], recv);
+			verve_match_cancel(match, recv);
 			cancel(xport, op);
 			return 0;
 		}
@@ -191,45 +194,56 @@ int verve_recv_cancel(struct verve_xport *xport, const void *context)
 	return -FI_ENOENT;
 }
 
-void verve_recv_cancel_all(struct verve_xport *xport)
-{
-	struct verve_unexpected *claimed;
-
-	for (int i = 0; i < 2; i++) {
-		struct verve_match *match = &xport->match[i];
-		struct verve_match_recv *recv;
-		struct verve_match_msg *msg;
-
-		while ((recv = TAILQ_FIRST(&match->posted))) {
-			verve_match_cancel(match, recv);
-			cancel(xport, verve_recv_op_of(recv));
-		}
-		while ((msg = TAILQ_FIRST(&match->unexpected))) {
-			verve_match_remove(match, msg);
-			free(verve_unexpected_of(msg));
-		}
-	}
-	while ((claimed = LIST_FIRST(&xport->claimed))) {
-		LIST_REMOVE(claimed, claims);
-		free(claimed);
-	}
-}
-
-void verve_recv_forget(struct verve_xport *xport, const struct verve_link *link)
+/* Of all the messages that came to xport; link: only those that must be fetched over it. */
+static void drop_unexpected(struct verve_xport *xport, const struct verve_link *link)
 {
 	for (int i = 0; i < 2; i++) {
-		struct verve_match *match = &xport->match[i];
+		struct verve_match *match = verve_recv_match_of(xport, i);
 		struct verve_match_msg *msg = TAILQ_FIRST(&match->unexpected), *next;
 
 		for (; msg; msg = next) {
 			struct verve_unexpected *unexpected = verve_unexpected_of(msg);
 
 			next = TAILQ_NEXT(msg, order);
-			if (unexpected->conn_id != link->conn_id ||
-			    unexpected->packet.type != VERVE_WIRE_RTS)
+			if (unexpected->xport != xport ||
+			    (link && (unexpected->conn_id != link->conn_id ||
+				      unexpected->packet.type != VERVE_WIRE_RTS)))
 				continue;
 			verve_match_remove(match, msg);
 			free(unexpected);
 		}
 	}
+}
+
+static void drop_claimed(struct verve_xport *xport)
+{
+	struct verve_unexpected *claimed = LIST_FIRST(&xport->rx->claimed), *next;
+
+	for (; claimed; claimed = next) {
+		next = LIST_NEXT(claimed, claims);
+		if (claimed->xport != xport)
+			continue;
+		LIST_REMOVE(claimed, claims);
+		free(claimed);
+	}
+}
+
+void verve_recv_cancel_all(struct verve_xport *xport)
+{
+	/* Those of a shared receive context wait for its other transports' messages. */
+	for (int i = 0; i < 2; i++) {
+		struct verve_match_recv *recv;
+
+		while ((recv = TAILQ_FIRST(&xport->match[i].posted))) {
+			verve_match_cancel(&xport->match[i], recv);
+			cancel(xport, verve_recv_op_of(recv));
+		}
+	}
+	drop_unexpected(xport, NULL);
+	drop_claimed(xport);
+}
+
+void verve_recv_forget(struct verve_xport *xport, const struct verve_link *link)
+{
+	drop_unexpected(xport, link);
 }

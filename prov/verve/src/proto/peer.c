@@ -11,6 +11,7 @@
 #include "conn/addrvec.h"
 #include "conn/cm.h"
 #include "proto/atomic.h"
+#include "conn/hello.h"
 #include "proto/link.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
@@ -29,15 +30,31 @@ static bool (*const start[])(struct verve_xport *, struct verve_link *, struct v
 	[VERVE_OP_FETCH] = verve_atomic_start,
 };
 
+static struct verve_peer *find_by_addr(struct verve_xport *xport, const struct verve_addr *addr);
+
+/* In a shared receive context, an address is one source, whichever of its endpoints it sends to. */
+static int name_source(struct verve_xport *xport, struct verve_peer *peer)
+{
+	struct verve_peer *shared;
+
+	if (xport->rx == xport)
+		return verve_idtab_alloc(&xport->peer_ids, peer, &peer->id);
+	shared = find_by_addr(xport->rx, &peer->addr);
+	if (!shared)
+		return -FI_ENOMEM;
+	peer->id = shared->id;
+	return 0;
+}
+
 static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct verve_addr *addr)
 {
 	struct verve_peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer)
 		return NULL;
-	if (verve_idtab_alloc(&xport->peer_ids, peer, &peer->id))
-		goto err_peer;
 	peer->addr = *addr;
+	if (name_source(xport, peer))
+		goto err_peer;
 	peer->fi_addr = UINT64_MAX;
 	peer->av_version = UINT64_MAX;
 	TAILQ_INIT(&peer->pending);
@@ -95,7 +112,8 @@ int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_pe
 		*peerp = xport->peer_of_addr[fi_addr];
 		return 0;
 	}
-	if (!verve_addrvec_get(xport->attr.addrvec, fi_addr, &addr))
+	/* A shared receive context without endpoints has no address vector. */
+	if (!xport->attr.addrvec || !verve_addrvec_get(xport->attr.addrvec, fi_addr, &addr))
 		return -FI_EINVAL;
 	peer = find_by_addr(xport, &addr);
 	if (!peer)
@@ -122,6 +140,12 @@ void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr)
 	}
 }
 
+void verve_peer_forget_all(struct verve_xport *xport)
+{
+	for (size_t i = 0; i < xport->peer_of_addr_count; i++)
+		verve_peer_forget(xport, i);
+}
+
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer)
 {
 	uint64_t version;
@@ -146,7 +170,8 @@ void verve_peer_free_all(struct verve_xport *xport)
 	HASH_ITER(hh, xport->peers, peer, next) {
 		assert(!peer->link && TAILQ_EMPTY(&peer->pending));
 		HASH_DEL(xport->peers, peer);
-		verve_idtab_free(&xport->peer_ids, peer->id);
+		if (xport->rx == xport)
+			verve_idtab_free(&xport->peer_ids, peer->id);
 		free(peer);
 	}
 	free(xport->peer_of_addr);
@@ -181,6 +206,7 @@ void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer)
 	fail_pending(xport, peer, FI_ECANCELED, "the endpoint is closed");
 }
 
+/* A FIN, or what the peer is to hear of a read. */
 static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
@@ -189,6 +215,8 @@ static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct 
 		.status = op->recv.fin_status,
 	};
 
+	if (op->kind == VERVE_OP_READ)
+		verve_rma_describe(op, &packet);
 	if (!verve_link_has_room(xport, link, true) ||
 	    !verve_link_send(xport, link, &packet, NULL))
 		return false;
@@ -253,7 +281,7 @@ void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct
 		verve_peer_kick(xport, peer);
 }
 
-void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
 {
 	verve_op_set_state(op, VERVE_OP_FINISH);
 	TAILQ_INSERT_TAIL(&peer->control, op, link);
@@ -308,6 +336,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	link->eager_size = event->eager_size < xport->attr.eager_size ? event->eager_size :
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
+	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	peer->connecting = false;
 	if (map_conn(xport, link))
 		goto err_link;
@@ -371,6 +400,11 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 								  "the peer ended the connection");
 		break;
 	}
+}
+
+bool verve_peer_has_events(struct verve_xport *xport)
+{
+	return xport->inbox || !verve_mailbox_is_empty(&xport->events);
 }
 
 /*

@@ -25,13 +25,13 @@ struct verve_peer {
 	struct verve_addr addr;
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
 	uint64_t av_version;
-	uint32_t id;		 /* as a source in match tables */
+	uint32_t id;		 /* as a source in match tables: of xport->rx->peer_ids */
 	bool is_waiting;	 /* in xport->waiting */
 	bool connecting;	 /* asked for; UP or FAILED will come */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
 	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
-	struct verve_op_queue control; /* FINs and replies to be sent */
+	struct verve_op_queue control; /* FINs, replies and RMA events of reads, to be sent */
 	struct verve_op_queue active;  /* started, not finished */
 };
 
@@ -52,6 +52,8 @@ static inline bool verve_peer_has_work(const struct verve_peer *peer)
 int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
 /* fi_addr is being removed from the address vector: what follows does not reach the peer by it. */
 void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr);
+/* The same for every one. */
+void verve_peer_forget_all(struct verve_xport *xport);
 /* Its fi_addr_t; UINT64_MAX if it is not in the address vector. */
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
 /* Ends what waits for a connection with FI_ECANCELED. */
@@ -60,8 +62,10 @@ void verve_peer_free_all(struct verve_xport *xport);
 
 /* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
-/* Puts an operation whose FIN or reply is due into control and sends what can be sent. */
-void verve_peer_queue_fin(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
+/* Puts an operation whose FIN, reply or, for a read, RMA event is due into control and sends what can be sent. */
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
+/* The connection manager has events for verve_peer_events. */
+bool verve_peer_has_events(struct verve_xport *xport);
 /* Starts what room, credits and the connection allow: control, then reads, then pending, each in order. */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 

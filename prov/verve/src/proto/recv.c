@@ -10,6 +10,7 @@
 #include "net/cq.h"
 #include "proto/atomic.h"
 #include "proto/comp_queue.h"
+#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/rndv.h"
@@ -48,7 +49,7 @@ void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error
 	else
 		verve_op_report(xport, op);
 	if (answer)
-		verve_peer_queue_fin(xport, peer, op);
+		verve_peer_queue_control(xport, peer, op);
 	else
 		verve_op_free(xport, op);
 }
@@ -102,7 +103,7 @@ static struct verve_op *split(struct verve_xport *xport, struct verve_op *parent
 	op->recv.parent = parent;
 	parent->recv.children++;
 	parent->recv.used += op->len;
-	parent->recv.spent = parent->len - parent->recv.used < xport->attr.min_multi_recv;
+	parent->recv.spent = parent->len - parent->recv.used < xport->rx->attr.min_multi_recv;
 	return op;
 }
 
@@ -139,6 +140,7 @@ static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 
 	if (!unexpected)
 		return -FI_ENOMEM;
+	unexpected->xport = xport;
 	unexpected->peer = link->peer;
 	unexpected->conn_id = link->conn_id;
 	unexpected->packet = *packet;
@@ -208,8 +210,8 @@ static void handle_credit(struct verve_xport *xport, struct verve_link *link,
 	(void) xport, (void) link, (void) packet; /* every packet's credits are counted already */
 }
 
-static void handle_write_data(struct verve_xport *xport, struct verve_link *link,
-			      struct verve_wire_packet *packet)
+static void report_write_data(struct verve_xport *xport, struct verve_link *link,
+			      const struct verve_wire_packet *packet)
 {
 	struct verve_sink *sink = &xport->attr.sink;
 	struct verve_comp comp = {
@@ -221,8 +223,31 @@ static void handle_write_data(struct verve_xport *xport, struct verve_link *link
 
 	if (sink->rx_queue)
 		verve_comp_queue_write(sink->rx_queue, &comp);
-	if (sink->remote_write)
-		verve_comp_counter_add(sink->remote_write, 1);
+}
+
+static void handle_write_data(struct verve_xport *xport, struct verve_link *link,
+			      struct verve_wire_packet *packet)
+{
+	report_write_data(xport, link, packet);
+	if (xport->attr.sink.remote_write)
+		verve_comp_counter_add(xport->attr.sink.remote_write, 1);
+}
+
+/* FI_RMA_EVENT: the peer has written or read; in the endpoint's counters and the regions'. */
+static void handle_rma_event(struct verve_xport *xport, struct verve_link *link,
+			     struct verve_wire_packet *packet)
+{
+	bool read = packet->tag == VERVE_WIRE_READ;
+	struct verve_sink *sink = &xport->attr.sink;
+	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
+
+	/* Regions first: who waits for the endpoint's counter may look at theirs. */
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		verve_event_count(xport->attr.events, packet->segment[i].rkey, read);
+	if (packet->flags & VERVE_WIRE_DATA)
+		report_write_data(xport, link, packet);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
 }
 
 static void handle_bye(struct verve_xport *xport, struct verve_link *link,
@@ -242,9 +267,11 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_BYE] = handle_bye,
 	[VERVE_WIRE_ATOMIC] = handle_atomic,
 	[VERVE_WIRE_ATOMIC_REPLY] = handle_atomic_reply,
+	[VERVE_WIRE_RMA_EVENT] = handle_rma_event,
 };
 
-static void handle_packet(struct verve_xport *xport, const void *buf, size_t len)
+/* False, and nothing is done: its connection is not known, and may be among the manager's events. */
+static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len)
 {
 	struct verve_wire_packet packet;
 	struct verve_link *link;
@@ -253,43 +280,57 @@ static void handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	if (verve_wire_decode(buf, len, &packet)) {
 		xport->count.malformed++;
 		VERVE_INFO(EP_DATA, "dropped a malformed packet of %zu bytes\n", len);
-		return;
+		return true;
 	}
 	link = verve_peer_link_of(xport, packet.dest);
-	if (!link) {
-		/* Its connection may have come up just now. */
-		verve_peer_events(xport);
-		link = verve_peer_link_of(xport, packet.dest);
-	}
+	if (!link && verve_peer_has_events(xport))
+		return false;
 	/* What a broken connection still delivers is good; but there is no way back. */
 	if (!link || (link->broken && packet.type != VERVE_WIRE_EAGER)) {
 		xport->count.stale++;
-		return;
+		return true;
 	}
 	link->credits += packet.credits;
 	link->may_send = !link->leaving;
 	handle[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))
 		verve_peer_kick(xport, link->peer);
+	return true;
 }
 
+/*
+ * Handling the manager's events polls as well, and goes on with the batch where it stands: packets are
+ * handled in their order, whoever polls.
+ */
 bool verve_recv_poll(struct verve_xport *xport)
 {
-	struct verve_net_wc wc[VERVE_POLL_BATCH];
-	int count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, wc);
+	struct verve_recv_batch *batch = &xport->batch;
 
-	for (int i = 0; i < count; i++) {
-		struct verve_slab *slab = (struct verve_slab *) (uintptr_t) wc[i].wr_id;
+	if (batch->at == batch->count) {
+		batch->at = 0;
+		batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
+		if (batch->count <= 0) {
+			batch->count = 0;
+			return false;
+		}
+	}
+	while (batch->at < batch->count) {
+		const struct verve_net_wc *wc = &batch->wc[batch->at++];
+		struct verve_slab *slab = (struct verve_slab *) (uintptr_t) wc->wr_id;
 
-		if (!wc[i].status && wc[i].opcode == VERVE_NET_WC_RECV)
-			handle_packet(xport, slab->data, wc[i].byte_len);
+		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV &&
+		    !handle_packet(xport, slab->data, wc->byte_len)) {
+			batch->at--;
+			verve_peer_events(xport);
+			continue;
+		}
 		slab->next = xport->rx_free;
 		xport->rx_free = slab;
 		xport->rx_free_count++;
 	}
 	if (xport->rx_free_count >= VERVE_POLL_BATCH)
 		verve_recv_refill(xport, false);
-	return count > 0;
+	return true;
 }
 
 void verve_recv_refill(struct verve_xport *xport, bool force)
@@ -336,10 +377,9 @@ static struct verve_match *prepare_recv(struct verve_xport *xport, const struct 
 	return verve_recv_match_of(xport, request->flags & VERVE_OP_TAGGED);
 }
 
-void verve_recv_consume(struct verve_xport *xport, struct verve_op *op,
-			struct verve_unexpected *unexpected)
+void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected)
 {
-	deliver(xport, op, unexpected->peer, unexpected->conn_id, &unexpected->packet);
+	deliver(unexpected->xport, op, unexpected->peer, unexpected->conn_id, &unexpected->packet);
 	free(unexpected);
 }
 
@@ -360,7 +400,7 @@ static void fill_multi(struct verve_xport *xport, struct verve_match *match, str
 		if (spent)
 			verve_match_cancel(match, recv);
 		/* The last message of a spent buffer frees it. */
-		verve_recv_consume(xport, op, unexpected);
+		verve_recv_consume(op, unexpected);
 		if (spent)
 			return;
 	}
@@ -383,7 +423,7 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 				       op->recv.match.ignore);
 	if (msg) {
 		verve_match_remove(match, msg);
-		verve_recv_consume(xport, op, verve_unexpected_of(msg));
+		verve_recv_consume(op, verve_unexpected_of(msg));
 		return 0;
 	}
 	if (verve_match_post(match, &op->recv.match)) {

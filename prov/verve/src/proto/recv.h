@@ -9,8 +9,9 @@
 /* A message without a receive; an eager one's payload is copied behind it. */
 struct verve_unexpected {
 	struct verve_match_msg match;
-	LIST_ENTRY(verve_unexpected) claims; /* in xport->claimed, once claimed */
+	LIST_ENTRY(verve_unexpected) claims; /* in xport->rx->claimed, once claimed */
 	void *claim_context;
+	struct verve_xport *xport; /* that it came to */
 	struct verve_peer *peer;
 	uint32_t conn_id; /* it came over */
 	struct verve_wire_packet packet;
@@ -34,8 +35,7 @@ void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error
 /* For peek.c: */
 
 /* op takes a message that waited; the message is out of its table and is freed. */
-void verve_recv_consume(struct verve_xport *xport, struct verve_op *op,
-			struct verve_unexpected *unexpected);
+void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected);
 /* The link that a message came over, if it can still be answered; NULL: it is gone. */
 struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t conn_id);
 /* An eager message of len bytes that came over conn_id has been consumed. */
@@ -53,7 +53,7 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
 
 static inline struct verve_match *verve_recv_match_of(struct verve_xport *xport, bool tagged)
 {
-	return &xport->match[tagged];
+	return &xport->rx->match[tagged];
 }
 
 #endif

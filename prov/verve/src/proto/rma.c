@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* RMA: writes, reads, and the remote CQ data that follows a write. */
+/* RMA: writes, reads, and what the target is told behind them: remote CQ data, RMA events. */
 #include "proto/rma.h"
 
 #include <string.h>
@@ -68,23 +68,43 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 	return 0;
 }
 
-/* The target hears of the data behind the write, on the same queue pair, so after it. */
-static bool send_data(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *packet)
+{
+	const struct verve_transfer *transfer = &op->transfer;
+
+	packet->type = VERVE_WIRE_RMA_EVENT;
+	packet->tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
+	packet->len = op->len;
+	packet->segment_count = 0;
+	/* Each region is named once, however many segments lie in it. */
+	for (uint32_t i = 0, j; i < transfer->remote_count; i++) {
+		for (j = 0; j < packet->segment_count; j++)
+			if (packet->segment[j].rkey == transfer->remote[i].rkey)
+				break;
+		if (j == packet->segment_count)
+			packet->segment[packet->segment_count++].rkey = transfer->remote[i].rkey;
+	}
+}
+
+/* The target hears of it behind the write, on the same queue pair, so after it. */
+static bool send_notice(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_WRITE_DATA,
-		.flags = VERVE_WIRE_DATA,
+		.flags = op->flags & VERVE_OP_DATA ? VERVE_WIRE_DATA : 0,
 		.data = op->data,
 		.len = op->len,
 	};
 
+	if (link->rma_event)
+		verve_rma_describe(op, &packet);
 	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
 }
 
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
-	bool data = op->flags & VERVE_OP_DATA;
+	bool notice = op->kind == VERVE_OP_WRITE && (op->flags & VERVE_OP_DATA || link->rma_event);
 	int ret;
 
 	if (!verve_link_has_room(xport, link, false) ||
@@ -99,7 +119,7 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 			return true;
 		}
 		switch (verve_transfer_post(xport, link, op, op->kind == VERVE_OP_WRITE ?
-					    VERVE_NET_WRITE : VERVE_NET_READ, !data)) {
+					    VERVE_NET_WRITE : VERVE_NET_READ, !notice)) {
 		case VERVE_TRANSFER_MORE:
 			return false;
 		case VERVE_TRANSFER_POSTED:
@@ -109,7 +129,7 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 			return true;
 		}
 	}
-	if (data && !send_data(xport, link, op))
+	if (notice && !send_notice(xport, link, op))
 		return link->broken;
 	TAILQ_REMOVE(&peer->pending, op, link);
 	verve_op_set_state(op, VERVE_OP_SENT);
@@ -119,9 +139,17 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
 {
+	struct verve_peer *peer = op->peer;
+	/* Only now: a device whose response was lost reads again. */
+	bool notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
+		      peer->link->rma_event;
+
 	verve_op_dequeue(op);
 	if (op->kind == VERVE_OP_READ && op->slab)
 		verve_iov_scatter(op->iov, op->iov_count, 0, op->slab->data, op->len);
 	verve_op_report(xport, op);
-	verve_op_free(xport, op);
+	if (notice)
+		verve_peer_queue_control(xport, peer, op);
+	else
+		verve_op_free(xport, op);
 }

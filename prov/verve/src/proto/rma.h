@@ -7,6 +7,8 @@
 
 /* kind: VERVE_OP_WRITE or VERVE_OP_READ. -FI_EAGAIN, -FI_EINVAL, -FI_EMSGSIZE as verve_send. */
 int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request);
+/* What the target of a read or write is told if it wants to hear of it. */
+void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *packet);
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op);
 

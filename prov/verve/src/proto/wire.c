@@ -38,6 +38,7 @@ static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
 	[VERVE_WIRE_WRITE_DATA] = VERVE_WIRE_DATA,
 	[VERVE_WIRE_ATOMIC] = VERVE_WIRE_FETCH,
+	[VERVE_WIRE_RMA_EVENT] = VERVE_WIRE_DATA,
 };
 
 static uint8_t *put64(uint8_t *at, uint64_t value)
@@ -97,6 +98,18 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 	}
 }
 
+static uint8_t *put_event(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	at = put64(at, packet->len);
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
+		uint32_t rkey = htole32(packet->segment[i].rkey);
+
+		memcpy(at, &rkey, sizeof(rkey));
+		at += sizeof(rkey);
+	}
+	return at;
+}
+
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 {
 	struct header header = {
@@ -120,6 +133,8 @@ size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 		at = put_segments(at, packet);
 	else if (packet->type == VERVE_WIRE_WRITE_DATA)
 		at = put64(at, packet->len);
+	else if (packet->type == VERVE_WIRE_RMA_EVENT)
+		at = put_event(at, packet);
 	return at - (uint8_t *) buf;
 }
 
@@ -178,6 +193,22 @@ static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *
 	return 0;
 }
 
+static int get_event(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	if (packet->tag > VERVE_WIRE_READ || left < 8 || (left - 8) % sizeof(uint32_t) ||
+	    left - 8 > VERVE_WIRE_SEGMENTS * sizeof(uint32_t))
+		return -FI_EINVAL;
+	packet->len = get64(at);
+	packet->segment_count = (left - 8) / sizeof(uint32_t);
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
+		uint32_t rkey;
+
+		memcpy(&rkey, at + 8 + i * sizeof(rkey), sizeof(rkey));
+		packet->segment[i] = (struct verve_wire_segment) {.rkey = le32toh(rkey)};
+	}
+	return 0;
+}
+
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)
 {
 	const uint8_t *at = buf, *end = at + len;
@@ -221,6 +252,8 @@ int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *pac
 			return -FI_EINVAL;
 		packet->len = get64(at);
 		return 0;
+	case VERVE_WIRE_RMA_EVENT:
+		return get_event(at, end - at, packet);
 	case VERVE_WIRE_FIN:
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;

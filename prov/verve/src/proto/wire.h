@@ -8,7 +8,7 @@
  *   then, in this order, if the flag says so: 8 bytes remote CQ data, 8 bytes operation id;
  *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length;
  *   ATOMIC: segments, then operands; ATOMIC_REPLY: what was there before. Operands and what was there
- *   travel as they lie in memory.
+ *   travel as they lie in memory. RMA_EVENT: 8 bytes length and the 4-byte keys of the regions, each once.
  */
 #ifndef VERVE_PROTO_WIRE_H
 #define VERVE_PROTO_WIRE_H
@@ -26,12 +26,13 @@ enum verve_wire_type {
 	VERVE_WIRE_BYE = 6,	   /* the last packet of a connection */
 	VERVE_WIRE_ATOMIC = 7,	   /* to be executed on the recipient's memory; answered by */
 	VERVE_WIRE_ATOMIC_REPLY = 8, /* operation id: executed, or why not, in the upper half */
-	VERVE_WIRE_TYPES = 9,
+	VERVE_WIRE_RMA_EVENT = 9,  /* what the RMA operation that came just before touched */
+	VERVE_WIRE_TYPES = 10,
 };
 
 enum {
 	VERVE_WIRE_TAGGED = 1 << 0, /* EAGER, RTS: matches tagged receives */
-	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA: remote CQ data follows the header */
+	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA, RMA_EVENT: remote CQ data follows the header */
 	VERVE_WIRE_ACK = 1 << 2,    /* EAGER: operation id follows; FIN wanted once it is in place */
 	VERVE_WIRE_FETCH = 1 << 3,  /* ATOMIC: the reply is to bring what was there before */
 	VERVE_WIRE_FLAGS = 15,
@@ -46,7 +47,10 @@ enum {
 	VERVE_WIRE_SMALL = 64, /* payload that costs a receiver no more to keep than an RTS does */
 };
 
-/* A piece of the sender's memory; of an ATOMIC, the recipient's. */
+/* RMA_EVENT: its tag. */
+enum { VERVE_WIRE_WROTE = 0, VERVE_WIRE_READ = 1 };
+
+/* A piece of the sender's memory; of the recipient's in ATOMIC, and RMA_EVENT, where only rkey counts. */
 struct verve_wire_segment {
 	uint64_t addr;
 	uint64_t len;
@@ -59,14 +63,14 @@ struct verve_wire_packet {
 	uint8_t flags;
 	uint16_t credits;
 	uint32_t dest;
-	uint64_t tag;	   /* EAGER, RTS */
+	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT */
 	uint64_t data;	   /* flag DATA */
 	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY */
 	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
-	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA: bytes written */
-	uint32_t segment_count; /* RTS, ATOMIC */
+	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA, RMA_EVENT: bytes moved */
+	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
 	const void *payload; /* EAGER, ATOMIC, ATOMIC_REPLY: into the buffer */
 };

@@ -83,27 +83,16 @@ size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
 	return wanted < most ? wanted : most;
 }
 
-int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
-		     struct verve_lock *lock)
+/* What a transport and a shared receive context have in common. */
+static int init_tables(struct verve_xport *xport, const struct verve_xport_attr *attr,
+		       struct verve_lock *lock)
 {
-	size_t slab_size;
 	int ret;
 
 	memset(xport, 0, sizeof(*xport));
 	xport->lock = lock;
 	xport->attr = *attr;
-	xport->attr.eager_size = verve_xport_eager_size(attr->dev, attr->eager_size);
-	slab_size = VERVE_WIRE_ATOMIC_PREFIX + xport->attr.eager_size;
-	if (slab_size < VERVE_WIRE_RTS_MAX)
-		slab_size = VERVE_WIRE_RTS_MAX;
-	ret = open_queues(xport);
-	if (ret)
-		return ret;
-	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
-			     xport->attr.rx_buffers, VERVE_NET_LOCAL_WRITE);
-	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS,
-			     VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ);
-	verve_mailbox_init(&xport->events);
+	xport->rx = attr->rx ? attr->rx : xport;
 	verve_pool_init(&xport->ops, sizeof(struct verve_op), SIZE_MAX);
 	verve_idtab_init(&xport->op_ids);
 	verve_idtab_init(&xport->peer_ids);
@@ -114,22 +103,66 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	LIST_INIT(&xport->claimed);
 	ret = verve_match_init(&xport->match[0]);
 	if (ret)
-		goto err_queues;
+		return ret;
 	ret = verve_match_init(&xport->match[1]);
 	if (ret)
-		goto err_match;
+		verve_match_fini(&xport->match[0]);
+	return ret;
+}
+
+static void fini_tables(struct verve_xport *xport)
+{
+	verve_match_fini(&xport->match[0]);
+	verve_match_fini(&xport->match[1]);
+	verve_idtab_fini(&xport->link_ids);
+	verve_idtab_fini(&xport->peer_ids);
+	verve_idtab_fini(&xport->op_ids);
+	verve_pool_fini(&xport->ops);
+}
+
+int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
+			    struct verve_lock *lock)
+{
+	return init_tables(xport, attr, lock);
+}
+
+void verve_xport_fini_shared(struct verve_xport *xport)
+{
+	verve_peer_free_all(xport);
+	fini_tables(xport);
+}
+
+int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
+		     struct verve_lock *lock)
+{
+	size_t slab_size;
+	int ret;
+
+	ret = init_tables(xport, attr, lock);
+	if (ret)
+		return ret;
+	xport->attr.eager_size = verve_xport_eager_size(attr->dev, attr->eager_size);
+	slab_size = VERVE_WIRE_ATOMIC_PREFIX + xport->attr.eager_size;
+	if (slab_size < VERVE_WIRE_RTS_MAX)
+		slab_size = VERVE_WIRE_RTS_MAX;
+	ret = open_queues(xport);
+	if (ret)
+		goto err_tables;
+	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
+			     xport->attr.rx_buffers, VERVE_NET_LOCAL_WRITE);
+	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS,
+			     VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ);
+	verve_mailbox_init(&xport->events);
 	ret = fill_receives(xport);
 	if (ret)
-		goto err_receives;
+		goto err_queues;
 	return 0;
 
-err_receives:
-	verve_match_fini(&xport->match[1]);
-err_match:
-	verve_match_fini(&xport->match[0]);
 err_queues:
 	close_queues(xport);
 	verve_slab_pool_fini(&xport->rx_slabs);
+err_tables:
+	fini_tables(xport);
 	return ret;
 }
 
@@ -144,12 +177,7 @@ void verve_xport_fini(struct verve_xport *xport)
 	close_queues(xport);
 	verve_slab_pool_fini(&xport->rx_slabs);
 	verve_slab_pool_fini(&xport->tx_slabs);
-	verve_match_fini(&xport->match[0]);
-	verve_match_fini(&xport->match[1]);
-	verve_idtab_fini(&xport->link_ids);
-	verve_idtab_fini(&xport->peer_ids);
-	verve_idtab_fini(&xport->op_ids);
-	verve_pool_fini(&xport->ops);
+	fini_tables(xport);
 }
 
 static bool poll_sends(struct verve_xport *xport)

@@ -16,6 +16,7 @@
 #include "base/lock.h"
 #include "base/mailbox.h"
 #include "base/pool.h"
+#include "net/cq.h"
 #include "net/qp.h"
 #include "proto/comp.h"
 #include "proto/match.h"
@@ -25,6 +26,7 @@
 
 struct verve_addrvec;
 struct verve_cm;
+struct verve_event_table;
 struct verve_mr_cache;
 struct verve_mr_keytab;
 struct verve_net_channel;
@@ -44,6 +46,7 @@ struct verve_xport_attr {
 	struct verve_addrvec *addrvec;
 	struct verve_mr_cache *mr_cache;
 	struct verve_mr_keytab *mr_keytab; /* what peers' atomics may reach */
+	struct verve_event_table *events; /* regions with counters */
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished */
 	size_t inline_size;    /* bytes */
@@ -53,6 +56,8 @@ struct verve_xport_attr {
 	size_t min_multi_recv; /* bytes */
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
+	bool rma_event;	       /* peers say what their RMA does here */
+	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
 };
 
 enum {
@@ -69,15 +74,27 @@ TAILQ_HEAD(verve_link_queue, verve_link);
 TAILQ_HEAD(verve_peer_queue, verve_peer);
 LIST_HEAD(verve_claim_list, verve_unexpected);
 
+/* Completions of receives that were polled; those from at on are not handled yet. */
+struct verve_recv_batch {
+	struct verve_net_wc wc[VERVE_POLL_BATCH];
+	int at, count;
+};
+
 struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
+	/*
+	 * Whose are the receives: its own, or those of the shared receive context. Of that one, match,
+	 * claimed, ops and peer_ids are everybody's.
+	 */
+	struct verve_xport *rx;
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
 	struct verve_net_srq *srq;
 	struct verve_slab_pool rx_slabs, tx_slabs;
 	struct verve_slab *rx_free; /* to be posted again, in one batch */
 	uint32_t rx_free_count;
+	struct verve_recv_batch batch;
 
 	struct verve_cm *cm;
 	struct verve_mailbox events; /* from the connection manager */
@@ -119,6 +136,17 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 		     struct verve_lock *lock);
 /* After the connection manager is closed and verve_xport_cancel. */
 void verve_xport_fini(struct verve_xport *xport);
+
+/*
+ * A shared receive context: receives, and the messages that wait for them, of all transports that are
+ * opened with it as their attr.rx, under one lock. It has no device, and is never polled. Of attr, mr_cache,
+ * min_multi_recv, addrvec and sink count; the last two are those of any of its transports, and change with
+ * them. 0 or -FI_ENOMEM.
+ */
+int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
+			    struct verve_lock *lock);
+/* After verve_recv_cancel_all; its transports are closed. */
+void verve_xport_fini_shared(struct verve_xport *xport);
 
 /* One turn: events, arrived messages, finished work. True if there was any. */
 bool verve_xport_poll(struct verve_xport *xport);

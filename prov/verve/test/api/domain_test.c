@@ -130,17 +130,17 @@ Test(domain, locks_are_kept_by_default)
 	cr_expect_not(verve_domain_elides_locks(opened()));
 }
 
-Test(domain, locks_are_elided_where_the_application_serializes)
+Test(domain, locks_are_elided_where_the_application_serializes_everything)
 {
 	struct verve_domain *domain;
 
 	fix.info->domain_attr->threading = FI_THREAD_DOMAIN;
 	domain = opened();
 	cr_expect(verve_domain_elides_locks(domain));
-	domain->threading = FI_THREAD_COMPLETION;
-	cr_expect(verve_domain_elides_locks(domain));
-	domain->threading = FI_THREAD_UNSPEC;
-	cr_expect_not(verve_domain_elides_locks(domain));
+	for (enum fi_threading weaker = FI_THREAD_UNSPEC; weaker <= FI_THREAD_ENDPOINT; weaker++) {
+		domain->threading = weaker;
+		cr_expect_eq(verve_domain_elides_locks(domain), weaker == FI_THREAD_DOMAIN);
+	}
 }
 
 Test(domain, stays_open_while_referenced)

@@ -91,12 +91,15 @@ static bool turn(struct verve_engine *engine)
 	return true;
 }
 
-void verve_engine_progress(struct verve_engine *engine)
+bool verve_engine_progress(struct verve_engine *engine)
 {
+	bool any;
+
 	if (pthread_mutex_trylock(&engine->lock))
-		return;
-	turn(engine);
+		return false;
+	any = turn(engine);
 	pthread_mutex_unlock(&engine->lock);
+	return any;
 }
 
 int verve_engine_fd(const struct verve_engine *engine)
@@ -159,7 +162,7 @@ uint32_t verve_domain_api_version(const struct verve_domain *of)
 
 bool verve_domain_elides_locks(const struct verve_domain *of)
 {
-	return of->threading == FI_THREAD_DOMAIN || of->threading == FI_THREAD_COMPLETION;
+	return of->threading == FI_THREAD_DOMAIN;
 }
 
 /* Of its operations, these tests use two. */

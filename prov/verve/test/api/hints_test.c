@@ -311,6 +311,30 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
 }
 
+Test(hints, shared_receive_context_is_echoed)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->ep_attr->rx_ctx_cnt, 1);
+	cr_expect_gt(info->domain_attr->max_ep_srx_ctx, 0);
+	cr_expect_eq(info->domain_attr->max_ep_stx_ctx, 0);
+	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	expect_match();
+	cr_expect_eq(info->ep_attr->rx_ctx_cnt, FI_SHARED_CONTEXT);
+}
+
+Test(hints, rma_events_only_if_asked_for)
+{
+	hints->caps = FI_MSG | FI_RMA;
+	hints->domain_attr->mr_mode = mr_needed | FI_MR_RMA_EVENT;
+	expect_match();
+	cr_expect_not(info->caps & FI_RMA_EVENT);
+	hints->caps |= FI_RMA_EVENT;
+	expect_match();
+	cr_expect(info->rx_attr->caps & FI_RMA_EVENT);
+	cr_expect_not(info->tx_attr->caps & FI_RMA_EVENT);
+	cr_expect_not(info->domain_attr->mr_mode & FI_MR_RMA_EVENT);
+}
+
 Test(hints, one_direction_stays_one)
 {
 	hints->caps = FI_MSG | FI_SEND;
@@ -340,7 +364,8 @@ Test(hints, progress)
 	cr_assert_eq(get(), 0);
 	cr_expect_eq(info->domain_attr->control_progress, FI_PROGRESS_MANUAL);
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
-	cr_expect_eq(get(), -FI_ENODATA);
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
 }
 
 Test(hints, sizes_are_echoed_and_bounded)
@@ -406,11 +431,6 @@ static void ask_caps(void)
 	hints->caps = FI_MSG | FI_TRIGGER;
 }
 
-static void ask_rma_event(void)
-{
-	hints->caps = FI_RMA_EVENT;
-}
-
 static void ask_tx_caps(void)
 {
 	hints->tx_attr->caps = FI_MULTICAST;
@@ -473,7 +493,7 @@ static void ask_contexts(void)
 
 static void ask_shared_context(void)
 {
-	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
 }
 
 static void ask_auth_key(void)
@@ -535,7 +555,6 @@ struct refusal {
 
 static const struct refusal refusals[] = {
 	{ask_caps, "caps asks for FI_TRIGGER"},
-	{ask_rma_event, "caps asks for FI_RMA_EVENT"},
 	{ask_tx_caps, "tx_attr->caps asks for FI_MULTICAST"},
 	{ask_rx_caps, "rx_attr->caps asks for"},
 	{ask_domain_caps, "domain_attr->caps asks for FI_SHARED_AV"},
@@ -548,7 +567,7 @@ static const struct refusal refusals[] = {
 	{ask_protocol_version, "ep_attr->protocol_version is 2"},
 	{ask_max_msg_size, "ep_attr->max_msg_size is"},
 	{ask_contexts, "ep_attr->tx_ctx_cnt is 2"},
-	{ask_shared_context, "ep_attr->rx_ctx_cnt is"},
+	{ask_shared_context, "ep_attr->tx_ctx_cnt is"},
 	{ask_auth_key, "ep_attr->auth_key_size"},
 	{ask_domain_auth_key, "domain_attr->auth_key_size"},
 	{ask_cq_data, "domain_attr->cq_data_size is 9"},

@@ -113,7 +113,6 @@ Test(mr, bad_arguments_are_refused)
 {
 	cr_expect_eq(reg_error(FI_SEND, 1, 0), -FI_EINVAL, "offset is reserved");
 	cr_expect_eq(reg_error(FI_SEND | FI_TAGGED, 0, 0), -FI_EINVAL, "not an access bit");
-	cr_expect_eq(reg_error(FI_SEND, 0, FI_RMA_EVENT), -FI_EBADFLAGS);
 	cr_expect_eq(reg_error(FI_SEND, 0, FI_RMA_PMEM), -FI_EBADFLAGS);
 }
 
@@ -202,11 +201,10 @@ Test(mr, failure_of_the_device_is_passed_on)
 Test(mr, binding_and_enabling)
 {
 	struct fid_mr *mr = reg(FI_SEND, sizeof(buffer));
-	struct fid ep = {.fclass = FI_CLASS_EP}, cntr = {.fclass = FI_CLASS_CNTR};
+	struct fid ep = {.fclass = FI_CLASS_EP};
 
 	cr_expect_eq(fi_mr_bind(mr, &ep, 0), 0);
 	cr_expect_eq(fi_mr_bind(mr, &ep, FI_SEND), -FI_EBADFLAGS);
-	cr_expect_eq(fi_mr_bind(mr, &cntr, FI_REMOTE_WRITE), -FI_ENOSYS);
 	cr_expect_eq(fi_mr_bind(mr, &fix.domain->fid, 0), -FI_EINVAL);
 	cr_expect_eq(fi_mr_enable(mr), 0);
 	cr_expect_eq(fi_mr_refresh(mr, NULL, 0, 0), -FI_ENOSYS);

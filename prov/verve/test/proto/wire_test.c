@@ -68,6 +68,43 @@ Test(wire, header_bytes_are_fixed)
 	cr_assert_eq(memcmp(buf, expected, sizeof(expected)), 0);
 }
 
+Test(wire, rma_event_round_trips_with_every_key_count)
+{
+	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {
+		struct verve_wire_packet out, in = {
+			.type = VERVE_WIRE_RMA_EVENT, .flags = count % 2 ? VERVE_WIRE_DATA : 0,
+			.tag = count % 2 ? VERVE_WIRE_WROTE : VERVE_WIRE_READ, .data = 5,
+			.len = 1ull << 40, .segment_count = count,
+		};
+		unsigned char buf[VERVE_WIRE_RTS_MAX];
+		size_t size;
+
+		for (uint32_t i = 0; i < count; i++)
+			in.segment[i].rkey = 0xfffffff0 + i;
+		size = verve_wire_encode(&in, buf);
+		cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
+		cr_assert_eq(out.tag, in.tag);
+		cr_assert_eq(out.len, in.len);
+		cr_assert_eq(out.segment_count, count);
+		for (uint32_t i = 0; i < count; i++)
+			cr_assert_eq(out.segment[i].rkey, in.segment[i].rkey);
+		cr_assert_eq(verve_wire_decode(buf, size - 1, &out), -FI_EINVAL);
+		buf[8] = 2; /* neither written nor read */
+		cr_assert_eq(verve_wire_decode(buf, size, &out), -FI_EINVAL);
+	}
+}
+
+Test(wire, rma_event_with_too_many_keys_is_refused)
+{
+	unsigned char buf[VERVE_WIRE_HEADER + 8 + 4 * (VERVE_WIRE_SEGMENTS + 1)] = {
+		VERVE_WIRE_RMA_EVENT};
+	struct verve_wire_packet out;
+
+	cr_assert_eq(verve_wire_decode(buf, sizeof(buf) - 4, &out), 0);
+	cr_assert_eq(verve_wire_decode(buf, sizeof(buf), &out), -FI_EINVAL);
+	cr_assert_eq(verve_wire_decode(buf, VERVE_WIRE_HEADER + 4, &out), -FI_EINVAL);
+}
+
 Test(wire, rts_round_trips_with_every_segment_count)
 {
 	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {

@@ -35,6 +35,8 @@ struct sim_options {
 	size_t slice;	/* bytes of an RMA slice */
 	uint32_t dgram_loss;
 	bool wait;    /* nodes sleep on their wait descriptors */
+	bool events;  /* endpoints hear of RMA */
+	bool threads; /* domains have progress threads, and applications seldom look */
 	bool late;    /* some nodes start when others send already */
 	bool retire;  /* nodes close when their work is done */
 	bool abandon; /* nodes close at any moment */

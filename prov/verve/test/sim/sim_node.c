@@ -84,7 +84,9 @@ static void open_cntrs(struct sim_node *node)
 	struct sim *sim = node->sim;
 
 	for (int i = 0; i < SIM_CNTRS; i++) {
-		if (sim_chance(sim, 500))
+		/* Then every write and read counts, not only data and atomics. */
+		if (sim_chance(sim, 500) ||
+		    (sim->options->events && events[i] & (FI_REMOTE_WRITE | FI_REMOTE_READ)))
 			continue;
 		check(sim, fi_cntr_open(node->domain, &attr, &node->cntr[i], NULL), "fi_cntr_open");
 		check(sim, fi_ep_bind(node->ep, &node->cntr[i]->fid, events[i]), "bind counter");
@@ -211,6 +213,10 @@ static void open_fabric(struct sim *sim)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
 	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	if (sim->options->events)
+		hints->caps |= FI_RMA_EVENT;
+	if (sim->options->threads)
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	check(sim, sim->prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &sim->list),
 	      "getinfo");
 	fi_freeinfo(hints);

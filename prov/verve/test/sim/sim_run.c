@@ -221,6 +221,9 @@ static uint32_t turn(struct sim_node *node)
 	if (!is_awake(node))
 		return 0;
 	act(node);
+	/* Whoever computes leaves the rest to the progress thread. */
+	if (sim->options->threads && sim_chance(sim, 900))
+		return 0;
 	return sim_progress(node, 1 + sim_below(sim, 8));
 }
 

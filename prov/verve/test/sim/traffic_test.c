@@ -57,6 +57,37 @@ Test(traffic, sleeping_on_wait_descriptors)
 	sim_run_seeds(&options, 80);
 }
 
+Test(traffic, progress_threads_and_sleepers)
+{
+	struct sim_options options = {
+		.name = "traffic/progress_threads_and_sleepers",
+		.nodes = 4,
+		.ops = 40,
+		.max_len = 5000,
+		.slice = 500,
+		.wait = true,
+		.threads = true,
+		.retire = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, rma_events)
+{
+	struct sim_options options = {
+		.name = "traffic/rma_events",
+		.nodes = 3,
+		.ops = 60,
+		.max_len = 5000,
+		.slice = 5000,
+		.events = true,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
 Test(traffic, endpoints_close_after_their_work)
 {
 	struct sim_options options = {

@@ -5,6 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "fake_world.h"
 
@@ -18,6 +20,8 @@ struct verve_net_thread {
 	uint64_t (*step)(void *arg);
 	void *arg;
 	bool running, woken;
+	int epoll_fd;
+	uint32_t watched;
 };
 
 static LIST_HEAD(, verve_net_thread) threads = LIST_HEAD_INITIALIZER(threads);
@@ -112,6 +116,16 @@ void fake_threads_wake(void)
 		wake(thread);
 }
 
+void fake_threads_look(void)
+{
+	struct verve_net_thread *thread;
+	struct epoll_event event;
+
+	LIST_FOREACH (thread, &threads, link)
+		if (thread->watched && epoll_wait(thread->epoll_fd, &event, 1, 0) > 0)
+			wake(thread);
+}
+
 int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), void *arg,
 			   struct verve_net_thread **threadp)
 {
@@ -123,6 +137,9 @@ int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), voi
 	thread = calloc(1, sizeof(*thread));
 	if (!thread)
 		return -FI_ENOMEM;
+	thread->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (thread->epoll_fd < 0)
+		fake_fatal("no descriptor");
 	thread->name = name;
 	thread->step = step_fn;
 	thread->arg = arg;
@@ -139,6 +156,7 @@ void verve_net_thread_stop(struct verve_net_thread *thread)
 		fake_fatal("thread %s stops itself", thread->name);
 	fake_event_cancel(&thread->event);
 	LIST_REMOVE(thread, link);
+	close(thread->epoll_fd);
 	free(thread);
 	fake_closed(FAKE_THREAD);
 }
@@ -150,12 +168,19 @@ void verve_net_thread_wake(struct verve_net_thread *thread)
 
 int verve_net_thread_watch(struct verve_net_thread *thread, int fd)
 {
-	(void)thread;
-	return fd < 0 ? 0 : fake_gate(FAKE_NET_THREAD_WATCH);
+	int ret = fd < 0 ? 0 : fake_gate(FAKE_NET_THREAD_WATCH);
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (ret || fd < 0)
+		return ret;
+	if (epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		fake_fatal("thread %s cannot watch descriptor %d", thread->name, fd);
+	thread->watched++;
+	return 0;
 }
 
 void verve_net_thread_unwatch(struct verve_net_thread *thread, int fd)
 {
-	(void)thread;
-	(void)fd;
+	if (fd >= 0 && !epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, fd, NULL))
+		thread->watched--;
 }

@@ -132,11 +132,14 @@ bool fake_net_run_next(void)
 	fake_event_cancel(event);
 	fake_world.now = event->time;
 	event->run(event);
+	fake_threads_look();
 	return true;
 }
 
 void fake_net_run_until(uint64_t time)
 {
+	/* What the test itself did may have woken a thread. */
+	fake_threads_look();
 	while (fake_net_next() <= time)
 		fake_net_run_next();
 	if (time > fake_world.now)

@@ -135,5 +135,7 @@ void fake_cq_use(struct verve_net_cq *cq, int users);
 
 /* Every thread has something to look at. */
 void fake_threads_wake(void);
+/* Wakes those with a watched descriptor that is readable. */
+void fake_threads_look(void);
 
 #endif

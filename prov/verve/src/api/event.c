@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* RMA events: each counter of a region is bound to the engine of each endpoint that hears of RMA. */
+#include "api/event.h"
+
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/cntr.h"
+#include "api/domain.h"
+#include "api/ep.h"
+#include "base/log.h"
+
+static const uint64_t kinds = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+void verve_events_init(struct verve_events *events)
+{
+	verve_event_table_init(&events->table);
+	pthread_mutex_init(&events->lock, NULL);
+	LIST_INIT(&events->regions);
+	LIST_INIT(&events->eps);
+}
+
+void verve_events_fini(struct verve_events *events)
+{
+	pthread_mutex_destroy(&events->lock);
+	verve_event_table_fini(&events->table);
+}
+
+static bool is_counted(const struct verve_events *events, const struct verve_cntr *cntr)
+{
+	const struct verve_mr_event *event;
+
+	LIST_FOREACH(event, &events->regions, link)
+		if (event->read == cntr || event->write == cntr)
+			return true;
+	return false;
+}
+
+static bool is_bound(const struct verve_ep *ep, const struct verve_cntr *cntr)
+{
+	for (int i = 0; i < VERVE_EP_CNTRS; i++)
+		if (ep->cntr[i] == cntr)
+			return true;
+	return false;
+}
+
+/* A counter that no region uses any more stays with the endpoints that it is bound to. */
+static void release(struct verve_events *events, struct verve_cntr *cntr)
+{
+	struct verve_ep *ep;
+
+	if (is_counted(events, cntr))
+		return;
+	LIST_FOREACH(ep, &events->eps, event)
+		if (!is_bound(ep, cntr))
+			verve_cntr_unbind_engine(cntr, ep->engine);
+}
+
+static int attach(struct verve_events *events, struct verve_cntr *cntr)
+{
+	struct verve_ep *ep;
+
+	LIST_FOREACH(ep, &events->eps, event) {
+		int ret = verve_cntr_bind_engine(cntr, ep->engine);
+
+		if (ret) {
+			release(events, cntr);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static void set(struct verve_events *events, struct verve_mr_event *event, struct verve_cntr *cntr,
+		uint64_t flags)
+{
+	if (!event->read && !event->write) {
+		verve_event_insert(&events->table, &event->region);
+		LIST_INSERT_HEAD(&events->regions, event, link);
+	}
+	if (flags & FI_REMOTE_READ) {
+		verve_cntr_get(cntr);
+		event->read = cntr;
+	}
+	if (flags & FI_REMOTE_WRITE) {
+		verve_cntr_get(cntr);
+		event->write = cntr;
+	}
+	verve_event_set(&events->table, &event->region,
+			flags & FI_REMOTE_READ ? &cntr->counter : NULL,
+			flags & FI_REMOTE_WRITE ? &cntr->counter : NULL);
+}
+
+int verve_event_bind(struct verve_domain *domain, struct verve_mr_event *event,
+		     struct verve_cntr *cntr, uint64_t flags)
+{
+	struct verve_events *events = &domain->events;
+	int ret;
+
+	if (flags & ~kinds)
+		return -FI_EBADFLAGS;
+	if (!flags || cntr->domain != domain)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&events->lock);
+	if ((flags & FI_REMOTE_READ && event->read) || (flags & FI_REMOTE_WRITE && event->write)) {
+		VERVE_WARN(MR, "region %#x has such a counter already\n", event->region.rkey);
+		ret = -FI_EINVAL;
+	} else {
+		ret = attach(events, cntr);
+	}
+	if (!ret)
+		set(events, event, cntr, flags);
+	pthread_mutex_unlock(&events->lock);
+	return ret;
+}
+
+void verve_event_unbind(struct verve_domain *domain, struct verve_mr_event *event)
+{
+	struct verve_events *events = &domain->events;
+	struct verve_cntr *cntrs[] = {event->read, event->write};
+
+	if (!event->read && !event->write)
+		return;
+	pthread_mutex_lock(&events->lock);
+	verve_event_remove(&events->table, &event->region);
+	LIST_REMOVE(event, link);
+	for (int i = 0; i < 2; i++)
+		if (cntrs[i]) {
+			release(events, cntrs[i]);
+			verve_cntr_put(cntrs[i]);
+		}
+	pthread_mutex_unlock(&events->lock);
+}
+
+static struct verve_ep *find(struct verve_events *events, const struct verve_ep *wanted)
+{
+	struct verve_ep *ep;
+
+	LIST_FOREACH(ep, &events->eps, event)
+		if (ep == wanted)
+			return ep;
+	return NULL;
+}
+
+void verve_events_remove(struct verve_ep *ep, struct verve_engine *engine)
+{
+	struct verve_events *events = &ep->domain->events;
+	struct verve_mr_event *event;
+
+	pthread_mutex_lock(&events->lock);
+	LIST_FOREACH(event, &events->regions, link) {
+		if (event->read)
+			verve_cntr_unbind_engine(event->read, engine);
+		if (event->write)
+			verve_cntr_unbind_engine(event->write, engine);
+	}
+	if (find(events, ep))
+		LIST_REMOVE(ep, event);
+	pthread_mutex_unlock(&events->lock);
+}
+
+int verve_events_add(struct verve_ep *ep, struct verve_engine *engine)
+{
+	struct verve_events *events = &ep->domain->events;
+	struct verve_mr_event *event;
+	int ret = 0;
+
+	pthread_mutex_lock(&events->lock);
+	LIST_FOREACH(event, &events->regions, link) {
+		if (!ret && event->read)
+			ret = verve_cntr_bind_engine(event->read, engine);
+		if (!ret && event->write)
+			ret = verve_cntr_bind_engine(event->write, engine);
+	}
+	if (!ret)
+		LIST_INSERT_HEAD(&events->eps, ep, event);
+	pthread_mutex_unlock(&events->lock);
+	return ret;
+}
