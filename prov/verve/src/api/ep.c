@@ -11,6 +11,7 @@
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/domain.h"
+#include "api/eq.h"
 #include "api/event.h"
 #include "api/info.h"
 #include "api/srx.h"
@@ -102,17 +103,37 @@ static struct verve_ep *owner_of(struct fid *fid)
 	return ((struct verve_ep *)fid)->owner;
 }
 
+static bool is_of_domain(struct fid *fid, const struct verve_domain *domain)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_AV:
+		return verve_av_from_fid(fid)->domain == domain;
+	case FI_CLASS_CQ:
+		return verve_cq_from_fid(fid)->domain == domain;
+	case FI_CLASS_CNTR:
+		return verve_cntr_from_fid(fid)->domain == domain;
+	case FI_CLASS_SRX_CTX:
+		return verve_srx_from_fid(fid)->ep.domain == domain;
+	default:
+		return true;
+	}
+}
+
 static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct verve_ep *ep = owner_of(fid);
 
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
+	if (!is_of_domain(bfid, ep->domain)) {
+		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of another domain\n");
+		return -FI_EINVAL;
+	}
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:
 		if (flags)
 			return -FI_EBADFLAGS;
-		if (ep->av || verve_av_from_fid(bfid)->domain != ep->domain)
+		if (ep->av)
 			return -FI_EINVAL;
 		ep->av = verve_av_from_fid(bfid);
 		verve_av_get(ep->av);
@@ -124,7 +145,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_SRX_CTX:
 		if (flags)
 			return -FI_EBADFLAGS;
-		if (ep->srx || verve_srx_from_fid(bfid)->ep.domain != ep->domain)
+		if (ep->srx)
 			return -FI_EINVAL;
 		ep->srx = verve_srx_from_fid(bfid);
 		verve_srx_get(ep->srx);
@@ -135,6 +156,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		if (ep->eq)
 			return -FI_EINVAL;
 		ep->eq = (struct fid_eq *)bfid;
+		verve_eq_get(ep->eq);
 		return 0;
 	default:
 		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of class %zu\n",
@@ -276,6 +298,8 @@ static int ep_close(struct fid *fid)
 		verve_cq_put(ep->rx_cq);
 	if (ep->av)
 		verve_av_put(ep->av);
+	if (ep->eq)
+		verve_eq_put(ep->eq);
 	if (ep->srx)
 		verve_srx_put(ep->srx);
 	verve_domain_put(ep->domain);

@@ -113,10 +113,12 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 		return -FI_EAGAIN;
 	verve_op_fill(op, request);
 	LIST_REMOVE(claimed, claims);
-	if (claimed->packet.type == VERVE_WIRE_RTS && !verve_recv_live_link(claimed->xport, claimed->conn_id)) {
+	if (claimed->packet.type == VERVE_WIRE_RTS &&
+	    !verve_recv_live_link(claimed->xport, claimed->conn_id)) {
 		op->peer = claimed->peer;
 		op->len = 0;
-		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0, "the sender of the claimed message is gone");
+		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0,
+				      "the sender of the claimed message is gone");
 		verve_op_free(claimed->xport, op);
 		free(claimed);
 		return 0;

@@ -124,8 +124,6 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 		last = len == left;
 		if (verb == VERVE_NET_WRITE && len <= link->inline_size)
 			wr.flags |= VERVE_NET_INLINE;
-		if (op->flags & VERVE_OP_FENCE && !transfer->offset)
-			wr.flags |= VERVE_NET_FENCE;
 		if (last && tell)
 			wr.flags |= VERVE_NET_SIGNALED;
 		if (verve_link_post(xport, link, &wr, last && tell ? op : NULL, NULL))

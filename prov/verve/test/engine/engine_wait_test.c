@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Engine: who sleeps on its descriptor is woken for what another sleeper found, and by its timer. */
+#include "engine/engine.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+
+#include "../api/fixture.h"
+#include "api/ep.h"
+#include "base/config.h"
+
+static struct fixture fix;
+static struct fid_av *av;
+static struct fid_cq *cq;
+static struct fid_ep *a, *b;
+static fi_addr_t addr_b;
+
+static struct fid_ep *open_ep(void)
+{
+	struct fid_ep *ep;
+
+	cr_assert_eq(fi_endpoint(fix.domain, fix.info, &ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	return ep;
+}
+
+static void setup(void)
+{
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED};
+	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+
+	fixture_init(&fix, FI_VERSION(1, 17));
+	verve_config.transport_timeout = 2; /* ms; the timer's time is half of it */
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_av_open(fix.domain, &av_attr, &av, NULL), 0);
+	cr_assert_eq(fi_cq_open(fix.domain, &attr, &cq, NULL), 0);
+	a = open_ep();
+	b = open_ep();
+	cr_assert_eq(fi_getname(&b->fid, &name, &len), 0);
+	cr_assert_eq(fi_av_insert(av, &name, 1, &addr_b, 0, NULL), 1);
+}
+
+static void teardown(void)
+{
+	cr_expect_eq(fi_close(&a->fid), 0);
+	cr_expect_eq(fi_close(&b->fid), 0);
+	cr_expect_eq(fi_close(&cq->fid), 0);
+	cr_expect_eq(fi_close(&av->fid), 0);
+	fixture_fini(&fix);
+}
+
+TestSuite(engine_wait, .init = setup, .fini = teardown, .timeout = 60);
+
+static struct verve_engine *engine_of(struct fid_ep *ep)
+{
+	return verve_ep_from_fid(ep)->engine;
+}
+
+/* timeout: milliseconds, -1: as long as it takes. */
+static bool is_readable(struct verve_engine *engine, int timeout)
+{
+	struct pollfd fd = {.fd = verve_engine_fd(engine), .events = POLLIN};
+
+	return poll(&fd, 1, timeout) == 1;
+}
+
+static void fall_asleep(struct verve_engine *engine)
+{
+	while (verve_engine_arm(engine))
+		;
+}
+
+Test(engine_wait, arming_that_finds_work_wakes_the_other_sleeper)
+{
+	static char to;
+
+	cr_assert_eq(fi_recv(b, &to, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	cr_assert_eq(fi_send(a, "x", 1, NULL, addr_b, NULL), 0);
+	/* One sleeper falls asleep; then there is a message. */
+	fall_asleep(engine_of(b));
+	for (int i = 0; i < 1000; i++) {
+		verve_engine_progress(engine_of(a));
+		fake_net_advance(10000);
+	}
+	cr_assert(is_readable(engine_of(b), 0));
+	/* Another one arms, and clears what the first is to be woken by. */
+	cr_assert_eq(verve_engine_arm(engine_of(b)), -FI_EAGAIN);
+	cr_expect(is_readable(engine_of(b), 0));
+	fall_asleep(engine_of(b));
+	cr_expect_eq(to, 'x');
+}
+
+/* Nothing but the timer can make the descriptor readable. */
+Test(engine_wait, work_that_starts_while_one_sleeps_sets_the_timer)
+{
+	struct verve_engine *engine = engine_of(a);
+
+	fall_asleep(engine);
+	cr_assert_not(is_readable(engine, 0));
+	verve_engine_lock(engine);
+	verve_engine_unlock(engine);
+	cr_expect(is_readable(engine, -1));
+	fall_asleep(engine);
+	cr_expect_not(is_readable(engine, 0));
+}
