@@ -58,6 +58,11 @@ static size_t first_wrong(const uint8_t *at, size_t len, uint64_t seed)
 	return len;
 }
 
+bool pattern_holds(const void *buf, size_t len, uint64_t seed)
+{
+	return first_wrong(buf, len, seed) == len;
+}
+
 bool pattern_check(const void *buf, size_t len, uint64_t seed)
 {
 	size_t wrong = first_wrong(buf, len, seed);

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 void pattern_fill(void *buf, size_t len, uint64_t seed);
+/* Every byte is as pattern_fill made it. */
+bool pattern_holds(const void *buf, size_t len, uint64_t seed);
 /* A check: every byte is as pattern_fill made it; names the first that is not. */
 bool pattern_check(const void *buf, size_t len, uint64_t seed);
 /* A check: every byte is value. */

@@ -173,17 +173,24 @@ static bool looks_like(const struct sim_op *send, const struct sim_op *recv,
 	       (!data || send->data == entry->data) && (!send->tagged || send->tag == entry->tag);
 }
 
-/* The oldest message of a queue that the receive can have got, by its first bytes. */
-static struct sim_op *find_short(const struct sim_op_queue *queue, const struct sim_op *recv,
-				 const struct end *end, const struct sim_node *from, uint64_t start)
+/* By its first bytes, the receive can have got the message. */
+static bool is_like(const struct sim_op *op, const struct sim_op *recv, const struct end *end,
+		    uint64_t start)
 {
 	const struct fi_cq_tagged_entry *entry = end->entry;
 	uint64_t mask = entry->len ? UINT64_MAX >> (64 - 8 * entry->len) : 0;
+
+	return looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start;
+}
+
+/* The oldest message of a queue that it can have got. */
+static struct sim_op *find_short(const struct sim_op_queue *queue, const struct sim_op *recv,
+				 const struct end *end, const struct sim_node *from, uint64_t start)
+{
 	struct sim_op *op;
 
 	TAILQ_FOREACH (op, queue, link)
-		if ((!from || op->node == from) &&
-		    looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start)
+		if ((!from || op->node == from) && is_like(op, recv, end, start))
 			return op;
 	return NULL;
 }
@@ -247,6 +254,14 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 	op = find_short(&node->inbound, recv, end, from, start);
 	if (!op)
 		op = find_short(&node->strays, recv, end, from, start);
+	for (size_t i = 0; !op && i < sim->op_count; i++) {
+		struct sim_op *other = sim->ops[i];
+
+		/* One that was taken for another, by fewer bytes than these. */
+		if (other->kind == SIM_SEND && other->peer == node && (!from || other->node == from) &&
+		    is_like(other, recv, end, start) && give_back(other))
+			op = other;
+	}
 	if (op) {
 		op->guessed = true;
 		return op;
