@@ -161,6 +161,15 @@ static void fill_err_data(struct verve_cq *cq, const char *reason, struct error_
 	entry->err_data_size = len > 1 ? len : 0;
 }
 
+/*
+ * The code says it all, and applications expect it in the course of things: some pass an entry there whose
+ * err_data they never set.
+ */
+static bool is_expected(int err)
+{
+	return err == FI_ENOMSG || err == FI_ECANCELED || err == FI_ETRUNC;
+}
+
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
 {
 	struct verve_cq *cq = verve_cq_from_fid(&fid->fid);
@@ -168,6 +177,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	size_t size = sizeof(struct error_entry);
 	struct verve_comp_error error;
 	struct error_entry entry;
+	bool theirs;
 	int ret;
 
 	(void)flags;
@@ -193,7 +203,13 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	entry.err = error.err;
 	entry.prov_errno = error.prov_errno;
 	entry.src_addr = error.comp.src;
-	fill_err_data(cq, error.reason, &entry, entry.err_data_size > 0 && entry.err_data);
+	theirs = entry.err_data_size > 0 && entry.err_data;
+	if (is_expected(error.err)) {
+		entry.err_data = theirs ? entry.err_data : NULL;
+		entry.err_data_size = 0;
+	} else {
+		fill_err_data(cq, error.reason, &entry, theirs);
+	}
 	memcpy(buf, &entry, size);
 	return 1;
 }

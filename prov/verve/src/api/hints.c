@@ -30,6 +30,7 @@ static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
 /* Only for who asks: they change what receives match, or what a completion costs. */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
+static const uint64_t domain_only = FI_LOCAL_COMM | FI_REMOTE_COMM;
 static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE;
 static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
 				FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
@@ -327,8 +328,8 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	/* Only atomics write in order after they read. */
 	if (!(info->caps & FI_ATOMIC))
 		info->ep_attr->max_order_war_size = 0;
-	info->tx_attr->caps = info->caps & ~rx_only;
-	info->rx_attr->caps = info->caps & ~tx_only;
+	info->tx_attr->caps = info->caps & ~(rx_only | domain_only);
+	info->rx_attr->caps = info->caps & ~(tx_only | domain_only);
 	info->domain_attr->mr_mode = choose_mr_mode(version, hints, have);
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;

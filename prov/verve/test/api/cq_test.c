@@ -73,7 +73,7 @@ static void put(void *arg, uintptr_t n)
 static void put_error(struct fid_cq *cq, const char *reason)
 {
 	struct verve_comp_error error = {
-		.comp = comp_of(1), .olen = 7, .err = FI_ETRUNC, .prov_errno = 9};
+		.comp = comp_of(1), .olen = 7, .err = FI_ENOTCONN, .prov_errno = 9};
 
 	strcpy(error.reason, reason);
 	verve_comp_queue_write_error(queue_of(cq), &error);
@@ -208,7 +208,7 @@ Test(cq, error_stands_between_what_came_before_and_after)
 	cr_expect_eq(fi_cq_read(cq, entry, 40), -FI_EAVAIL);
 	cr_expect_eq(fi_cq_read(cq, NULL, 0), 0);
 	cr_expect_eq(fi_cq_readerr(cq, &error, 0), 1);
-	cr_expect_eq(error.err, FI_ETRUNC);
+	cr_expect_eq(error.err, FI_ENOTCONN);
 	cr_expect_eq(error.prov_errno, 9);
 	cr_expect_eq(error.olen, 7);
 	cr_expect_eq(error.tag, 6);
@@ -241,7 +241,7 @@ static void check_error_size(uint32_t version, size_t size)
 	for (size_t i = size; i < sizeof(big); i++)
 		cr_assert_eq(((unsigned char *)&big)[i], 0x5a, "byte %zu", i);
 	cr_expect_eq(big.entry.op_context, (void *)1);
-	cr_expect_eq(big.entry.err, FI_ETRUNC);
+	cr_expect_eq(big.entry.err, FI_ENOTCONN);
 	cr_expect_str_eq(big.entry.err_data, "why");
 	if (size >= 80)
 		cr_expect_eq(big.entry.err_data_size, 4);
@@ -275,6 +275,33 @@ Test(cq, err_data_goes_into_the_applications_buffer)
 		cr_expect_eq(strlen(data), room - 1 < 6 ? room - 1 : 6);
 		cr_expect_eq(strncmp(data, "reason", room - 1), 0);
 		cr_expect_eq(data[8], 'd');
+	}
+	close_cq(cq);
+}
+
+/* An entry that was never set, as applications have it where they expect to find nothing. */
+Test(cq, expected_errors_leave_err_data_alone)
+{
+	static const int expected[] = {FI_ENOMSG, FI_ECANCELED, FI_ETRUNC};
+	struct fid_cq *cq = open_cq(FI_CQ_FORMAT_TAGGED, FI_WAIT_NONE);
+
+	for (int i = 0; i < 3; i++) {
+		char data[16] = "untouched";
+		struct fi_cq_err_entry error = {.err_data = data, .err_data_size = 16};
+
+		verve_comp_queue_write_error(queue_of(cq), &(struct verve_comp_error){
+			.err = expected[i], .reason = "reason"});
+		cr_assert_eq(fi_cq_readerr(cq, &error, 0), 1);
+		cr_expect_eq(error.err, expected[i]);
+		cr_expect_eq(error.err_data, data);
+		cr_expect_eq(error.err_data_size, 0);
+		cr_expect_str_eq(data, "untouched");
+		verve_comp_queue_write_error(queue_of(cq), &(struct verve_comp_error){
+			.err = expected[i], .reason = "reason"});
+		error = (struct fi_cq_err_entry){.err = 0};
+		cr_assert_eq(fi_cq_readerr(cq, &error, 0), 1);
+		cr_expect_null(error.err_data);
+		cr_expect_eq(error.err_data_size, 0);
 	}
 	close_cq(cq);
 }
