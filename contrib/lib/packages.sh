@@ -22,7 +22,8 @@ packages_list()
 	check clang                 the second C compiler
 	check libclang-rt-14-dev    sanitizer runtime of clang
 	check libcriterion-dev      unit tests
-	check libopenmpi-dev        builds the MPI test program
+	check libopenmpi-dev        builds the MPI test programs
+	check python3-mpi4py        MPI from Python
 	check valgrind              memory checks and instruction counts
 	lab   qemu-system-x86       boots the lab's guests
 	lab   busybox-static        first program of a guest

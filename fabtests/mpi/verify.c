@@ -2,11 +2,8 @@
 /*
  * verify: an MPI program that checks every byte that it moves: point to point in all modes, with
  * wildcards, probes, floods, truncation and cancel, and collectives. Any number of ranks from 2 on.
- * A payload follows from (seed, source, tag, size, offset), so a byte that is wrong, stale or
- * somebody else's is seen. The first mismatch ends the job.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +12,12 @@
 
 #include <mpi.h>
 
-#define KIB 1024
-#define MIB (1024 * KIB)
+#include "check.h"
+
 #define ALL_PAIRS_MAX (64 * KIB + 1) /* longer ones go to one partner per phase */
 #define WINDOW 16
 #define FLOOD 200
 #define WILD 20
-#define GUARD 8
-#define GUARD_BYTE 0xa5
 
 static const int all_sizes[] = {
 	0, 1, 7, 8, 63, 64, 1023, 1024, 4095, 4096, 8191, 8192, 8193, 16383, 16384, 16385, 65535,
@@ -30,111 +25,8 @@ static const int all_sizes[] = {
 	8 * MIB + 1, 16 * MIB,
 };
 
-static int rank, ranks, size_count, max_size, with_truncation = 1;
-static uint64_t seed = 1;
-static unsigned long long checks;
-static const char *phase = "start";
+static int size_count, max_size, with_truncation = 1;
 static uint8_t *out, *in;
-
-static void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-static void fail(const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "verify: rank %d, %s: ", rank, phase);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, " (seed %" PRIu64 ")\n", seed);
-	MPI_Abort(MPI_COMM_WORLD, 1);
-	exit(1);
-}
-
-static void check(int held, const char *what)
-{
-	if (!held)
-		fail("%s", what);
-	checks++;
-}
-
-static void check_code(int code, const char *what)
-{
-	char text[MPI_MAX_ERROR_STRING];
-	int len;
-
-	if (code == MPI_SUCCESS)
-		return;
-	MPI_Error_string(code, text, &len);
-	fail("%s: %s", what, text);
-}
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
-
-static uint64_t stream(int source, int tag, int size)
-{
-	return mix(seed * 0x9e3779b97f4a7c15ull + ((uint64_t)source << 48) +
-		   ((uint64_t)(uint32_t)tag << 24) + (uint64_t)size);
-}
-
-/* One cheap step per word; the stream's start is well mixed. */
-static uint64_t word_at(uint64_t start, size_t word)
-{
-	uint64_t x = start + word * 0x9e3779b97f4a7c15ull;
-
-	return x ^ (x >> 29);
-}
-
-static void fill(uint8_t *buf, int source, int tag, int size)
-{
-	uint64_t start = stream(source, tag, size);
-
-	for (int at = 0; at < size; at += 8) {
-		uint64_t word = word_at(start, (size_t)at / 8);
-
-		memcpy(buf + at, &word, (size_t)(size - at < 8 ? size - at : 8));
-	}
-	memset(buf + size, GUARD_BYTE, GUARD);
-}
-
-static void clear(uint8_t *buf, int size)
-{
-	memset(buf, 0xee, (size_t)size);
-	memset(buf + size, GUARD_BYTE, GUARD);
-}
-
-static void verify_prefix(const uint8_t *buf, int source, int tag, int size, int len)
-{
-	uint64_t start = stream(source, tag, size);
-
-	for (int at = 0; at < len; at += 8) {
-		uint64_t word = word_at(start, (size_t)at / 8);
-		int part = len - at < 8 ? len - at : 8;
-
-		if (!memcmp(buf + at, &word, (size_t)part))
-			continue;
-		for (int i = 0; i < part; i++)
-			if (buf[at + i] != ((uint8_t *)&word)[i])
-				fail("message from %d, tag %d, %d bytes: byte %d is 0x%02x, "
-				     "expected 0x%02x", source, tag, size, at + i, buf[at + i],
-				     ((uint8_t *)&word)[i]);
-	}
-	checks++;
-}
-
-static void verify(const uint8_t *buf, int source, int tag, int size)
-{
-	verify_prefix(buf, source, tag, size, size);
-	for (int i = 0; i < GUARD; i++)
-		if (buf[size + i] != GUARD_BYTE)
-			fail("message from %d, tag %d: written past its %d bytes", source, tag,
-			     size);
-}
 
 static void verify_status(const MPI_Status *status, int source, int tag, int size)
 {
@@ -145,24 +37,6 @@ static void verify_status(const MPI_Status *status, int source, int tag, int siz
 		fail("status says %d bytes from %d with tag %d; expected %d from %d with tag %d",
 		     count, status->MPI_SOURCE, status->MPI_TAG, size, source, tag);
 	checks++;
-}
-
-static void begin(const char *name)
-{
-	MPI_Barrier(MPI_COMM_WORLD);
-	phase = name;
-	seed++;
-}
-
-static void end(void)
-{
-	unsigned long long total = 0;
-
-	MPI_Reduce(&checks, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (!rank) {
-		printf("%-16s ok (%llu checks so far)\n", phase, total);
-		fflush(stdout);
-	}
 }
 
 /* The partner of a step; it is mutual, and every pair meets once in ranks steps. */
@@ -609,11 +483,7 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	unsigned long long total = 0;
-
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	start("verify", &argc, &argv);
 	parse(argc, argv);
 	if (ranks < 2)
 		fail("at least two ranks are needed");
@@ -635,11 +505,8 @@ int main(int argc, char **argv)
 	run_allreduce();
 	run_alltoall();
 	run_alltoallv();
-	MPI_Reduce(&checks, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (!rank)
-		printf("verify: %llu checks passed\n", total);
 	free(out);
 	free(in);
-	MPI_Finalize();
+	finish();
 	return 0;
 }

@@ -38,10 +38,27 @@ at_first()
 }
 
 # mpi RANKS COMMAND...: even ranks use the first device, odd ones the second, each on its host
-# where there are two.
+# where there are two. Messages go over mtl/ofi.
 mpi()
 {
-	local ranks=$1 name options=(--allow-run-as-root --mca pml cm --mca mtl ofi)
+	local components=(--mca pml cm --mca mtl ofi)
+
+	mpi_start "$@"
+}
+
+# mpi_rma RANKS COMMAND...: the same, but messages and one-sided communication go over btl/ofi.
+mpi_rma()
+{
+	local components=(--mca pml ob1 --mca btl self,ofi --mca btl_ofi_mode 2
+		--mca btl_ofi_provider_include "$FI_PROVIDER" --mca osc rdma --mca osc_rdma_btls ofi)
+
+	mpi_start "$@"
+}
+
+# mpi_start RANKS COMMAND...: with the caller's components of Open MPI.
+mpi_start()
+{
+	local ranks=$1 name options=(--allow-run-as-root "${components[@]}")
 
 	shift
 	for name in "${!FI_@}"; do
