@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_rma: the nine RMA calls in both directions and every size, with and without descriptors,
- * remote CQ data, and accesses that must fail.
+ * remote CQ data, fences, and accesses that must fail.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +292,49 @@ static void run_window(struct env *env)
 }
 
 /*
+ * A write behind a fence waits for the read before it, which therefore sees what was there before.
+ * Both halves do it to each other, both operations in flight together.
+ */
+static void run_fence(struct env *env)
+{
+	enum { ROUNDS = 30, SIZE = 300000 };
+	struct ends ends;
+	struct rma write = { .op = RMA_WRITEMSG, .flags = FI_FENCE | FI_COMPLETION };
+	struct rma read = { .op = RMA_READMSG, .flags = FI_COMPLETION };
+
+	ends_open(&ends, env, SIZE);
+	memset(ends.target.buf, PATTERN_EMPTY, ends.target.len);
+	pattern_fill((uint8_t *)ends.target.buf + GAP, SIZE, 0);
+	node_sync(&ends.node);
+	write.len = read.len = SIZE;
+	write.addr = read.addr = ends.node.peer;
+	write.remote_addr = read.remote_addr = ends.remote.addr + GAP;
+	write.key = read.key = ends.remote.key;
+	write.buf = pattern_alloc(SIZE);
+	read.buf = pattern_alloc(SIZE);
+	write.context = &write;
+	read.context = &read;
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		struct comp comp;
+
+		pattern_fill(write.buf, SIZE, round + 1);
+		REQUIRE_RET(rma_post(&ends.node, &read), 0);
+		REQUIRE_RET(rma_post(&ends.node, &write), 0);
+		comp_wait(&ends.node, ends.node.txcq, &comp);
+		CHECK_RET(comp.err, 0);
+		CHECK(comp.context == &read);
+		comp_wait(&ends.node, ends.node.txcq, &comp);
+		CHECK_RET(comp.err, 0);
+		pattern_check(read.buf, SIZE, round);
+	}
+	node_sync(&ends.node);
+	check_target(&ends, &write, ROUNDS);
+	pattern_free(write.buf);
+	pattern_free(read.buf);
+	ends_close(&ends);
+}
+
+/*
  * An access that must fail: an error completion with the operation's context (or a refusal when
  * posted), memory untouched, and the endpoint works on.
  */
@@ -435,6 +478,7 @@ static const struct suite_case cases[] = {
 	{ "registered", FI_RMA | FI_MSG, run_registered },
 	{ "large", FI_RMA | FI_MSG, run_large },
 	{ "window", FI_RMA | FI_MSG, run_window },
+	{ "fence", FI_RMA | FI_MSG | FI_FENCE, run_fence },
 	{ "bad_key", FI_RMA | FI_MSG, run_bad_key },
 	{ "out_of_range", FI_RMA | FI_MSG, run_out_of_range },
 	{ "access", FI_RMA | FI_MSG, run_access },

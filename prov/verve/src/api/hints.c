@@ -31,7 +31,7 @@ static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
 static const uint64_t domain_only = FI_LOCAL_COMM | FI_REMOTE_COMM;
-static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE;
+static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
 				FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
 

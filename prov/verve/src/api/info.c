@@ -43,7 +43,7 @@ static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits *
 static const uint64_t capabilities =
 	FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
 	FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
-	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_LOCAL_COMM |
+	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM |
 	FI_REMOTE_COMM;
 
 static const uint64_t domain_capabilities = FI_LOCAL_COMM | FI_REMOTE_COMM;

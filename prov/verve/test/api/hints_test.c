@@ -312,6 +312,18 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
 }
 
+Test(hints, fences_are_what_a_sender_does)
+{
+	hints->caps = FI_RMA | FI_FENCE;
+	hints->domain_attr->mr_mode = mr_needed;
+	expect_match();
+	cr_expect(info->caps & FI_FENCE);
+	cr_expect(info->tx_attr->caps & FI_FENCE);
+	cr_expect_not(info->rx_attr->caps & FI_FENCE);
+	hints->rx_attr->caps = hints->caps;
+	expect_match();
+}
+
 Test(hints, shared_receive_context_is_echoed)
 {
 	cr_assert_eq(get(), 0);
