@@ -16,7 +16,7 @@
 #define SLOT (64 * KIB) /* of each rank in each window */
 #define PASSIVE_TAG 1000
 
-static int rounds = 20;
+static int rounds = 20, with_dynamic = 1;
 static const int sizes[] = {1, 8, 63, 4096, 8193, SLOT - GUARD};
 enum { SIZES = sizeof(sizes) / sizeof(*sizes) };
 
@@ -317,13 +317,19 @@ static void parse(int argc, char **argv)
 {
 	int letter;
 
-	while ((letter = getopt(argc, argv, "I:h")) != -1) {
+	while ((letter = getopt(argc, argv, "dI:h")) != -1) {
+		if (letter == 'd') {
+			with_dynamic = 0;
+			continue;
+		}
 		if (letter == 'I' && atoi(optarg) > 0) {
 			rounds = atoi(optarg);
 			continue;
 		}
 		if (!rank)
-			printf("usage: onesided [-I ROUNDS]\n");
+			printf("usage: onesided [-d] [-I ROUNDS]\n"
+			       "  -d  without dynamic windows: Open MPI 4.1 takes the lock of a "
+			       "remote one twice and waits for itself\n");
 		MPI_Finalize();
 		exit(letter == 'h' ? 0 : 1);
 	}
@@ -340,7 +346,8 @@ int main(int argc, char **argv)
 	run_lock();
 	run_pscw();
 	run_types();
-	run_dynamic();
+	if (with_dynamic)
+		run_dynamic();
 	run_accumulate();
 	run_tickets();
 	run_swap();
