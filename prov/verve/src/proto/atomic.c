@@ -140,9 +140,6 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 	struct verve_slab *slab = op->slab;
 	size_t payload, len;
 
-	if (!verve_link_has_room(xport, link, false) ||
-	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
-		return false;
 	payload = op->len + sum_of(op->atomic.compare, op->atomic.compare_count);
 	if (payload > link->eager_size || op->transfer.len > link->eager_size) {
 		fail(xport, op, FI_EMSGSIZE, "the peer's buffers are configured smaller than the atomic");

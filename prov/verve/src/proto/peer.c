@@ -20,7 +20,7 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Starts what the head of pending is. False: no room or no slab now. */
+/* Starts what the head of pending is; may_start. False: no room or no slab now. */
 static bool (*const start[])(struct verve_xport *, struct verve_link *, struct verve_op *) = {
 	[VERVE_OP_SEND] = verve_send_start,
 	[VERVE_OP_RECV] = verve_rndv_start,
@@ -231,13 +231,20 @@ static bool send_control(struct verve_xport *xport, struct verve_link *link, str
 					    send_fin(xport, link, op);
 }
 
+static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,
+		      const struct verve_op *op)
+{
+	return verve_link_has_room(xport, peer->link, false) &&
+	       !(op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active));
+}
+
 static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 			struct verve_op_queue *queue)
 {
 	struct verve_op *op;
 
 	while (peer->link && (op = TAILQ_FIRST(queue)))
-		if (!start[op->kind](xport, peer->link, op))
+		if (!may_start(xport, peer, op) || !start[op->kind](xport, peer->link, op))
 			break;
 }
 

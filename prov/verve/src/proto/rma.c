@@ -107,9 +107,6 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 	bool notice = op->kind == VERVE_OP_WRITE && (op->flags & VERVE_OP_DATA || link->rma_event);
 	int ret;
 
-	if (!verve_link_has_room(xport, link, false) ||
-	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
-		return false;
 	if (!op->posted) {
 		ret = prepare(xport, op, link);
 		if (ret) {

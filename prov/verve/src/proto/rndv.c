@@ -116,8 +116,6 @@ bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct
 	struct verve_peer *peer = op->peer;
 	int ret;
 
-	if (!verve_link_has_room(xport, link, false))
-		return false;
 	ret = prepare_read(xport, op);
 	if (ret) {
 		op->recv.fin_status = -ret;
