@@ -120,13 +120,6 @@ static int post(struct verve_xport *xport, struct verve_link *link, struct verve
 	return ret;
 }
 
-static void fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason)
-{
-	verve_op_dequeue(op);
-	verve_op_report_error(xport, op, error, 0, reason);
-	verve_op_free(xport, op);
-}
-
 bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
@@ -142,7 +135,8 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 
 	payload = op->len + sum_of(op->atomic.compare, op->atomic.compare_count);
 	if (payload > link->eager_size || op->transfer.len > link->eager_size) {
-		fail(xport, op, FI_EMSGSIZE, "the peer's buffers are configured smaller than the atomic");
+		verve_op_fail(xport, op, FI_EMSGSIZE,
+			      "the peer's buffers are configured smaller than the atomic");
 		return true;
 	}
 	if (!op->id && verve_op_name(xport, op))

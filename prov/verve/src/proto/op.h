@@ -164,5 +164,7 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op);
 /* The one completion: error, positive FI errno, ibv_wc_status or 0, and a readable reason. */
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
 			   const char *reason);
+/* The same for one that is in a queue and that nothing posted refers to: takes it out and frees it. */
+void verve_op_fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);
 
 #endif

@@ -110,9 +110,7 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 	if (!op->posted) {
 		ret = prepare(xport, op, link);
 		if (ret) {
-			verve_op_dequeue(op);
-			verve_op_report_error(xport, op, -ret, 0, "cannot register the local buffer");
-			verve_op_free(xport, op);
+			verve_op_fail(xport, op, -ret, "cannot register the local buffer");
 			return true;
 		}
 		switch (verve_transfer_post(xport, link, op, op->kind == VERVE_OP_WRITE ?

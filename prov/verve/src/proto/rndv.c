@@ -41,13 +41,6 @@ static void fill_segments(const struct verve_op *op, struct verve_wire_packet *p
 				op->region[i]->rkey};
 }
 
-static void fail_send(struct verve_xport *xport, struct verve_op *op, int error, const char *reason)
-{
-	verve_op_dequeue(op);
-	verve_op_report_error(xport, op, error, 0, reason);
-	verve_op_free(xport, op);
-}
-
 bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
@@ -66,7 +59,8 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 	if (!op->slab && op->len && !copy_out(xport, op)) {
 		ret = verve_op_register(xport, op, VERVE_NET_REMOTE_READ);
 		if (ret) {
-			fail_send(xport, op, -ret, "cannot register the message for the peer to read");
+			verve_op_fail(xport, op, -ret,
+				      "cannot register the message for the peer to read");
 			return true;
 		}
 	}
