@@ -9,9 +9,9 @@
 #include "mr/keytab.h"
 #include "mr/region.h"
 #include "net/mr.h"
-#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/rma.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
@@ -279,29 +279,6 @@ static enum refusal take(struct verve_xport *xport, const struct verve_wire_pack
 	return refusal;
 }
 
-/* An earlier segment lies in the same region. */
-static bool is_repeated(const struct verve_wire_packet *packet, uint32_t index)
-{
-	for (uint32_t i = 0; i < index; i++)
-		if (packet->segment[i].rkey == packet->segment[index].rkey)
-			return true;
-	return false;
-}
-
-/* As an RMA event does: regions first, each once. */
-static void count_remote(struct verve_xport *xport, const struct verve_wire_packet *packet)
-{
-	const struct verve_sink *sink = &xport->attr.sink;
-	bool fetch = packet->flags & VERVE_WIRE_FETCH;
-	struct verve_comp_counter *counter = fetch ? sink->remote_read : sink->remote_write;
-
-	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
-		if (!is_repeated(packet, i))
-			verve_event_count(xport->attr.events, packet->segment[i].rkey, fetch);
-	if (counter)
-		verve_comp_counter_add(counter, 1);
-}
-
 void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet)
 {
@@ -320,7 +297,7 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			   link->conn_id, verve_addr_str(&link->peer->addr, name),
 			   refusals[reply->reply.status].reason);
 	else
-		count_remote(xport, packet);
+		verve_rma_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
 	verve_peer_queue_control(xport, link->peer, reply);
 }
 

@@ -6,6 +6,8 @@
 
 #include "mr/region.h"
 #include "net/mr.h"
+#include "proto/comp.h"
+#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/transfer.h"
@@ -68,6 +70,15 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 	return 0;
 }
 
+/* An earlier one lies in the same region: each region is named, and counts, once. */
+static bool is_repeated(const struct verve_wire_segment *segment, uint32_t index)
+{
+	for (uint32_t i = 0; i < index; i++)
+		if (segment[i].rkey == segment[index].rkey)
+			return true;
+	return false;
+}
+
 void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *packet)
 {
 	const struct verve_transfer *transfer = &op->transfer;
@@ -76,14 +87,22 @@ void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *pac
 	packet->tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
 	packet->len = op->len;
 	packet->segment_count = 0;
-	/* Each region is named once, however many segments lie in it. */
-	for (uint32_t i = 0, j; i < transfer->remote_count; i++) {
-		for (j = 0; j < packet->segment_count; j++)
-			if (packet->segment[j].rkey == transfer->remote[i].rkey)
-				break;
-		if (j == packet->segment_count)
+	for (uint32_t i = 0; i < transfer->remote_count; i++)
+		if (!is_repeated(transfer->remote, i))
 			packet->segment[packet->segment_count++].rkey = transfer->remote[i].rkey;
-	}
+}
+
+void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read)
+{
+	const struct verve_sink *sink = &xport->attr.sink;
+	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
+
+	/* Regions first: who waits for the endpoint's counter may look at theirs. */
+	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
+		if (!is_repeated(packet->segment, i))
+			verve_event_count(xport->attr.events, packet->segment[i].rkey, read);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
 }
 
 /* The target hears of it behind the write, on the same queue pair, so after it. */
