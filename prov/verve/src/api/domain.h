@@ -26,7 +26,7 @@ struct verve_domain {
 	struct fid_fabric *fabric;
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
-	struct verve_mr_keytab mr_keytab; /* what atomics may reach */
+	struct verve_mr_keytab mr_keytab; /* what their keys open */
 	struct verve_events events;
 	volatile AO_t references; /* objects open on it */
 	uint32_t api_version;	  /* the application's, FI_VERSION */

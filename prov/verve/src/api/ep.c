@@ -217,7 +217,6 @@ static int ep_enable(struct verve_ep *ep)
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
 		.mr_keytab = &ep->domain->mr_keytab,
-		.events = &ep->domain->events.table,
 		.sink = {
 			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
 			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,

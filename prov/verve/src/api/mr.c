@@ -25,6 +25,7 @@ struct verve_mr {
 	struct fid_mr fid;
 	struct verve_domain *domain;
 	struct verve_mr_region *region;
+	struct verve_mr_key key;
 	struct verve_mr_event event;
 };
 
@@ -37,7 +38,7 @@ static int mr_close(struct fid *fid)
 {
 	struct verve_mr *mr = (struct verve_mr *)fid;
 
-	verve_mr_keytab_remove(&mr->domain->mr_keytab, mr->region);
+	verve_mr_keytab_remove(&mr->domain->mr_keytab, &mr->key);
 	verve_event_unbind(mr->domain, &mr->event);
 	verve_mr_region_close(mr->region);
 	verve_domain_put(mr->domain);
@@ -149,14 +150,16 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	if (ret)
 		goto err_free;
 	mr->domain = domain;
-	mr->event.region.rkey = mr->region->rkey;
+	mr->key.rkey = mr->region->rkey;
+	mr->key.region = mr->region;
+	mr->event.key = &mr->key;
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &mr_fid_ops;
 	mr->fid.mem_desc = mr->region;
 	mr->fid.key = mr->region->rkey;
 	verve_domain_get(domain);
-	verve_mr_keytab_add(&domain->mr_keytab, mr->region);
+	verve_mr_keytab_add(&domain->mr_keytab, &mr->key);
 	*fid = &mr->fid; /* before the event says so */
 	ret = verve_domain_mr_event(domain, &mr->fid);
 	if (ret)

@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-#include "mr/region.h"
-
 void verve_mr_keytab_init(struct verve_mr_keytab *tab)
 {
 	pthread_rwlockattr_t attr;
@@ -34,17 +32,28 @@ static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint32_t r
 	return &tab->buckets[rkey * 0x9e3779b1u >> 22];
 }
 
-void verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_region *region)
+void verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 {
 	pthread_rwlock_wrlock(&tab->lock);
-	LIST_INSERT_HEAD(bucket_of(tab, region->rkey), region, keytab);
+	LIST_INSERT_HEAD(bucket_of(tab, key->rkey), key, link);
 	pthread_rwlock_unlock(&tab->lock);
 }
 
-void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_region *region)
+void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 {
 	pthread_rwlock_wrlock(&tab->lock);
-	LIST_REMOVE(region, keytab);
+	LIST_REMOVE(key, link);
+	pthread_rwlock_unlock(&tab->lock);
+}
+
+void verve_mr_keytab_count(struct verve_mr_keytab *tab, struct verve_mr_key *key,
+			   struct verve_comp_counter *read, struct verve_comp_counter *write)
+{
+	pthread_rwlock_wrlock(&tab->lock);
+	if (read)
+		key->read = read;
+	if (write)
+		key->write = write;
 	pthread_rwlock_unlock(&tab->lock);
 }
 
@@ -58,12 +67,12 @@ void verve_mr_keytab_unlock(struct verve_mr_keytab *tab)
 	pthread_rwlock_unlock(&tab->lock);
 }
 
-struct verve_mr_region *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint32_t rkey)
+const struct verve_mr_key *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint32_t rkey)
 {
-	struct verve_mr_region *region;
+	const struct verve_mr_key *key;
 
-	LIST_FOREACH(region, bucket_of(tab, rkey), keytab)
-		if (region->rkey == rkey)
-			return region;
+	LIST_FOREACH(key, bucket_of(tab, rkey), link)
+		if (key->rkey == rkey)
+			return key;
 	return NULL;
 }

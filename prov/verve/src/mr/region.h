@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "net/mr.h"
 
@@ -19,7 +18,6 @@ struct verve_mr_region {
 	uint32_t lkey;
 	uint32_t rkey;
 	struct verve_net_mr net;
-	LIST_ENTRY(verve_mr_region) keytab; /* of its domain, if it is the application's */
 };
 
 /*

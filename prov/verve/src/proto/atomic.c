@@ -220,12 +220,14 @@ static unsigned access_of(const struct verve_wire_packet *packet)
 static enum refusal check_segment(const struct verve_xport *xport,
 				  const struct verve_wire_segment *segment, unsigned access)
 {
-	const struct verve_mr_region *region =
+	const struct verve_mr_key *key =
 		verve_mr_keytab_find(xport->attr.mr_keytab, segment->rkey);
+	const struct verve_mr_region *region;
 	uint64_t start;
 
-	if (!region)
+	if (!key)
 		return REFUSED_KEY;
+	region = key->region;
 	start = (uintptr_t) region->addr;
 	if (segment->addr < start || segment->addr - start > region->len ||
 	    segment->len > region->len - (segment->addr - start))

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "mr/keytab.h"
 #include "mr/region.h"
 #include "net/mr.h"
 #include "proto/comp.h"
-#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/transfer.h"
@@ -92,6 +92,19 @@ void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *pac
 			packet->segment[packet->segment_count++].rkey = transfer->remote[i].rkey;
 }
 
+static void count_region(struct verve_xport *xport, uint32_t rkey, bool read)
+{
+	const struct verve_mr_key *key;
+	struct verve_comp_counter *counter;
+
+	verve_mr_keytab_lock(xport->attr.mr_keytab);
+	key = verve_mr_keytab_find(xport->attr.mr_keytab, rkey);
+	counter = !key ? NULL : read ? key->read : key->write;
+	if (counter)
+		verve_comp_counter_add(counter, 1);
+	verve_mr_keytab_unlock(xport->attr.mr_keytab);
+}
+
 void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read)
 {
 	const struct verve_sink *sink = &xport->attr.sink;
@@ -100,7 +113,7 @@ void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *
 	/* Regions first: who waits for the endpoint's counter may look at theirs. */
 	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
 		if (!is_repeated(packet->segment, i))
-			verve_event_count(xport->attr.events, packet->segment[i].rkey, read);
+			count_region(xport, packet->segment[i].rkey, read);
 	if (counter)
 		verve_comp_counter_add(counter, 1);
 }

@@ -5,15 +5,13 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "mr/region.h"
-
 enum { REGIONS = 5000, ROUNDS = 20000 };
 
 static struct verve_mr_keytab tab;
 
-static struct verve_mr_region *find(uint32_t rkey)
+static const struct verve_mr_key *find(uint32_t rkey)
 {
-	struct verve_mr_region *region;
+	const struct verve_mr_key *region;
 
 	verve_mr_keytab_lock(&tab);
 	region = verve_mr_keytab_find(&tab, rkey);
@@ -23,7 +21,7 @@ static struct verve_mr_region *find(uint32_t rkey)
 
 Test(keytab, finds_what_was_added_until_it_is_removed)
 {
-	struct verve_mr_region *regions = calloc(REGIONS, sizeof(*regions));
+	struct verve_mr_key *regions = calloc(REGIONS, sizeof(*regions));
 
 	verve_mr_keytab_init(&tab);
 	cr_assert_null(find(0));
@@ -50,7 +48,7 @@ static unsigned is_open, is_over; /* is_open: ordered by the table's lock alone 
 /* One region is opened and closed for ever; whoever finds it must find it open. */
 static void *open_and_close(void *arg)
 {
-	struct verve_mr_region region = {.rkey = 7};
+	struct verve_mr_key region = {.rkey = 7};
 
 	for (int i = 0; i < ROUNDS; i++) {
 		is_open = 1;
