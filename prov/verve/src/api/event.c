@@ -2,6 +2,7 @@
 /* RMA events: each counter of a region is bound to the engine of each endpoint that hears of RMA. */
 #include "api/event.h"
 
+#include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,7 +101,8 @@ int verve_event_bind(struct verve_domain *domain, struct verve_mr_event *event,
 		return -FI_EINVAL;
 	pthread_mutex_lock(&events->lock);
 	if ((flags & FI_REMOTE_READ && event->read) || (flags & FI_REMOTE_WRITE && event->write)) {
-		VERVE_WARN(MR, "region %#x has such a counter already\n", event->key->rkey);
+		VERVE_WARN(MR, "region %#" PRIx64 " has such a counter already\n",
+			   event->key->key);
 		ret = -FI_EINVAL;
 	} else {
 		ret = attach(events, cntr);

@@ -3,6 +3,7 @@
 #include "mr/keytab.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 
 void verve_mr_keytab_init(struct verve_mr_keytab *tab)
 {
@@ -13,6 +14,7 @@ void verve_mr_keytab_init(struct verve_mr_keytab *tab)
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&tab->lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
+	tab->generation = 0;
 	for (int i = 0; i < VERVE_MR_KEYTAB_BUCKETS; i++)
 		LIST_INIT(&tab->buckets[i]);
 }
@@ -24,19 +26,28 @@ void verve_mr_keytab_fini(struct verve_mr_keytab *tab)
 	pthread_rwlock_destroy(&tab->lock);
 }
 
-/* Devices count keys up in the upper bits and change the lower ones from use to use. */
-static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint32_t rkey)
+/* Devices count rkeys up in the upper bits and change the lower ones; applications do as they like. */
+static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint64_t key)
 {
 	_Static_assert(VERVE_MR_KEYTAB_BUCKETS == 1 << 10, "the upper 10 bits of the product");
 
-	return &tab->buckets[rkey * 0x9e3779b1u >> 22];
+	return &tab->buckets[key * 0x9e3779b97f4a7c15u >> 54];
 }
 
-void verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key)
+int verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 {
+	int ret = 0;
+
 	pthread_rwlock_wrlock(&tab->lock);
-	LIST_INSERT_HEAD(bucket_of(tab, key->rkey), key, link);
+	key->generation = ++tab->generation;
+	if (key->key == VERVE_MR_KEY_EXPORTED)
+		key->key |= key->generation;
+	if (verve_mr_keytab_find(tab, key->key))
+		ret = -FI_ENOKEY;
+	else
+		LIST_INSERT_HEAD(bucket_of(tab, key->key), key, link);
 	pthread_rwlock_unlock(&tab->lock);
+	return ret;
 }
 
 void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_key *key)
@@ -67,12 +78,12 @@ void verve_mr_keytab_unlock(struct verve_mr_keytab *tab)
 	pthread_rwlock_unlock(&tab->lock);
 }
 
-const struct verve_mr_key *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint32_t rkey)
+struct verve_mr_key *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint64_t wanted)
 {
-	const struct verve_mr_key *key;
+	struct verve_mr_key *key;
 
-	LIST_FOREACH(key, bucket_of(tab, rkey), link)
-		if (key->rkey == rkey)
+	LIST_FOREACH(key, bucket_of(tab, wanted), link)
+		if (key->key == wanted)
 			return key;
 	return NULL;
 }

@@ -10,20 +10,33 @@
 #ifndef VERVE_MR_KEYTAB_H
 #define VERVE_MR_KEYTAB_H
 
+#include <atomic_ops.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "mr/segments.h"
+
 struct verve_comp_counter;
-struct verve_mr_region;
 
 enum { VERVE_MR_KEYTAB_BUCKETS = 1024 }; /* fixed: nothing is allocated under the lock */
+
+/*
+ * Keys that the domain makes (FI_MR_PROV_KEY) say themselves what they are. An rkey: the upper half
+ * is what to add to the offsets of peers, less than a page, or 0 (mr/region.h). Else this bit is set,
+ * and peers have to ask what they open, as for each key that the application chose.
+ */
+#define VERVE_MR_KEY_EXPORTED (1ull << 63)
 
 /* One key. Embedded in its owner. The table guards the counters; the rest is constant while it is in. */
 struct verve_mr_key {
 	LIST_ENTRY(verve_mr_key) link;
-	uint32_t rkey;
-	const struct verve_mr_region *region;
+	uint64_t key;
+	uint64_t generation; /* no other of this table, ever, has the same. Set by add */
+	struct verve_mr_segments segments;
+	unsigned access; /* VERVE_NET_*, to all segments */
+	volatile AO_t told; /* a peer may know what it opens */
 	struct verve_comp_counter *read, *write; /* NULL: not counted */
 };
 
@@ -31,6 +44,7 @@ LIST_HEAD(verve_mr_bucket, verve_mr_key);
 
 struct verve_mr_keytab {
 	pthread_rwlock_t lock;
+	uint64_t generation; /* the last one */
 	struct verve_mr_bucket buckets[VERVE_MR_KEYTAB_BUCKETS];
 };
 
@@ -38,8 +52,11 @@ void verve_mr_keytab_init(struct verve_mr_keytab *tab);
 /* Every key must have been removed. */
 void verve_mr_keytab_fini(struct verve_mr_keytab *tab);
 
-/* Its region is open, and no other in the table is the same. */
-void verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key);
+/*
+ * Its segments are registered. A key of VERVE_MR_KEY_EXPORTED becomes one that nobody has. -FI_ENOKEY:
+ * the table has that key.
+ */
+int verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key);
 /* Waits until nobody uses what it found. Before the region, and a counter, is closed. */
 void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_key *key);
 /* From now on these count. NULL: leaves that one as it is. */
@@ -50,6 +67,6 @@ void verve_mr_keytab_count(struct verve_mr_keytab *tab, struct verve_mr_key *key
 void verve_mr_keytab_lock(struct verve_mr_keytab *tab);
 void verve_mr_keytab_unlock(struct verve_mr_keytab *tab);
 /* NULL: no such key. */
-const struct verve_mr_key *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint32_t rkey);
+struct verve_mr_key *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint64_t key);
 
 #endif

@@ -12,6 +12,7 @@
 #include "conn/cm.h"
 #include "proto/atomic.h"
 #include "conn/hello.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
@@ -227,8 +228,14 @@ static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct 
 
 static bool send_control(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	return op->kind == VERVE_OP_REPLY ? verve_atomic_reply(xport, link, op) :
-					    send_fin(xport, link, op);
+	switch (op->kind) {
+	case VERVE_OP_REPLY:
+		return verve_atomic_reply(xport, link, op);
+	case VERVE_OP_KEY:
+		return verve_key_send(xport, link, op);
+	default:
+		return send_fin(xport, link, op);
+	}
 }
 
 static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,
@@ -344,6 +351,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
+	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
 	peer->connecting = false;
 	if (map_conn(xport, link))
 		goto err_link;

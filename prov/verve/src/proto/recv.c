@@ -10,6 +10,7 @@
 #include "net/cq.h"
 #include "proto/atomic.h"
 #include "proto/comp_queue.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/rma.h"
@@ -260,6 +261,9 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_ATOMIC] = handle_atomic,
 	[VERVE_WIRE_ATOMIC_REPLY] = handle_atomic_reply,
 	[VERVE_WIRE_RMA_EVENT] = handle_rma_event,
+	[VERVE_WIRE_KEY_QUERY] = verve_key_answer,
+	[VERVE_WIRE_KEY_REPLY] = verve_key_learn,
+	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */

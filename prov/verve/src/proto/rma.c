@@ -8,6 +8,7 @@
 #include "mr/region.h"
 #include "net/mr.h"
 #include "proto/comp.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/transfer.h"
@@ -74,7 +75,7 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 static bool is_repeated(const struct verve_wire_segment *segment, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++)
-		if (segment[i].rkey == segment[index].rkey)
+		if (segment[i].key == segment[index].key)
 			return true;
 	return false;
 }
@@ -89,16 +90,16 @@ void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *pac
 	packet->segment_count = 0;
 	for (uint32_t i = 0; i < transfer->remote_count; i++)
 		if (!is_repeated(transfer->remote, i))
-			packet->segment[packet->segment_count++].rkey = transfer->remote[i].rkey;
+			packet->segment[packet->segment_count++].key = transfer->remote[i].key;
 }
 
-static void count_region(struct verve_xport *xport, uint32_t rkey, bool read)
+static void count_region(struct verve_xport *xport, uint64_t wanted, bool read)
 {
 	const struct verve_mr_key *key;
 	struct verve_comp_counter *counter;
 
 	verve_mr_keytab_lock(xport->attr.mr_keytab);
-	key = verve_mr_keytab_find(xport->attr.mr_keytab, rkey);
+	key = verve_mr_keytab_find(xport->attr.mr_keytab, wanted);
 	counter = !key ? NULL : read ? key->read : key->write;
 	if (counter)
 		verve_comp_counter_add(counter, 1);
@@ -113,7 +114,7 @@ void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *
 	/* Regions first: who waits for the endpoint's counter may look at theirs. */
 	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
 		if (!is_repeated(packet->segment, i))
-			count_region(xport, packet->segment[i].rkey, read);
+			count_region(xport, packet->segment[i].key, read);
 	if (counter)
 		verve_comp_counter_add(counter, 1);
 }
@@ -133,6 +134,39 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
 	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
 }
 
+/*
+ * The key was revoked under way. What is posted must end before its memory is let go of: a write of
+ * nothing behind it tells when.
+ */
+static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
+	struct verve_peer *peer = op->peer;
+
+	if (verve_link_post(xport, link, &wr, op, NULL))
+		return;
+	op->error = FI_EACCES;
+	TAILQ_REMOVE(&peer->pending, op, link);
+	verve_op_set_state(op, VERVE_OP_SENT);
+	TAILQ_INSERT_TAIL(&peer->active, op, link);
+}
+
+/* Its keys are known and open what it wants. False: later, or it has failed: *over. */
+static bool is_open(struct verve_xport *xport, struct verve_link *link, struct verve_op *op, bool *over)
+{
+	const char *reason;
+	enum verve_key_result result = verve_key_resolve(xport, link, op, &reason);
+
+	*over = result == VERVE_KEY_FAILED;
+	if (!*over)
+		return result == VERVE_KEY_READY;
+	if (op->transfer.offset)
+		abandon(xport, link, op);
+	else
+		verve_op_fail(xport, op, FI_EACCES, reason);
+	return false;
+}
+
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
@@ -140,6 +174,10 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 	int ret;
 
 	if (!op->posted) {
+		bool over;
+
+		if (!is_open(xport, link, op, &over))
+			return over;
 		ret = prepare(xport, op, link);
 		if (ret) {
 			verve_op_fail(xport, op, -ret, "cannot register the local buffer");
@@ -167,9 +205,15 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
+	bool notice;
+
+	if (op->error) {
+		verve_op_fail(xport, op, op->error, "the target closed the region meanwhile");
+		return;
+	}
 	/* Only now: a device whose response was lost reads again. */
-	bool notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
-		      peer->link->rma_event;
+	notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
+		 peer->link->rma_event;
 
 	verve_op_dequeue(op);
 	if (op->kind == VERVE_OP_READ && op->slab)

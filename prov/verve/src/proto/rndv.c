@@ -37,8 +37,8 @@ static void fill_segments(const struct verve_op *op, struct verve_wire_packet *p
 	for (uint32_t i = 0; i < op->iov_count; i++)
 		if (op->iov[i].iov_len)
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
-				(uintptr_t) op->iov[i].iov_base, op->iov[i].iov_len,
-				op->region[i]->rkey};
+				(uintptr_t) op->iov[i].iov_base + op->region[i]->shift,
+				op->iov[i].iov_len, op->region[i]->rkey};
 }
 
 bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)

@@ -55,6 +55,7 @@ struct verve_xport_attr {
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
 	bool rma_event;	       /* peers say what their RMA does here */
+	bool app_keys;	       /* the application chooses keys: none is an rkey */
 	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
 };
 
