@@ -32,7 +32,9 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	set_string(&hints->domain_attr->name, env->opts.domain_name);
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = attr->caps ? attr->caps : FI_MSG | FI_TAGGED;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = FI_MR_ALLOCATED |
+				      (attr->by_offset ? 0 : FI_MR_VIRT_ADDR) |
+				      (attr->app_keys ? 0 : FI_MR_PROV_KEY);
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = attr->av_type;
 	hints->domain_attr->data_progress = attr->progress;

@@ -34,6 +34,8 @@ struct node_attr {
 	const struct node *share; /* use this node's fabric and domain */
 	const char *src_port;
 	bool one_cq;          /* one queue for both directions */
+	bool app_keys;        /* without FI_MR_PROV_KEY */
+	bool by_offset;       /* without FI_MR_VIRT_ADDR */
 };
 
 struct node {

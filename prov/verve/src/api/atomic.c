@@ -67,8 +67,6 @@ static int to_segments(const struct fi_rma_ioc *ioc, size_t count, size_t size, 
 	for (size_t i = 0; i < count; i++) {
 		if (ioc[i].count > most - *total)
 			return -FI_EMSGSIZE;
-		if (ioc[i].key > UINT32_MAX)
-			return -FI_EKEYREJECTED; /* no key of ours is longer */
 		segments[i] =
 			(struct verve_wire_segment){ioc[i].addr, ioc[i].count * size, ioc[i].key};
 		*total += ioc[i].count;

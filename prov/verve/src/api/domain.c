@@ -18,8 +18,10 @@
 #include "api/srx.h"
 #include "api/stubs.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "engine/progress.h"
 #include "net/device.h"
+#include "proto/key.h"
 
 /* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
 #define REG_MR (1ull << 59) /* FI_REG_MR */
@@ -57,6 +59,32 @@ int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr)
 	return verve_eq_write_event(domain->eq, FI_MR_COMPLETE, &entry, sizeof(entry));
 }
 
+void verve_domain_add_ep(struct verve_domain *domain, struct verve_ep *ep)
+{
+	pthread_mutex_lock(&domain->ep_lock);
+	LIST_INSERT_HEAD(&domain->eps, ep, in_domain);
+	pthread_mutex_unlock(&domain->ep_lock);
+}
+
+void verve_domain_remove_ep(struct verve_domain *domain, struct verve_ep *ep)
+{
+	pthread_mutex_lock(&domain->ep_lock);
+	LIST_REMOVE(ep, in_domain);
+	pthread_mutex_unlock(&domain->ep_lock);
+}
+
+void verve_domain_revoke(struct verve_domain *domain, const struct verve_mr_key *key)
+{
+	struct verve_ep *ep;
+
+	pthread_mutex_lock(&domain->ep_lock);
+	LIST_FOREACH(ep, &domain->eps, in_domain) {
+		verve_key_revoke(verve_engine_lock(ep->engine), key->key, key->generation);
+		verve_engine_unlock(ep->engine);
+	}
+	pthread_mutex_unlock(&domain->ep_lock);
+}
+
 static int domain_close(struct fid *fid)
 {
 	struct verve_domain *domain = verve_domain_from_fid(fid);
@@ -69,6 +97,7 @@ static int domain_close(struct fid *fid)
 	}
 	if (domain->progress)
 		verve_progress_close(domain->progress);
+	pthread_mutex_destroy(&domain->ep_lock);
 	verve_events_fini(&domain->events);
 	verve_mr_cache_fini(&domain->mr_cache);
 	verve_mr_keytab_fini(&domain->mr_keytab);
@@ -100,11 +129,23 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
+static int domain_control(struct fid *fid, int command, void *arg)
+{
+	switch (command) {
+	case FI_MAP_RAW_MR:
+		return verve_mr_map_raw(arg);
+	case FI_UNMAP_KEY:
+		return 0;
+	default:
+		return verve_stub_control(fid, command, arg);
+	}
+}
+
 static struct fi_ops domain_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
 	.bind = domain_bind,
-	.control = verve_stub_control,
+	.control = domain_control,
 	.ops_open = verve_stub_ops_open,
 	.tostr = verve_stub_tostr,
 	.ops_set = verve_stub_ops_set,
@@ -125,9 +166,11 @@ static struct fi_ops_domain domain_ops = {
 	.endpoint2 = verve_stub_domain_endpoint2,
 };
 
-/* Before 1.5 regions were either basic or scalable, and verve offers basic alone. fi_mr(3). */
+/* Before 1.5 regions were either basic, preferred here, or scalable. fi_mr(3). */
 static int normal_mr_mode(uint32_t api_version, int mode)
 {
+	if (mode == MR_SCALABLE)
+		return 0;
 	if (mode == MR_BASIC || (mode == 0 && FI_VERSION_LT(api_version, FI_VERSION(1, 5))))
 		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	return mode;
@@ -152,7 +195,7 @@ static int check(const struct fi_info *info, int mr_mode)
 		return -FI_EINVAL;
 	}
 	if (mr_mode & (MR_BASIC | MR_SCALABLE)) {
-		VERVE_WARN(DOMAIN, "%s: mr_mode 0x%x: no scalable registration\n",
+		VERVE_WARN(DOMAIN, "%s: mr_mode 0x%x: basic or scalable go with no other mode\n",
 			   info->domain_attr->name, mr_mode);
 		return -FI_EINVAL;
 	}
@@ -220,6 +263,8 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
 	verve_mr_keytab_init(&domain->mr_keytab);
 	verve_events_init(&domain->events);
+	pthread_mutex_init(&domain->ep_lock, NULL);
+	LIST_INIT(&domain->eps);
 	verve_fabric_get(fabric);
 	*fid = &domain->fid;
 	return 0;

@@ -3,7 +3,7 @@
  * Domain: an open port of a device: fi_domain(3). What its objects share: the device, the
  * registration cache, and what the application asked for when it opened it.
  *
- * Constant after open, except for what is bound to it, which the application serializes, and the
+ * Constant after open, except for the list of its endpoints, what is bound to it, which the application serializes, and the
  * reference count, which is atomic.
  */
 #ifndef VERVE_API_DOMAIN_H
@@ -18,6 +18,7 @@
 #include "mr/cache.h"
 #include "mr/keytab.h"
 
+struct verve_ep;
 struct verve_net_device;
 struct verve_progress;
 
@@ -26,8 +27,10 @@ struct verve_domain {
 	struct fid_fabric *fabric;
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
-	struct verve_mr_keytab mr_keytab; /* what atomics may reach */
+	struct verve_mr_keytab mr_keytab; /* what their keys open */
 	struct verve_events events;
+	pthread_mutex_t ep_lock; /* guards eps; taken before an engine's */
+	LIST_HEAD(, verve_ep) eps; /* enabled ones */
 	volatile AO_t references; /* objects open on it */
 	uint32_t api_version;	  /* the application's, FI_VERSION */
 	enum fi_threading threading;
@@ -62,6 +65,12 @@ uint32_t verve_domain_api_version(const struct verve_domain *domain);
  * progress thread. Not FI_THREAD_COMPLETION: see ARCHITECTURE.md.
  */
 bool verve_domain_elides_locks(const struct verve_domain *domain);
+
+/* An endpoint has an engine; it is about to go. */
+void verve_domain_add_ep(struct verve_domain *domain, struct verve_ep *ep);
+void verve_domain_remove_ep(struct verve_domain *domain, struct verve_ep *ep);
+/* The key is out of the table: peers that asked for it hear so. Takes the lock of each engine. */
+void verve_domain_revoke(struct verve_domain *domain, const struct verve_mr_key *key);
 
 /* Reports a registration if the application asked for that. Errors as verve_eq_write_event. */
 int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr);

@@ -217,7 +217,6 @@ static int ep_enable(struct verve_ep *ep)
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
 		.mr_keytab = &ep->domain->mr_keytab,
-		.events = &ep->domain->events.table,
 		.sink = {
 			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
 			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
@@ -237,6 +236,7 @@ static int ep_enable(struct verve_ep *ep)
 		.keepalive = verve_config.transport_timeout * 1000000ull / 2,
 		.source = ep->caps & FI_SOURCE,
 		.rma_event = ep->caps & FI_RMA_EVENT,
+		.app_keys = ~ep->domain->mr_mode & FI_MR_PROV_KEY,
 	};
 	struct verve_engine_attr attr = {
 		.addr = ep->addr,
@@ -262,8 +262,10 @@ static int ep_enable(struct verve_ep *ep)
 	if (ret)
 		return ret;
 	ep->engine = engine;
+	verve_domain_add_ep(ep->domain, ep);
 	ret = bind_engine(ep, engine);
 	if (ret) {
+		verve_domain_remove_ep(ep->domain, ep);
 		ep->engine = NULL;
 		verve_engine_close(engine);
 		return ret;
@@ -286,6 +288,7 @@ static int ep_close(struct fid *fid)
 	}
 	if (ep->engine) {
 		/* Nobody else progresses it from here on; the close does. */
+		verve_domain_remove_ep(ep->domain, ep);
 		unbind_engine(ep, ep->engine);
 		verve_engine_close(ep->engine);
 	}

@@ -42,6 +42,7 @@ struct verve_ep {
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL until enabled */
 	LIST_ENTRY(verve_ep) event;  /* api/event.h's */
+	LIST_ENTRY(verve_ep) in_domain; /* in domain->eps, if it has an engine */
 	struct verve_av *av;
 	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
 	struct verve_cq *tx_cq, *rx_cq;

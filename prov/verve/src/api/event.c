@@ -2,6 +2,7 @@
 /* RMA events: each counter of a region is bound to the engine of each endpoint that hears of RMA. */
 #include "api/event.h"
 
+#include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +16,6 @@ static const uint64_t kinds = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 void verve_events_init(struct verve_events *events)
 {
-	verve_event_table_init(&events->table);
 	pthread_mutex_init(&events->lock, NULL);
 	LIST_INIT(&events->regions);
 	LIST_INIT(&events->eps);
@@ -24,7 +24,6 @@ void verve_events_init(struct verve_events *events)
 void verve_events_fini(struct verve_events *events)
 {
 	pthread_mutex_destroy(&events->lock);
-	verve_event_table_fini(&events->table);
 }
 
 static bool is_counted(const struct verve_events *events, const struct verve_cntr *cntr)
@@ -72,13 +71,11 @@ static int attach(struct verve_events *events, struct verve_cntr *cntr)
 	return 0;
 }
 
-static void set(struct verve_events *events, struct verve_mr_event *event, struct verve_cntr *cntr,
+static void set(struct verve_domain *domain, struct verve_mr_event *event, struct verve_cntr *cntr,
 		uint64_t flags)
 {
-	if (!event->read && !event->write) {
-		verve_event_insert(&events->table, &event->region);
-		LIST_INSERT_HEAD(&events->regions, event, link);
-	}
+	if (!event->read && !event->write)
+		LIST_INSERT_HEAD(&domain->events.regions, event, link);
 	if (flags & FI_REMOTE_READ) {
 		verve_cntr_get(cntr);
 		event->read = cntr;
@@ -87,9 +84,9 @@ static void set(struct verve_events *events, struct verve_mr_event *event, struc
 		verve_cntr_get(cntr);
 		event->write = cntr;
 	}
-	verve_event_set(&events->table, &event->region,
-			flags & FI_REMOTE_READ ? &cntr->counter : NULL,
-			flags & FI_REMOTE_WRITE ? &cntr->counter : NULL);
+	verve_mr_keytab_count(&domain->mr_keytab, event->key,
+			      flags & FI_REMOTE_READ ? &cntr->counter : NULL,
+			      flags & FI_REMOTE_WRITE ? &cntr->counter : NULL);
 }
 
 int verve_event_bind(struct verve_domain *domain, struct verve_mr_event *event,
@@ -104,13 +101,14 @@ int verve_event_bind(struct verve_domain *domain, struct verve_mr_event *event,
 		return -FI_EINVAL;
 	pthread_mutex_lock(&events->lock);
 	if ((flags & FI_REMOTE_READ && event->read) || (flags & FI_REMOTE_WRITE && event->write)) {
-		VERVE_WARN(MR, "region %#x has such a counter already\n", event->region.rkey);
+		VERVE_WARN(MR, "region %#" PRIx64 " has such a counter already\n",
+			   event->key->key);
 		ret = -FI_EINVAL;
 	} else {
 		ret = attach(events, cntr);
 	}
 	if (!ret)
-		set(events, event, cntr, flags);
+		set(domain, event, cntr, flags);
 	pthread_mutex_unlock(&events->lock);
 	return ret;
 }
@@ -123,7 +121,6 @@ void verve_event_unbind(struct verve_domain *domain, struct verve_mr_event *even
 	if (!event->read && !event->write)
 		return;
 	pthread_mutex_lock(&events->lock);
-	verve_event_remove(&events->table, &event->region);
 	LIST_REMOVE(event, link);
 	for (int i = 0; i < 2; i++)
 		if (cntrs[i]) {

@@ -13,23 +13,21 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "proto/event.h"
-
 struct verve_cntr;
 struct verve_domain;
 struct verve_engine;
 struct verve_ep;
+struct verve_mr_key;
 
-/* Embedded in a region of the application, zeroed but for region.rkey. */
+/* Embedded in a region of the application, zeroed but for key, which is in the domain's table. */
 struct verve_mr_event {
 	LIST_ENTRY(verve_mr_event) link;
-	struct verve_event_region region;
+	struct verve_mr_key *key;
 	struct verve_cntr *read, *write; /* NULL: none bound. Each holds a reference */
 };
 
 struct verve_events {
-	struct verve_event_table table; /* for the engines */
-	pthread_mutex_t lock;		/* guards what follows */
+	pthread_mutex_t lock; /* guards the lists */
 	LIST_HEAD(, verve_mr_event) regions;
 	LIST_HEAD(, verve_ep) eps;
 };
@@ -43,7 +41,7 @@ void verve_events_fini(struct verve_events *events);
  */
 int verve_event_bind(struct verve_domain *domain, struct verve_mr_event *event,
 		     struct verve_cntr *cntr, uint64_t flags);
-/* The region closes. Does nothing to one without counters. */
+/* The region closes; its key is out of the table. Does nothing to one without counters. */
 void verve_event_unbind(struct verve_domain *domain, struct verve_mr_event *event);
 
 /* An endpoint's engine starts to hear of RMA; ends. Errors as verve_cntr_bind_engine. */

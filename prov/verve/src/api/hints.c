@@ -25,7 +25,6 @@ static const uint64_t msg_caps = FI_MSG | FI_TAGGED;
 static const uint64_t msg_directions = FI_SEND | FI_RECV;
 static const uint64_t rma_caps = FI_RMA | FI_ATOMIC;
 static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-static const uint64_t target_directions = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 /* Only for who asks: they change what receives match, or what a completion costs. */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
@@ -85,40 +84,16 @@ static int check_format(uint32_t format)
 	}
 }
 
-/* What registration asks of the application, unless no memory is ever a target. fi_mr(3). */
-static int needed_mr_mode(uint64_t caps, int have)
-{
-	if (!(caps & rma_caps))
-		return 0;
-	if (caps & rma_directions && !(caps & target_directions))
-		return have & ~(FI_MR_VIRT_ADDR | FI_MR_PROV_KEY);
-	return have;
-}
-
-/* What the application grants, FI_MR_BASIC spelled out. */
+/* What the application grants, FI_MR_BASIC spelled out. None of it is needed. fi_mr(3). */
 static int granted_mr_mode(int mode, int have)
 {
 	return mode & MR_BASIC ? (mode & ~MR_BASIC) | have : mode;
 }
 
-static int check_mr_mode(uint32_t version, const struct fi_info *hints, int have)
+static int check_mr_mode(uint32_t version, int mode)
 {
-	int mode = hints->domain_attr->mr_mode;
-	int missing = needed_mr_mode(hints->caps, have) & ~granted_mr_mode(mode, have);
-
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
-		if (mode == 0 || mode == MR_BASIC)
-			return 0;
-		return refuse("domain_attr->mr_mode is not FI_MR_BASIC");
-	}
-	if (mode & MR_SCALABLE)
-		return refuse("domain_attr->mr_mode is FI_MR_SCALABLE");
-	if (missing & FI_MR_VIRT_ADDR)
-		return refuse("domain_attr->mr_mode lacks FI_MR_VIRT_ADDR, which RMA and atomics need");
-	if (missing & FI_MR_PROV_KEY)
-		return refuse("domain_attr->mr_mode lacks FI_MR_PROV_KEY, which RMA and atomics need");
-	if (missing)
-		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED, which RMA and atomics need");
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode & ~(MR_BASIC | MR_SCALABLE))
+		return refuse("domain_attr->mr_mode is not FI_MR_BASIC or FI_MR_SCALABLE");
 	return 0;
 }
 
@@ -167,7 +142,7 @@ static int check_domain(uint32_t version, const struct fi_info *hints,
 		ret = check_size("domain_attr->cq_data_size", asked->cq_data_size,
 				 have->cq_data_size);
 	if (!ret)
-		ret = check_mr_mode(version, hints, have->mr_mode);
+		ret = check_mr_mode(version, asked->mr_mode);
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)))
 		ret = check_domain_1_5(asked, have);
 	return ret;
@@ -274,24 +249,16 @@ int verve_hints_check(uint32_t version, const struct fi_info *hints, const struc
 	return ret;
 }
 
-/* Capabilities to return: who gave no hints gets all, who named none all that mr_mode allows. */
-static uint64_t choose_caps(uint32_t version, const struct fi_info *hints, uint64_t have,
-			    int mr_mode)
+/* Capabilities to return: who gave no hints gets all, who named none all but those that cost something. */
+static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 {
 	uint64_t caps;
 
 	if (!hints)
 		return have;
 	caps = hints->caps;
-	if (!caps) {
-		int granted = mr_mode;
-
-		if (hints->domain_attr && FI_VERSION_GE(version, FI_VERSION(1, 5)))
-			granted = granted_mr_mode(hints->domain_attr->mr_mode, mr_mode);
-		if (mr_mode & ~granted)
-			have &= ~(rma_caps | rma_directions);
+	if (!caps)
 		return have & ~(FI_SOURCE | FI_RMA_EVENT);
-	}
 	if (caps & msg_caps && !(caps & msg_directions))
 		caps |= msg_directions;
 	if (caps & rma_caps && !(caps & rma_directions))
@@ -303,6 +270,8 @@ static int choose_mr_mode(uint32_t version, const struct fi_info *hints, int hav
 {
 	int mode = hints && hints->domain_attr ? hints->domain_attr->mr_mode : have;
 
+	if (mode == MR_SCALABLE)
+		return MR_SCALABLE;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == MR_BASIC)
 		return MR_BASIC;
 	return granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
@@ -324,7 +293,7 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 {
 	int have = info->domain_attr->mr_mode;
 
-	info->caps = choose_caps(version, hints, info->caps, have);
+	info->caps = choose_caps(hints, info->caps);
 	/* Only atomics write in order after they read. */
 	if (!(info->caps & FI_ATOMIC))
 		info->ep_attr->max_order_war_size = 0;

@@ -15,6 +15,7 @@
 #include "api/node.h"
 #include "api/prov.h"
 #include "base/log.h"
+#include "mr/segments.h"
 #include "proto/op.h"
 
 /*
@@ -32,7 +33,6 @@ enum {
 	PROTOCOL_VERSION = 1,
 	CQ_DATA_SIZE = 8,
 	MR_KEY_SIZE = 8,
-	MR_IOV_LIMIT = 1,
 	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
 	OBJECTS = 1 << 16,  /* endpoints, queues, counters, regions: limited by memory alone */
 	INFOS_MAX = 3,	    /* of one port: IPv4, global IPv6, link-local IPv6 */
@@ -180,7 +180,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->max_ep_rx_ctx = 1;
 	domain->max_ep_srx_ctx = OBJECTS;
 	domain->cntr_cnt = OBJECTS;
-	domain->mr_iov_limit = MR_IOV_LIMIT;
+	domain->mr_iov_limit = VERVE_MR_SEGMENTS_MAX;
 	domain->caps = domain_capabilities;
 	domain->max_err_data = MAX_ERR_DATA;
 	domain->mr_cnt = OBJECTS;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory regions of the application: each is one registration with the device, from fi_mr_reg to
- * fi_close. The domain is referenced while a region is open.
+ * Memory regions of the application: each is one registration with the device for each segment, from
+ * fi_mr_reg to fi_close, and one key. The domain is referenced while a region is open.
  */
 #include "api/mr.h"
 
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/cntr.h"
 #include "api/domain.h"
@@ -24,8 +25,11 @@ static const uint64_t remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
 struct verve_mr {
 	struct fid_mr fid;
 	struct verve_domain *domain;
-	struct verve_mr_region *region;
+	struct verve_mr_key key;
 	struct verve_mr_event event;
+	struct verve_mr_region **regions; /* one each; behind the segments */
+	uint32_t region_count;		  /* open ones */
+	struct verve_mr_segment segments[];
 };
 
 static const char *name_of(const struct verve_domain *domain)
@@ -33,13 +37,21 @@ static const char *name_of(const struct verve_domain *domain)
 	return verve_net_device_port(domain->dev)->device;
 }
 
+static void close_regions(struct verve_mr *mr)
+{
+	while (mr->region_count)
+		verve_mr_region_close(mr->regions[--mr->region_count]);
+}
+
 static int mr_close(struct fid *fid)
 {
 	struct verve_mr *mr = (struct verve_mr *)fid;
 
-	verve_mr_keytab_remove(&mr->domain->mr_keytab, mr->region);
+	verve_mr_keytab_remove(&mr->domain->mr_keytab, &mr->key);
+	if (AO_load(&mr->key.told))
+		verve_domain_revoke(mr->domain, &mr->key);
 	verve_event_unbind(mr->domain, &mr->event);
-	verve_mr_region_close(mr->region);
+	close_regions(mr);
 	verve_domain_put(mr->domain);
 	free(mr);
 	return 0;
@@ -63,11 +75,41 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
+/* Raw keys are the keys themselves, in memory order: fi_mr_map_raw undoes it. */
+static int get_raw(const struct verve_mr *mr, const struct fi_mr_raw_attr *attr)
+{
+	size_t room = *attr->key_size;
+
+	*attr->key_size = sizeof(mr->key.key);
+	if (attr->flags)
+		return -FI_EBADFLAGS;
+	if (room < sizeof(mr->key.key))
+		return -FI_ETOOSMALL;
+	memcpy(attr->raw_key, &mr->key.key, sizeof(mr->key.key));
+	*attr->base_addr = mr->key.segments.virt ? mr->segments[0].addr : 0;
+	return 0;
+}
+
+int verve_mr_map_raw(const struct fi_mr_map_raw *map)
+{
+	if (map->flags)
+		return -FI_EBADFLAGS;
+	if (map->key_size != sizeof(*map->key))
+		return -FI_EINVAL;
+	memcpy(map->key, map->raw_key, sizeof(*map->key));
+	return 0;
+}
+
 static int mr_control(struct fid *fid, int command, void *arg)
 {
-	(void)fid;
-	(void)arg;
-	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+	switch (command) {
+	case FI_ENABLE:
+		return 0;
+	case FI_GET_RAW_MR:
+		return get_raw((struct verve_mr *)fid, arg);
+	default:
+		return -FI_ENOSYS;
+	}
 }
 
 static struct fi_ops mr_fid_ops = {
@@ -98,6 +140,25 @@ static unsigned net_access(uint64_t access)
 	return net;
 }
 
+static int check_segments(const struct verve_domain *domain, const struct fi_mr_attr *attr)
+{
+	size_t room = SIZE_MAX;
+
+	if (attr->iov_count < 1 || attr->iov_count > VERVE_MR_SEGMENTS_MAX || !attr->mr_iov) {
+		VERVE_WARN(MR, "%s: a region has 1 to %d segments (mr_iov_limit), not %zu\n",
+			   name_of(domain), VERVE_MR_SEGMENTS_MAX, attr->iov_count);
+		return -FI_EINVAL;
+	}
+	for (size_t i = 0; i < attr->iov_count; i++) {
+		if (attr->mr_iov[i].iov_len > room) {
+			VERVE_WARN(MR, "%s: the segments are longer than memory\n", name_of(domain));
+			return -FI_EINVAL;
+		}
+		room -= attr->mr_iov[i].iov_len;
+	}
+	return 0;
+}
+
 static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	/* FI_RMA_EVENT: counters will be bound; that needs no preparation. */
@@ -105,11 +166,6 @@ static int check(const struct verve_domain *domain, const struct fi_mr_attr *att
 		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
 			   name_of(domain), flags);
 		return -FI_EBADFLAGS;
-	}
-	if (attr->iov_count != 1 || !attr->mr_iov) {
-		VERVE_WARN(MR, "%s: a region has one segment (mr_iov_limit), not %zu\n",
-			   name_of(domain), attr->iov_count);
-		return -FI_EINVAL;
 	}
 	if (attr->access & ~(local_access | remote_access)) {
 		VERVE_WARN(MR, "%s: unknown access bits 0x%" PRIx64 "\n", name_of(domain),
@@ -121,14 +177,73 @@ static int check(const struct verve_domain *domain, const struct fi_mr_attr *att
 			   attr->offset);
 		return -FI_EINVAL;
 	}
-	if (attr->access & remote_access && ~domain->mr_mode & (FI_MR_PROV_KEY | FI_MR_VIRT_ADDR)) {
-		VERVE_WARN(MR,
-			   "%s: remote access needs a domain opened with FI_MR_PROV_KEY and "
-			   "FI_MR_VIRT_ADDR\n",
-			   name_of(domain));
-		return -FI_EKEYREJECTED;
+	return check_segments(domain, attr);
+}
+
+/* Memory as the device knows it, and what that makes of a key which the domain makes. */
+static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr)
+{
+	struct verve_net_device *dev = mr->domain->dev;
+	bool offset = mr->domain->mr_mode & FI_MR_PROV_KEY && !mr->key.segments.virt &&
+		      attr->iov_count == 1;
+	unsigned access = net_access(attr->access);
+	uint32_t base = 0;
+
+	for (size_t i = 0; i < attr->iov_count; i++) {
+		const struct iovec *iov = &attr->mr_iov[i];
+		struct verve_mr_region **region = &mr->regions[i];
+		int ret;
+
+		if (offset)
+			ret = verve_mr_region_open_offset(dev, iov->iov_base, iov->iov_len, access,
+							  &base, region);
+		else
+			ret = verve_mr_region_open(dev, iov->iov_base, iov->iov_len, access, region);
+		if (ret) {
+			close_regions(mr);
+			return ret;
+		}
+		mr->segments[i] = (struct verve_mr_segment){
+			(uintptr_t)iov->iov_base, iov->iov_len, (*region)->rkey};
+		mr->region_count++;
 	}
+	mr->key.key = attr->iov_count == 1 ? mr->regions[0]->rkey | (uint64_t)base << 32 :
+					     VERVE_MR_KEY_EXPORTED;
 	return 0;
+}
+
+static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
+{
+	struct verve_domain *domain = mr->domain;
+	int ret;
+
+	if (~domain->mr_mode & FI_MR_PROV_KEY)
+		mr->key.key = attr->requested_key;
+	ret = verve_mr_keytab_add(&domain->mr_keytab, &mr->key);
+	if (ret)
+		VERVE_WARN(MR, "%s: key %#" PRIx64 " is another region's already\n",
+			   name_of(domain), mr->key.key);
+	return ret;
+}
+
+static struct verve_mr *mr_alloc(struct verve_domain *domain, const struct fi_mr_attr *attr)
+{
+	size_t count = attr->iov_count;
+	struct verve_mr *mr = calloc(1, sizeof(*mr) + count * (sizeof(mr->segments[0]) +
+								sizeof(mr->regions[0])));
+
+	if (!mr)
+		return NULL;
+	mr->domain = domain;
+	mr->regions = (struct verve_mr_region **)&mr->segments[count];
+	mr->key.segments = (struct verve_mr_segments){
+		mr->segments, count, domain->mr_mode & FI_MR_VIRT_ADDR};
+	mr->key.access = net_access(attr->access);
+	mr->event.key = &mr->key;
+	mr->fid.fid.fclass = FI_CLASS_MR;
+	mr->fid.fid.context = attr->context;
+	mr->fid.fid.ops = &mr_fid_ops;
+	return mr;
 }
 
 /* attr: only the fields of libfabric 1.0 are read. */
@@ -141,22 +256,18 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	ret = check(domain, attr, flags);
 	if (ret)
 		return ret;
-	mr = calloc(1, sizeof(*mr));
+	mr = mr_alloc(domain, attr);
 	if (!mr)
 		return -FI_ENOMEM;
-	ret = verve_mr_region_open(domain->dev, attr->mr_iov->iov_base, attr->mr_iov->iov_len,
-				   net_access(attr->access), &mr->region);
+	ret = open_regions(mr, attr);
 	if (ret)
 		goto err_free;
-	mr->domain = domain;
-	mr->event.region.rkey = mr->region->rkey;
-	mr->fid.fid.fclass = FI_CLASS_MR;
-	mr->fid.fid.context = attr->context;
-	mr->fid.fid.ops = &mr_fid_ops;
-	mr->fid.mem_desc = mr->region;
-	mr->fid.key = mr->region->rkey;
+	ret = add_key(mr, attr);
+	if (ret)
+		goto err_regions;
+	mr->fid.mem_desc = mr->regions[0];
+	mr->fid.key = mr->key.key;
 	verve_domain_get(domain);
-	verve_mr_keytab_add(&domain->mr_keytab, mr->region);
 	*fid = &mr->fid; /* before the event says so */
 	ret = verve_domain_mr_event(domain, &mr->fid);
 	if (ret)
@@ -166,6 +277,8 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 err_close:
 	mr_close(&mr->fid.fid);
 	return ret;
+err_regions:
+	close_regions(mr);
 err_free:
 	free(mr);
 	return ret;

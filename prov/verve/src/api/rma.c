@@ -26,11 +26,9 @@ static ssize_t rma(struct fid_ep *fid, enum verve_op_kind kind, struct verve_req
 	struct verve_wire_segment remote = {
 		.addr = addr,
 		.len = iov_len(request->iov, request->iov_count),
-		.rkey = key,
+		.key = key,
 	};
 
-	if (key > UINT32_MAX)
-		return -FI_EKEYREJECTED; /* no key of ours is longer */
 	request->remote = &remote;
 	request->remote_count = 1;
 	return verve_ep_rma(verve_ep_from_fid(fid), kind, request);
@@ -54,8 +52,6 @@ static ssize_t rma_msg(struct fid_ep *fid, enum verve_op_kind kind, const struct
 	    msg->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
 	for (size_t i = 0; i < msg->rma_iov_count; i++) {
-		if (msg->rma_iov[i].key > UINT32_MAX)
-			return -FI_EKEYREJECTED;
 		remote[i] = (struct verve_wire_segment) {
 			msg->rma_iov[i].addr, msg->rma_iov[i].len, msg->rma_iov[i].key};
 		len += msg->rma_iov[i].len;

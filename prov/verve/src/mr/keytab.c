@@ -3,8 +3,7 @@
 #include "mr/keytab.h"
 
 #include <assert.h>
-
-#include "mr/region.h"
+#include <rdma/fi_errno.h>
 
 void verve_mr_keytab_init(struct verve_mr_keytab *tab)
 {
@@ -15,6 +14,7 @@ void verve_mr_keytab_init(struct verve_mr_keytab *tab)
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&tab->lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
+	tab->generation = 0;
 	for (int i = 0; i < VERVE_MR_KEYTAB_BUCKETS; i++)
 		LIST_INIT(&tab->buckets[i]);
 }
@@ -26,25 +26,45 @@ void verve_mr_keytab_fini(struct verve_mr_keytab *tab)
 	pthread_rwlock_destroy(&tab->lock);
 }
 
-/* Devices count keys up in the upper bits and change the lower ones from use to use. */
-static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint32_t rkey)
+/* Devices count rkeys up in the upper bits and change the lower ones; applications do as they like. */
+static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint64_t key)
 {
 	_Static_assert(VERVE_MR_KEYTAB_BUCKETS == 1 << 10, "the upper 10 bits of the product");
 
-	return &tab->buckets[rkey * 0x9e3779b1u >> 22];
+	return &tab->buckets[key * 0x9e3779b97f4a7c15u >> 54];
 }
 
-void verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_region *region)
+int verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key)
+{
+	int ret = 0;
+
+	pthread_rwlock_wrlock(&tab->lock);
+	key->generation = ++tab->generation;
+	if (key->key == VERVE_MR_KEY_EXPORTED)
+		key->key |= key->generation;
+	if (verve_mr_keytab_find(tab, key->key))
+		ret = -FI_ENOKEY;
+	else
+		LIST_INSERT_HEAD(bucket_of(tab, key->key), key, link);
+	pthread_rwlock_unlock(&tab->lock);
+	return ret;
+}
+
+void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 {
 	pthread_rwlock_wrlock(&tab->lock);
-	LIST_INSERT_HEAD(bucket_of(tab, region->rkey), region, keytab);
+	LIST_REMOVE(key, link);
 	pthread_rwlock_unlock(&tab->lock);
 }
 
-void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_region *region)
+void verve_mr_keytab_count(struct verve_mr_keytab *tab, struct verve_mr_key *key,
+			   struct verve_comp_counter *read, struct verve_comp_counter *write)
 {
 	pthread_rwlock_wrlock(&tab->lock);
-	LIST_REMOVE(region, keytab);
+	if (read)
+		key->read = read;
+	if (write)
+		key->write = write;
 	pthread_rwlock_unlock(&tab->lock);
 }
 
@@ -58,12 +78,12 @@ void verve_mr_keytab_unlock(struct verve_mr_keytab *tab)
 	pthread_rwlock_unlock(&tab->lock);
 }
 
-struct verve_mr_region *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint32_t rkey)
+struct verve_mr_key *verve_mr_keytab_find(struct verve_mr_keytab *tab, uint64_t wanted)
 {
-	struct verve_mr_region *region;
+	struct verve_mr_key *key;
 
-	LIST_FOREACH(region, bucket_of(tab, rkey), keytab)
-		if (region->rkey == rkey)
-			return region;
+	LIST_FOREACH(key, bucket_of(tab, wanted), link)
+		if (key->key == wanted)
+			return key;
 	return NULL;
 }

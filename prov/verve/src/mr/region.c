@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "net/device.h"
@@ -76,8 +77,8 @@ static void explain(struct verve_net_device *dev, const void *addr, size_t len, 
 			   access_str(access, access_text), strerror(error), remedy(error, access));
 }
 
-int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
-			 struct verve_mr_region **regionp)
+static int open_region(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+		       unsigned access, struct verve_mr_region **regionp)
 {
 	struct verve_mr_region *region;
 	int ret;
@@ -87,10 +88,12 @@ int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, u
 	region = malloc(sizeof(*region));
 	if (!region)
 		return -FI_ENOMEM;
-	if (len)
+	if (!len)
+		ret = verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, &region->net);
+	else if (iova == (uintptr_t)addr)
 		ret = verve_net_mr_reg(dev, addr, len, access, &region->net);
 	else
-		ret = verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, &region->net);
+		ret = verve_net_mr_reg_iova(dev, addr, len, iova, access, &region->net);
 	if (ret) {
 		explain(dev, addr, len, access, -ret);
 		free(region);
@@ -101,8 +104,22 @@ int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, u
 	region->access = len ? access : 0;
 	region->lkey = region->net.lkey;
 	region->rkey = region->net.rkey;
+	region->shift = iova - (uintptr_t)addr;
 	*regionp = region;
 	return 0;
+}
+
+int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+			 struct verve_mr_region **region)
+{
+	return open_region(dev, addr, len, (uintptr_t)addr, access, region);
+}
+
+int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+				uint32_t *base, struct verve_mr_region **region)
+{
+	*base = (uintptr_t)addr % sysconf(_SC_PAGESIZE);
+	return open_region(dev, addr, len, *base, access, region);
 }
 
 void verve_mr_region_close(struct verve_mr_region *region)

@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "net/mr.h"
 
@@ -18,8 +17,8 @@ struct verve_mr_region {
 	unsigned access; /* VERVE_NET_*: exactly what the device grants beside local reads */
 	uint32_t lkey;
 	uint32_t rkey;
+	uint64_t shift; /* from where memory is to the address that goes with its keys */
 	struct verve_net_mr net;
-	LIST_ENTRY(verve_mr_region) keytab; /* of its domain, if it is the application's */
 };
 
 /*
@@ -28,6 +27,13 @@ struct verve_mr_region {
  */
 int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 			 struct verve_mr_region **region);
+/*
+ * The same; peers reach it by offset (ibv_reg_mr_iova(3)). Not quite from 0: addresses begin where addr
+ * does in its page, because the kernel wants it so; *base says where. The local key goes with the
+ * same addresses.
+ */
+int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+				uint32_t *base, struct verve_mr_region **region);
 /* Nothing may use its keys any more. */
 void verve_mr_region_close(struct verve_mr_region *region);
 

@@ -15,17 +15,26 @@ static int verbs_access(unsigned access)
 	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
-		     struct verve_net_mr *mr)
+static int keep(struct ibv_mr *handle, struct verve_net_mr *mr)
 {
-	struct ibv_mr *handle = ibv_reg_mr(dev->pd, addr, len, verbs_access(access));
-
 	if (!handle)
 		return verve_net_error(errno);
 	mr->lkey = handle->lkey;
 	mr->rkey = handle->rkey;
 	mr->handle = handle;
 	return 0;
+}
+
+int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+		     struct verve_net_mr *mr)
+{
+	return keep(ibv_reg_mr(dev->pd, addr, len, verbs_access(access)), mr);
+}
+
+int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+			  unsigned access, struct verve_net_mr *mr)
+{
+	return keep(ibv_reg_mr_iova(dev->pd, addr, len, iova, verbs_access(access)), mr);
 }
 
 void verve_net_mr_dereg(struct verve_net_mr *mr)

@@ -28,6 +28,12 @@ struct verve_net_mr {
  */
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr);
+/*
+ * The same; with its keys, local and remote, its first byte has the address iova. iova and addr are
+ * equally far into a page: the kernel takes no other (ib_uverbs_reg_mr).
+ */
+int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+			  unsigned access, struct verve_net_mr *mr);
 void verve_net_mr_dereg(struct verve_net_mr *mr);
 
 #endif

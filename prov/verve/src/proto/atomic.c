@@ -7,11 +7,10 @@
 
 #include "base/log.h"
 #include "mr/keytab.h"
-#include "mr/region.h"
 #include "net/mr.h"
-#include "proto/event.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/rma.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
@@ -24,6 +23,7 @@ enum refusal {
 	REFUSED_RANGE,
 	REFUSED_ACCESS,
 	REFUSED_MEMORY,
+	REFUSED_SPLIT,
 	REFUSALS,
 };
 
@@ -36,6 +36,7 @@ static const struct {
 	[REFUSED_RANGE] = {FI_EACCES, "the atomic reaches beyond the target's region"},
 	[REFUSED_ACCESS] = {FI_EACCES, "the target's region does not grant what the atomic does"},
 	[REFUSED_MEMORY] = {FI_ENOMEM, "the target has no memory for the atomic's result"},
+	[REFUSED_SPLIT] = {FI_EINVAL, "an element lies in two segments of the target's region"},
 };
 
 static size_t sum_of(const struct iovec *iov, size_t count)
@@ -120,13 +121,6 @@ static int post(struct verve_xport *xport, struct verve_link *link, struct verve
 	return ret;
 }
 
-static void fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason)
-{
-	verve_op_dequeue(op);
-	verve_op_report_error(xport, op, error, 0, reason);
-	verve_op_free(xport, op);
-}
-
 bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
@@ -140,12 +134,10 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 	struct verve_slab *slab = op->slab;
 	size_t payload, len;
 
-	if (!verve_link_has_room(xport, link, false) ||
-	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
-		return false;
 	payload = op->len + sum_of(op->atomic.compare, op->atomic.compare_count);
 	if (payload > link->eager_size || op->transfer.len > link->eager_size) {
-		fail(xport, op, FI_EMSGSIZE, "the peer's buffers are configured smaller than the atomic");
+		verve_op_fail(xport, op, FI_EMSGSIZE,
+			      "the peer's buffers are configured smaller than the atomic");
 		return true;
 	}
 	if (!op->id && verve_op_name(xport, op))
@@ -225,21 +217,63 @@ static unsigned access_of(const struct verve_wire_packet *packet)
 	       (packet->amo_op != VERVE_AMO_READ ? VERVE_NET_REMOTE_WRITE : 0);
 }
 
-/* The key table is locked. */
-static enum refusal check_segment(const struct verve_xport *xport,
-				  const struct verve_wire_segment *segment, unsigned access)
-{
-	const struct verve_mr_region *region =
-		verve_mr_keytab_find(xport->attr.mr_keytab, segment->rkey);
-	uint64_t start;
+/* What a segment of a request means here; the key table is locked. */
+struct place {
+	const struct verve_mr_segments *segments;
+	uint64_t position;
+};
 
-	if (!region)
+/* No element lies half in one segment and half in the next: it could not change as one. */
+static bool splits_elements(struct place place, uint64_t len, size_t size)
+{
+	struct verve_mr_segment rest;
+
+	while (verve_mr_segments_rest(place.segments, place.position, &rest) && rest.len < len) {
+		if (rest.len % size)
+			return true;
+		place.position += rest.len;
+		len -= rest.len;
+	}
+	return false;
+}
+
+static enum refusal find(const struct verve_xport *xport, const struct verve_wire_packet *packet,
+			 uint32_t i, struct place *place)
+{
+	const struct verve_wire_segment *segment = &packet->segment[i];
+	const struct verve_mr_key *key =
+		verve_mr_keytab_find(xport->attr.mr_keytab, segment->key);
+	unsigned access = access_of(packet);
+
+	if (!key)
 		return REFUSED_KEY;
-	start = (uintptr_t) region->addr;
-	if (segment->addr < start || segment->addr - start > region->len ||
-	    segment->len > region->len - (segment->addr - start))
+	place->segments = &key->segments;
+	if (!verve_mr_segments_find(place->segments, segment->addr, segment->len,
+				    &place->position))
 		return REFUSED_RANGE;
-	return (region->access & access) == access ? REFUSED_NOT : REFUSED_ACCESS;
+	if ((key->access & access) != access)
+		return REFUSED_ACCESS;
+	return splits_elements(*place, segment->len, verve_amo_size(packet->amo_type)) ?
+		       REFUSED_SPLIT : REFUSED_NOT;
+}
+
+/* Operands from at on, wherever the memory at place lies. */
+static void run(const struct verve_wire_packet *packet, struct place place, uint64_t len, size_t at,
+		char *values)
+{
+	const char *operand = packet->payload, *compare = operand + packet->len / 2;
+	size_t size = verve_amo_size(packet->amo_type);
+	struct verve_mr_segment rest;
+
+	while (len && verve_mr_segments_rest(place.segments, place.position, &rest)) {
+		uint64_t n = rest.len < len ? rest.len : len;
+
+		verve_amo_run(packet->amo_op, packet->amo_type, (void *) (uintptr_t) rest.addr,
+			      n / size, operand + at, compare + at, values ? values + at : NULL);
+		place.position += n;
+		at += n;
+		len -= n;
+	}
 }
 
 /* All segments or none. values: where what was there goes, or NULL. */
@@ -247,20 +281,16 @@ static enum refusal execute(struct verve_xport *xport, const struct verve_wire_p
 			    char *values)
 {
 	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
-	size_t size = verve_amo_size(packet->amo_type), at = 0;
-	const char *operand = packet->payload, *compare = operand + packet->len / 2;
+	struct place places[VERVE_WIRE_SEGMENTS];
 	enum refusal refusal = REFUSED_NOT;
+	size_t at = 0;
 
 	verve_mr_keytab_lock(keytab);
 	for (uint32_t i = 0; i < packet->segment_count && !refusal; i++)
-		refusal = check_segment(xport, &packet->segment[i], access_of(packet));
+		refusal = find(xport, packet, i, &places[i]);
 	for (uint32_t i = 0; i < packet->segment_count && !refusal; i++) {
-		const struct verve_wire_segment *segment = &packet->segment[i];
-
-		verve_amo_run(packet->amo_op, packet->amo_type, (void *) (uintptr_t) segment->addr,
-			      segment->len / size, operand + at, compare + at,
-			      values ? values + at : NULL);
-		at += segment->len;
+		run(packet, places[i], packet->segment[i].len, at, values);
+		at += packet->segment[i].len;
 	}
 	verve_mr_keytab_unlock(keytab);
 	return refusal;
@@ -288,29 +318,6 @@ static enum refusal take(struct verve_xport *xport, const struct verve_wire_pack
 	return refusal;
 }
 
-/* An earlier segment lies in the same region. */
-static bool is_repeated(const struct verve_wire_packet *packet, uint32_t index)
-{
-	for (uint32_t i = 0; i < index; i++)
-		if (packet->segment[i].rkey == packet->segment[index].rkey)
-			return true;
-	return false;
-}
-
-/* As an RMA event does: regions first, each once. */
-static void count_remote(struct verve_xport *xport, const struct verve_wire_packet *packet)
-{
-	const struct verve_sink *sink = &xport->attr.sink;
-	bool fetch = packet->flags & VERVE_WIRE_FETCH;
-	struct verve_comp_counter *counter = fetch ? sink->remote_read : sink->remote_write;
-
-	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
-		if (!is_repeated(packet, i))
-			verve_event_count(xport->attr.events, packet->segment[i].rkey, fetch);
-	if (counter)
-		verve_comp_counter_add(counter, 1);
-}
-
 void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet)
 {
@@ -329,7 +336,7 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			   link->conn_id, verve_addr_str(&link->peer->addr, name),
 			   refusals[reply->reply.status].reason);
 	else
-		count_remote(xport, packet);
+		verve_rma_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
 	verve_peer_queue_control(xport, link->peer, reply);
 }
 

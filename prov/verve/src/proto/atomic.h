@@ -40,7 +40,7 @@ static inline size_t verve_atomic_count(enum verve_amo_form form, size_t size, s
 int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 		 const struct verve_atomic_request *atomic);
 
-/* For verve_peer_kick: sends the request at the head of pending. False: later. */
+/* For verve_peer_kick: sends the request at the head of pending; there is room. False: later. */
 bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 /* The same for a reply in control. */
 bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);

@@ -59,6 +59,7 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 			verve_slab_free(&xport->tx_slabs, slot->slab);
 		xport->wr_used--;
 	}
+	verve_key_forget_all(link);
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	xport->link_count--;

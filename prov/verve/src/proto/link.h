@@ -14,6 +14,7 @@
 
 #include "net/cq.h"
 #include "net/qp.h"
+#include "proto/key.h"
 #include "proto/op.h"
 #include "proto/xport.h"
 
@@ -39,6 +40,7 @@ struct verve_link {
 	uint32_t owed;	    /* credits to give back */
 	bool may_send;
 	bool rma_event; /* the peer wants to hear of RMA */
+	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
 	bool broken;
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */
@@ -46,6 +48,7 @@ struct verve_link {
 	int error;	 /* why it broke: positive FI errno */
 	uint32_t status; /* ibv_wc_status, or 0 */
 	const char *reason;
+	struct verve_key_cache keys;
 	struct verve_op_queue doomed;
 	struct verve_slot slots[VERVE_LINK_DEPTH];
 };
@@ -67,6 +70,12 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 
 	return link->produced - link->retired < VERVE_LINK_DEPTH - reserve &&
 	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
+}
+
+/* The peer owes us something, so it is looked after. */
+static inline bool verve_link_is_waiting(const struct verve_link *link)
+{
+	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked;
 }
 
 /*

@@ -35,6 +35,7 @@ enum verve_op_kind {
 	VERVE_OP_ATOMIC, /* nothing comes back but that it was executed */
 	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
 	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
+	VERVE_OP_KEY,	 /* carries what a peer is to hear of a key of ours, which is its tag */
 };
 
 enum verve_op_state {
@@ -43,7 +44,7 @@ enum verve_op_state {
 	VERVE_OP_SENT,	  /* in peer->active: on the wire, its last work request is to complete */
 	VERVE_OP_AWAIT,	  /* in peer->active: the peer is to answer with FIN */
 	VERVE_OP_POSTED,  /* receive: in a match table */
-	VERVE_OP_FINISH,  /* in peer->control: a FIN, a reply, or a read's RMA event is to be sent */
+	VERVE_OP_FINISH,  /* in peer->control: a FIN, a reply, a read's RMA event, or of a key, is to be sent */
 	VERVE_OP_DOOMED,  /* in link->doomed: its connection broke; ends when the hardware let go of it */
 	VERVE_OP_STATES,
 };
@@ -93,6 +94,12 @@ struct verve_op_reply {
 	void *values;	 /* what was there, from malloc; NULL: nothing to bring */
 };
 
+struct verve_op_key {
+	uint64_t generation; /* of the key, as far as it was told; or revoked */
+	uint32_t next;	     /* segment to be told */
+	uint8_t type;	     /* enum verve_wire_type: KEY_REPLY or KEY_REVOKE */
+};
+
 struct verve_op {
 	TAILQ_ENTRY(verve_op) link; /* in the one queue that its state names */
 	struct verve_peer *peer;
@@ -118,6 +125,7 @@ struct verve_op {
 		struct verve_op_recv recv; /* RECV, FIN */
 		struct verve_op_atomic atomic; /* ATOMIC, FETCH */
 		struct verve_op_reply reply; /* REPLY */
+		struct verve_op_key key; /* KEY */
 	};
 };
 
@@ -164,5 +172,7 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op);
 /* The one completion: error, positive FI errno, ibv_wc_status or 0, and a readable reason. */
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
 			   const char *reason);
+/* The same for one that is in a queue and that nothing posted refers to: takes it out and frees it. */
+void verve_op_fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);
 
 #endif

@@ -12,6 +12,7 @@
 #include "conn/cm.h"
 #include "proto/atomic.h"
 #include "conn/hello.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
@@ -20,7 +21,7 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Starts what the head of pending is. False: no room or no slab now. */
+/* Starts what the head of pending is; may_start. False: no room or no slab now. */
 static bool (*const start[])(struct verve_xport *, struct verve_link *, struct verve_op *) = {
 	[VERVE_OP_SEND] = verve_send_start,
 	[VERVE_OP_RECV] = verve_rndv_start,
@@ -227,8 +228,21 @@ static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct 
 
 static bool send_control(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	return op->kind == VERVE_OP_REPLY ? verve_atomic_reply(xport, link, op) :
-					    send_fin(xport, link, op);
+	switch (op->kind) {
+	case VERVE_OP_REPLY:
+		return verve_atomic_reply(xport, link, op);
+	case VERVE_OP_KEY:
+		return verve_key_send(xport, link, op);
+	default:
+		return send_fin(xport, link, op);
+	}
+}
+
+static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,
+		      const struct verve_op *op)
+{
+	return verve_link_has_room(xport, peer->link, false) &&
+	       !(op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active));
 }
 
 static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
@@ -237,7 +251,7 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 	struct verve_op *op;
 
 	while (peer->link && (op = TAILQ_FIRST(queue)))
-		if (!start[op->kind](xport, peer->link, op))
+		if (!may_start(xport, peer, op) || !start[op->kind](xport, peer->link, op))
 			break;
 }
 
@@ -337,6 +351,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
+	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
 	peer->connecting = false;
 	if (map_conn(xport, link))
 		goto err_link;

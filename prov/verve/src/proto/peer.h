@@ -31,7 +31,7 @@ struct verve_peer {
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
 	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
-	struct verve_op_queue control; /* FINs, replies and RMA events of reads, to be sent */
+	struct verve_op_queue control; /* FINs, replies, RMA events of reads and what is said of keys */
 	struct verve_op_queue active;  /* started, not finished */
 };
 
@@ -62,7 +62,7 @@ void verve_peer_free_all(struct verve_xport *xport);
 
 /* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
-/* Puts an operation whose FIN, reply or, for a read, RMA event is due into control and sends what can be sent. */
+/* Puts an operation that is to end with a packet to the peer (peer->control) there and sends what can be sent. */
 void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /* The connection manager has events for verve_peer_events. */
 bool verve_peer_has_events(struct verve_xport *xport);

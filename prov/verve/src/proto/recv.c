@@ -10,9 +10,10 @@
 #include "net/cq.h"
 #include "proto/atomic.h"
 #include "proto/comp_queue.h"
-#include "proto/event.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/rma.h"
 #include "proto/rndv.h"
 #include "proto/send.h"
 #include "proto/transfer.h"
@@ -237,17 +238,9 @@ static void handle_write_data(struct verve_xport *xport, struct verve_link *link
 static void handle_rma_event(struct verve_xport *xport, struct verve_link *link,
 			     struct verve_wire_packet *packet)
 {
-	bool read = packet->tag == VERVE_WIRE_READ;
-	struct verve_sink *sink = &xport->attr.sink;
-	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
-
-	/* Regions first: who waits for the endpoint's counter may look at theirs. */
-	for (uint32_t i = 0; i < packet->segment_count; i++)
-		verve_event_count(xport->attr.events, packet->segment[i].rkey, read);
 	if (packet->flags & VERVE_WIRE_DATA)
 		report_write_data(xport, link, packet);
-	if (counter)
-		verve_comp_counter_add(counter, 1);
+	verve_rma_count(xport, packet, packet->tag == VERVE_WIRE_READ);
 }
 
 static void handle_bye(struct verve_xport *xport, struct verve_link *link,
@@ -268,6 +261,9 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_ATOMIC] = handle_atomic,
 	[VERVE_WIRE_ATOMIC_REPLY] = handle_atomic_reply,
 	[VERVE_WIRE_RMA_EVENT] = handle_rma_event,
+	[VERVE_WIRE_KEY_QUERY] = verve_key_answer,
+	[VERVE_WIRE_KEY_REPLY] = verve_key_learn,
+	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */

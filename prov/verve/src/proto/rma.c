@@ -4,8 +4,11 @@
 
 #include <string.h>
 
+#include "mr/keytab.h"
 #include "mr/region.h"
 #include "net/mr.h"
+#include "proto/comp.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/transfer.h"
@@ -68,6 +71,15 @@ int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct v
 	return 0;
 }
 
+/* An earlier one lies in the same region: each region is named, and counts, once. */
+static bool is_repeated(const struct verve_wire_segment *segment, uint32_t index)
+{
+	for (uint32_t i = 0; i < index; i++)
+		if (segment[i].key == segment[index].key)
+			return true;
+	return false;
+}
+
 void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *packet)
 {
 	const struct verve_transfer *transfer = &op->transfer;
@@ -76,14 +88,35 @@ void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *pac
 	packet->tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
 	packet->len = op->len;
 	packet->segment_count = 0;
-	/* Each region is named once, however many segments lie in it. */
-	for (uint32_t i = 0, j; i < transfer->remote_count; i++) {
-		for (j = 0; j < packet->segment_count; j++)
-			if (packet->segment[j].rkey == transfer->remote[i].rkey)
-				break;
-		if (j == packet->segment_count)
-			packet->segment[packet->segment_count++].rkey = transfer->remote[i].rkey;
-	}
+	for (uint32_t i = 0; i < transfer->remote_count; i++)
+		if (!is_repeated(transfer->remote, i))
+			packet->segment[packet->segment_count++].key = transfer->remote[i].key;
+}
+
+static void count_region(struct verve_xport *xport, uint64_t wanted, bool read)
+{
+	const struct verve_mr_key *key;
+	struct verve_comp_counter *counter;
+
+	verve_mr_keytab_lock(xport->attr.mr_keytab);
+	key = verve_mr_keytab_find(xport->attr.mr_keytab, wanted);
+	counter = !key ? NULL : read ? key->read : key->write;
+	if (counter)
+		verve_comp_counter_add(counter, 1);
+	verve_mr_keytab_unlock(xport->attr.mr_keytab);
+}
+
+void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read)
+{
+	const struct verve_sink *sink = &xport->attr.sink;
+	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
+
+	/* Regions first: who waits for the endpoint's counter may look at theirs. */
+	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
+		if (!is_repeated(packet->segment, i))
+			count_region(xport, packet->segment[i].key, read);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
 }
 
 /* The target hears of it behind the write, on the same queue pair, so after it. */
@@ -101,21 +134,53 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
 	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
 }
 
+/*
+ * The key was revoked under way. What is posted must end before its memory is let go of: a write of
+ * nothing behind it tells when.
+ */
+static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
+	struct verve_peer *peer = op->peer;
+
+	if (verve_link_post(xport, link, &wr, op, NULL))
+		return;
+	op->error = FI_EACCES;
+	TAILQ_REMOVE(&peer->pending, op, link);
+	verve_op_set_state(op, VERVE_OP_SENT);
+	TAILQ_INSERT_TAIL(&peer->active, op, link);
+}
+
+/* Its keys are known and open what it wants. False: later, or it has failed: *over. */
+static bool is_open(struct verve_xport *xport, struct verve_link *link, struct verve_op *op, bool *over)
+{
+	const char *reason;
+	enum verve_key_result result = verve_key_resolve(xport, link, op, &reason);
+
+	*over = result == VERVE_KEY_FAILED;
+	if (!*over)
+		return result == VERVE_KEY_READY;
+	if (op->transfer.offset)
+		abandon(xport, link, op);
+	else
+		verve_op_fail(xport, op, FI_EACCES, reason);
+	return false;
+}
+
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
 	bool notice = op->kind == VERVE_OP_WRITE && (op->flags & VERVE_OP_DATA || link->rma_event);
 	int ret;
 
-	if (!verve_link_has_room(xport, link, false) ||
-	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
-		return false;
 	if (!op->posted) {
+		bool over;
+
+		if (!is_open(xport, link, op, &over))
+			return over;
 		ret = prepare(xport, op, link);
 		if (ret) {
-			verve_op_dequeue(op);
-			verve_op_report_error(xport, op, -ret, 0, "cannot register the local buffer");
-			verve_op_free(xport, op);
+			verve_op_fail(xport, op, -ret, "cannot register the local buffer");
 			return true;
 		}
 		switch (verve_transfer_post(xport, link, op, op->kind == VERVE_OP_WRITE ?
@@ -140,9 +205,15 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
+	bool notice;
+
+	if (op->error) {
+		verve_op_fail(xport, op, op->error, "the target closed the region meanwhile");
+		return;
+	}
 	/* Only now: a device whose response was lost reads again. */
-	bool notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
-		      peer->link->rma_event;
+	notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
+		 peer->link->rma_event;
 
 	verve_op_dequeue(op);
 	if (op->kind == VERVE_OP_READ && op->slab)

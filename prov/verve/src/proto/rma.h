@@ -9,6 +9,11 @@
 int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request);
 /* What the target of a read or write is told if it wants to hear of it. */
 void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *packet);
+/*
+ * A peer has read, or else written, the regions that the packet names (an RMA event, an atomic): one
+ * for each region's counter, if the endpoint hears of RMA, and for the endpoint's.
+ */
+void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read);
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op);
 

@@ -37,15 +37,8 @@ static void fill_segments(const struct verve_op *op, struct verve_wire_packet *p
 	for (uint32_t i = 0; i < op->iov_count; i++)
 		if (op->iov[i].iov_len)
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
-				(uintptr_t) op->iov[i].iov_base, op->iov[i].iov_len,
-				op->region[i]->rkey};
-}
-
-static void fail_send(struct verve_xport *xport, struct verve_op *op, int error, const char *reason)
-{
-	verve_op_dequeue(op);
-	verve_op_report_error(xport, op, error, 0, reason);
-	verve_op_free(xport, op);
+				(uintptr_t) op->iov[i].iov_base + op->region[i]->shift,
+				op->iov[i].iov_len, op->region[i]->rkey};
 }
 
 bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
@@ -66,7 +59,8 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 	if (!op->slab && op->len && !copy_out(xport, op)) {
 		ret = verve_op_register(xport, op, VERVE_NET_REMOTE_READ);
 		if (ret) {
-			fail_send(xport, op, -ret, "cannot register the message for the peer to read");
+			verve_op_fail(xport, op, -ret,
+				      "cannot register the message for the peer to read");
 			return true;
 		}
 	}
@@ -116,8 +110,6 @@ bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct
 	struct verve_peer *peer = op->peer;
 	int ret;
 
-	if (!verve_link_has_room(xport, link, false))
-		return false;
 	ret = prepare_read(xport, op);
 	if (ret) {
 		op->recv.fin_status = -ret;

@@ -166,9 +166,6 @@ bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct
 	struct verve_slab *slab = op->slab;
 	int ret;
 
-	if (!verve_link_has_room(xport, link, false) ||
-	    (op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active)))
-		return false;
 	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
 		return verve_rndv_offer(xport, link, op);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mr/region.h"
+#include "proto/key.h"
 #include "proto/link.h"
 #include "proto/xport.h"
 
@@ -58,17 +59,23 @@ size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, c
 	return done;
 }
 
-/* The peer's memory at offset: its segment's rest. */
-static size_t locate_remote(const struct verve_transfer *transfer, struct verve_net_wr *wr)
+/* The peer's memory at offset: its segment's rest, as far as one key of the device goes. */
+static size_t locate_remote(const struct verve_link *link, const struct verve_op *op,
+			    struct verve_net_wr *wr)
 {
+	const struct verve_transfer *transfer = &op->transfer;
+	bool rkeys = op->kind == VERVE_OP_RECV; /* an RTS names nothing else */
 	uint64_t offset = transfer->offset;
 
 	for (uint32_t i = 0; i < transfer->remote_count; i++) {
 		const struct verve_wire_segment *segment = &transfer->remote[i];
 
 		if (offset < segment->len || (!transfer->len && i + 1 == transfer->remote_count)) {
-			wr->remote_addr = segment->addr + offset;
-			wr->rkey = segment->rkey;
+			if (!rkeys && verve_key_is_exported(link, segment->key))
+				return verve_key_locate(link, segment, offset, wr);
+			/* mr/keytab.h: what to add is above the rkey. */
+			wr->remote_addr = segment->addr + (segment->key >> 32) + offset;
+			wr->rkey = (uint32_t) segment->key;
 			return segment->len - offset;
 		}
 		offset -= segment->len;
@@ -76,8 +83,12 @@ static size_t locate_remote(const struct verve_transfer *transfer, struct verve_
 	return 0;
 }
 
-/* This side's memory from offset on, up to len bytes in at most VERVE_IOV_LIMIT segments. */
-static uint32_t locate_local(const struct verve_op *op, size_t len, struct verve_net_sge *sge)
+/*
+ * This side's memory from offset on, up to len bytes in at most VERVE_IOV_LIMIT segments. is_inline: for
+ * the processor, which copies it, not for the device.
+ */
+static uint32_t locate_local(const struct verve_op *op, size_t len, bool is_inline,
+			     struct verve_net_sge *sge)
 {
 	size_t offset = op->transfer.offset;
 	uint32_t count = 0;
@@ -94,9 +105,12 @@ static uint32_t locate_local(const struct verve_op *op, size_t len, struct verve
 			continue;
 		}
 		n = min(op->iov[i].iov_len - offset, len);
-		sge[count++] = (struct verve_net_sge) {
-			(uintptr_t) op->iov[i].iov_base + offset, n,
-			op->region[i] ? op->region[i]->lkey : 0};
+		sge[count] = (struct verve_net_sge) {(uintptr_t) op->iov[i].iov_base + offset, n, 0};
+		if (!is_inline) {
+			sge[count].addr += op->region[i]->shift;
+			sge[count].lkey = op->region[i]->lkey;
+		}
+		count++;
 		len -= n;
 		offset = 0;
 	}
@@ -115,14 +129,15 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 		struct verve_net_sge sge[VERVE_IOV_LIMIT];
 		struct verve_net_wr wr = {.op = verb, .sge = sge};
 		size_t len, left = transfer->len - transfer->offset;
-		bool last;
+		bool is_inline, last;
 
 		if (!verve_link_has_room(xport, link, false))
 			return VERVE_TRANSFER_MORE;
-		len = min(min(locate_remote(transfer, &wr), left), longest);
-		wr.sge_count = locate_local(op, len, sge);
+		len = min(min(locate_remote(link, op, &wr), left), longest);
+		is_inline = verb == VERVE_NET_WRITE && len <= link->inline_size;
+		wr.sge_count = locate_local(op, len, is_inline, sge);
 		last = len == left;
-		if (verb == VERVE_NET_WRITE && len <= link->inline_size)
+		if (is_inline)
 			wr.flags |= VERVE_NET_INLINE;
 		if (last && tell)
 			wr.flags |= VERVE_NET_SIGNALED;

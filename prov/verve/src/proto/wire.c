@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "mr/segments.h"
 #include <rdma/fi_errno.h>
 
 struct header {
@@ -27,10 +28,17 @@ _Static_assert(sizeof(struct rts) == 16, "the RTS has no padding");
 struct segment {
 	uint64_t addr;
 	uint64_t len;
-	uint32_t rkey;
-	uint32_t zero;
+	uint64_t key;
 };
 _Static_assert(sizeof(struct segment) == 24, "a segment has no padding");
+
+struct key_reply {
+	uint64_t generation;
+	uint32_t access;
+	uint16_t total;
+	uint16_t first;
+};
+_Static_assert(sizeof(struct key_reply) == 16, "the KEY_REPLY has no padding");
 
 /* Which optional fields a type may carry. */
 static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
@@ -62,7 +70,7 @@ static uint8_t *put_segments(uint8_t *at, const struct verve_wire_packet *packet
 		struct segment segment = {
 			.addr = htole64(packet->segment[i].addr),
 			.len = htole64(packet->segment[i].len),
-			.rkey = htole32(packet->segment[i].rkey),
+			.key = htole64(packet->segment[i].key),
 		};
 
 		memcpy(at, &segment, sizeof(segment));
@@ -101,13 +109,42 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 static uint8_t *put_event(uint8_t *at, const struct verve_wire_packet *packet)
 {
 	at = put64(at, packet->len);
-	for (uint32_t i = 0; i < packet->segment_count; i++) {
-		uint32_t rkey = htole32(packet->segment[i].rkey);
-
-		memcpy(at, &rkey, sizeof(rkey));
-		at += sizeof(rkey);
-	}
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		at = put64(at, packet->segment[i].key);
 	return at;
+}
+
+static uint8_t *put_key_reply(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	struct key_reply reply = {
+		.generation = htole64(packet->key.generation),
+		.access = htole32(packet->key.access),
+		.total = htole16(packet->key.total),
+		.first = htole16(packet->key.first),
+	};
+
+	memcpy(at, &reply, sizeof(reply));
+	return put_segments(at + sizeof(reply), packet);
+}
+
+static uint8_t *put_body(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	switch (packet->type) {
+	case VERVE_WIRE_RTS:
+		return put_rts(at, packet);
+	case VERVE_WIRE_ATOMIC:
+		return put_segments(at, packet);
+	case VERVE_WIRE_WRITE_DATA:
+		return put64(at, packet->len);
+	case VERVE_WIRE_RMA_EVENT:
+		return put_event(at, packet);
+	case VERVE_WIRE_KEY_REPLY:
+		return put_key_reply(at, packet);
+	case VERVE_WIRE_KEY_REVOKE:
+		return put64(at, packet->key.generation);
+	default:
+		return at;
+	}
 }
 
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
@@ -127,15 +164,7 @@ size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 		at = put64(at, packet->data);
 	if (packet->flags & VERVE_WIRE_ACK)
 		at = put64(at, packet->op_id);
-	if (packet->type == VERVE_WIRE_RTS)
-		at = put_rts(at, packet);
-	else if (packet->type == VERVE_WIRE_ATOMIC)
-		at = put_segments(at, packet);
-	else if (packet->type == VERVE_WIRE_WRITE_DATA)
-		at = put64(at, packet->len);
-	else if (packet->type == VERVE_WIRE_RMA_EVENT)
-		at = put_event(at, packet);
-	return at - (uint8_t *) buf;
+	return put_body(at, packet) - (uint8_t *) buf;
 }
 
 static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
@@ -146,11 +175,11 @@ static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
 		memcpy(&segment, at, sizeof(segment));
 		packet->segment[i].addr = le64toh(segment.addr);
 		packet->segment[i].len = le64toh(segment.len);
-		packet->segment[i].rkey = le32toh(segment.rkey);
+		packet->segment[i].key = le64toh(segment.key);
 	}
 }
 
-/* The segments must be what the message is made of: no more, no less, no wrap-around. */
+/* The segments must be what the message is made of: no more, no less, no wrap-around; their keys rkeys. */
 static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
 	struct rts rts;
@@ -168,7 +197,8 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 
 	get_segments(at + sizeof(rts), packet);
 	for (uint32_t i = 0; i < packet->segment_count; i++) {
-		if (packet->segment[i].len > packet->len - sum)
+		if (packet->segment[i].len > packet->len - sum ||
+		    packet->segment[i].key > UINT32_MAX)
 			return -FI_EINVAL;
 		sum += packet->segment[i].len;
 	}
@@ -195,18 +225,81 @@ static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *
 
 static int get_event(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
-	if (packet->tag > VERVE_WIRE_READ || left < 8 || (left - 8) % sizeof(uint32_t) ||
-	    left - 8 > VERVE_WIRE_SEGMENTS * sizeof(uint32_t))
+	if (packet->tag > VERVE_WIRE_READ || left < 8 || left % 8 ||
+	    left > 8 + 8 * VERVE_WIRE_SEGMENTS)
 		return -FI_EINVAL;
 	packet->len = get64(at);
-	packet->segment_count = (left - 8) / sizeof(uint32_t);
-	for (uint32_t i = 0; i < packet->segment_count; i++) {
-		uint32_t rkey;
-
-		memcpy(&rkey, at + 8 + i * sizeof(rkey), sizeof(rkey));
-		packet->segment[i] = (struct verve_wire_segment) {.rkey = le32toh(rkey)};
-	}
+	packet->segment_count = left / 8 - 1;
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		packet->segment[i] = (struct verve_wire_segment) {.key = get64(at + 8 + 8 * i)};
 	return 0;
+}
+
+/* Exactly the segments that it says, which are among those of the key; rkeys are short. */
+static int get_key_reply(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	struct key_reply reply;
+	uint32_t total, first, count;
+
+	if (left < sizeof(reply) || (left - sizeof(reply)) % sizeof(struct segment))
+		return -FI_EINVAL;
+	memcpy(&reply, at, sizeof(reply));
+	total = le16toh(reply.total);
+	first = le16toh(reply.first);
+	left = (left - sizeof(reply)) / sizeof(struct segment);
+	if (total > VERVE_MR_SEGMENTS_MAX || left > VERVE_WIRE_SEGMENTS)
+		return -FI_EINVAL;
+	count = left;
+	if (first + count > total || (total && !count) || (!total && first))
+		return -FI_EINVAL;
+	packet->key = (struct verve_wire_key) {
+		le64toh(reply.generation), le32toh(reply.access), total, first};
+	packet->segment_count = count;
+	get_segments(at + sizeof(reply), packet);
+	for (uint32_t i = 0; i < count; i++)
+		if (packet->segment[i].key > UINT32_MAX)
+			return -FI_EINVAL;
+	return 0;
+}
+
+static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	switch (packet->type) {
+	case VERVE_WIRE_EAGER:
+		packet->payload = at;
+		packet->len = left;
+		return 0;
+	case VERVE_WIRE_RTS:
+		return get_rts(at, left, packet);
+	case VERVE_WIRE_WRITE_DATA:
+		if (left != 8)
+			return -FI_EINVAL;
+		packet->len = get64(at);
+		return 0;
+	case VERVE_WIRE_RMA_EVENT:
+		return get_event(at, left, packet);
+	case VERVE_WIRE_FIN:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		return left ? -FI_EINVAL : 0;
+	case VERVE_WIRE_ATOMIC:
+		return get_atomic(at, left, packet);
+	case VERVE_WIRE_ATOMIC_REPLY:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		packet->payload = at;
+		packet->len = left;
+		return 0;
+	case VERVE_WIRE_KEY_REPLY:
+		return get_key_reply(at, left, packet);
+	case VERVE_WIRE_KEY_REVOKE:
+		if (left != 8)
+			return -FI_EINVAL;
+		packet->key.generation = get64(at);
+		return 0;
+	default:
+		return left ? -FI_EINVAL : 0;
+	}
 }
 
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)
@@ -240,33 +333,5 @@ int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *pac
 		at += 8;
 	}
 
-	switch (header.type) {
-	case VERVE_WIRE_EAGER:
-		packet->payload = at;
-		packet->len = end - at;
-		return 0;
-	case VERVE_WIRE_RTS:
-		return get_rts(at, end - at, packet);
-	case VERVE_WIRE_WRITE_DATA:
-		if (end - at != 8)
-			return -FI_EINVAL;
-		packet->len = get64(at);
-		return 0;
-	case VERVE_WIRE_RMA_EVENT:
-		return get_event(at, end - at, packet);
-	case VERVE_WIRE_FIN:
-		packet->op_id = (uint32_t) packet->tag;
-		packet->status = packet->tag >> 32;
-		return end == at ? 0 : -FI_EINVAL;
-	case VERVE_WIRE_ATOMIC:
-		return get_atomic(at, end - at, packet);
-	case VERVE_WIRE_ATOMIC_REPLY:
-		packet->op_id = (uint32_t) packet->tag;
-		packet->status = packet->tag >> 32;
-		packet->payload = at;
-		packet->len = end - at;
-		return 0;
-	default:
-		return end == at ? 0 : -FI_EINVAL;
-	}
+	return get_body(at, end - at, packet);
 }

@@ -4,11 +4,13 @@
  * agreed in the handshake. One encoder and one bounds-checked decoder; nothing else reads packets.
  *
  *   0      1      2         4                     8                                    16
- *   | type | flags| credits | destination         | tag, or operation id                |
+ *   | type | flags| credits | destination         | tag, key, or operation id           |
  *   then, in this order, if the flag says so: 8 bytes remote CQ data, 8 bytes operation id;
  *   then the body: EAGER: payload; RTS: struct verve_wire_rts and segments; WRITE_DATA: 8 bytes length;
  *   ATOMIC: segments, then operands; ATOMIC_REPLY: what was there before. Operands and what was there
- *   travel as they lie in memory. RMA_EVENT: 8 bytes length and the 4-byte keys of the regions, each once.
+ *   travel as they lie in memory. RMA_EVENT: 8 bytes length and the 8-byte keys of the regions, each once.
+ *   KEY_REPLY: 8 bytes generation, 4 access, 2 segments in all, 2 first of these; segments. KEY_REVOKE: 8
+ *   bytes generation.
  */
 #ifndef VERVE_PROTO_WIRE_H
 #define VERVE_PROTO_WIRE_H
@@ -27,7 +29,10 @@ enum verve_wire_type {
 	VERVE_WIRE_ATOMIC = 7,	   /* to be executed on the recipient's memory; answered by */
 	VERVE_WIRE_ATOMIC_REPLY = 8, /* operation id: executed, or why not, in the upper half */
 	VERVE_WIRE_RMA_EVENT = 9,  /* what the RMA operation that came just before touched */
-	VERVE_WIRE_TYPES = 10,
+	VERVE_WIRE_KEY_QUERY = 10, /* what does this key of yours open; answered by */
+	VERVE_WIRE_KEY_REPLY = 11, /* segments, in as many packets as they need; or none: no such key */
+	VERVE_WIRE_KEY_REVOKE = 12, /* what was told of the key up to this generation is over */
+	VERVE_WIRE_TYPES = 13,
 };
 
 enum {
@@ -40,7 +45,7 @@ enum {
 
 enum {
 	VERVE_WIRE_HEADER = 16,
-	VERVE_WIRE_SEGMENTS = 4,			 /* of an RTS or ATOMIC, at most */
+	VERVE_WIRE_SEGMENTS = 4,			 /* of a packet, at most */
 	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8,	 /* longest before the body */
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
 	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* longest */
@@ -50,11 +55,24 @@ enum {
 /* RMA_EVENT: its tag. */
 enum { VERVE_WIRE_WROTE = 0, VERVE_WIRE_READ = 1 };
 
-/* A piece of the sender's memory; of the recipient's in ATOMIC, and RMA_EVENT, where only rkey counts. */
+/*
+ * A piece of the sender's memory, whose key is an rkey; of the recipient's in ATOMIC, and RMA_EVENT, where
+ * only the key counts.
+ */
 struct verve_wire_segment {
 	uint64_t addr;
 	uint64_t len;
-	uint32_t rkey;
+	uint64_t key;
+};
+
+/* KEY_REPLY: what the key grants; and that it goes by virtual addresses. */
+enum { VERVE_WIRE_KEY_READ = 1, VERVE_WIRE_KEY_WRITE = 2, VERVE_WIRE_KEY_VIRT = 4 };
+
+struct verve_wire_key {
+	uint64_t generation; /* KEY_REPLY, KEY_REVOKE */
+	uint32_t access;     /* KEY_REPLY: VERVE_WIRE_KEY_* */
+	uint16_t total;	     /* segments of the key, VERVE_MR_SEGMENTS_MAX at most; 0: no such key */
+	uint16_t first;	     /* of them in this packet; first and those after it are within total */
 };
 
 /* A packet, decoded; or what to encode. */
@@ -63,14 +81,15 @@ struct verve_wire_packet {
 	uint8_t flags;
 	uint16_t credits;
 	uint32_t dest;
-	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT */
+	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
 	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY */
 	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
 	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA, RMA_EVENT: bytes moved */
-	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT */
+	struct verve_wire_key key; /* KEY_* */
+	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT, KEY_REPLY */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
 	const void *payload; /* EAGER, ATOMIC, ATOMIC_REPLY: into the buffer */
 };

@@ -209,7 +209,7 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 	const struct verve_link *link;
 
 	TAILQ_FOREACH(link, &xport->links, all)
-		if (!TAILQ_EMPTY(&link->peer->active))
+		if (verve_link_is_waiting(link))
 			return true;
 	return false;
 }
@@ -226,7 +226,7 @@ static void watch_links(struct verve_xport *xport)
 	xport->watch_time = now;
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (!TAILQ_EMPTY(&link->peer->active))
+		if (verve_link_is_waiting(link))
 			verve_link_probe(xport, link);
 	}
 }

@@ -26,7 +26,6 @@
 
 struct verve_addrvec;
 struct verve_cm;
-struct verve_event_table;
 struct verve_mr_cache;
 struct verve_mr_keytab;
 struct verve_net_channel;
@@ -45,8 +44,7 @@ struct verve_xport_attr {
 	struct verve_net_device *dev;
 	struct verve_addrvec *addrvec;
 	struct verve_mr_cache *mr_cache;
-	struct verve_mr_keytab *mr_keytab; /* what peers' atomics may reach */
-	struct verve_event_table *events; /* regions with counters */
+	struct verve_mr_keytab *mr_keytab; /* what peers' atomics may reach, and who counts */
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished */
 	size_t inline_size;    /* bytes */
@@ -57,6 +55,7 @@ struct verve_xport_attr {
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
 	bool rma_event;	       /* peers say what their RMA does here */
+	bool app_keys;	       /* the application chooses keys: none is an rkey */
 	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
 };
 

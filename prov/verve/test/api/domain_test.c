@@ -99,9 +99,15 @@ Test(domain, other_endpoint_types_are_refused)
 	cr_expect_eq(refused(), -FI_EINVAL);
 }
 
-Test(domain, scalable_registration_is_refused)
+Test(domain, scalable_registration_is_spelled_out)
 {
 	fix.info->domain_attr->mr_mode = 1 << 1; /* FI_MR_SCALABLE */
+	cr_expect_eq(opened()->mr_mode, 0);
+}
+
+Test(domain, registration_is_basic_or_scalable_or_spelled_out)
+{
+	fix.info->domain_attr->mr_mode = 1 << 1 | FI_MR_PROV_KEY;
 	cr_expect_eq(refused(), -FI_EINVAL);
 }
 
@@ -180,12 +186,11 @@ Test(domain, binds_one_event_queue_and_nothing_else)
 
 Test(domain, says_what_it_has_not)
 {
-	struct fi_mr_map_raw map = {0};
 	struct fid_stx *stx;
 	struct fid_ep *ep;
 
 	fixture_open_domain(&fix);
-	cr_expect_eq(fi_control(&fix.domain->fid, FI_MAP_RAW_MR, &map), -FI_ENOSYS);
+	cr_expect_eq(fi_control(&fix.domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_stx_context(fix.domain, NULL, &stx, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(fix.domain, fix.info, &ep, NULL), -FI_ENOSYS);
 }

@@ -8,7 +8,7 @@
 #include "mr/region.h"
 
 static struct fixture fix;
-static char buffer[4096];
+static char buffer[8192];
 
 static void setup(void)
 {
@@ -116,24 +116,86 @@ Test(mr, bad_arguments_are_refused)
 	cr_expect_eq(reg_error(FI_SEND, 0, FI_RMA_PMEM), -FI_EBADFLAGS);
 }
 
-Test(mr, one_segment_only)
+Test(mr, segments_are_one_region_with_one_key)
 {
-	struct iovec iov[2] = {{buffer, 16}, {buffer + 64, 16}};
-	struct fid_mr *mr;
+	struct iovec iov[65];
+	struct fid_mr *mr, *other;
 
+	for (size_t i = 0; i < 65; i++)
+		iov[i] = (struct iovec){buffer + 64 * (64 - i % 64) - 64, 16};
 	fixture_open_domain(&fix);
-	cr_expect_eq(fi_mr_regv(fix.domain, iov, 2, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_mr_regv(fix.domain, iov, 65, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
 	cr_expect_eq(fi_mr_regv(fix.domain, iov, 0, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
-	cr_assert_eq(fi_mr_regv(fix.domain, iov + 1, 1, FI_SEND, 0, 0, 0, &mr, NULL), 0);
-	cr_expect_eq(((struct verve_mr_region *)fi_mr_desc(mr))->addr, buffer + 64);
+	cr_assert_eq(fi_mr_regv(fix.domain, iov, 64, FI_REMOTE_READ, 0, 7, 0, &mr, NULL), 0);
+	cr_assert_eq(fi_mr_regv(fix.domain, iov, 2, FI_REMOTE_READ, 0, 7, 0, &other, NULL), 0);
+	cr_expect_gt(fi_mr_key(mr), UINT32_MAX, "no rkey");
+	cr_expect_neq(fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	cr_expect_neq(fi_mr_key(mr), fi_mr_key(other));
+	cr_expect_eq(((struct verve_mr_region *)fi_mr_desc(mr))->addr, iov[0].iov_base);
+	cr_expect_eq(fi_close(&other->fid), 0);
 	cr_expect_eq(fi_close(&mr->fid), 0);
+	iov[1].iov_len = SIZE_MAX - 15;
+	cr_expect_eq(fi_mr_regv(fix.domain, iov, 2, FI_SEND, 0, 0, 0, &mr, NULL), -FI_EINVAL);
+	iov[1].iov_len = 16;
+	fake_net_fail(FAKE_NET_MR_REG, 2, -FI_ENOMEM);
+	cr_expect_eq(fi_mr_regv(fix.domain, iov, 3, FI_SEND, 0, 0, 0, &mr, NULL), -FI_ENOMEM);
 }
 
-Test(mr, remote_access_needs_provider_keys_and_virtual_addresses)
+Test(mr, application_chooses_keys_each_once)
 {
+	struct fid_mr *a, *b;
+
 	fix.info->domain_attr->mr_mode = 0;
-	cr_expect_eq(reg_error(FI_REMOTE_READ, 0, 0), -FI_EKEYREJECTED);
-	cr_expect_eq(granted(FI_SEND), 0, "local regions need no key");
+	a = reg(FI_REMOTE_READ, sizeof(buffer));
+	cr_expect_eq(fi_mr_key(a), 7);
+	cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_SEND, 0, 7, 0, &b, NULL), -FI_ENOKEY);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_WRITE, 0, UINT64_MAX - 1, 0, &b,
+			       NULL), 0);
+	cr_expect_eq(fi_mr_key(b), UINT64_MAX - 1);
+	cr_expect_eq(fi_close(&a->fid), 0);
+	a = reg(FI_REMOTE_READ, 100);
+	cr_expect_eq(fi_close(&a->fid), 0);
+	cr_expect_eq(fi_close(&b->fid), 0);
+}
+
+Test(mr, addresses_from_zero_need_no_exported_key)
+{
+	struct fid_mr *mr;
+	struct verve_mr_region *region;
+
+	fix.info->domain_attr->mr_mode = FI_MR_PROV_KEY;
+	fixture_open_domain(&fix);
+	for (size_t offset = 0; offset < 4096; offset += 511) {
+		cr_assert_eq(fi_mr_reg(fix.domain, buffer + offset, 1, FI_REMOTE_READ, 0, 0, 0, &mr,
+				       NULL), 0);
+		region = fi_mr_desc(mr);
+		cr_expect_eq((uint32_t)fi_mr_key(mr), region->rkey);
+		cr_expect_eq(fi_mr_key(mr) >> 32, (uintptr_t)(buffer + offset) % 4096);
+		cr_expect_eq((uintptr_t)(buffer + offset) + region->shift, fi_mr_key(mr) >> 32);
+		cr_expect_eq(fi_close(&mr->fid), 0);
+	}
+}
+
+Test(mr, raw_keys_are_the_keys)
+{
+	struct fid_mr *mr = reg(FI_REMOTE_READ, sizeof(buffer));
+	uint8_t raw[16];
+	uint64_t base, mapped;
+	size_t size = 7;
+
+	cr_expect_eq(fi_mr_raw_attr(mr, &base, raw, &size, 0), -FI_ETOOSMALL);
+	cr_expect_eq(size, 8);
+	size = sizeof(raw);
+	cr_expect_eq(fi_mr_raw_attr(mr, &base, raw, &size, 1), -FI_EBADFLAGS);
+	size = sizeof(raw);
+	cr_assert_eq(fi_mr_raw_attr(mr, &base, raw, &size, 0), 0);
+	cr_expect_eq(size, 8);
+	cr_expect_eq(base, (uintptr_t)buffer);
+	cr_expect_eq(fi_mr_map_raw(fix.domain, base, raw, 7, &mapped, 0), -FI_EINVAL);
+	cr_assert_eq(fi_mr_map_raw(fix.domain, base, raw, size, &mapped, 0), 0);
+	cr_expect_eq(mapped, fi_mr_key(mr));
+	cr_expect_eq(fi_mr_unmap_key(fix.domain, mapped), 0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
 }
 
 Test(mr, authorization_key_is_refused_since_it_exists)

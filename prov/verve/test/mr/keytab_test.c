@@ -3,46 +3,79 @@
 #include "mr/keytab.h"
 
 #include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
-
-#include "mr/region.h"
 
 enum { REGIONS = 5000, ROUNDS = 20000 };
 
 static struct verve_mr_keytab tab;
 
-static struct verve_mr_region *find(uint32_t rkey)
+static const struct verve_mr_key *find(uint64_t key)
 {
-	struct verve_mr_region *region;
+	const struct verve_mr_key *found;
 
 	verve_mr_keytab_lock(&tab);
-	region = verve_mr_keytab_find(&tab, rkey);
+	found = verve_mr_keytab_find(&tab, key);
 	verve_mr_keytab_unlock(&tab);
-	return region;
+	return found;
 }
 
 Test(keytab, finds_what_was_added_until_it_is_removed)
 {
-	struct verve_mr_region *regions = calloc(REGIONS, sizeof(*regions));
+	struct verve_mr_key *regions = calloc(REGIONS, sizeof(*regions));
 
 	verve_mr_keytab_init(&tab);
 	cr_assert_null(find(0));
 	for (uint32_t i = 0; i < REGIONS; i++) {
-		regions[i].rkey = i << 8 | (i & 3);
-		verve_mr_keytab_add(&tab, &regions[i]);
+		regions[i].key = i << 8 | (i & 3);
+		cr_assert_eq(verve_mr_keytab_add(&tab, &regions[i]), 0);
 	}
 	for (uint32_t i = 0; i < REGIONS; i++) {
-		cr_assert_eq(find(regions[i].rkey), &regions[i]);
-		cr_assert_null(find(regions[i].rkey + 4));
+		cr_assert_eq(find(regions[i].key), &regions[i]);
+		cr_assert_null(find(regions[i].key + 4));
 	}
 	for (uint32_t i = 0; i < REGIONS; i += 2)
 		verve_mr_keytab_remove(&tab, &regions[i]);
 	for (uint32_t i = 0; i < REGIONS; i++)
-		cr_assert_eq(find(regions[i].rkey), i % 2 ? &regions[i] : NULL);
+		cr_assert_eq(find(regions[i].key), i % 2 ? &regions[i] : NULL);
 	for (uint32_t i = 1; i < REGIONS; i += 2)
 		verve_mr_keytab_remove(&tab, &regions[i]);
 	verve_mr_keytab_fini(&tab);
 	free(regions);
+}
+
+Test(keytab, a_key_is_one_regions)
+{
+	struct verve_mr_key a = {.key = UINT64_MAX}, b = {.key = UINT64_MAX};
+	uint64_t generation;
+
+	verve_mr_keytab_init(&tab);
+	cr_assert_eq(verve_mr_keytab_add(&tab, &a), 0);
+	generation = a.generation;
+	cr_assert_eq(verve_mr_keytab_add(&tab, &b), -FI_ENOKEY);
+	cr_assert_eq(find(UINT64_MAX), &a);
+	cr_assert_null(find(UINT32_MAX));
+	verve_mr_keytab_remove(&tab, &a);
+	cr_assert_eq(verve_mr_keytab_add(&tab, &b), 0);
+	cr_assert_gt(b.generation, generation, "whoever has the key again is not taken for the old one");
+	cr_assert_eq(find(UINT64_MAX), &b);
+	verve_mr_keytab_remove(&tab, &b);
+	verve_mr_keytab_fini(&tab);
+}
+
+Test(keytab, keys_that_the_domain_makes_are_no_rkeys)
+{
+	struct verve_mr_key a = {.key = VERVE_MR_KEY_EXPORTED}, b = {.key = VERVE_MR_KEY_EXPORTED};
+
+	verve_mr_keytab_init(&tab);
+	cr_assert_eq(verve_mr_keytab_add(&tab, &a), 0);
+	cr_assert_eq(verve_mr_keytab_add(&tab, &b), 0);
+	cr_assert_neq(a.key, b.key);
+	cr_assert(a.key & VERVE_MR_KEY_EXPORTED && b.key & VERVE_MR_KEY_EXPORTED);
+	cr_assert_eq(find(a.key), &a);
+	verve_mr_keytab_remove(&tab, &a);
+	verve_mr_keytab_remove(&tab, &b);
+	verve_mr_keytab_fini(&tab);
 }
 
 static unsigned is_open, is_over; /* is_open: ordered by the table's lock alone */
@@ -50,7 +83,7 @@ static unsigned is_open, is_over; /* is_open: ordered by the table's lock alone 
 /* One region is opened and closed for ever; whoever finds it must find it open. */
 static void *open_and_close(void *arg)
 {
-	struct verve_mr_region region = {.rkey = 7};
+	struct verve_mr_key region = {.key = 7};
 
 	for (int i = 0; i < ROUNDS; i++) {
 		is_open = 1;

@@ -418,8 +418,6 @@ Test(atomic, bad_arguments_are_refused_at_once)
 		     -FI_EINVAL);
 	cr_expect_eq(fi_atomic(us->ep, buf, 1, NULL, 99, at(0), key, FI_UINT64, FI_SUM, NULL),
 		     -FI_EINVAL);
-	cr_expect_eq(fi_atomic(us->ep, buf, 1, NULL, us->peer, at(0), 1ull << 32, FI_UINT64, FI_SUM,
-			       NULL), -FI_EKEYREJECTED);
 	cr_expect_eq(
 		fi_inject_atomic(us->ep, buf, inject + 1, us->peer, at(0), key, FI_UINT64, FI_SUM),
 		-FI_EMSGSIZE);
@@ -495,6 +493,59 @@ Test(atomic, target_refuses_wrong_keys_ranges_and_access)
 	cr_expect_eq(fi_cntr_readerr(us->cntr[CNTR_WRITE]), 7);
 	cr_expect_eq(fi_cntr_readerr(us->cntr[CNTR_READ]), 2);
 	expect_counts(1, 1);
+}
+
+/* One region of two segments, the later one first: words 8 to 15, then 0 to 2. */
+static void reg_two(size_t last_len)
+{
+	struct iovec iov[2] = {{words + 8, 64}, {words, last_len}};
+
+	cr_assert_eq(fi_close(&mr->fid), 0);
+	cr_assert_eq(fi_mr_regv(fix.domain, iov, 2, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
+				NULL), 0);
+	key = fi_mr_key(mr);
+}
+
+Test(atomic, goes_on_in_the_next_segment)
+{
+	uint64_t values[4] = {1, 2, 3, 4}, results[4];
+
+	reg_two(24);
+	for (size_t i = 0; i < 16; i++)
+		words[i] = 100 * i;
+	cr_assert_eq(fi_fetch_atomic(us->ep, values, 4, NULL, results, NULL, us->peer, at(14), key,
+				     FI_UINT64, FI_SUM, NULL), 0);
+	expect(1, 0);
+	cr_expect_eq(words[14], 1401);
+	cr_expect_eq(words[15], 1502);
+	cr_expect_eq(words[0], 3);
+	cr_expect_eq(words[1], 104);
+	cr_expect_eq(words[2], 200);
+	cr_expect_eq(results[0], 1400);
+	cr_expect_eq(results[1], 1500);
+	cr_expect_eq(results[2], 0);
+	cr_expect_eq(results[3], 100);
+	cr_assert_eq(fi_fetch_atomic(us->ep, values, 4, NULL, results, NULL, us->peer, at(1), key,
+				     FI_UINT64, FI_SUM, NULL), 0);
+	expect_refusal(2, "beyond");
+	cr_expect_eq(words[1], 104);
+}
+
+Test(atomic, elements_in_two_segments_are_refused)
+{
+	uint64_t values[2] = {1, 2};
+
+	reg_two(24);
+	cr_assert_eq(fi_atomic(us->ep, values, 2, NULL, us->peer, at(14) + 4, key, FI_UINT64, FI_SUM,
+			       NULL), 0);
+	expect(1, FI_EINVAL);
+	for (size_t i = 0; i < WORDS; i++)
+		cr_assert_eq(words[i], 0);
+	cr_assert_eq(fi_atomic(us->ep, values, 3, NULL, us->peer, at(15) + 4, key, FI_UINT32, FI_SUM,
+			       NULL), 0);
+	expect(2, 0);
+	cr_expect_eq(words[15], 1ull << 32);
+	cr_expect_eq(words[0], 2ull << 32);
 }
 
 /* All or nothing. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "conn/hello.h"
 #include "net/device.h"
 #include "proto/peek.h"
 #include "proto/recv.h"
@@ -215,6 +216,12 @@ static void connect_qp(struct verve_net_qp *qp, const struct verve_net_qp *to)
 	cr_assert_eq(verve_net_qp_connect(qp, &addr, TIMEOUT_MS), 0);
 }
 
+static uint32_t features_of(const struct node *node)
+{
+	return (node->xport.attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
+	       (node->xport.attr.app_keys ? VERVE_HELLO_APP_KEYS : 0);
+}
+
 void node_connect(struct node *a, struct node *b, uint32_t window)
 {
 	struct verve_net_qp *qp_a = open_qp(a), *qp_b = open_qp(b);
@@ -225,6 +232,7 @@ void node_connect(struct node *a, struct node *b, uint32_t window)
 	connect_qp(qp_b, qp_a);
 	event = make_event(VERVE_CM_UP, b, id_a, 0);
 	event->remote_id = id_b;
+	event->features = features_of(b);
 	event->qp = qp_a;
 	event->window = window;
 	event->eager_size = b->xport.attr.eager_size;
@@ -232,6 +240,7 @@ void node_connect(struct node *a, struct node *b, uint32_t window)
 	verve_mailbox_put(&a->xport.events, &event->mail);
 	event = make_event(VERVE_CM_UP, a, id_b, 0);
 	event->remote_id = id_a;
+	event->features = features_of(a);
 	event->qp = qp_b;
 	event->window = window;
 	event->eager_size = a->xport.attr.eager_size;

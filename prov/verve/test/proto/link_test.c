@@ -273,7 +273,7 @@ Test(link, break_ends_operations_in_every_state_once)
 {
 	struct verve_mr_region *none = NULL;
 	struct iovec iov = {in, 8};
-	struct verve_wire_segment to = {.addr = 1, .len = 8, .rkey = 1};
+	struct verve_wire_segment to = {.addr = 1, .len = 8, .key = 1};
 	struct verve_request read = {.iov = &iov, .iov_count = 1, .desc = (void *const *)&none,
 				     .addr = node_addr(&a, &b), .flags = VERVE_OP_NOTIFY,
 				     .remote = &to, .remote_count = 1};
@@ -368,7 +368,7 @@ Test(link, messages_of_a_broken_connection_are_good_but_offers_are_not)
 Test(link, request_that_failed_tells_its_own_operation_why)
 {
 	struct iovec iov = {in, 8};
-	struct verve_wire_segment to = {.addr = 1, .len = 8, .rkey = 1};
+	struct verve_wire_segment to = {.addr = 1, .len = 8, .key = 1};
 	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b),
 				     .context = in, .flags = VERVE_OP_NOTIFY, .remote = &to,
 				     .remote_count = 1};

@@ -290,7 +290,7 @@ Test(rma, keys_open_their_memory_and_no_more)
 	struct verve_wire_segment to = segment(0, 100);
 
 	for (int kind = VERVE_OP_WRITE; kind <= VERVE_OP_READ; kind++) {
-		to.rkey = region->rkey + 1;
+		to.key = region->rkey + 1;
 		expect_denied(kind, to);
 		expect_denied(kind, segment(ROOM - 99, 100));
 		to = segment(0, 100);

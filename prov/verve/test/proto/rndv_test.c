@@ -206,7 +206,7 @@ Test(rndv, memory_that_is_not_the_senders_is_the_receivers_error)
 		.len = ROOM,
 		.op_id = 12345,
 		.segment_count = 1,
-		.segment = {{.addr = (uintptr_t)out, .len = ROOM, .rkey = 54321}},
+		.segment = {{.addr = (uintptr_t)out, .len = ROOM, .key = 54321}},
 	};
 	unsigned char bytes[VERVE_WIRE_RTS_MAX];
 

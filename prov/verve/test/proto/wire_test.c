@@ -80,14 +80,14 @@ Test(wire, rma_event_round_trips_with_every_key_count)
 		size_t size;
 
 		for (uint32_t i = 0; i < count; i++)
-			in.segment[i].rkey = 0xfffffff0 + i;
+			in.segment[i].key = 0xfffffffff0 + i;
 		size = verve_wire_encode(&in, buf);
 		cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
 		cr_assert_eq(out.tag, in.tag);
 		cr_assert_eq(out.len, in.len);
 		cr_assert_eq(out.segment_count, count);
 		for (uint32_t i = 0; i < count; i++)
-			cr_assert_eq(out.segment[i].rkey, in.segment[i].rkey);
+			cr_assert_eq(out.segment[i].key, in.segment[i].key);
 		cr_assert_eq(verve_wire_decode(buf, size - 1, &out), -FI_EINVAL);
 		buf[8] = 2; /* neither written nor read */
 		cr_assert_eq(verve_wire_decode(buf, size, &out), -FI_EINVAL);
@@ -96,11 +96,11 @@ Test(wire, rma_event_round_trips_with_every_key_count)
 
 Test(wire, rma_event_with_too_many_keys_is_refused)
 {
-	unsigned char buf[VERVE_WIRE_HEADER + 8 + 4 * (VERVE_WIRE_SEGMENTS + 1)] = {
+	unsigned char buf[VERVE_WIRE_HEADER + 8 + 8 * (VERVE_WIRE_SEGMENTS + 1)] = {
 		VERVE_WIRE_RMA_EVENT};
 	struct verve_wire_packet out;
 
-	cr_assert_eq(verve_wire_decode(buf, sizeof(buf) - 4, &out), 0);
+	cr_assert_eq(verve_wire_decode(buf, sizeof(buf) - 8, &out), 0);
 	cr_assert_eq(verve_wire_decode(buf, sizeof(buf), &out), -FI_EINVAL);
 	cr_assert_eq(verve_wire_decode(buf, VERVE_WIRE_HEADER + 4, &out), -FI_EINVAL);
 }
@@ -127,7 +127,7 @@ Test(wire, rts_round_trips_with_every_segment_count)
 		for (uint32_t i = 0; i < count; i++) {
 			cr_assert_eq(out.segment[i].addr, in.segment[i].addr);
 			cr_assert_eq(out.segment[i].len, in.segment[i].len);
-			cr_assert_eq(out.segment[i].rkey, in.segment[i].rkey);
+			cr_assert_eq(out.segment[i].key, in.segment[i].key);
 		}
 		for (size_t cut = 0; cut < size; cut++)
 			cr_assert_eq(verve_wire_decode(buf, cut, &out), -FI_EINVAL);
@@ -149,6 +149,98 @@ Test(wire, rts_whose_segments_disagree_with_its_length_is_refused)
 	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
 	in.segment[1].len = 40;
 	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), 0);
+	in.segment[1].key = 1ull << 32; /* not an rkey */
+	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
+}
+
+Test(wire, key_query_carries_a_key_and_nothing_else)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_KEY_QUERY, .tag = UINT64_MAX - 1};
+	unsigned char buf[VERVE_WIRE_RTS_MAX] = {0};
+
+	cr_assert_eq(verve_wire_encode(&in, buf), VERVE_WIRE_HEADER);
+	cr_assert_eq(verve_wire_decode(buf, VERVE_WIRE_HEADER, &out), 0);
+	cr_assert_eq(out.tag, in.tag);
+	cr_assert_eq(verve_wire_decode(buf, VERVE_WIRE_HEADER + 1, &out), -FI_EINVAL);
+	buf[1] = VERVE_WIRE_DATA;
+	cr_assert_eq(verve_wire_decode(buf, VERVE_WIRE_HEADER + 8, &out), -FI_EINVAL);
+}
+
+Test(wire, key_revoke_carries_a_generation)
+{
+	struct verve_wire_packet out, in = {
+		.type = VERVE_WIRE_KEY_REVOKE, .tag = 7, .key.generation = UINT64_MAX - 2};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	size_t size = verve_wire_encode(&in, buf);
+
+	cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
+	cr_assert_eq(out.tag, 7);
+	cr_assert_eq(out.key.generation, in.key.generation);
+	for (size_t cut = 0; cut < size; cut++)
+		cr_assert_eq(verve_wire_decode(buf, cut, &out), -FI_EINVAL);
+	cr_assert_eq(verve_wire_decode(buf, size + 1, &out), -FI_EINVAL);
+}
+
+Test(wire, key_reply_round_trips_with_every_segment_count)
+{
+	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {
+		struct verve_wire_packet out, in = {
+			.type = VERVE_WIRE_KEY_REPLY, .tag = 1ull << 63, .segment_count = count,
+			.key = {5, VERVE_WIRE_KEY_READ | VERVE_WIRE_KEY_VIRT, count ? 64 : 0,
+				count ? 64 - count : 0},
+		};
+		unsigned char buf[VERVE_WIRE_RTS_MAX];
+		size_t size;
+
+		for (uint32_t i = 0; i < count; i++)
+			in.segment[i] = (struct verve_wire_segment) {~i, UINT64_MAX, UINT32_MAX - i};
+		size = verve_wire_encode(&in, buf);
+		cr_assert_leq(size, sizeof(buf));
+		cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
+		cr_assert_eq(out.tag, in.tag);
+		cr_assert_eq(out.key.generation, in.key.generation);
+		cr_assert_eq(out.key.access, in.key.access);
+		cr_assert_eq(out.key.total, in.key.total);
+		cr_assert_eq(out.key.first, in.key.first);
+		cr_assert_eq(out.segment_count, count);
+		for (uint32_t i = 0; i < count; i++) {
+			cr_assert_eq(out.segment[i].addr, in.segment[i].addr);
+			cr_assert_eq(out.segment[i].len, in.segment[i].len);
+			cr_assert_eq(out.segment[i].key, in.segment[i].key);
+		}
+		/* Fewer segments are as good; parts of one, or none, are not. */
+		for (size_t cut = 0; cut < size; cut++)
+			cr_assert_eq(verve_wire_decode(buf, cut, &out),
+				     cut > VERVE_WIRE_HEADER + 16 && (size - cut) % 24 == 0 ?
+					     0 : -FI_EINVAL);
+	}
+}
+
+/* A reply of count segments from first on, of total. */
+static int decode_key_reply(uint16_t total, uint16_t first, uint32_t count, uint64_t key)
+{
+	unsigned char buf[VERVE_WIRE_HEADER + 16 + 24 * (VERVE_WIRE_SEGMENTS + 1)] = {0};
+	struct verve_wire_packet out, in = {
+		.type = VERVE_WIRE_KEY_REPLY, .key = {1, 0, total, first}, .segment[0].key = key,
+		.segment_count = count <= VERVE_WIRE_SEGMENTS ? count : VERVE_WIRE_SEGMENTS};
+
+	verve_wire_encode(&in, buf);
+	return verve_wire_decode(buf, VERVE_WIRE_HEADER + 16 + 24 * count, &out);
+}
+
+Test(wire, key_reply_that_makes_no_sense_is_refused)
+{
+	cr_expect_eq(decode_key_reply(64, 60, 4, 1), 0);
+	cr_expect_eq(decode_key_reply(65, 60, 4, 1), -FI_EINVAL, "more than a key has");
+	cr_expect_eq(decode_key_reply(UINT16_MAX, UINT16_MAX - 1, 1, 1), -FI_EINVAL);
+	cr_expect_eq(decode_key_reply(64, 61, 4, 1), -FI_EINVAL, "beyond the end");
+	cr_expect_eq(decode_key_reply(64, UINT16_MAX, 1, 1), -FI_EINVAL);
+	cr_expect_eq(decode_key_reply(64, 0, 5, 1), -FI_EINVAL, "more than a packet has");
+	cr_expect_eq(decode_key_reply(1, 0, 0, 1), -FI_EINVAL, "none of them");
+	cr_expect_eq(decode_key_reply(0, 1, 0, 1), -FI_EINVAL);
+	cr_expect_eq(decode_key_reply(0, 0, 1, 1), -FI_EINVAL);
+	cr_expect_eq(decode_key_reply(0, 0, 0, 1), 0, "no such key");
+	cr_expect_eq(decode_key_reply(1, 0, 1, 1ull << 32), -FI_EINVAL, "not an rkey");
 }
 
 Test(wire, fin_carries_id_and_status)
@@ -187,7 +279,7 @@ Test(wire, atomic_round_trips_with_every_segment_count)
 		for (uint32_t i = 0; i < count; i++) {
 			cr_assert_eq(out.segment[i].addr, in.segment[i].addr);
 			cr_assert_eq(out.segment[i].len, in.segment[i].len);
-			cr_assert_eq(out.segment[i].rkey, in.segment[i].rkey);
+			cr_assert_eq(out.segment[i].key, in.segment[i].key);
 		}
 		for (size_t cut = 0; cut < size; cut++)
 			cr_assert_eq(verve_wire_decode(buf, cut, &out), -FI_EINVAL);

@@ -317,7 +317,7 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 			     0);
 	nodes_settle();
 	cr_assert_eq(verve_mr_region_open(many[0].dev, in, 8, VERVE_NET_REMOTE_WRITE, &region), 0);
-	to = (struct verve_wire_segment){.addr = (uintptr_t)in, .len = 8, .rkey = region->rkey};
+	to = (struct verve_wire_segment){.addr = (uintptr_t)in, .len = 8, .key = region->rkey};
 	write.addr = node_addr(&a, &many[0]);
 	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_WRITE, &write), 0);
 	nodes_settle();

@@ -45,3 +45,34 @@ Test(fault, endpoints_close_at_any_moment)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(fault, host_killed_while_keys_are_asked_for)
+{
+	struct sim_options options = {
+		.name = "fault/host_killed_while_keys_are_asked_for",
+		.nodes = 6,
+		.ops = 40,
+		.max_len = 8000,
+		.slice = 3000,
+		.segments = SIM_SEGMENTS,
+		.dgram_loss = 100,
+		.kill = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(fault, regions_close_with_their_endpoints)
+{
+	struct sim_options options = {
+		.name = "fault/regions_close_with_their_endpoints",
+		.nodes = 5,
+		.ops = 40,
+		.max_len = 8000,
+		.slice = 3000,
+		.segments = SIM_SEGMENTS,
+		.abandon = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

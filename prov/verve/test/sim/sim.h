@@ -21,6 +21,7 @@
 struct fi_provider;
 
 enum {
+	SIM_SEGMENTS = 8, /* of a region, at most */
 	SIM_SLICES = 2, /* of a node's region for each peer */
 	SIM_WORDS = 2,	/* of a node, to which all others add */
 	SIM_CNTRS = 6,
@@ -33,6 +34,7 @@ struct sim_options {
 	uint32_t ops;	/* that each node starts */
 	size_t max_len; /* of a message, bytes */
 	size_t slice;	/* bytes of an RMA slice */
+	uint32_t segments; /* of each region, at most; then the application chooses keys, or not */
 	uint32_t dgram_loss;
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */
@@ -76,6 +78,7 @@ struct sim_node {
 	struct sim_op_queue strays; /* failed at their sender, and may arrive all the same */
 	uint8_t *region; /* a slice for each peer and number */
 	struct fid_mr *region_mr;
+	uint64_t next_key; /* of local registrations */
 	struct sim_word *words; /* SIM_WORDS for all, then one for each peer alone to swap its ids in */
 	uint64_t added[SIM_WORDS]; /* atomics that were started on each and cannot fail */
 	uint64_t *swapped;	   /* by peer: the id of the last swap in our word there */

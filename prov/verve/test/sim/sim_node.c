@@ -111,6 +111,27 @@ static void open_av(struct sim_node *node)
 	}
 }
 
+/* In pieces, which peers need not know of: addresses are virtual. Words stay whole. */
+static void export(struct sim_node *node, void *buf, size_t size, uint64_t key, struct fid_mr **mr)
+{
+	struct sim *sim = node->sim;
+	struct iovec iov[SIM_SEGMENTS];
+	uint32_t count = sim->options->segments ? 1 + sim_below(sim, sim->options->segments) : 1;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t left = (size - at) / 8;
+		size_t n = i + 1 == count ? size - at : 8 * (size_t)sim_below(sim, left + 1);
+
+		iov[i] = (struct iovec){(char *)buf + at, n};
+		at += n;
+	}
+	check(sim,
+	      fi_mr_regv(node->domain, iov, count, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, mr,
+			 NULL),
+	      "fi_mr_regv");
+}
+
 static void open_region(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
@@ -122,15 +143,9 @@ static void open_region(struct sim_node *node)
 	node->region = calloc(1, size);
 	if (!node->holder || !node->region || !node->words || !node->swapped)
 		abort();
-	check(sim,
-	      fi_mr_reg(node->domain, node->words,
-			(SIM_WORDS + sim->options->nodes) * sizeof(node->words[0]),
-			FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &node->words_mr, NULL),
-	      "fi_mr_reg");
-	check(sim,
-	      fi_mr_reg(node->domain, node->region, size, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-			1000 + node->index, 0, &node->region_mr, NULL),
-	      "fi_mr_reg");
+	export(node, node->words, (SIM_WORDS + sim->options->nodes) * sizeof(node->words[0]),
+	       1ull << 40, &node->words_mr);
+	export(node, node->region, size, (1ull << 40) + 1, &node->region_mr);
 }
 
 static void node_open(struct sim_node *node)
@@ -144,6 +159,8 @@ static void node_open(struct sim_node *node)
 	node->info->src_addrlen = sizeof(node->name);
 	node->info->tx_attr->size = verve_config.tx_size;
 	node->info->caps |= FI_SOURCE | FI_DIRECTED_RECV;
+	if (sim->options->segments && sim_chance(sim, 700))
+		node->info->domain_attr->mr_mode &= ~FI_MR_PROV_KEY;
 	node->inject_size = node->info->tx_attr->inject_size;
 	check(sim, fi_domain(sim->fabric, node->info, &node->domain, NULL), "fi_domain");
 	open_av(node);

@@ -129,3 +129,34 @@ Test(traffic, tiny_queues)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(traffic, exported_keys)
+{
+	struct sim_options options = {
+		.name = "traffic/exported_keys",
+		.nodes = 3,
+		.ops = 60,
+		.max_len = 5000,
+		.slice = 5000,
+		.segments = SIM_SEGMENTS,
+		.events = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, exported_keys_and_tiny_queues)
+{
+	struct sim_options options = {
+		.name = "traffic/exported_keys_and_tiny_queues",
+		.nodes = 4,
+		.ops = 60,
+		.max_len = 6000,
+		.slice = 3000,
+		.segments = SIM_SEGMENTS,
+		.wait = true,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

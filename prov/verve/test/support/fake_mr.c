@@ -10,11 +10,14 @@
 
 #include "fake_world.h"
 
+enum { PAGE = 4096 };
+
 struct fake_region {
 	UT_hash_handle hh_lkey, hh_rkey;
 	struct verve_net_device *dev;
 	uint32_t lkey, rkey;
-	uint64_t addr;
+	uint64_t addr; /* that goes with the keys */
+	uint64_t memory;
 	uint64_t len;
 	unsigned access;
 };
@@ -33,6 +36,12 @@ static uint32_t next_key(void)
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
+	return verve_net_mr_reg_iova(dev, addr, len, (uintptr_t)addr, access, mr);
+}
+
+int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+			  unsigned access, struct verve_net_mr *mr)
+{
 	const struct verve_net_limits *limits = &fake_world.config.limits;
 	struct fake_region *region;
 	int ret = fake_gate(FAKE_NET_MR_REG);
@@ -46,6 +55,8 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 		return -FI_EINVAL;
 	if (!addr)
 		return -FI_EFAULT;
+	if (((uintptr_t)addr ^ iova) % PAGE)
+		return -FI_EINVAL;
 	if (dev->mr_count >= limits->mr)
 		return -FI_ENOMEM;
 	region = calloc(1, sizeof(*region));
@@ -55,7 +66,8 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 		.dev = dev,
 		.lkey = next_key(),
 		.rkey = next_key(),
-		.addr = (uintptr_t)addr,
+		.addr = iova,
+		.memory = (uintptr_t)addr,
 		.len = len,
 		.access = access,
 	};
@@ -107,4 +119,25 @@ bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_
 		return true;
 	HASH_FIND(hh_rkey, dev->by_rkey, &rkey, sizeof(rkey), region);
 	return covers(region, addr, len, access);
+}
+
+static void *memory(const struct fake_region *region, uint64_t addr)
+{
+	return (void *)(uintptr_t)(region ? region->memory + (addr - region->addr) : addr);
+}
+
+void *fake_lkey_memory(const struct verve_net_device *dev, uint32_t lkey, uint64_t addr)
+{
+	struct fake_region *region;
+
+	HASH_FIND(hh_lkey, dev->by_lkey, &lkey, sizeof(lkey), region);
+	return memory(region, addr);
+}
+
+void *fake_rkey_memory(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr)
+{
+	struct fake_region *region;
+
+	HASH_FIND(hh_rkey, dev->by_rkey, &rkey, sizeof(rkey), region);
+	return memory(region, addr);
 }

@@ -54,7 +54,12 @@ static bool local_is_valid(const struct verve_net_qp *qp, const struct fake_wr *
 	return true;
 }
 
-static void gather(const struct fake_wr *wr, void *to)
+static void *memory_of(const struct verve_net_qp *qp, const struct verve_net_sge *sge)
+{
+	return fake_lkey_memory(qp->dev, sge->lkey, sge->addr);
+}
+
+static void gather(const struct verve_net_qp *qp, const struct fake_wr *wr, void *to)
 {
 	char *at = to;
 
@@ -62,27 +67,27 @@ static void gather(const struct fake_wr *wr, void *to)
 		memcpy(to, wr->inline_data, wr->len);
 	for (uint32_t i = 0; !wr->inline_data && i < wr->wr.sge_count; i++) {
 		if (wr->sge[i].length)
-			memmove(at, (void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].length);
+			memmove(at, memory_of(qp, &wr->sge[i]), wr->sge[i].length);
 		at += wr->sge[i].length;
 	}
 }
 
-static void scatter(const struct fake_wr *wr, const void *from)
+static void scatter(const struct verve_net_qp *qp, const struct fake_wr *wr, const void *from)
 {
 	const char *at = from;
 
 	for (uint32_t i = 0; i < wr->wr.sge_count; i++) {
 		if (wr->sge[i].length)
-			memmove((void *)(uintptr_t)wr->sge[i].addr, at, wr->sge[i].length);
+			memmove(memory_of(qp, &wr->sge[i]), at, wr->sge[i].length);
 		at += wr->sge[i].length;
 	}
 }
 
 /* Until a read completes, its destination holds anything. */
-static void poison(const struct fake_wr *wr)
+static void poison(const struct verve_net_qp *qp, const struct fake_wr *wr)
 {
 	for (uint32_t i = 0; i < wr->wr.sge_count; i++) {
-		memset((void *)(uintptr_t)wr->sge[i].addr, POISON,
+		memset(memory_of(qp, &wr->sge[i]), POISON,
 		       wr->sge[i].length < 64 ? wr->sge[i].length : 64);
 	}
 }
@@ -114,7 +119,8 @@ static int refuse(struct verve_net_qp *target, int status)
 	return status;
 }
 
-static int execute_send(const struct fake_wr *wr, struct verve_net_qp *target)
+static int execute_send(const struct verve_net_qp *qp, const struct fake_wr *wr,
+				struct verve_net_qp *target)
 {
 	struct verve_net_recv recv;
 
@@ -129,12 +135,13 @@ static int execute_send(const struct fake_wr *wr, struct verve_net_qp *target)
 		push_recv(target, &recv, wr, FAKE_WC_LOCAL_PROTECTION);
 		return refuse(target, FAKE_WC_REMOTE_OPERATION);
 	}
-	gather(wr, (void *)(uintptr_t)recv.sge.addr);
+	gather(qp, wr, (void *)(uintptr_t)recv.sge.addr);
 	push_recv(target, &recv, wr, FAKE_WC_OK);
 	return FAKE_WC_OK;
 }
 
-static int execute_write(const struct fake_wr *wr, struct verve_net_qp *target)
+static int execute_write(const struct verve_net_qp *qp, const struct fake_wr *wr,
+				 struct verve_net_qp *target)
 {
 	struct verve_net_recv recv;
 
@@ -143,7 +150,7 @@ static int execute_write(const struct fake_wr *wr, struct verve_net_qp *target)
 	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
 			      VERVE_NET_REMOTE_WRITE))
 		return refuse(target, FAKE_WC_REMOTE_ACCESS);
-	gather(wr, (void *)(uintptr_t)wr->wr.remote_addr);
+	gather(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
 	if (wr->wr.op == VERVE_NET_WRITE_IMM && fake_srq_take(target->attr.srq, &recv))
 		push_recv(target, &recv, wr, FAKE_WC_OK);
 	return FAKE_WC_OK;
@@ -165,11 +172,11 @@ static int execute(struct verve_net_qp *qp, struct fake_wr *wr, struct verve_net
 		return FAKE_WC_LOCAL_PROTECTION;
 	}
 	if (wr->wr.op == VERVE_NET_SEND)
-		status = execute_send(wr, target);
+		status = execute_send(qp, wr, target);
 	else if (wr->wr.op == VERVE_NET_READ)
 		status = may_read(wr, target) ? FAKE_WC_OK : refuse(target, FAKE_WC_REMOTE_ACCESS);
 	else
-		status = execute_write(wr, target);
+		status = execute_write(qp, wr, target);
 	if (status == FAKE_WC_OK) {
 		qp->send_psn = (qp->send_psn + 1) & PSN_MASK;
 		target->recv_psn = (target->recv_psn + 1) & PSN_MASK;
@@ -274,7 +281,7 @@ void fake_rc_launch(struct verve_net_qp *qp)
 		}
 		if (read) {
 			qp->reads++;
-			poison(wr);
+			poison(qp, wr);
 		}
 		wr->state = FAKE_WR_FLYING;
 		wr->when = qp->last_arrival = when > qp->last_arrival ? when : qp->last_arrival;
@@ -370,7 +377,7 @@ static void respond(struct fake_event *event)
 		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
 		return;
 	}
-	scatter(wr, (void *)(uintptr_t)wr->wr.remote_addr);
+	scatter(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
 	qp->reads--;
 	wr->state = FAKE_WR_DONE;
 	wr->acked = true;

@@ -123,6 +123,9 @@ bool fake_lkey_covers(const struct verve_net_device *dev, uint32_t lkey, uint64_
 		      uint32_t len, unsigned access);
 bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr,
 		      uint32_t len, unsigned access);
+/* The memory behind an address that is covered. */
+void *fake_lkey_memory(const struct verve_net_device *dev, uint32_t lkey, uint64_t addr);
+void *fake_rkey_memory(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr);
 
 /* Completion queue: qp and number tell which request of a send queue it ends; NULL: a receive. */
 struct verve_net_wc;
