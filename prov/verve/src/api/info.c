@@ -178,6 +178,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->rx_ctx_cnt = OBJECTS;
 	domain->max_ep_tx_ctx = 1;
 	domain->max_ep_rx_ctx = 1;
+	domain->max_ep_stx_ctx = OBJECTS;
 	domain->max_ep_srx_ctx = OBJECTS;
 	domain->cntr_cnt = OBJECTS;
 	domain->mr_iov_limit = MR_IOV_LIMIT;
