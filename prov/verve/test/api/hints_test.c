@@ -312,6 +312,16 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
 }
 
+/* Who is told of one type may rely on it more than on the other: fi_domain(3). */
+Test(hints, no_type_of_address_vector_is_preferred)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->av_type, FI_AV_UNSPEC);
+	hints->domain_attr->av_type = FI_AV_UNSPEC;
+	expect_match();
+	cr_expect_eq(info->domain_attr->av_type, FI_AV_UNSPEC);
+}
+
 Test(hints, shared_contexts_are_echoed)
 {
 	cr_assert_eq(get(), 0);
