@@ -222,6 +222,24 @@ static struct verve_comp_counter *counter(const struct verve_ep *ep, enum verve_
 	return ep->cntr[which] ? &ep->cntr[which]->counter : NULL;
 }
 
+/* It has what it needs to be enabled. */
+static int check_bound(const struct verve_ep *ep)
+{
+	if (!ep->av)
+		return -FI_ENOAV;
+	if (ep->shared_rx && !ep->srx)
+		return -FI_ENORX;
+	if (ep->shared_tx && !ep->stx) {
+		VERVE_WARN(EP_CTRL, "an endpoint that shares its transmit context has none\n");
+		return -FI_EINVAL;
+	}
+	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
+	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
+	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
+		return -FI_ENOCQ;
+	return 0;
+}
+
 static int ep_enable(struct verve_ep *ep)
 {
 	struct verve_xport_attr xport = {
@@ -260,18 +278,9 @@ static int ep_enable(struct verve_ep *ep)
 
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
-	if (!ep->av)
-		return -FI_ENOAV;
-	if (ep->shared_rx && !ep->srx)
-		return -FI_ENORX;
-	if (ep->shared_tx && !ep->stx) {
-		VERVE_WARN(EP_CTRL, "an endpoint that shares its transmit context has none\n");
-		return -FI_EINVAL;
-	}
-	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
-	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
-	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
-		return -FI_ENOCQ;
+	ret = check_bound(ep);
+	if (ret)
+		return ret;
 	xport.addrvec = &ep->av->addrs;
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)
