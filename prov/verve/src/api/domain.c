@@ -17,6 +17,7 @@
 #include "api/poll.h"
 #include "api/srx.h"
 #include "api/stubs.h"
+#include "api/stx.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/progress.h"
@@ -159,7 +160,7 @@ static struct fi_ops_domain domain_ops = {
 	.scalable_ep = verve_stub_domain_scalable_ep,
 	.cntr_open = verve_cntr_open,
 	.poll_open = verve_poll_open,
-	.stx_ctx = verve_stub_domain_stx_ctx,
+	.stx_ctx = verve_stx_open,
 	.srx_ctx = verve_srx_open,
 	.query_atomic = verve_domain_query_atomic,
 	.query_collective = verve_stub_domain_query_collective,

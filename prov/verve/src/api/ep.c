@@ -16,6 +16,7 @@
 #include "api/info.h"
 #include "api/srx.h"
 #include "api/stubs.h"
+#include "api/stx.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
@@ -114,6 +115,8 @@ static bool is_of_domain(struct fid *fid, const struct verve_domain *domain)
 		return verve_cntr_from_fid(fid)->domain == domain;
 	case FI_CLASS_SRX_CTX:
 		return verve_srx_from_fid(fid)->ep.domain == domain;
+	case FI_CLASS_STX_CTX:
+		return verve_stx_from_fid(fid)->domain == domain;
 	default:
 		return true;
 	}
@@ -149,6 +152,14 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 			return -FI_EINVAL;
 		ep->srx = verve_srx_from_fid(bfid);
 		verve_srx_get(ep->srx);
+		return 0;
+	case FI_CLASS_STX_CTX:
+		if (flags)
+			return -FI_EBADFLAGS;
+		if (ep->stx)
+			return -FI_EINVAL;
+		ep->stx = verve_stx_from_fid(bfid);
+		verve_stx_get(ep->stx);
 		return 0;
 	case FI_CLASS_EQ:
 		if (flags)
@@ -211,6 +222,24 @@ static struct verve_comp_counter *counter(const struct verve_ep *ep, enum verve_
 	return ep->cntr[which] ? &ep->cntr[which]->counter : NULL;
 }
 
+/* It has what it needs to be enabled. */
+static int check_bound(const struct verve_ep *ep)
+{
+	if (!ep->av)
+		return -FI_ENOAV;
+	if (ep->shared_rx && !ep->srx)
+		return -FI_ENORX;
+	if (ep->shared_tx && !ep->stx) {
+		VERVE_WARN(EP_CTRL, "an endpoint that shares its transmit context has none\n");
+		return -FI_EINVAL;
+	}
+	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
+	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
+	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
+		return -FI_ENOCQ;
+	return 0;
+}
+
 static int ep_enable(struct verve_ep *ep)
 {
 	struct verve_xport_attr xport = {
@@ -249,14 +278,9 @@ static int ep_enable(struct verve_ep *ep)
 
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
-	if (!ep->av)
-		return -FI_ENOAV;
-	if (ep->shared_rx && !ep->srx)
-		return -FI_ENORX;
-	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
-	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
-	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
-		return -FI_ENOCQ;
+	ret = check_bound(ep);
+	if (ret)
+		return ret;
 	xport.addrvec = &ep->av->addrs;
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)
@@ -305,6 +329,8 @@ static int ep_close(struct fid *fid)
 		verve_eq_put(ep->eq);
 	if (ep->srx)
 		verve_srx_put(ep->srx);
+	if (ep->stx)
+		verve_stx_put(ep->stx);
 	verve_domain_put(ep->domain);
 	free(ep);
 	return 0;
@@ -509,6 +535,7 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep->caps = info->caps;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->shared_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->tx_op_flags = info->tx_attr->op_flags;
 	ep->rx_op_flags = info->rx_attr->op_flags;
 	ep->tx_size = info->tx_attr->size ? info->tx_attr->size : verve_config.tx_size;

@@ -23,6 +23,7 @@ struct verve_cq;
 struct verve_domain;
 struct verve_engine;
 struct verve_srx;
+struct verve_stx;
 
 enum verve_ep_cntr {
 	VERVE_EP_SEND,
@@ -45,6 +46,7 @@ struct verve_ep {
 	LIST_ENTRY(verve_ep) in_domain; /* in domain->eps, if it has an engine */
 	struct verve_av *av;
 	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
+	struct verve_stx *stx; /* the same of transmit contexts */
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
@@ -53,7 +55,7 @@ struct verve_ep {
 	uint32_t tx_flags, rx_flags;	   /* the same as VERVE_OP_* */
 	bool tx_selective, rx_selective;
 	bool directed;
-	bool shared_rx; /* opened to be bound to a shared receive context */
+	bool shared_rx, shared_tx; /* opened to be bound to a shared context */
 	size_t tx_size;	       /* operations */
 	size_t min_multi_recv; /* bytes */
 	struct verve_addr addr; /* wanted; after enable the engine knows the real one */

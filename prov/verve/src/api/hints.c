@@ -159,7 +159,7 @@ static int check_ep(uint32_t version, const struct fi_info *hints, const struct 
 			 have->protocol_version);
 	if (!ret)
 		ret = check_size("ep_attr->max_msg_size", asked->max_msg_size, have->max_msg_size);
-	if (!ret)
+	if (!ret && asked->tx_ctx_cnt != FI_SHARED_CONTEXT)
 		ret = check_size("ep_attr->tx_ctx_cnt", asked->tx_ctx_cnt, have->tx_ctx_cnt);
 	if (!ret && asked->rx_ctx_cnt != FI_SHARED_CONTEXT)
 		ret = check_size("ep_attr->rx_ctx_cnt", asked->rx_ctx_cnt, have->rx_ctx_cnt);
@@ -309,6 +309,8 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 		apply_domain(hints->domain_attr, info->domain_attr);
 	if (hints->ep_attr && hints->ep_attr->mem_tag_format)
 		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;
+	if (hints->ep_attr && hints->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT)
+		info->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->tx_attr && hints->tx_attr->size)

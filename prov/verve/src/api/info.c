@@ -168,7 +168,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->control_progress = FI_PROGRESS_AUTO;
 	domain->data_progress = FI_PROGRESS_MANUAL;
 	domain->resource_mgmt = FI_RM_ENABLED;
-	domain->av_type = FI_AV_TABLE;
+	domain->av_type = FI_AV_UNSPEC; /* either */
 	domain->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	domain->mr_key_size = MR_KEY_SIZE;
 	domain->cq_data_size = CQ_DATA_SIZE;
@@ -178,6 +178,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->rx_ctx_cnt = OBJECTS;
 	domain->max_ep_tx_ctx = 1;
 	domain->max_ep_rx_ctx = 1;
+	domain->max_ep_stx_ctx = OBJECTS;
 	domain->max_ep_srx_ctx = OBJECTS;
 	domain->cntr_cnt = OBJECTS;
 	domain->mr_iov_limit = VERVE_MR_SEGMENTS_MAX;

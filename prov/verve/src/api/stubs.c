@@ -59,8 +59,6 @@ STUB(int, domain_cntr_open, struct fid_domain *domain, struct fi_cntr_attr *attr
      struct fid_cntr **cntr, void *context)
 STUB(int, domain_poll_open, struct fid_domain *domain, struct fi_poll_attr *attr,
      struct fid_poll **pollset)
-STUB(int, domain_stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
-     void *context)
 STUB(int, domain_srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
      void *context)
 STUB(int, domain_query_atomic, struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,

@@ -36,7 +36,7 @@ VERVE_STUB(fabric, wait_open); VERVE_STUB(fabric, trywait); VERVE_STUB(fabric, d
 
 VERVE_STUB(domain, av_open); VERVE_STUB(domain, cq_open); VERVE_STUB(domain, endpoint);
 VERVE_STUB(domain, scalable_ep); VERVE_STUB(domain, cntr_open); VERVE_STUB(domain, poll_open);
-VERVE_STUB(domain, stx_ctx); VERVE_STUB(domain, srx_ctx); VERVE_STUB(domain, query_atomic);
+VERVE_STUB(domain, srx_ctx); VERVE_STUB(domain, query_atomic);
 VERVE_STUB(domain, query_collective); VERVE_STUB(domain, endpoint2);
 
 VERVE_STUB(mr, reg); VERVE_STUB(mr, regv); VERVE_STUB(mr, regattr);

@@ -186,11 +186,9 @@ Test(domain, binds_one_event_queue_and_nothing_else)
 
 Test(domain, says_what_it_has_not)
 {
-	struct fid_stx *stx;
 	struct fid_ep *ep;
 
 	fixture_open_domain(&fix);
 	cr_expect_eq(fi_control(&fix.domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
-	cr_expect_eq(fi_stx_context(fix.domain, NULL, &stx, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(fix.domain, fix.info, &ep, NULL), -FI_ENOSYS);
 }

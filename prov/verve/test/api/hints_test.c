@@ -327,15 +327,29 @@ Test(hints, fences_are_what_a_sender_does)
 	expect_match();
 }
 
-Test(hints, shared_receive_context_is_echoed)
+/* Who is told of one type may rely on it more than on the other: fi_domain(3). */
+Test(hints, no_type_of_address_vector_is_preferred)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->av_type, FI_AV_UNSPEC);
+	hints->domain_attr->av_type = FI_AV_UNSPEC;
+	expect_match();
+	cr_expect_eq(info->domain_attr->av_type, FI_AV_UNSPEC);
+}
+
+Test(hints, shared_contexts_are_echoed)
 {
 	cr_assert_eq(get(), 0);
 	cr_expect_eq(info->ep_attr->rx_ctx_cnt, 1);
 	cr_expect_gt(info->domain_attr->max_ep_srx_ctx, 0);
-	cr_expect_eq(info->domain_attr->max_ep_stx_ctx, 0);
+	cr_expect_gt(info->domain_attr->max_ep_stx_ctx, 0);
 	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	expect_match();
 	cr_expect_eq(info->ep_attr->rx_ctx_cnt, FI_SHARED_CONTEXT);
+	cr_expect_eq(info->ep_attr->tx_ctx_cnt, 1);
+	hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+	expect_match();
+	cr_expect_eq(info->ep_attr->tx_ctx_cnt, FI_SHARED_CONTEXT);
 }
 
 Test(hints, rma_events_only_if_asked_for)
@@ -506,11 +520,6 @@ static void ask_contexts(void)
 	hints->ep_attr->tx_ctx_cnt = 2;
 }
 
-static void ask_shared_context(void)
-{
-	hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
-}
-
 static void ask_auth_key(void)
 {
 	hints->ep_attr->auth_key_size = 16;
@@ -582,7 +591,6 @@ static const struct refusal refusals[] = {
 	{ask_protocol_version, "ep_attr->protocol_version is 2"},
 	{ask_max_msg_size, "ep_attr->max_msg_size is"},
 	{ask_contexts, "ep_attr->tx_ctx_cnt is 2"},
-	{ask_shared_context, "ep_attr->tx_ctx_cnt is"},
 	{ask_auth_key, "ep_attr->auth_key_size"},
 	{ask_domain_auth_key, "domain_attr->auth_key_size"},
 	{ask_cq_data, "domain_attr->cq_data_size is 9"},
