@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_match: what matching costs beside receives, or messages, that wait: with 10, 1,000 and 100,000
- * of them. Rows called "pingpong" time a message and its answer past all that wait, rows called
- * "take" a receive of a message that is there, rows called "reverse" meet those that wait from
- * the last to the first. -I sets the samples of a row.
+ * rdm_match: what matching costs beside receives, or messages, that wait: with 10, 1,000 and
+ * 100,000 of them. Rows called "pingpong" time a message and its answer past all that wait, rows
+ * called "take" a receive of a message that is there, rows called "reverse" meet those that wait
+ * from the last to the first. -I sets the samples of a row.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +193,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* The table is the client's; takes are timed at the server. */
-static void print_row(struct match *m, uint64_t depth)
+static void print_row(struct match *m)
 {
 	uint64_t mine[2], theirs[2];
 
@@ -205,9 +205,8 @@ static void print_row(struct match *m, uint64_t depth)
 		return;
 	if (m->row->how == TAKE)
 		memcpy(mine, theirs, sizeof(mine));
-	printf("%-26s %8llu %8llu %10.2f %10.2f%s\n", m->row->name, (unsigned long long)m->count,
-	       (unsigned long long)m->samples, (double)mine[0] / 1e3, (double)mine[1] / 1e3,
-	       m->count < depth ? "  (no more were accepted)" : "");
+	printf("%-26s %8llu %8llu %10.2f %10.2f\n", m->row->name, (unsigned long long)m->count,
+	       (unsigned long long)m->samples, (double)mine[0] / 1e3, (double)mine[1] / 1e3);
 }
 
 static void run_depth(struct env *env, const struct row *row, uint64_t depth)
@@ -234,11 +233,18 @@ static void run_depth(struct env *env, const struct row *row, uint64_t depth)
 	fill(&m, depth);
 	if (row->how != PINGPONG && m.samples > m.count)
 		m.samples = m.count;
-	if (row->how == TAKE)
-		time_takes(&m);
-	else
-		time_messages(&m, row->how == REVERSE);
-	print_row(&m, depth);
+	if (m.count < depth) {
+		/* There is no room for one more to time, either. */
+		if (!env->server)
+			printf("%-26s %8llu  no more were accepted\n", row->name,
+			       (unsigned long long)m.count);
+	} else {
+		if (row->how == TAKE)
+			time_takes(&m);
+		else
+			time_messages(&m, row->how == REVERSE);
+		print_row(&m);
+	}
 	node_sync(&m.node);
 	node_close(&m.node);
 	free(m.words);

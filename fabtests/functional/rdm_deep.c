@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_deep: many more receives and messages than anybody waits for: all are accepted, and each meets
- * the one that is meant for it. -I sets how many.
+ * rdm_deep: many more receives and messages than anybody waits for: all are accepted, and each
+ * meets the one that is meant for it. -I sets how many.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_wait: no wake-up is lost: threads sleep on the descriptors of queues and counters by the
- * protocol of fi_trywait, and nobody sets a time-out. A wake-up that is lost is a program that never
- * ends, which whoever started it notices.
+ * protocol of fi_trywait, and nobody sets a time-out. A wake-up that is lost is a program that
+ * never ends, which whoever started it notices.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -41,7 +41,7 @@ static unsigned rounds_of(const struct env *env)
 	return env->opts.iterations ? env->opts.iterations : ROUNDS;
 }
 
-/* Now and then long enough for everybody to fall asleep, now and then just long enough to hit it. */
+/* Now and then long enough for everybody to fall asleep, now and then just long enough to hit. */
 static void dawdle(uint64_t *random)
 {
 	uint64_t r = next_random(random);
