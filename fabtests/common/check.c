@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* check: the two counters of a test program and the printing of what did not hold. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 /* Of one case; a wrong loop would else bury the first failure. */
 #define PRINT_MAX 10
 
-static unsigned long passed, failed, printed;
+static atomic_ulong passed, failed, printed;
 
 static bool count(bool held)
 {
@@ -26,9 +27,11 @@ static bool count(bool held)
 /* Whether to print one more failure. */
 static bool speak(void)
 {
-	if (++printed == PRINT_MAX + 1)
+	unsigned long number = ++printed;
+
+	if (number == PRINT_MAX + 1)
 		printf("more failures of this case are only counted\n");
-	return printed <= PRINT_MAX;
+	return number <= PRINT_MAX;
 }
 
 void check_begin(void)

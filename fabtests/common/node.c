@@ -38,6 +38,7 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = attr->av_type;
 	hints->domain_attr->data_progress = attr->progress;
+	hints->domain_attr->threading = attr->threading;
 	hints->tx_attr->msg_order = attr->msg_order;
 	hints->rx_attr->msg_order = attr->msg_order;
 	if (env->opts.delivery)
@@ -70,6 +71,38 @@ bool node_offered(struct env *env, uint64_t caps)
 	return !ret;
 }
 
+static bool is_named(char names[][NODE_DEVICE_MAX], unsigned count, const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+unsigned node_devices(const struct env *env, uint64_t caps, char names[][NODE_DEVICE_MAX],
+		      unsigned max)
+{
+	struct node_attr attr = { .caps = caps };
+	struct fi_info *hints, *list = NULL;
+	struct env anywhere = *env;
+	unsigned count = 0;
+
+	anywhere.opts.src_addr = NULL;
+	anywhere.opts.src_port = NULL;
+	hints = node_hints(&anywhere, &attr);
+	hints->addr_format = FI_SOCKADDR_IN;
+	REQUIRE_RET(node_getinfo(&anywhere, &attr, hints, &list), 0);
+	for (struct fi_info *info = list; info && count < max; info = info->next) {
+		const char *name = info->domain_attr->name;
+
+		if (!is_named(names, count, name) && strlen(name) < NODE_DEVICE_MAX)
+			strcpy(names[count++], name);
+	}
+	fi_freeinfo(list);
+	fi_freeinfo(hints);
+	return count;
+}
+
 static void open_queues(struct node *node, const struct node_attr *attr)
 {
 	struct fi_cq_attr cq = {
@@ -79,6 +112,12 @@ static void open_queues(struct node *node, const struct node_attr *attr)
 	};
 	struct fi_av_attr av = { .type = attr->av_type };
 
+	if (node->shared_queues) {
+		node->av = attr->share->av;
+		node->txcq = attr->share->txcq;
+		node->rxcq = attr->share->rxcq;
+		return;
+	}
 	REQUIRE_RET(fi_av_open(node->domain, &av, &node->av, node), 0);
 	REQUIRE_RET(fi_cq_open(node->domain, &cq, &node->txcq, node), 0);
 	node->rxcq = node->txcq;
@@ -90,6 +129,8 @@ static void open_ep(struct node *node, const struct node_attr *attr)
 {
 	REQUIRE_RET(fi_endpoint(node->domain, node->info, &node->ep, node), 0);
 	REQUIRE_RET(fi_ep_bind(node->ep, &node->av->fid, 0), 0);
+	if (attr->cntr)
+		REQUIRE_RET(fi_ep_bind(node->ep, &attr->cntr->fid, FI_SEND | FI_RECV), 0);
 	if (node->one_cq) {
 		REQUIRE_RET(fi_ep_bind(node->ep, &node->txcq->fid,
 				       FI_TRANSMIT | FI_RECV | attr->tx_flags), 0);
@@ -119,6 +160,7 @@ void node_open(struct node *node, struct env *env, const struct node_attr *attr)
 	node->cq_format = attr->cq_format ? attr->cq_format : FI_CQ_FORMAT_TAGGED;
 	node->cq_wait = wait_obj(env, attr);
 	node->shared = attr->share;
+	node->shared_queues = attr->share_queues;
 	REQUIRE_RET(node_getinfo(env, attr, hints, &node->info), 0);
 	fi_freeinfo(hints);
 	if (node->shared) {
@@ -188,10 +230,12 @@ void node_close(struct node *node)
 {
 	LIST_REMOVE(node, entry);
 	node_close_ep(node);
-	CHECK_RET(fi_close(&node->av->fid), 0);
-	CHECK_RET(fi_close(&node->txcq->fid), 0);
-	if (node->rxcq != node->txcq)
-		CHECK_RET(fi_close(&node->rxcq->fid), 0);
+	if (!node->shared_queues) {
+		CHECK_RET(fi_close(&node->av->fid), 0);
+		CHECK_RET(fi_close(&node->txcq->fid), 0);
+		if (node->rxcq != node->txcq)
+			CHECK_RET(fi_close(&node->rxcq->fid), 0);
+	}
 	if (!node->shared) {
 		CHECK_RET(fi_close(&node->domain->fid), 0);
 		CHECK_RET(fi_close(&node->fabric->fid), 0);

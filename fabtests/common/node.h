@@ -29,9 +29,12 @@ struct node_attr {
 	size_t cq_size;
 	uint64_t msg_order;
 	enum fi_progress progress; /* of data */
+	enum fi_threading threading;
 	uint64_t tx_flags;    /* beside FI_TRANSMIT when binding the CQ: FI_SELECTIVE_COMPLETION */
 	uint64_t rx_flags;
 	const struct node *share; /* use this node's fabric and domain */
+	bool share_queues;    /* and its address vector and completion queues */
+	struct fid_cntr *cntr; /* counts sends and receives, too */
 	const char *src_port;
 	bool one_cq;          /* one queue for both directions */
 	bool app_keys;        /* without FI_MR_PROV_KEY */
@@ -51,7 +54,7 @@ struct node {
 	struct fid_ep *ep;
 	fi_addr_t peer;
 	uint64_t next_key; /* of the regions registered here */
-	bool shared, one_cq;
+	bool shared, shared_queues, one_cq;
 };
 
 /* The hints that the options and attr amount to; free with fi_freeinfo. */
@@ -61,6 +64,12 @@ int node_getinfo(const struct env *env, const struct node_attr *attr, const stru
 		 struct fi_info **info);
 /* Whether getinfo offers caps. */
 bool node_offered(struct env *env, uint64_t caps);
+
+#define NODE_DEVICE_MAX 128 /* bytes of a device's name */
+
+/* The names of the domains that have an IPv4 address, at most max, wherever -s points. */
+unsigned node_devices(const struct env *env, uint64_t caps, char names[][NODE_DEVICE_MAX],
+		      unsigned max);
 
 /* Opens up to, but without, fi_enable, so that more can be bound. attr may be NULL. */
 void node_open(struct node *node, struct env *env, const struct node_attr *attr);

@@ -248,6 +248,46 @@ static void run_sync_err(struct env *env)
 	node_close(&node);
 }
 
+/* Nodes and services that are none: the error of each, none inserted, the next one unharmed. */
+static void run_bad_names(struct env *env)
+{
+	fi_addr_t fi_addrs[4] = { 1, 2, 3, 4 };
+	int errors[4] = { -1, -1, -1, -1 };
+	char longest[400];
+	struct fid_av *av;
+	struct node node;
+
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	node_open(&node, env, NULL);
+	av = open_av(&node, FI_AV_TABLE);
+	CHECK_ERROR(fi_av_insertsvc(av, NULL, "20007", fi_addrs, 0, NULL));
+	CHECK_ERROR(fi_av_insertsvc(av, "nonsense", NULL, fi_addrs, 0, NULL));
+	CHECK(fi_av_insertsvc(av, longest, "20007", fi_addrs, 0, NULL) <= 0);
+	CHECK_EQ(fi_addrs[0], FI_ADDR_NOTAVAIL);
+	CHECK(fi_av_insertsvc(av, local_node(env), "no_such_service", fi_addrs, 0, NULL) <= 0);
+	CHECK(fi_av_insertsvc(av, local_node(env), "0", fi_addrs, 0, NULL) <= 0);
+	CHECK(fi_av_insertsvc(av, "no.such.host.invalid", "20007", fi_addrs, FI_SYNC_ERR,
+			      errors) <= 0);
+	CHECK(errors[0] > 0);
+	CHECK_ERROR(fi_av_insertsym(av, NULL, 1, "5000", 1, fi_addrs, 0, NULL));
+	CHECK_ERROR(fi_av_insertsym(av, "10.1.1.1", 1, NULL, 1, fi_addrs, 0, NULL));
+	/* Ports end at 65535, addresses at 255.255.255.255. */
+	CHECK_ERROR(fi_av_insertsym(av, "10.1.1.1", 1, "65534", 4, fi_addrs, 0, NULL));
+	CHECK_RET(fi_av_insertsym(av, "10.1.1.1", 0, "5000", 4, fi_addrs, 0, NULL), 0);
+	CHECK_RET(fi_av_insertsym(av, "no.such.host.invalid", 2, "5000", 2, fi_addrs, FI_SYNC_ERR,
+				  errors), 0);
+	for (size_t i = 0; i < 4; i++) {
+		CHECK(errors[i] > 0);
+		CHECK_EQ(fi_addrs[i], FI_ADDR_NOTAVAIL);
+	}
+	CHECK_RET(fi_av_insertsvc(av, local_node(env), "20007", fi_addrs, FI_SYNC_ERR, errors), 1);
+	CHECK_EQ(errors[0], 0);
+	CHECK_EQ(fi_addrs[0], 0);
+	CHECK_RET(fi_close(&av->fid), 0);
+	node_close(&node);
+}
+
 static void run_bad_input(struct env *env)
 {
 	struct fi_av_attr named = { .type = FI_AV_MAP, .name = "no_such_name", .flags = FI_READ };
@@ -266,6 +306,11 @@ static void run_bad_input(struct env *env)
 	memset(addr, 0xff, sizeof(addr));
 	CHECK(fi_av_insert(av, addr, 1, &fi_addr, 0, NULL) <= 0);
 	CHECK_EQ(fi_addr, FI_ADDR_NOTAVAIL);
+	CHECK_ERROR(fi_av_insert(av, addr, 1, &fi_addr, FI_MULTI_RECV, NULL));
+	CHECK_ERROR(fi_av_insert(av, addr, 1, &fi_addr, FI_SYNC_ERR, NULL));
+	CHECK_ERROR(fi_av_insert(av, NULL, 1, &fi_addr, 0, NULL));
+	CHECK_ERROR(fi_av_remove(av, NULL, 1, 0));
+	CHECK_ERROR(fi_av_remove(av, &fi_addr, 1, FI_MORE));
 	CHECK_RET(fi_close(&av->fid), 0);
 	CHECK_ERROR(fi_av_open(node.domain, &named, &av, NULL));
 	CHECK_RET(fi_close(&node.av->fid), -FI_EBUSY);
@@ -291,6 +336,143 @@ static void run_reinsert(struct env *env)
 	node_close(&node);
 }
 
+#define FLIGHT 32
+
+static size_t flight_size(unsigned i)
+{
+	static const size_t sizes[] = { 8, 3000, 100000, 0 };
+
+	return sizes[i % 4];
+}
+
+/* Sends all; removes the address while they are under way; each completes once, well or not. */
+static void remove_in_flight(struct node *node)
+{
+	struct xfer sends[FLIGHT];
+	bool seen[FLIGHT] = { false };
+	char name[NODE_ADDR_MAX];
+	size_t len = sizeof(name);
+	unsigned good = 0;
+
+	CHECK_RET(fi_av_lookup(node->av, node->peer, name, &len), 0);
+	for (unsigned i = 0; i < FLIGHT; i++) {
+		sends[i] = (struct xfer){ .op = XFER_SEND, .tagged = true, .tag = i,
+					  .len = flight_size(i), .addr = node->peer,
+					  .buf = pattern_alloc(flight_size(i)),
+					  .context = &sends[i] };
+		pattern_fill(sends[i].buf, sends[i].len, i);
+		REQUIRE_RET(xfer_post(node, &sends[i]), 0);
+	}
+	CHECK_RET(fi_av_remove(node->av, &node->peer, 1, 0), 0);
+	for (unsigned n = 0; n < FLIGHT; n++) {
+		struct comp comp;
+		size_t i;
+
+		comp_wait(node, node->txcq, &comp);
+		i = (size_t)((struct xfer *)comp.context - sends);
+		REQUIRE(i < FLIGHT);
+		CHECK(!seen[i]);
+		seen[i] = true;
+		good += !comp.err;
+	}
+	comp_expect_none(node, node->txcq);
+	oob_send(&node->env->oob, seen, sizeof(seen));
+	for (unsigned i = 0; i < FLIGHT; i++)
+		pattern_free(sends[i].buf);
+	printf("removed in flight: %u of %u messages succeeded\n", good, FLIGHT);
+	node->peer = node_insert(node, name);
+}
+
+/* Whatever comes is whole; what does not is cancelled. */
+static void receive_in_flight(struct node *node)
+{
+	struct xfer recvs[FLIGHT];
+	char theirs[FLIGHT];
+
+	for (unsigned i = 0; i < FLIGHT; i++) {
+		recvs[i] = (struct xfer){ .op = XFER_RECV, .tagged = true, .tag = i, .len = 100000,
+					  .addr = FI_ADDR_UNSPEC, .context = &recvs[i],
+					  .buf = pattern_alloc(100000) };
+		REQUIRE_RET(xfer_post(node, &recvs[i]), 0);
+	}
+	node_sync(node);
+	oob_recv(&node->env->oob, theirs, sizeof(theirs));
+	for (unsigned i = 0; i < FLIGHT; i++)
+		fi_cancel(&node->ep->fid, &recvs[i]);
+	for (unsigned n = 0; n < FLIGHT; n++) {
+		struct comp comp;
+		size_t i;
+
+		comp_wait(node, node->rxcq, &comp);
+		i = (size_t)((struct xfer *)comp.context - recvs);
+		REQUIRE(i < FLIGHT);
+		if (comp.err)
+			continue;
+		CHECK_EQ(comp.len, flight_size((unsigned)i));
+		pattern_check(recvs[i].buf, comp.len, i);
+	}
+	comp_expect_none(node, node->rxcq);
+	for (unsigned i = 0; i < FLIGHT; i++)
+		pattern_free(recvs[i].buf);
+}
+
+/* Removing an address that messages are on their way to, and inserting it again. */
+static void run_remove_in_flight(struct env *env)
+{
+	struct node node;
+
+	node_start(&node, env, NULL);
+	exchange_hello(&node);
+	for (int i = 0; i < 3; i++) {
+		if (env->server) {
+			receive_in_flight(&node);
+		} else {
+			node_sync(&node);
+			remove_in_flight(&node);
+		}
+		node_sync(&node);
+		exchange_hello(&node);
+	}
+	node_close(&node);
+}
+
+/* The receiver removes the sender: messages still come, from an address that is not available. */
+static void run_remove_sender(struct env *env)
+{
+	struct node_attr attr = { .caps = FI_MSG | FI_SOURCE };
+	char name[NODE_ADDR_MAX];
+	size_t len = sizeof(name);
+	struct node node;
+
+	node_start(&node, env, &attr);
+	exchange_hello(&node);
+	CHECK_RET(fi_av_lookup(node.av, node.peer, name, &len), 0);
+	for (int i = 0; i < 4; i++) {
+		char byte = 0;
+		struct xfer x = { .op = env->server ? XFER_RECV : XFER_SEND, .buf = &byte,
+				  .len = 1, .context = &x,
+				  .addr = env->server ? FI_ADDR_UNSPEC : node.peer };
+		struct comp comp;
+
+		if (env->server && i % 2 == 0)
+			CHECK_RET(fi_av_remove(node.av, &node.peer, 1, 0), 0);
+		else if (env->server)
+			node.peer = node_insert(&node, name);
+		node_sync(&node);
+		if (env->server) {
+			REQUIRE_RET(xfer_post(&node, &x), 0);
+			comp_wait_from(&node, node.rxcq, &comp);
+			CHECK_RET(comp.err, 0);
+			CHECK_EQ(comp.src, i % 2 ? node.peer : FI_ADDR_NOTAVAIL);
+		} else {
+			xfer_send(&node, &x);
+		}
+		node_sync(&node);
+	}
+	exchange_hello(&node);
+	node_close(&node);
+}
+
 static const struct suite_case cases[] = {
 	{ "map", FI_MSG, run_map },
 	{ "table", FI_MSG, run_table },
@@ -301,6 +483,9 @@ static const struct suite_case cases[] = {
 	{ "straddr", FI_MSG, run_straddr },
 	{ "sync_err", FI_MSG, run_sync_err },
 	{ "reinsert", FI_MSG, run_reinsert },
+	{ "remove_in_flight", FI_MSG | FI_TAGGED, run_remove_in_flight },
+	{ "remove_sender", FI_MSG | FI_SOURCE, run_remove_sender },
+	{ "bad_names", FI_MSG, run_bad_names },
 	{ "bad_input", FI_MSG, run_bad_input },
 };
 

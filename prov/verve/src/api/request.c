@@ -9,20 +9,25 @@
 #include "proto/send.h"
 #include <rdma/fi_errno.h>
 
-static int check(const struct verve_ep *ep, const struct verve_request *request)
+/* All segments together take no more than room. */
+static int check_length(const struct verve_request *request, size_t room)
 {
-	size_t room = request->flags & VERVE_OP_INJECT ? verve_info_inject_size() : VERVE_MSG_SIZE_MAX;
-
-	if (!ep->engine)
-		return -FI_EOPBADSTATE;
-	if (request->iov_count > VERVE_IOV_LIMIT)
-		return -FI_EINVAL;
 	for (size_t i = 0; i < request->iov_count; i++) {
 		if (request->iov[i].iov_len > room)
 			return -FI_EMSGSIZE;
 		room -= request->iov[i].iov_len;
 	}
 	return 0;
+}
+
+static int check(const struct verve_ep *ep, const struct verve_request *request)
+{
+	if (!ep->engine)
+		return -FI_EOPBADSTATE;
+	if (request->iov_count > VERVE_IOV_LIMIT)
+		return -FI_EINVAL;
+	return check_length(request, request->flags & VERVE_OP_INJECT ? verve_info_inject_size()
+								      : VERVE_MSG_SIZE_MAX);
 }
 
 ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request)
@@ -55,6 +60,8 @@ ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request)
 {
 	int ret = prepare_recv(ep, request);
 
+	if (!ret)
+		ret = check_length(request, SIZE_MAX);
 	if (ret)
 		return ret;
 	ret = verve_recv(verve_engine_lock(ep->engine), request);
@@ -72,6 +79,11 @@ ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64
 		return ret;
 	if (what == VERVE_DISCARD)
 		return -FI_EINVAL;
+	/* Only a claim that is not a look or a discard has a buffer. */
+	if (what == VERVE_CLAIM)
+		ret = check_length(request, SIZE_MAX);
+	if (ret)
+		return ret;
 	/* What is asked for may have arrived just now. */
 	verve_engine_progress(ep->engine);
 	ret = verve_recv_peek(verve_engine_lock(ep->engine), request, what);

@@ -71,6 +71,19 @@ Test(request, message_is_as_long_as_info_says_and_no_longer)
 	cr_expect_eq(fi_read(a->ep, buf, limit + 1, NULL, a->peer, 0, 0, NULL), -FI_EMSGSIZE);
 }
 
+Test(request, length_of_a_receive_does_not_wrap_around)
+{
+	struct iovec iov[2] = {{buf, SIZE_MAX}, {buf, 9}};
+
+	ep_pair_open(&pair);
+	cr_expect_eq(fi_recvv(b->ep, iov, NULL, 2, FI_ADDR_UNSPEC, NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_trecvv(b->ep, iov, NULL, 2, FI_ADDR_UNSPEC, 0, 0, NULL), -FI_EMSGSIZE);
+	iov[0].iov_len = 1;
+	cr_expect_eq(fi_recvv(b->ep, iov, NULL, 2, FI_ADDR_UNSPEC, NULL), 0);
+	cr_expect_eq(fi_inject(a->ep, buf, 10, a->peer), 0);
+	cr_expect_eq(ep_pair_comp(&pair, b).len, 10);
+}
+
 Test(request, unknown_peers_are_refused)
 {
 	static const fi_addr_t unknown[] = {1, 12345, FI_ADDR_UNSPEC, FI_ADDR_UNSPEC - 1};
