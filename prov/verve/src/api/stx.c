@@ -12,7 +12,7 @@
 #include "proto/op.h"
 
 static const uint64_t capabilities = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ |
-				     FI_WRITE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+				     FI_WRITE | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 void verve_stx_get(struct verve_stx *stx)
 {
