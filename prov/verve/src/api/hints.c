@@ -249,7 +249,7 @@ int verve_hints_check(uint32_t version, const struct fi_info *hints, const struc
 	return ret;
 }
 
-/* Capabilities to return: who gave no hints gets all, who named none all but those that cost something. */
+/* What to return: who gave no hints gets all, who named none all but those that cost something. */
 static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 {
 	uint64_t caps;

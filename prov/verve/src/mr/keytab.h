@@ -29,7 +29,10 @@ enum { VERVE_MR_KEYTAB_BUCKETS = 1024 }; /* fixed: nothing is allocated under th
  */
 #define VERVE_MR_KEY_EXPORTED (1ull << 63)
 
-/* One key. Embedded in its owner. The table guards the counters; the rest is constant while it is in. */
+/*
+ * One key. Embedded in its owner. The table guards the counters; told is atomic; the rest is constant
+ * while it is in.
+ */
 struct verve_mr_key {
 	LIST_ENTRY(verve_mr_key) link;
 	uint64_t key;

@@ -28,12 +28,12 @@ struct verve_mr_region {
 int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 			 struct verve_mr_region **region);
 /*
- * The same; peers reach it by offset (ibv_reg_mr_iova(3)). Not quite from 0: addresses begin where addr
- * does in its page, because the kernel wants it so; *base says where. The local key goes with the
- * same addresses.
+ * The same; peers reach it by offset (ibv_reg_mr_iova(3)). Not quite from 0: addresses begin where
+ * addr does in its page, because the kernel wants it so; *base says where. The local key goes with
+ * the same addresses.
  */
-int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
-				uint32_t *base, struct verve_mr_region **region);
+int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len,
+				unsigned access, uint32_t *base, struct verve_mr_region **region);
 /* Nothing may use its keys any more. */
 void verve_mr_region_close(struct verve_mr_region *region);
 

@@ -140,7 +140,10 @@ static const char *check(const struct verve_remote_key *key, const struct verve_
 	return NULL;
 }
 
-/* The key of one segment. No two segments put each other out of the cache: it is larger than an operation. */
+/*
+ * The key of one segment. No two segments of an operation put each other out of the cache: it is larger
+ * than that.
+ */
 static enum verve_key_result resolve(struct verve_xport *xport, struct verve_link *link,
 				     const struct verve_op *op,
 				     const struct verve_wire_segment *segment, const char **reason)

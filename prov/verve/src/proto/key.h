@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Key exchange. An rkey opens memory by itself; an exported key (one that the application chose, or of
- * several segments) means what its owner says it means. Who reads or writes with one for the first time
- * asks the owner over the connection, and remembers the answer for as long as the connection lasts, or
- * until the owner revokes it. Atomics need no answer: the owner itself looks the key up.
+ * Key exchange. An rkey opens memory by itself; an exported key (one that the application chose, or
+ * of several segments) means what its owner says it means. Who reads or writes with one for the
+ * first time asks the owner over the connection, and remembers the answer for as long as the
+ * connection lasts, or until the owner revokes it. Atomics need no answer: the owner itself looks
+ * the key up.
  *
  * The engine's lock protects everything here.
  */
@@ -24,7 +25,7 @@ struct verve_xport;
 
 enum {
 	VERVE_KEY_CACHE = 64,  /* answers that a connection remembers; the least recently used go */
-	VERVE_KEY_QUERIES = 8, /* unanswered questions of a connection, at most: whoever asks more is cut off */
+	VERVE_KEY_QUERIES = 8, /* unanswered questions of a connection; who asks more is cut off */
 };
 
 /* Of a link, zeroed at first. */
@@ -45,10 +46,13 @@ enum verve_key_result {
 	VERVE_KEY_FAILED, /* FI_EACCES: *reason, a constant string, says why */
 };
 
-/* For the read or write at the head of its peer's queue: whether all its keys are known, and open what it wants. */
+/*
+ * For the read or write at the head of its peer's queue: whether all its keys are known, and open what
+ * it wants.
+ */
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
 					const struct verve_op *op, const char **reason);
-/* Where offset bytes into segment lie; verve_key_resolve was ready. Returns the bytes that follow there. */
+/* Where offset bytes into segment lie; verve_key_resolve was ready. Returns the bytes that follow. */
 uint64_t verve_key_locate(const struct verve_link *link, const struct verve_wire_segment *segment,
 			  uint64_t offset, struct verve_net_wr *wr);
 

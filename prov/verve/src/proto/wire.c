@@ -179,7 +179,7 @@ static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
 	}
 }
 
-/* The segments must be what the message is made of: no more, no less, no wrap-around; their keys rkeys. */
+/* The segments must be what the message is made of: no more, no less, no wrap-around; keys are rkeys. */
 static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
 	struct rts rts;
