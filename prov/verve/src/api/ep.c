@@ -237,6 +237,7 @@ static int ep_enable(struct verve_ep *ep)
 		.keepalive = verve_config.transport_timeout * 1000000ull / 2,
 		.source = ep->caps & FI_SOURCE,
 		.rma_event = ep->caps & FI_RMA_EVENT,
+		.device_atomics = ep->domain->device_atomics,
 	};
 	struct verve_engine_attr attr = {
 		.addr = ep->addr,

@@ -82,10 +82,10 @@ static struct fi_ops mr_fid_ops = {
 
 /*
  * What the device must allow. Sources of sends and writes are only read, which is always allowed;
- * targets of receives and reads are written by the local device. Atomics need no bit: the target's
- * CPU executes them.
+ * targets of receives and reads are written by the local device. Atomics need a bit only where the
+ * device executes them; it cannot tell those that fetch from those that do not.
  */
-static unsigned net_access(uint64_t access)
+static unsigned net_access(const struct verve_domain *domain, uint64_t access)
 {
 	unsigned net = 0;
 
@@ -95,6 +95,8 @@ static unsigned net_access(uint64_t access)
 		net |= VERVE_NET_REMOTE_READ;
 	if (access & FI_REMOTE_WRITE)
 		net |= VERVE_NET_REMOTE_WRITE;
+	if (access & FI_REMOTE_WRITE && domain->device_atomics)
+		net |= VERVE_NET_REMOTE_ATOMIC;
 	return net;
 }
 
@@ -145,7 +147,7 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	if (!mr)
 		return -FI_ENOMEM;
 	ret = verve_mr_region_open(domain->dev, attr->mr_iov->iov_base, attr->mr_iov->iov_len,
-				   net_access(attr->access), &mr->region);
+				   net_access(domain, attr->access), &mr->region);
 	if (ret)
 		goto err_free;
 	mr->domain = domain;

@@ -39,6 +39,7 @@ struct verve_link {
 	uint32_t owed;	    /* credits to give back */
 	bool may_send;
 	bool rma_event; /* the peer wants to hear of RMA */
+	bool device_atomics; /* the peer's device executes atomics */
 	bool broken;
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */

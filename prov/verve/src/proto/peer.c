@@ -337,6 +337,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
+	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
 	peer->connecting = false;
 	if (map_conn(xport, link))
 		goto err_link;

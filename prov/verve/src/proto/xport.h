@@ -57,6 +57,7 @@ struct verve_xport_attr {
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
 	bool source;	       /* completions name the sender */
 	bool rma_event;	       /* peers say what their RMA does here */
+	bool device_atomics;   /* devices execute atomics, here and at peers; else processors */
 	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
 };
 

@@ -45,3 +45,33 @@ Test(fault, endpoints_close_at_any_moment)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(fault, host_killed_while_devices_execute_atomics)
+{
+	struct sim_options options = {
+		.name = "fault/host_killed_while_devices_execute_atomics",
+		.nodes = 6,
+		.ops = 60,
+		.max_len = 2000,
+		.slice = 500,
+		.device = true,
+		.kill = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(fault, endpoints_close_while_devices_execute_atomics)
+{
+	struct sim_options options = {
+		.name = "fault/endpoints_close_while_devices_execute_atomics",
+		.nodes = 5,
+		.ops = 60,
+		.max_len = 2000,
+		.slice = 500,
+		.device = true,
+		.abandon = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

@@ -41,10 +41,14 @@ struct sim_options {
 	bool retire;  /* nodes close when their work is done */
 	bool abandon; /* nodes close at any moment */
 	bool kill;    /* a host dies in the middle */
+	bool device;  /* devices execute atomics */
 	bool tiny;    /* every queue of the device is as small as it can be */
 };
 
-/* What atomics did: how many there were, and the sum of what they brought. */
+/*
+ * What atomics did: how many there were, and the sum of what they brought. A device adds to one word at a
+ * time: there count has both, 32 bits each.
+ */
 struct sim_word {
 	uint64_t count, sum;
 };

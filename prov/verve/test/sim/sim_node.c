@@ -36,6 +36,7 @@ static void configure(struct sim *sim)
 	verve_config.tx_size = txs[sim_below(sim, 3)];
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
+	verve_config.atomics = sim->options->device ? "device" : "target";
 	if (sim->options->dgram_loss)
 		verve_config.connect_timeout = 30000;
 }
