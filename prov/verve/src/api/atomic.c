@@ -136,8 +136,8 @@ static int refuse(const struct verve_domain *domain)
 {
 	if (domain->device_atomics)
 		VERVE_WARN(EP_DATA,
-			   "FI_VERVE_ATOMICS=device leaves FI_SUM, FI_ATOMIC_READ (fetched) and FI_CSWAP "
-			   "of one aligned 64-bit integer; unset it at both ends for all others\n");
+			   "FI_VERVE_ATOMICS=device leaves FI_SUM, FI_ATOMIC_READ (fetched) and "
+			   "FI_CSWAP of one aligned 64-bit integer; unset it at both ends for all others\n");
 	return -FI_EOPNOTSUPP;
 }
 

@@ -34,7 +34,10 @@ extern struct verve_config verve_config;
  */
 void verve_config_load(const struct fi_provider *prov);
 
-/* A row of the table. The texts are constant; number is NULL for a text, choices for one that may be any. */
+/*
+ * A row of the table. The texts are constant; number is NULL for a text, choices for one that may
+ * be any.
+ */
 struct verve_config_param {
 	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
 	const char *help;

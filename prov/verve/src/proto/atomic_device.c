@@ -9,7 +9,8 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
-bool verve_atomic_device_has(enum verve_amo_form form, enum verve_amo_op op, enum verve_amo_type type)
+bool verve_atomic_device_has(enum verve_amo_form form, enum verve_amo_op op,
+			     enum verve_amo_type type)
 {
 	if (type != VERVE_AMO_INT64 && type != VERVE_AMO_UINT64)
 		return false;

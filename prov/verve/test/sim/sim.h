@@ -133,5 +133,7 @@ void sim_close(struct sim *sim);
 void sim_node_start(struct sim_node *node);
 /* fi_close of the endpoint, while the others go on; then its queues are read to the end. */
 void sim_node_close(struct sim_node *node);
+/* What sums made of one of its words. */
+struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
 
 #endif

@@ -567,15 +567,6 @@ void sim_check_delivered(struct sim *sim)
 	}
 }
 
-struct sim_word sim_word_read(const struct sim_node *node, uint32_t word)
-{
-	struct sim_word got = node->words[word];
-
-	if (!node->sim->options->device)
-		return got;
-	return (struct sim_word){(uint32_t)got.count, got.count >> 32};
-}
-
 static bool is_over(const struct sim_op *op)
 {
 	if (op->error)

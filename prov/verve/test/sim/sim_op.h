@@ -82,9 +82,6 @@ void sim_start_claim(struct sim_node *node);
 
 /* sim_check.c */
 
-/* What sums made of it. */
-struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
-
 /* Reads up to max completions of each queue. Returns how many there were. */
 uint32_t sim_progress(struct sim_node *node, uint32_t max);
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send);
