@@ -17,6 +17,8 @@ int main(void)
 		if (param->number)
 			printf("Default: %zu %s; from %zu to %zu.\n\n", *param->number, param->unit,
 			       param->min, param->max);
+		else if (param->choices)
+			printf("Default: %s; or %s.\n\n", param->choices[0], param->choices[1]);
 		else
 			printf("Default: any.\n\n");
 	}

@@ -5,8 +5,10 @@
 #include "api/domain.h"
 #include "api/ep.h"
 #include "api/info.h"
+#include "base/log.h"
 #include "engine/engine.h"
 #include "proto/atomic.h"
+#include "proto/atomic_device.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -35,6 +37,9 @@ static size_t most_of(const struct verve_domain *domain, enum verve_amo_form for
 
 	if (!verve_amo_is_valid(form, op, datatype))
 		return 0;
+	if (domain->device_atomics)
+		return verve_atomic_device_has(form, (enum verve_amo_op)op,
+					       (enum verve_amo_type)datatype);
 	/* The number means FI_DIFF since 2.0. */
 	if ((int)op == VERVE_AMO_DIFF && FI_VERSION_LT(domain->api_version, FI_VERSION(2, 0)))
 		return 0;
@@ -116,6 +121,24 @@ static int convert(const struct call *call, size_t most, struct lists *lists)
 	return 0;
 }
 
+/* A device executes atomics only where the element's size divides its address. */
+static bool is_aligned(const struct verve_domain *domain, const struct fi_msg_atomic *msg)
+{
+	for (size_t i = 0; domain->device_atomics && i < msg->rma_iov_count; i++)
+		if (msg->rma_iov[i].addr % sizeof(uint64_t))
+			return false;
+	return true;
+}
+
+static int refuse(const struct verve_domain *domain)
+{
+	if (domain->device_atomics)
+		VERVE_WARN(EP_DATA,
+			   "FI_VERVE_ATOMICS=device leaves FI_SUM, FI_ATOMIC_READ (fetched) and "
+			   "FI_CSWAP of one aligned 64-bit integer; unset it at both ends for all others\n");
+	return -FI_EOPNOTSUPP;
+}
+
 static ssize_t start(struct fid_ep *fid, const struct call *call)
 {
 	struct verve_ep *ep = verve_ep_from_fid(fid);
@@ -145,8 +168,8 @@ static ssize_t start(struct fid_ep *fid, const struct call *call)
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
 	most = most_of(ep->domain, call->form, msg->datatype, msg->op);
-	if (!most)
-		return -FI_EOPNOTSUPP;
+	if (!most || !is_aligned(ep->domain, msg))
+		return refuse(ep->domain);
 	ret = convert(call, most, &lists);
 	if (ret)
 		return ret;

@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/atomic.h"
 #include "api/av.h"
@@ -18,6 +19,7 @@
 #include "api/srx.h"
 #include "api/stubs.h"
 #include "api/stx.h"
+#include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/progress.h"
@@ -227,6 +229,23 @@ static int open_device(const struct fi_info *info, struct verve_net_device **dev
 	return verve_net_device_open(device, port, info->src_addr ? &addr : NULL, dev);
 }
 
+/* Refused, not replaced by the processor: peers whose devices can would refuse this one. */
+static int choose_atomics(struct verve_domain *domain)
+{
+	const struct verve_net_port *port = verve_net_device_port(domain->dev);
+
+	if (~domain->caps & FI_ATOMIC || strcmp(verve_config.atomics, "device"))
+		return 0;
+	if (!port->limits.atomics) {
+		VERVE_WARN(DOMAIN,
+			   "%s: FI_VERVE_ATOMICS=device, but the device has no atomics: unset it "
+			   "here and at all peers\n", port->device);
+		return -FI_EOPNOTSUPP;
+	}
+	domain->device_atomics = true;
+	return 0;
+}
+
 int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **fid,
 		      void *context)
 {
@@ -245,6 +264,10 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	ret = open_device(info, &domain->dev);
 	if (ret)
 		goto err_free;
+	domain->caps = info->caps;
+	ret = choose_atomics(domain);
+	if (ret)
+		goto err_device;
 	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) {
 		ret = verve_progress_open(&domain->progress);
 		if (ret)
@@ -259,7 +282,6 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	domain->api_version = fabric->api_version;
 	domain->threading = info->domain_attr->threading;
 	domain->addr_format = info->addr_format;
-	domain->caps = info->caps;
 	domain->mr_mode = mr_mode;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
 	verve_mr_keytab_init(&domain->mr_keytab);

@@ -39,6 +39,7 @@ struct verve_domain {
 	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
 	struct verve_progress *progress; /* FI_PROGRESS_AUTO; NULL: manual */
 	struct fid_eq *eq;    /* NULL: none bound */
+	bool device_atomics;  /* FI_VERVE_ATOMICS=device, and the application asked for FI_ATOMIC */
 	bool mr_events;	      /* bound with FI_REG_MR: every registration is reported there */
 };
 

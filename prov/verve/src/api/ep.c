@@ -266,6 +266,7 @@ static int ep_enable(struct verve_ep *ep)
 		.source = ep->caps & FI_SOURCE,
 		.rma_event = ep->caps & FI_RMA_EVENT,
 		.app_keys = ~ep->domain->mr_mode & FI_MR_PROV_KEY,
+		.device_atomics = ep->domain->device_atomics,
 	};
 	struct verve_engine_attr attr = {
 		.addr = ep->addr,

@@ -26,10 +26,15 @@ static const uint64_t msg_directions = FI_SEND | FI_RECV;
 static const uint64_t rma_caps = FI_RMA | FI_ATOMIC;
 static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
+/* Of 1.8 and later; what earlier ones have covers RMA and atomics alike. */
+static const uint64_t order_1_8 = FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
+				  FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+				  FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
+
 /* Only for who asks: they change what receives match, or what a completion costs. */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
-static const uint64_t domain_only = FI_LOCAL_COMM | FI_REMOTE_COMM;
+static const uint64_t domain_only = FI_LOCAL_COMM | FI_REMOTE_COMM; /* of 1.5 and later */
 static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
 				FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
@@ -289,10 +294,22 @@ static void apply_domain(const struct fi_domain_attr *asked, struct fi_domain_at
 		attr->av_type = asked->av_type;
 }
 
+/* An application may take a bit that its libfabric had no name for yet for something else. */
+static void drop_newer(uint32_t version, struct fi_info *info)
+{
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		info->caps &= ~domain_only;
+	if (FI_VERSION_LT(version, FI_VERSION(1, 8))) {
+		info->tx_attr->msg_order &= ~order_1_8;
+		info->rx_attr->msg_order &= ~order_1_8;
+	}
+}
+
 void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_info *info)
 {
 	int have = info->domain_attr->mr_mode;
 
+	drop_newer(version, info);
 	info->caps = choose_caps(hints, info->caps);
 	/* Only atomics write in order after they read. */
 	if (!(info->caps & FI_ATOMIC))

@@ -124,10 +124,10 @@ static struct fi_ops mr_fid_ops = {
 
 /*
  * What the device must allow. Sources of sends and writes are only read, which is always allowed;
- * targets of receives and reads are written by the local device. Atomics need no bit: the target's
- * CPU executes them.
+ * targets of receives and reads are written by the local device. Atomics need a bit only where the
+ * device executes them; it cannot tell those that fetch from those that do not.
  */
-static unsigned net_access(uint64_t access)
+static unsigned net_access(const struct verve_domain *domain, uint64_t access)
 {
 	unsigned net = 0;
 
@@ -137,6 +137,8 @@ static unsigned net_access(uint64_t access)
 		net |= VERVE_NET_REMOTE_READ;
 	if (access & FI_REMOTE_WRITE)
 		net |= VERVE_NET_REMOTE_WRITE;
+	if (access & FI_REMOTE_WRITE && domain->device_atomics)
+		net |= VERVE_NET_REMOTE_ATOMIC;
 	return net;
 }
 
@@ -186,7 +188,7 @@ static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr)
 	struct verve_net_device *dev = mr->domain->dev;
 	bool offset = mr->domain->mr_mode & FI_MR_PROV_KEY && !mr->key.segments.virt &&
 		      attr->iov_count == 1;
-	unsigned access = net_access(attr->access);
+	unsigned access = net_access(mr->domain, attr->access);
 	uint32_t base = 0;
 
 	for (size_t i = 0; i < attr->iov_count; i++) {
@@ -238,7 +240,7 @@ static struct verve_mr *mr_alloc(struct verve_domain *domain, const struct fi_mr
 	mr->regions = (struct verve_mr_region **)&mr->segments[count];
 	mr->key.segments = (struct verve_mr_segments){
 		mr->segments, count, domain->mr_mode & FI_MR_VIRT_ADDR};
-	mr->key.access = net_access(attr->access);
+	mr->key.access = net_access(domain, attr->access);
 	mr->event.key = &mr->key;
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;

@@ -31,7 +31,10 @@ struct verve_config verve_config = {
 	.window = 64,
 	.connect_timeout = 30000,
 	.transport_timeout = 3500,
+	.atomics = "target",
 };
+
+static const char *const atomics_choices[] = {"target", "device", NULL};
 
 static const struct verve_config_param params[] = {
 	{
@@ -101,6 +104,13 @@ static const struct verve_config_param params[] = {
 		.min = 10,
 		.max = 600000,
 	},
+	{
+		.name = "atomics",
+		.help = "Who executes atomics: the target's processor, all of them, or its device, "
+			"only those of 64 bits that it can. Both ends must agree.",
+		.text = &verve_config.atomics,
+		.choices = atomics_choices,
+	},
 };
 
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
@@ -117,7 +127,10 @@ static const char *env_name(const struct verve_config_param *param, char *buf)
 
 static void define(const struct fi_provider *prov, const struct verve_config_param *param)
 {
-	if (!param->number)
+	if (param->choices)
+		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s; or %s)",
+				param->help, param->choices[0], param->choices[1]);
+	else if (!param->number)
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: any)",
 				param->help);
 	else
@@ -153,11 +166,29 @@ static void read_number(const struct fi_provider *prov, const struct verve_confi
 	*param->number = value;
 }
 
+static void choose(const struct verve_config_param *param, const char *value)
+{
+	char name[NAME_MAX_LEN];
+
+	for (const char *const *choice = param->choices; *choice; choice++) {
+		if (!strcmp(value, *choice)) {
+			*param->text = *choice;
+			return;
+		}
+	}
+	VERVE_WARN(CORE, "%s=%s is neither %s nor %s: using %s\n", env_name(param, name), value,
+		   param->choices[0], param->choices[1], *param->text);
+}
+
 static void read_text(const struct fi_provider *prov, const struct verve_config_param *param)
 {
 	char *value;
 
-	if (!fi_param_get((struct fi_provider *) prov, param->name, &value) && value && *value)
+	if (fi_param_get((struct fi_provider *) prov, param->name, &value) || !value || !*value)
+		return;
+	if (param->choices)
+		choose(param, value);
+	else
 		*param->text = value;
 }
 

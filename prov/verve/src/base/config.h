@@ -22,6 +22,7 @@ struct verve_config {
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
+	const char *atomics;	  /* FI_VERVE_ATOMICS: "target" or "device" executes them */
 };
 
 /* Defaults until verve_config_load ran. */
@@ -33,13 +34,17 @@ extern struct verve_config verve_config;
  */
 void verve_config_load(const struct fi_provider *prov);
 
-/* A row of the table. The texts are constant; number is NULL for a text. */
+/*
+ * A row of the table. The texts are constant; number is NULL for a text, choices for one that may
+ * be any.
+ */
 struct verve_config_param {
 	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
 	const char *help;
 	const char *unit;
 	size_t *number;
 	const char **text;
+	const char *const *choices; /* of the text, the default first; NULL behind the last */
 	size_t min, max;
 };
 

@@ -176,7 +176,6 @@ static int open_port(struct verve_net_device *dev, uint8_t port_num, const struc
 	}
 	dev->lid = dev->port.ethernet ? 0 : attr.port.lid;
 	dev->mtu_log2 = 7 + attr.port.active_mtu;
-	dev->atomics = attr.device.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
 	AO_store(&dev->inline_max, UINT32_MAX);
 	flags = fcntl(dev->ctx->async_fd, F_GETFL);
 	if (flags < 0 || fcntl(dev->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))

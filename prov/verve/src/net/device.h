@@ -43,6 +43,7 @@ struct verve_net_limits {
 	uint64_t mr_size;	/* bytes a region */
 	uint32_t mr;		/* regions */
 	bool odp_rc;		/* on-demand paging for RC */
+	bool atomics;		/* 64-bit fetch-and-add, compare-and-swap, at least among themselves */
 };
 
 /* A port with an address, usable, or rejected with a reason. */

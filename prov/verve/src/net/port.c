@@ -57,6 +57,8 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.mr = device->max_mr,
 		.odp_rc = odp->general_caps & IBV_ODP_SUPPORT &&
 			  (odp->per_transport_caps.rc_odp_caps & odp_needed) == odp_needed,
+		.atomics = device->atomic_cap != IBV_ATOMIC_NONE && device->max_qp_rd_atom &&
+			   device->max_qp_init_rd_atom,
 	};
 }
 

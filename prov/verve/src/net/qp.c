@@ -81,7 +81,7 @@ static int to_init(struct verve_net_qp *qp)
 				   IBV_ACCESS_REMOTE_WRITE,
 	};
 
-	if (qp->dev->atomics)
+	if (qp->dev->port.limits.atomics)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
 	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			     IBV_QP_ACCESS_FLAGS);
@@ -272,6 +272,8 @@ static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr
 		[VERVE_NET_WRITE] = IBV_WR_RDMA_WRITE,
 		[VERVE_NET_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 		[VERVE_NET_READ] = IBV_WR_RDMA_READ,
+		[VERVE_NET_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		[VERVE_NET_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
 
 	to->wr_id = from->wr_id;
@@ -283,6 +285,13 @@ static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr
 			 (from->flags & VERVE_NET_INLINE ? IBV_SEND_INLINE : 0) |
 			 (from->flags & VERVE_NET_FENCE ? IBV_SEND_FENCE : 0);
 	to->imm_data = htonl(from->imm);
+	if (__builtin_expect(from->op >= VERVE_NET_FETCH_ADD, 0)) {
+		to->wr.atomic.remote_addr = from->remote_addr;
+		to->wr.atomic.rkey = from->rkey;
+		to->wr.atomic.compare_add = from->compare_add;
+		to->wr.atomic.swap = from->swap;
+		return;
+	}
 	to->wr.rdma.remote_addr = from->remote_addr;
 	to->wr.rdma.rkey = from->rkey;
 }

@@ -30,12 +30,15 @@ enum verve_net_wr_op {
 	VERVE_NET_WRITE,
 	VERVE_NET_WRITE_IMM,
 	VERVE_NET_READ,
+	/* Of the 8 aligned bytes at remote_addr; what was there comes into the 8 bytes of sge. */
+	VERVE_NET_FETCH_ADD,
+	VERVE_NET_COMPARE_SWAP,
 };
 
 enum {
 	VERVE_NET_SIGNALED = 1 << 0, /* a completion on success; failures always complete */
 	VERVE_NET_INLINE = 1 << 1,   /* sge memory is copied before post returns; lkey is not looked at */
-	VERVE_NET_FENCE = 1 << 2,    /* starts after earlier reads of this queue pair ended */
+	VERVE_NET_FENCE = 1 << 2,    /* starts after earlier reads and atomics of this queue pair ended */
 };
 
 struct verve_net_wr {
@@ -45,6 +48,8 @@ struct verve_net_wr {
 	uint32_t imm; /* host byte order */
 	uint32_t rkey;
 	uint64_t remote_addr;
+	uint64_t compare_add; /* what must be there, or what is added */
+	uint64_t swap;	      /* what comes in its place */
 	const struct verve_net_sge *sge;
 	uint32_t sge_count;
 };

@@ -24,7 +24,6 @@ struct verve_net_device {
 	struct verve_net_portaddr addr; /* the chosen one; port.addrs points here */
 	uint16_t lid;
 	uint8_t mtu_log2;
-	bool atomics;
 	bool lost; /* and that was logged; service thread */
 	volatile AO_t inline_max; /* bytes: what no queue pair was refused yet */
 };

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "mr/keytab.h"
 #include "net/mr.h"
+#include "proto/atomic_device.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/rma.h"
@@ -19,6 +20,7 @@
 enum refusal {
 	REFUSED_NOT = 0,
 	REFUSED_MALFORMED,
+	REFUSED_MODE,
 	REFUSED_KEY,
 	REFUSED_RANGE,
 	REFUSED_ACCESS,
@@ -32,6 +34,7 @@ static const struct {
 	const char *reason;
 } refusals[REFUSALS] = {
 	[REFUSED_MALFORMED] = {FI_EINVAL, "the target does not understand the atomic"},
+	[REFUSED_MODE] = {FI_EOPNOTSUPP, "the target has FI_VERVE_ATOMICS=device"},
 	[REFUSED_KEY] = {FI_EACCES, "the target has no region with the atomic's key"},
 	[REFUSED_RANGE] = {FI_EACCES, "the atomic reaches beyond the target's region"},
 	[REFUSED_ACCESS] = {FI_EACCES, "the target's region does not grant what the atomic does"},
@@ -93,7 +96,9 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	if (!op)
 		return -FI_EAGAIN;
 	fill(op, request, atomic);
-	if (request->flags & VERVE_OP_INJECT) {
+	if (xport->attr.device_atomics) {
+		verve_atomic_device_load(op);
+	} else if (request->flags & VERVE_OP_INJECT) {
 		op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
 		if (!op->slab) {
 			verve_op_free(xport, op);
@@ -140,6 +145,8 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 			      "the peer's buffers are configured smaller than the atomic");
 		return true;
 	}
+	if (xport->attr.device_atomics || link->device_atomics)
+		return verve_atomic_device_start(xport, link, op);
 	if (!op->id && verve_op_name(xport, op))
 		return false;
 	if (!slab) {
@@ -305,6 +312,8 @@ static enum refusal take(struct verve_xport *xport, const struct verve_wire_pack
 
 	if (!is_well_formed(xport, packet))
 		return REFUSED_MALFORMED;
+	if (xport->attr.device_atomics)
+		return REFUSED_MODE;
 	if (packet->flags & VERVE_WIRE_FETCH) {
 		for (uint32_t i = 0; i < packet->segment_count; i++)
 			len += packet->segment[i].len;

@@ -41,6 +41,7 @@ struct verve_link {
 	bool may_send;
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
+	bool device_atomics; /* the peer's device executes atomics */
 	bool broken;
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "mr/cache.h"
 #include "mr/region.h"
+#include "proto/atomic_device.h"
 #include "proto/comp_queue.h"
 #include "proto/link.h"
 #include "proto/peer.h"
@@ -153,6 +154,8 @@ static void (*const done[])(struct verve_xport *, struct verve_op *) = {
 	[VERVE_OP_RECV] = verve_rndv_done,
 	[VERVE_OP_WRITE] = verve_rma_done,
 	[VERVE_OP_READ] = verve_rma_done,
+	[VERVE_OP_ATOMIC] = verve_atomic_device_done,
+	[VERVE_OP_FETCH] = verve_atomic_device_done,
 };
 
 void verve_op_done(struct verve_xport *xport, struct verve_op *op)

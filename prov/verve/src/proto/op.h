@@ -32,7 +32,7 @@ enum verve_op_kind {
 	VERVE_OP_WRITE,
 	VERVE_OP_READ,
 	VERVE_OP_FIN, /* carries a FIN for a message that no receive of ours took */
-	VERVE_OP_ATOMIC, /* nothing comes back but that it was executed */
+	VERVE_OP_ATOMIC, /* the application hears only that it was executed */
 	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
 	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
 	VERVE_OP_KEY,	 /* carries what a peer is to hear of a key of ours, which is its tag */
@@ -85,6 +85,7 @@ struct verve_op_recv {
 struct verve_op_atomic {
 	uint8_t op, type; /* enum verve_amo_op, verve_amo_type */
 	uint32_t compare_count, result_count;
+	uint64_t value, expected; /* of the one element, if the device executes it */
 	struct iovec compare[VERVE_IOV_LIMIT], result[VERVE_IOV_LIMIT];
 };
 

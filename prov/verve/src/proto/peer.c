@@ -352,6 +352,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	link->may_send = event->may_send;
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
+	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
 	peer->connecting = false;
 	if (map_conn(xport, link))
 		goto err_link;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mr/region.h"
+#include "proto/atomic_device.h"
 #include "proto/key.h"
 #include "proto/link.h"
 #include "proto/xport.h"
@@ -134,6 +135,8 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 		if (!verve_link_has_room(xport, link, false))
 			return VERVE_TRANSFER_MORE;
 		len = min(min(locate_remote(link, op, &wr), left), longest);
+		if (verb == VERVE_NET_FETCH_ADD || verb == VERVE_NET_COMPARE_SWAP)
+			verve_atomic_device_describe(op, &wr);
 		is_inline = verb == VERVE_NET_WRITE && len <= link->inline_size;
 		wr.sge_count = locate_local(op, len, is_inline, sge);
 		last = len == left;

@@ -15,7 +15,7 @@ enum verve_transfer_result {
 	VERVE_TRANSFER_BROKE,  /* the link broke; the operation is doomed: hands off */
 };
 
-/* verb: VERVE_NET_READ or VERVE_NET_WRITE. If tell, the last request reports to verve_op_done. */
+/* verb: one of RDMA, or an atomic of 8 bytes. If tell, the last request reports to verve_op_done. */
 enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					       struct verve_op *op, enum verve_net_wr_op verb, bool tell);
 

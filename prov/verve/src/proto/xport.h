@@ -56,6 +56,7 @@ struct verve_xport_attr {
 	bool source;	       /* completions name the sender */
 	bool rma_event;	       /* peers say what their RMA does here */
 	bool app_keys;	       /* the application chooses keys: none is an rkey */
+	bool device_atomics;   /* devices execute atomics, here and at peers; else processors */
 	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
 };
 

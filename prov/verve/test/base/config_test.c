@@ -59,6 +59,7 @@ Test(config, every_variable_is_read)
 	setenv("FI_VERVE_WINDOW", "40", 1);
 	setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 1);
 	setenv("FI_VERVE_TRANSPORT_TIMEOUT", "6000", 1);
+	setenv("FI_VERVE_ATOMICS", "device", 1);
 	load();
 	cr_expect_str_eq(verve_config.iface, "eth7");
 	cr_expect_eq(verve_config.inline_size, 0);
@@ -68,7 +69,17 @@ Test(config, every_variable_is_read)
 	cr_expect_eq(verve_config.window, 40);
 	cr_expect_eq(verve_config.connect_timeout, 5000);
 	cr_expect_eq(verve_config.transport_timeout, 6000);
+	cr_expect_str_eq(verve_config.atomics, "device");
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+}
+
+Test(config, what_is_no_choice_is_warned_about_and_ignored)
+{
+	setenv("FI_VERVE_ATOMICS", "nic", 1);
+	load();
+	cr_expect_str_eq(verve_config.atomics, "target");
+	cr_expect(logged("FI_VERVE_ATOMICS=nic is neither target nor device: using target"), "%s",
+		  log_text);
 }
 
 Test(config, out_of_range_is_warned_about_and_ignored)

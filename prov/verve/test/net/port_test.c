@@ -80,10 +80,26 @@ Test(port, limits_are_the_smaller_of_the_devices_and_ours)
 	cr_expect_eq(port.limits.mr_size, 1ull << 40);
 	cr_expect_eq(port.limits.mr, 17);
 	cr_expect_not(port.limits.odp_rc);
+	cr_expect_not(port.limits.atomics);
 	fake_verbs.attr.max_sge = 100;
 	fake_verbs.attr.max_sge_rd = 0; /* not told */
 	look();
 	cr_expect_eq(port.limits.sge, 30);
+}
+
+Test(port, atomics_need_somebody_who_may_ask)
+{
+	fake_verbs.attr.atomic_cap = IBV_ATOMIC_HCA;
+	fake_verbs.attr.max_qp_init_rd_atom = 1;
+	fake_verbs.attr.max_qp_rd_atom = 0;
+	look();
+	cr_expect_not(port.limits.atomics);
+	fake_verbs.attr.max_qp_rd_atom = 1;
+	look();
+	cr_expect(port.limits.atomics);
+	fake_verbs.attr.atomic_cap = IBV_ATOMIC_NONE;
+	look();
+	cr_expect_not(port.limits.atomics);
 }
 
 Test(port, on_demand_paging_is_all_of_it_or_none)

@@ -62,6 +62,21 @@ Test(fault, host_killed_while_keys_are_asked_for)
 	sim_run_seeds(&options, 80);
 }
 
+Test(fault, host_killed_while_devices_execute_atomics)
+{
+	struct sim_options options = {
+		.name = "fault/host_killed_while_devices_execute_atomics",
+		.nodes = 6,
+		.ops = 60,
+		.max_len = 2000,
+		.slice = 500,
+		.device = true,
+		.kill = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
 Test(fault, regions_close_with_their_endpoints)
 {
 	struct sim_options options = {
@@ -71,6 +86,21 @@ Test(fault, regions_close_with_their_endpoints)
 		.max_len = 8000,
 		.slice = 3000,
 		.segments = SIM_SEGMENTS,
+		.abandon = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(fault, endpoints_close_while_devices_execute_atomics)
+{
+	struct sim_options options = {
+		.name = "fault/endpoints_close_while_devices_execute_atomics",
+		.nodes = 5,
+		.ops = 60,
+		.max_len = 2000,
+		.slice = 500,
+		.device = true,
 		.abandon = true,
 	};
 

@@ -43,10 +43,14 @@ struct sim_options {
 	bool retire;  /* nodes close when their work is done */
 	bool abandon; /* nodes close at any moment */
 	bool kill;    /* a host dies in the middle */
+	bool device;  /* devices execute atomics */
 	bool tiny;    /* every queue of the device is as small as it can be */
 };
 
-/* What atomics did: how many there were, and the sum of what they brought. */
+/*
+ * What atomics did: how many there were, and the sum of what they brought. A device adds to one word at a
+ * time: there count has both, 32 bits each.
+ */
 struct sim_word {
 	uint64_t count, sum;
 };
@@ -132,5 +136,7 @@ void sim_close(struct sim *sim);
 void sim_node_start(struct sim_node *node);
 /* fi_close of the endpoint, while the others go on; then its queues are read to the end. */
 void sim_node_close(struct sim_node *node);
+/* What sums made of one of its words. */
+struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
 
 #endif

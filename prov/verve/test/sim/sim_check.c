@@ -581,7 +581,8 @@ static bool is_over(const struct sim_op *op)
 	/* A silent one is only known to be over with all others. */
 	if (op->kind == SIM_ATOMIC && !op->entry)
 		return op->swap ? op->peer->words[op->word].sum >= op->id
-				: op->peer->words[op->word].count >= op->peer->added[op->word];
+				: sim_word_read(op->peer, op->word).count >=
+					  op->peer->added[op->word];
 	return true;
 }
 
@@ -654,10 +655,10 @@ static void check_counters(struct sim_node *node)
 /* Every sum counts once: those that succeeded, and those of which nobody knows, at most. */
 static void check_word(struct sim_node *node, uint32_t word)
 {
-	const struct sim_word *got = &node->words[word];
+	const struct sim_word got = sim_word_read(node, word);
 	struct sim *sim = node->sim;
-	uint64_t certain = 0, unknown = 0, sum = 0;
-	bool *seen = calloc(got->count + 1, sizeof(*seen));
+	uint64_t certain = 0, unknown = 0, sum = 0, number;
+	bool *seen = calloc(got.count + 1, sizeof(*seen));
 
 	for (size_t i = 0; i < sim->op_count; i++) {
 		const struct sim_op *op = sim->ops[i];
@@ -672,17 +673,20 @@ static void check_word(struct sim_node *node, uint32_t word)
 		sum += op->operand[1];
 		if (!op->fetch || !op->entry)
 			continue;
-		if (op->result[0] >= got->count || seen[op->result[0]])
+		number = sim->options->device ? (uint32_t)op->result[0] : op->result[0];
+		if (number >= got.count || seen[number])
 			sim_fail(sim, "node %u: fetch %lu was number %lu of %lu, or not alone",
-				 node->index, op->id, op->result[0], got->count);
-		seen[op->result[0]] = true;
+				 node->index, op->id, number, got.count);
+		seen[number] = true;
 	}
 	free(seen);
-	if (got->count < certain || got->count > certain + unknown)
+	if (sim->options->device)
+		sum = (uint32_t)sum;
+	if (got.count < certain || got.count > certain + unknown)
 		sim_fail(sim, "node %u: %lu sums were executed; %lu were, of %lu nobody knows",
-			 node->index, got->count, certain, unknown);
-	if (!unknown && got->sum != sum)
-		sim_fail(sim, "node %u: the sum is %#lx, not %#lx", node->index, got->sum, sum);
+			 node->index, got.count, certain, unknown);
+	if (!unknown && got.sum != sum)
+		sim_fail(sim, "node %u: the sum is %#lx, not %#lx", node->index, got.sum, sum);
 }
 
 void sim_check_end(struct sim *sim)
@@ -696,7 +700,8 @@ void sim_check_end(struct sim *sim)
 		/* Silent ones count as well. */
 		if (!op->entry && !op->may_fail && !op->error)
 			op->node->counted[cntr_of(op)]++;
-		if (op->kind == SIM_ATOMIC && !op->error)
+		/* Nobody tells the processor what the device did. */
+		if (op->kind == SIM_ATOMIC && !op->error && !sim->options->device)
 			op->peer->counted[op->fetch ? CNTR_REMOTE_READ : CNTR_REMOTE_WRITE]++;
 		if ((op->kind == SIM_SEND || op->has_data) && !op->received && !sim_may_be_lost(op))
 			sim_fail(sim, "node %u: %s %lu to node %u never arrived", op->node->index,

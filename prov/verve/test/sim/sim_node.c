@@ -36,6 +36,7 @@ static void configure(struct sim *sim)
 	verve_config.tx_size = txs[sim_below(sim, 3)];
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
+	verve_config.atomics = sim->options->device ? "device" : "target";
 	if (sim->options->dgram_loss)
 		verve_config.connect_timeout = 30000;
 }
@@ -146,6 +147,15 @@ static void open_region(struct sim_node *node)
 	export(node, node->words, (SIM_WORDS + sim->options->nodes) * sizeof(node->words[0]),
 	       1ull << 40, &node->words_mr);
 	export(node, node->region, size, (1ull << 40) + 1, &node->region_mr);
+}
+
+struct sim_word sim_word_read(const struct sim_node *node, uint32_t word)
+{
+	struct sim_word got = node->words[word];
+
+	if (!node->sim->options->device)
+		return got;
+	return (struct sim_word){(uint32_t)got.count, got.count >> 32};
 }
 
 static void node_open(struct sim_node *node)

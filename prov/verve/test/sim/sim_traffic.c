@@ -371,6 +371,7 @@ static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 {
 	fi_addr_t to = op->node->addr[op->peer->index];
 	uint64_t key = fi_mr_key(op->peer->words_mr), addr = (uintptr_t)&op->peer->words[op->word];
+	size_t count = op->node->sim->options->device ? 1 : 2;
 	struct fid_ep *ep = op->node->ep;
 	/* Cut in two on one side or the other. */
 	struct fi_ioc iov[2] = {{&op->operand[0], 1}, {&op->operand[1], 1}};
@@ -378,10 +379,10 @@ static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 	struct fi_rma_ioc remote[2] = {{addr, 1, key}, {addr + 8, 1, key}};
 	struct fi_msg_atomic msg = {
 		.msg_iov = iov,
-		.iov_count = 2,
+		.iov_count = count,
 		.addr = to,
 		.rma_iov = remote,
-		.rma_iov_count = 2,
+		.rma_iov_count = count,
 		.datatype = FI_UINT64,
 		.op = FI_SUM,
 		.context = op,
@@ -389,21 +390,21 @@ static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 
 	switch (call) {
 	case 0:
-		return fi_inject_atomic(ep, op->operand, 2, to, addr, key, FI_UINT64, FI_SUM);
+		return fi_inject_atomic(ep, op->operand, count, to, addr, key, FI_UINT64, FI_SUM);
 	case 1:
-		return fi_atomic(ep, op->operand, 2, NULL, to, addr, key, FI_UINT64, FI_SUM, op);
+		return fi_atomic(ep, op->operand, count, NULL, to, addr, key, FI_UINT64, FI_SUM, op);
 	case 2:
-		return fi_atomicv(ep, iov, NULL, 2, to, addr, key, FI_UINT64, FI_SUM, op);
+		return fi_atomicv(ep, iov, NULL, count, to, addr, key, FI_UINT64, FI_SUM, op);
 	case 3:
 		return fi_atomicmsg(ep, &msg, flags);
 	case 4:
-		return fi_fetch_atomic(ep, op->operand, 2, NULL, op->result, NULL, to, addr, key,
+		return fi_fetch_atomic(ep, op->operand, count, NULL, op->result, NULL, to, addr, key,
 				       FI_UINT64, FI_SUM, op);
 	case 5:
-		return fi_fetch_atomicv(ep, iov, NULL, 2, result, NULL, 2, to, addr, key, FI_UINT64,
+		return fi_fetch_atomicv(ep, iov, NULL, count, result, NULL, count, to, addr, key, FI_UINT64,
 					FI_SUM, op);
 	default:
-		return fi_fetch_atomicmsg(ep, &msg, result, NULL, 2, flags);
+		return fi_fetch_atomicmsg(ep, &msg, result, NULL, count, flags);
 	}
 }
 
@@ -448,6 +449,10 @@ void sim_start_atomic(struct sim_node *node)
 	op->word = op->swap ? SIM_WORDS + node->index : sim_below(sim, SIM_WORDS);
 	op->operand[0] = op->swap ? node->swapped[peer->index] : 1;
 	op->operand[1] = op->swap ? op->id : sim_random(sim);
+	if (sim->options->device && !op->swap) {
+		op->operand[1] >>= 32;
+		op->operand[0] |= op->operand[1] << 32;
+	}
 	op->entry = !node->selective && call;
 	if (op->swap || call == 3 || call == 6) {
 		op->entry = false;

@@ -88,6 +88,36 @@ Test(traffic, rma_events)
 	sim_run_seeds(&options, 80);
 }
 
+Test(traffic, atomics_by_the_device)
+{
+	struct sim_options options = {
+		.name = "traffic/atomics_by_the_device",
+		.nodes = 4,
+		.ops = 100,
+		.max_len = 2000,
+		.slice = 500,
+		.device = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, atomics_by_the_device_with_events_in_tiny_queues)
+{
+	struct sim_options options = {
+		.name = "traffic/atomics_by_the_device_with_events_in_tiny_queues",
+		.nodes = 3,
+		.ops = 100,
+		.max_len = 2000,
+		.slice = 500,
+		.device = true,
+		.events = true,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
 Test(traffic, endpoints_close_after_their_work)
 {
 	struct sim_options options = {

@@ -168,10 +168,12 @@ static uint32_t length_of(const struct verve_net_wr *wr)
 
 static int check_wr(const struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
-	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_READ)
+	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_COMPARE_SWAP)
 		return -FI_EINVAL;
 	if (wr->flags & VERVE_NET_INLINE &&
-	    (wr->op == VERVE_NET_READ || length_of(wr) > qp->attr.inline_size))
+	    (wr->op >= VERVE_NET_READ || length_of(wr) > qp->attr.inline_size))
+		return -FI_EINVAL;
+	if (wr->op > VERVE_NET_READ && (length_of(wr) != 8 || !qp->dev->port.limits.atomics))
 		return -FI_EINVAL;
 	return 0;
 }

@@ -4,7 +4,7 @@
  * and fake_rc.c (the transport) share.
  *
  * A work request goes POSTED, FLYING (its packets are under way; executed at the target when they
- * arrive, in order), EXECUTED (a read whose response is under way), DONE (its completion is under
+ * arrive, in order), EXECUTED (a read or atomic whose response is under way), DONE (its completion is under
  * way).
  */
 #ifndef VERVE_TEST_SUPPORT_FAKE_QP_H
@@ -39,6 +39,7 @@ struct fake_wr {
 	uint8_t *inline_data; /* NULL: not inline */
 	uint32_t len;	      /* bytes */
 	uint32_t number;      /* of the queue pair's requests */
+	uint64_t fetched;     /* atomic: what was there */
 	enum fake_wr_state state;
 	uint32_t status;
 	uint64_t when; /* FLYING: executed; EXECUTED: response; DONE: completes */
@@ -57,7 +58,7 @@ struct verve_net_qp {
 	uint32_t peer_num;
 	uint32_t send_psn, recv_psn; /* of the next request, 24 bits */
 	uint64_t timeout;
-	uint32_t read_limit, reads; /* in flight */
+	uint32_t read_limit, reads; /* in flight, atomics among them */
 	struct fake_wr_queue wrs;   /* oldest first: DONE and EXECUTED, FLYING, POSTED */
 	struct fake_wr *flying;	    /* oldest that is FLYING; NULL */
 	struct fake_wr *posted;	    /* oldest that is POSTED; NULL */
@@ -67,6 +68,12 @@ struct verve_net_qp {
 	bool failing;	       /* nothing more leaves: an error is on its way */
 	struct fake_event arrive, respond, complete;
 };
+
+/* Something comes back but an acknowledgement. */
+static inline bool fake_wr_fetches(const struct fake_wr *wr)
+{
+	return wr->wr.op >= VERVE_NET_READ;
+}
 
 struct verve_net_srq {
 	struct verve_net_device *dev;

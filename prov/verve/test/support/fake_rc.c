@@ -4,7 +4,8 @@
  * they arrive, and complete in order at the initiator. InfiniBand spec. vol. 1, chapters 9 and 10.
  *
  * Memory is read and written as late as the rules allow: a send's or write's source when it is
- * executed at the target, a read's source and destination when its response arrives. Whoever lets
+ * executed at the target, a read's source and destination when its response arrives. Atomics are executed
+ * when they arrive, and once. Whoever lets
  * go of memory before the completion is found out.
  */
 #include <string.h>
@@ -43,7 +44,7 @@ static struct verve_net_qp *target_of(const struct verve_net_qp *qp)
 
 static bool local_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr)
 {
-	unsigned access = wr->wr.op == VERVE_NET_READ ? VERVE_NET_LOCAL_WRITE : 0;
+	unsigned access = fake_wr_fetches(wr) ? VERVE_NET_LOCAL_WRITE : 0;
 
 	if (wr->inline_data)
 		return true;
@@ -162,6 +163,30 @@ static bool may_read(const struct fake_wr *wr, const struct verve_net_qp *target
 				VERVE_NET_REMOTE_READ);
 }
 
+static int execute_read(const struct fake_wr *wr, struct verve_net_qp *target)
+{
+	return may_read(wr, target) ? FAKE_WC_OK : refuse(target, FAKE_WC_REMOTE_ACCESS);
+}
+
+/* What was there is kept until the response: an atomic is never executed again. */
+static int execute_atomic(struct fake_wr *wr, struct verve_net_qp *target)
+{
+	uint64_t *word;
+
+	if (wr->wr.remote_addr % sizeof(*word))
+		return refuse(target, FAKE_WC_REMOTE_INVALID);
+	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, sizeof(*word),
+			      VERVE_NET_REMOTE_ATOMIC))
+		return refuse(target, FAKE_WC_REMOTE_ACCESS);
+	word = fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr);
+	wr->fetched = *word;
+	if (wr->wr.op == VERVE_NET_FETCH_ADD)
+		*word += wr->wr.compare_add;
+	else if (*word == wr->wr.compare_add)
+		*word = wr->wr.swap;
+	return FAKE_WC_OK;
+}
+
 /* FAKE_WC_*, or NOT_READY. */
 static int execute(struct verve_net_qp *qp, struct fake_wr *wr, struct verve_net_qp *target)
 {
@@ -174,7 +199,9 @@ static int execute(struct verve_net_qp *qp, struct fake_wr *wr, struct verve_net
 	if (wr->wr.op == VERVE_NET_SEND)
 		status = execute_send(qp, wr, target);
 	else if (wr->wr.op == VERVE_NET_READ)
-		status = may_read(wr, target) ? FAKE_WC_OK : refuse(target, FAKE_WC_REMOTE_ACCESS);
+		status = execute_read(wr, target);
+	else if (fake_wr_fetches(wr))
+		status = execute_atomic(wr, target);
 	else
 		status = execute_write(qp, wr, target);
 	if (status == FAKE_WC_OK) {
@@ -240,7 +267,7 @@ static uint32_t check_request(const struct verve_net_qp *qp, const struct fake_w
 {
 	if (wr->len > fake_world.config.limits.msg_size)
 		return FAKE_WC_LOCAL_LENGTH;
-	if (wr->wr.op == VERVE_NET_READ && !qp->read_limit)
+	if (fake_wr_fetches(wr) && !qp->read_limit)
 		return FAKE_WC_LOCAL_OPERATION;
 	return local_is_valid(qp, wr) ? FAKE_WC_OK : FAKE_WC_LOCAL_PROTECTION;
 }
@@ -267,7 +294,7 @@ void fake_rc_launch(struct verve_net_qp *qp)
 		return;
 	}
 	while ((wr = qp->posted) && !qp->failing) {
-		bool read = wr->wr.op == VERVE_NET_READ;
+		bool read = fake_wr_fetches(wr);
 		uint64_t when = fake_world.now + fake_rc_delay();
 		uint32_t status = check_request(qp, wr);
 
@@ -299,7 +326,7 @@ static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 	struct fake_wr *next = TAILQ_NEXT(wr, link);
 
 	qp->flying = next && next->state == FAKE_WR_FLYING ? next : NULL;
-	if (wr->wr.op == VERVE_NET_READ) {
+	if (fake_wr_fetches(wr)) {
 		wr->state = FAKE_WR_EXECUTED;
 		wr->when = fake_world.now + fake_rc_delay();
 		if (wr->when < qp->last_response)
@@ -366,7 +393,7 @@ static void respond(struct fake_event *event)
 		return;
 	}
 	qp->silent_since = 0;
-	if (!may_read(wr, target)) {
+	if (wr->wr.op == VERVE_NET_READ && !may_read(wr, target)) {
 		refuse(target, 0);
 		if (qp->state == FAKE_QP_RTS)
 			fail(qp, wr, FAKE_WC_REMOTE_ACCESS, fake_world.now);
@@ -377,7 +404,10 @@ static void respond(struct fake_event *event)
 		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
 		return;
 	}
-	scatter(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
+	if (wr->wr.op == VERVE_NET_READ)
+		scatter(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
+	else
+		scatter(qp, wr, &wr->fetched);
 	qp->reads--;
 	wr->state = FAKE_WR_DONE;
 	wr->acked = true;

@@ -282,6 +282,7 @@ void fake_net_config_default(struct fake_net_config *config)
 				.msg_size = 8u << 20,
 				.mr_size = 1ull << 40,
 				.mr = 65536,
+				.atomics = true,
 			},
 		.inline_size = 256,
 		.mtu = 4096,

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Atomics by the device: the initiator's half, which is all there is. */
+#include "proto/atomic_device.h"
+
+#include "proto/key.h"
+#include "proto/link.h"
+#include "proto/peer.h"
+#include "proto/rma.h"
+#include "proto/transfer.h"
+#include "proto/xport.h"
+#include <rdma/fi_errno.h>
+
+bool verve_atomic_device_has(enum verve_amo_form form, enum verve_amo_op op,
+			     enum verve_amo_type type)
+{
+	if (type != VERVE_AMO_INT64 && type != VERVE_AMO_UINT64)
+		return false;
+	switch (form) {
+	case VERVE_AMO_UPDATE:
+		return op == VERVE_AMO_SUM;
+	case VERVE_AMO_FETCH:
+		return op == VERVE_AMO_SUM || op == VERVE_AMO_READ;
+	default:
+		return op == VERVE_AMO_CSWAP;
+	}
+}
+
+void verve_atomic_device_load(struct verve_op *op)
+{
+	struct verve_op_atomic *atomic = &op->atomic;
+
+	/* A read has no operand: it adds 0. */
+	verve_iov_gather(&atomic->value, op->iov, op->iov_count, 0, sizeof(atomic->value));
+	verve_iov_gather(&atomic->expected, atomic->compare, atomic->compare_count, 0,
+			 sizeof(atomic->expected));
+}
+
+void verve_atomic_device_describe(const struct verve_op *op, struct verve_net_wr *wr)
+{
+	bool swap = wr->op == VERVE_NET_COMPARE_SWAP;
+
+	wr->compare_add = swap ? op->atomic.expected : op->atomic.value;
+	wr->swap = swap ? op->atomic.value : 0;
+}
+
+/* One way to update memory or the other: together they are not atomic. */
+static void refuse(struct verve_xport *xport, struct verve_op *op)
+{
+	verve_op_fail(xport, op, FI_EOPNOTSUPP,
+		      xport->attr.device_atomics ?
+		      "FI_VERVE_ATOMICS=device here, not there: set it at both ends" :
+		      "FI_VERVE_ATOMICS=device there, not here: set it at both ends");
+}
+
+/* The device takes one address: the element must not lie across two segments of its region. */
+static bool is_split(const struct verve_link *link, const struct verve_op *op)
+{
+	const struct verve_wire_segment *remote = &op->transfer.remote[0];
+	struct verve_net_wr wr;
+
+	return verve_key_is_exported(link, remote->key) &&
+	       verve_key_locate(link, remote, 0, &wr) < remote->len;
+}
+
+/* FI_RMA_EVENT: the target hears of it behind it, on the same queue pair, as of a write. */
+static bool send_notice(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet = {.flags = 0};
+
+	verve_rma_describe(op, &packet);
+	packet.tag = op->kind == VERVE_OP_FETCH ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
+	packet.len = op->transfer.len;
+	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
+}
+
+bool verve_atomic_device_start(struct verve_xport *xport, struct verve_link *link,
+			       struct verve_op *op)
+{
+	enum verve_net_wr_op verb = op->atomic.op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP :
+								       VERVE_NET_FETCH_ADD;
+	struct verve_peer *peer = op->peer;
+	const char *reason;
+
+	if (!xport->attr.device_atomics || !link->device_atomics) {
+		refuse(xport, op);
+		return true;
+	}
+	switch (verve_key_resolve(xport, link, op, &reason)) {
+	case VERVE_KEY_WAIT:
+		return false;
+	case VERVE_KEY_FAILED:
+		verve_op_fail(xport, op, FI_EACCES, reason);
+		return true;
+	default:
+		break;
+	}
+	if (is_split(link, op)) {
+		verve_op_fail(xport, op, FI_EINVAL, "the element lies across two segments of the target's region");
+		return true;
+	}
+	if (!op->posted) {
+		if (!op->slab)
+			op->slab = verve_slab_alloc(&xport->tx_slabs);
+		if (!op->slab)
+			return false;
+		switch (verve_transfer_post(xport, link, op, verb, !link->rma_event)) {
+		case VERVE_TRANSFER_MORE:
+			return false;
+		case VERVE_TRANSFER_POSTED:
+			op->posted = true;
+			break;
+		default:
+			return true;
+		}
+	}
+	if (link->rma_event && !send_notice(xport, link, op))
+		return link->broken;
+	TAILQ_REMOVE(&peer->pending, op, link);
+	verve_op_set_state(op, VERVE_OP_SENT);
+	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	return true;
+}
+
+void verve_atomic_device_done(struct verve_xport *xport, struct verve_op *op)
+{
+	verve_op_dequeue(op);
+	verve_iov_scatter(op->atomic.result, op->atomic.result_count, 0, op->slab->data,
+			  op->transfer.len);
+	verve_op_report(xport, op);
+	verve_op_free(xport, op);
+}
