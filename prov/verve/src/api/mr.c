@@ -29,6 +29,7 @@ struct verve_mr {
 	struct verve_mr_event event;
 	struct verve_mr_region **regions; /* one each; behind the segments */
 	uint32_t region_count;		  /* open ones */
+	bool has_key;			  /* that peers can use: it is in the domain's table */
 	struct verve_mr_segment segments[];
 };
 
@@ -47,7 +48,8 @@ static int mr_close(struct fid *fid)
 {
 	struct verve_mr *mr = (struct verve_mr *)fid;
 
-	verve_mr_keytab_remove(&mr->domain->mr_keytab, &mr->key);
+	if (mr->has_key)
+		verve_mr_keytab_remove(&mr->domain->mr_keytab, &mr->key);
 	if (AO_load(&mr->key.told))
 		verve_domain_revoke(mr->domain, &mr->key);
 	verve_event_unbind(mr->domain, &mr->event);
@@ -214,6 +216,7 @@ static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr)
 	return 0;
 }
 
+/* Devices need not make an rkey for what no peer may touch: all such regions may have the same. */
 static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 {
 	struct verve_domain *domain = mr->domain;
@@ -221,10 +224,13 @@ static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 
 	if (~domain->mr_mode & FI_MR_PROV_KEY)
 		mr->key.key = attr->requested_key;
+	else if (attr->iov_count == 1 && !(attr->access & remote_access && attr->mr_iov->iov_len))
+		return 0;
 	ret = verve_mr_keytab_add(&domain->mr_keytab, &mr->key);
 	if (ret)
 		VERVE_WARN(MR, "%s: key %#" PRIx64 " is another region's already\n",
 			   name_of(domain), mr->key.key);
+	mr->has_key = !ret;
 	return ret;
 }
 

@@ -109,6 +109,20 @@ Test(mr, nothing_can_be_registered)
 	cr_expect_eq(fi_close(&mr->fid), 0);
 }
 
+/* Their device need not give them keys that differ. */
+Test(mr, memory_that_no_peer_may_touch_can_be_registered_often)
+{
+	struct fid_mr *mrs[4];
+
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 64, FI_SEND | FI_WRITE, 0, 0, 0, &mrs[0], NULL), 0);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 64, FI_RECV | FI_READ, 0, 0, 0, &mrs[1], NULL), 0);
+	cr_assert_eq(fi_mr_reg(fix.domain, NULL, 0, FI_REMOTE_READ, 0, 0, 0, &mrs[2], NULL), 0);
+	cr_assert_eq(fi_mr_reg(fix.domain, NULL, 0, FI_REMOTE_READ, 0, 0, 0, &mrs[3], NULL), 0);
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(fi_close(&mrs[i]->fid), 0);
+}
+
 Test(mr, bad_arguments_are_refused)
 {
 	cr_expect_eq(reg_error(FI_SEND, 1, 0), -FI_EINVAL, "offset is reserved");

@@ -120,7 +120,7 @@ static uint64_t known_caps(uint32_t version)
 {
 	uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ |
 			FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_SOURCE |
-			FI_DIRECTED_RECV | FI_RMA_EVENT;
+			FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE;
 
 	return version < FI_VERSION(1, 5) ? caps : caps | FI_LOCAL_COMM | FI_REMOTE_COMM;
 }
@@ -147,9 +147,9 @@ static void check_known(uint32_t version, const struct fi_info *info)
 	cr_expect_eq(info->rx_attr->msg_order & ~order, 0, "%s", text(version));
 	cr_expect(info->tx_attr->msg_order & FI_ORDER_SAS, "%s", text(version));
 	cr_expect_neq(domain->threading, FI_THREAD_UNSPEC);
-	cr_expect_neq(domain->av_type, FI_AV_UNSPEC);
 	if (version < FI_VERSION(1, 5))
-		cr_expect_eq(domain->mr_mode, MR_BASIC, "%s", text(version));
+		cr_expect(domain->mr_mode == MR_BASIC || domain->mr_mode == MR_SCALABLE, "%s",
+			  text(version));
 	else
 		cr_expect_eq(domain->mr_mode & ~(mr_needed | FI_MR_LOCAL | MR_BASIC), 0, "%s",
 			     text(version));
@@ -175,8 +175,6 @@ Test(versions, without_hints_all_that_is_known)
 /* Who says nothing in fi_allocinfo's zeros asks for everything that costs nothing. */
 Test(versions, empty_hints_are_everything)
 {
-	const uint64_t rma = FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
-			     FI_REMOTE_WRITE;
 	struct fi_info *hints = fi_allocinfo();
 
 	for (int i = 0; i < VERSIONS; i++) {
@@ -185,9 +183,10 @@ Test(versions, empty_hints_are_everything)
 
 		cr_assert_eq(get(versions[i], hints, &info), 0, "%s", text(versions[i]));
 		check_known(versions[i], info);
-		/* Since 1.5, mr_mode 0 means that the application does nothing for RMA. */
-		cr_expect_eq(info->caps, versions[i] < FI_VERSION(1, 5) ? caps : caps & ~rma, "%s",
-			     text(versions[i]));
+		cr_expect_eq(info->caps, caps, "%s", text(versions[i]));
+		/* Since 1.5, mr_mode 0 is keys and addresses of the application's own. */
+		if (versions[i] >= FI_VERSION(1, 5))
+			cr_expect_eq(info->domain_attr->mr_mode, 0, "%s", text(versions[i]));
 		fi_freeinfo(info);
 	}
 	fi_freeinfo(hints);
@@ -208,11 +207,22 @@ static void set_hints(struct fi_info *hints, uint32_t version, int mr_mode)
 		hints->domain_attr->control_progress = (enum fi_progress)PROGRESS_CONTROL_UNIFIED;
 }
 
-static int mr_modes(uint32_t version, int modes[2])
+/* Of FI_MR_UNSPEC, FI_MR_BASIC and FI_MR_SCALABLE; since 1.5, of bits. */
+enum { MR_MODES = 3 };
+
+static int mr_mode_of(uint32_t version, int index)
 {
-	modes[0] = MR_BASIC;
-	modes[1] = version < FI_VERSION(1, 5) ? 0 /* FI_MR_UNSPEC */ : mr_needed | FI_MR_LOCAL;
-	return 2;
+	const int old[MR_MODES] = {0, MR_BASIC, MR_SCALABLE};
+	const int bits[MR_MODES] = {mr_needed | FI_MR_LOCAL, MR_BASIC, 0};
+
+	return version < FI_VERSION(1, 5) ? old[index] : bits[index];
+}
+
+/* Where the region begins for a peer. */
+static uint64_t base_of(const void *memory)
+{
+	return pair.fix.info->domain_attr->mr_mode & (MR_BASIC | FI_MR_VIRT_ADDR) ?
+	       (uintptr_t)memory : 0;
 }
 
 static void open_pair(uint32_t version, int mr_mode)
@@ -233,7 +243,8 @@ static void open_pair(uint32_t version, int mr_mode)
 static struct fid_mr *reg_attr(uint32_t version, void *base, uint64_t access)
 {
 	struct iovec iov = {base, sizeof(target)};
-	struct fi_mr_attr attr = {.mr_iov = &iov, .iov_count = 1, .access = access};
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = access, .requested_key = access};
 	struct fi_mr_attr *theirs = fenced(&attr, sizeof(attr), sizes_of(version)->mr);
 	struct fid_mr *mr;
 
@@ -270,7 +281,7 @@ static void use(uint32_t version)
 	cr_expect_eq(ep_pair_comp(&pair, &pair.a).op_context, &pair);
 	cr_expect_eq(ep_pair_comp(&pair, &pair.b).tag, 7);
 	strcpy(buffer, text(version));
-	cr_assert_eq(fi_write(pair.a.ep, buffer, 16, desc, pair.a.peer, (uintptr_t)target,
+	cr_assert_eq(fi_write(pair.a.ep, buffer, 16, desc, pair.a.peer, base_of(target),
 			      fi_mr_key(mr), &pair), 0);
 	cr_expect_eq(ep_pair_comp(&pair, &pair.a).op_context, &pair);
 	cr_expect_str_eq(target, text(version));
@@ -278,7 +289,7 @@ static void use(uint32_t version)
 	cr_assert_eq(fi_recv(pair.a.ep, target, 8, NULL, FI_ADDR_UNSPEC, &pair), 0);
 	cr_assert_eq(fi_cancel(&pair.a.ep->fid, &pair), 0);
 	expect_error(version, FI_ECANCELED, false);
-	cr_assert_eq(fi_write(pair.a.ep, buffer, 16, desc, pair.a.peer, (uintptr_t)target,
+	cr_assert_eq(fi_write(pair.a.ep, buffer, 16, desc, pair.a.peer, base_of(target),
 			      fi_mr_key(mr) ^ 0x55, &pair), 0);
 	expect_error(version, FI_EACCES, true);
 	cr_expect_eq(fi_close(&local->fid), 0);
@@ -288,10 +299,8 @@ static void use(uint32_t version)
 Test(versions, structures_are_as_long_as_they_were_then)
 {
 	for (int i = 0; i < VERSIONS; i++) {
-		int modes[2], count = mr_modes(versions[i], modes);
-
-		for (int j = 0; j < count; j++) {
-			open_pair(versions[i], modes[j]);
+		for (int j = 0; j < MR_MODES; j++) {
+			open_pair(versions[i], mr_mode_of(versions[i], j));
 			use(versions[i]);
 			ep_pair_close(&pair);
 			remove_fences();

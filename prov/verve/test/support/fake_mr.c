@@ -25,6 +25,10 @@ struct fake_region {
 static const unsigned all_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
 				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC;
 
+/* What is not for peers has no key for them; soft-RoCE does it so. */
+static const unsigned remote_access = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
+				      VERVE_NET_REMOTE_ATOMIC;
+
 /* 0 is nobody's key: structs that were never filled in have it. */
 static uint32_t next_key(void)
 {
@@ -65,14 +69,15 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 	*region = (struct fake_region){
 		.dev = dev,
 		.lkey = next_key(),
-		.rkey = next_key(),
+		.rkey = access & remote_access ? next_key() : 0,
 		.addr = iova,
 		.memory = (uintptr_t)addr,
 		.len = len,
 		.access = access,
 	};
 	HASH_ADD(hh_lkey, dev->by_lkey, lkey, sizeof(region->lkey), region);
-	HASH_ADD(hh_rkey, dev->by_rkey, rkey, sizeof(region->rkey), region);
+	if (region->rkey)
+		HASH_ADD(hh_rkey, dev->by_rkey, rkey, sizeof(region->rkey), region);
 	*mr = (struct verve_net_mr){.lkey = region->lkey, .rkey = region->rkey, .handle = region};
 	dev->mr_count++;
 	fake_opened(FAKE_MR);
@@ -87,7 +92,8 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 	struct fake_region *region = mr->handle;
 
 	HASH_DELETE(hh_lkey, region->dev->by_lkey, region);
-	HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
+	if (region->rkey)
+		HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
 	region->dev->mr_count--;
 	free(region);
 	fake_closed(FAKE_MR);
