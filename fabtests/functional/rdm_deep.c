@@ -180,7 +180,7 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_deep", "A hundred thousand receives, and messages, that wait.", true },
+		.usage = { "rdm_deep", "Very many receives, and messages, that wait.", true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -22,7 +22,7 @@ struct model {
 	enum fi_threading threading;
 	enum fi_progress progress;
 	bool own_domains; /* each endpoint has one */
-	unsigned locks;	  /* 0, 1 for each endpoint with its queue, 2 for each endpoint and queue */
+	unsigned locks;	  /* 0, 1 for an endpoint with its queue, 2 for each of them */
 };
 
 /* Two endpoints, each with one queue; eight threads use both of them in all ways. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting by several threads, in every way there is, on one queue and one counter of two engines: no
- * wake-up is lost, nothing is seen twice. Real threads and descriptors, no time-outs: a wake-up that
- * is lost ends in the alarm. Not a Criterion program, which ThreadSanitizer cannot run.
+ * Waiting by several threads, in every way there is, on one queue and one counter of two engines:
+ * no wake-up is lost, nothing is seen twice. Real threads and descriptors, no time-outs: a wake-up
+ * that is lost ends in the alarm. Not a Criterion program, which ThreadSanitizer cannot run.
  */
 #include <pthread.h>
 #include <sched.h>
