@@ -128,7 +128,6 @@ static int post(struct verve_xport *xport, struct verve_link *link, struct verve
 
 bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	struct verve_peer *peer = op->peer;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_ATOMIC,
 		.flags = op->kind == VERVE_OP_FETCH ? VERVE_WIRE_FETCH : 0,
@@ -164,9 +163,7 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 	verve_wire_encode(&packet, slab->data);
 	if (post(xport, link, slab, len))
 		return true;
-	TAILQ_REMOVE(&peer->pending, op, link);
-	verve_op_set_state(op, VERVE_OP_AWAIT);
-	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	verve_op_activate(op, VERVE_OP_AWAIT);
 	return true;
 }
 

@@ -78,7 +78,6 @@ bool verve_atomic_device_start(struct verve_xport *xport, struct verve_link *lin
 {
 	enum verve_net_wr_op verb = op->atomic.op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP :
 								       VERVE_NET_FETCH_ADD;
-	struct verve_peer *peer = op->peer;
 	const char *reason;
 
 	if (!xport->attr.device_atomics || !link->device_atomics) {
@@ -115,9 +114,7 @@ bool verve_atomic_device_start(struct verve_xport *xport, struct verve_link *lin
 	}
 	if (link->rma_event && !send_notice(xport, link, op))
 		return link->broken;
-	TAILQ_REMOVE(&peer->pending, op, link);
-	verve_op_set_state(op, VERVE_OP_SENT);
-	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	verve_op_activate(op, VERVE_OP_SENT);
 	return true;
 }
 

@@ -71,6 +71,13 @@ void verve_op_dequeue(struct verve_op *op)
 	}
 }
 
+void verve_op_activate(struct verve_op *op, enum verve_op_state state)
+{
+	verve_op_dequeue(op);
+	verve_op_set_state(op, state);
+	TAILQ_INSERT_TAIL(&op->peer->active, op, link);
+}
+
 struct verve_op *verve_op_alloc(struct verve_xport *xport, enum verve_op_kind kind, uint32_t flags)
 {
 	struct verve_op *op;

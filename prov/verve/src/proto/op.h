@@ -157,6 +157,8 @@ void verve_op_free(struct verve_xport *xport, struct verve_op *op);
 void verve_op_set_state(struct verve_op *op, enum verve_op_state state);
 /* Takes it out of the queue that its state names (SENT, AWAIT, FINISH, QUEUED or DOOMED). */
 void verve_op_dequeue(struct verve_op *op);
+/* What it had to start with is posted: from its queue to the peer's active ones. state: SENT or AWAIT. */
+void verve_op_activate(struct verve_op *op, enum verve_op_state state);
 /* Gives it an id for the wire. -FI_ENOMEM. */
 int verve_op_name(struct verve_xport *xport, struct verve_op *op);
 /*

@@ -141,14 +141,11 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
 static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
-	struct verve_peer *peer = op->peer;
 
 	if (verve_link_post(xport, link, &wr, op, NULL))
 		return;
 	op->error = FI_EACCES;
-	TAILQ_REMOVE(&peer->pending, op, link);
-	verve_op_set_state(op, VERVE_OP_SENT);
-	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	verve_op_activate(op, VERVE_OP_SENT);
 }
 
 /* Its keys are known and open what it wants. False: later, or it has failed: *over. */
@@ -169,7 +166,6 @@ static bool is_open(struct verve_xport *xport, struct verve_link *link, struct v
 
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	struct verve_peer *peer = op->peer;
 	bool notice = op->kind == VERVE_OP_WRITE && (op->flags & VERVE_OP_DATA || link->rma_event);
 	int ret;
 
@@ -196,9 +192,7 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 	}
 	if (notice && !send_notice(xport, link, op))
 		return link->broken;
-	TAILQ_REMOVE(&peer->pending, op, link);
-	verve_op_set_state(op, VERVE_OP_SENT);
-	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	verve_op_activate(op, VERVE_OP_SENT);
 	return true;
 }
 

@@ -43,7 +43,6 @@ static void fill_segments(const struct verve_op *op, struct verve_wire_packet *p
 
 bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	struct verve_peer *peer = op->peer;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_RTS,
 		.flags = (op->flags & VERVE_OP_TAGGED ? VERVE_WIRE_TAGGED : 0) |
@@ -69,9 +68,7 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 	if (!verve_link_send(xport, link, &packet, NULL))
 		return link->broken;
 
-	TAILQ_REMOVE(&peer->pending, op, link);
-	verve_op_set_state(op, VERVE_OP_AWAIT);
-	TAILQ_INSERT_TAIL(&peer->active, op, link);
+	verve_op_activate(op, VERVE_OP_AWAIT);
 	if (op->slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT)))
 		verve_op_report(xport, op);
 	return true;
@@ -107,7 +104,6 @@ static int prepare_read(struct verve_xport *xport, struct verve_op *op)
 
 bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	struct verve_peer *peer = op->peer;
 	int ret;
 
 	ret = prepare_read(xport, op);
@@ -121,9 +117,7 @@ bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct
 	case VERVE_TRANSFER_MORE:
 		return false;
 	case VERVE_TRANSFER_POSTED:
-		TAILQ_REMOVE(&peer->reads, op, link);
-		verve_op_set_state(op, VERVE_OP_SENT);
-		TAILQ_INSERT_TAIL(&peer->active, op, link);
+		verve_op_activate(op, VERVE_OP_SENT);
 		return true;
 	default:
 		return true;

@@ -156,7 +156,6 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 
 bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	struct verve_peer *peer = op->peer;
 	bool await = op->flags & VERVE_OP_ACK, tell = !await && op->flags & VERVE_OP_TRANSMIT;
 	struct verve_wire_packet packet = {
 		.flags = wire_flags(op->flags),
@@ -178,12 +177,11 @@ bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct
 	if (ret)
 		return ret != -FI_EAGAIN;
 
-	TAILQ_REMOVE(&peer->pending, op, link);
 	if (await || tell) {
-		verve_op_set_state(op, await ? VERVE_OP_AWAIT : VERVE_OP_SENT);
-		TAILQ_INSERT_TAIL(&peer->active, op, link);
+		verve_op_activate(op, await ? VERVE_OP_AWAIT : VERVE_OP_SENT);
 		return true;
 	}
+	verve_op_dequeue(op);
 	verve_op_report(xport, op);
 	verve_op_free(xport, op);
 	return true;
