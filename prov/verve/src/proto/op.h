@@ -169,7 +169,6 @@ int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned a
 
 /* Its last work request completed. */
 void verve_op_done(struct verve_xport *xport, struct verve_op *op);
-
 /* The one completion: success. Leaves the operation to the caller. */
 void verve_op_report(struct verve_xport *xport, struct verve_op *op);
 /* The one completion: error, positive FI errno, ibv_wc_status or 0, and a readable reason. */
