@@ -273,10 +273,10 @@ void hall_close(struct hall *hall, unsigned workers)
 		parallel_pool_close(&hall->pools[i]);
 	for (unsigned i = hall->count; i--;) {
 		struct end *end = &hall->ends[i];
-		uint64_t word;
+		uint64_t *word = (uint64_t *)((char *)end->region.buf + HALL_WORKERS * SLICE);
 
-		memcpy(&word, (char *)end->region.buf + HALL_WORKERS * SLICE, sizeof(word));
-		sum += word;
+		/* Its last writer is a thread of the provider, which told us through the device. */
+		sum += __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		region_close(&end->region);
 		node_close(&end->node);
 	}
