@@ -25,6 +25,12 @@ bool verve_atomic_device_has(enum verve_amo_form form, enum verve_amo_op op,
 	}
 }
 
+bool verve_atomic_device_executes(const struct verve_xport *xport, const struct verve_op *op)
+{
+	return xport->attr.device_atomics &&
+	       (op->kind == VERVE_OP_ATOMIC || op->kind == VERVE_OP_FETCH);
+}
+
 void verve_atomic_device_load(struct verve_op *op)
 {
 	struct verve_op_atomic *atomic = &op->atomic;
@@ -62,59 +68,29 @@ static bool is_split(const struct verve_link *link, const struct verve_op *op)
 	       verve_key_locate(link, remote, 0, &wr) < remote->len;
 }
 
-/* FI_RMA_EVENT: the target hears of it behind it, on the same queue pair, as of a write. */
-static bool send_notice(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+enum verve_net_wr_op verve_atomic_device_verb(const struct verve_op *op)
 {
-	struct verve_wire_packet packet = {.flags = 0};
+	return op->atomic.op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP : VERVE_NET_FETCH_ADD;
+}
 
-	verve_rma_describe(op, &packet);
-	packet.tag = op->kind == VERVE_OP_FETCH ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
-	packet.len = op->transfer.len;
-	return verve_link_has_room(xport, link, false) && verve_link_send(xport, link, &packet, op);
+int verve_atomic_device_prepare(struct verve_xport *xport, struct verve_link *link,
+				struct verve_op *op, const char **reason)
+{
+	if (is_split(link, op)) {
+		*reason = "the element lies across two segments of the target's region";
+		return -FI_EINVAL;
+	}
+	if (!op->slab)
+		op->slab = verve_slab_alloc(&xport->tx_slabs);
+	return op->slab ? 0 : -FI_EAGAIN;
 }
 
 bool verve_atomic_device_start(struct verve_xport *xport, struct verve_link *link,
 			       struct verve_op *op)
 {
-	enum verve_net_wr_op verb = op->atomic.op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP :
-								       VERVE_NET_FETCH_ADD;
-	const char *reason;
-
-	if (!xport->attr.device_atomics || !link->device_atomics) {
-		refuse(xport, op);
-		return true;
-	}
-	switch (verve_key_resolve(xport, link, op, &reason)) {
-	case VERVE_KEY_WAIT:
-		return false;
-	case VERVE_KEY_FAILED:
-		verve_op_fail(xport, op, FI_EACCES, reason);
-		return true;
-	default:
-		break;
-	}
-	if (is_split(link, op)) {
-		verve_op_fail(xport, op, FI_EINVAL, "the element lies across two segments of the target's region");
-		return true;
-	}
-	if (!op->posted) {
-		if (!op->slab)
-			op->slab = verve_slab_alloc(&xport->tx_slabs);
-		if (!op->slab)
-			return false;
-		switch (verve_transfer_post(xport, link, op, verb, !link->rma_event)) {
-		case VERVE_TRANSFER_MORE:
-			return false;
-		case VERVE_TRANSFER_POSTED:
-			op->posted = true;
-			break;
-		default:
-			return true;
-		}
-	}
-	if (link->rma_event && !send_notice(xport, link, op))
-		return link->broken;
-	verve_op_activate(op, VERVE_OP_SENT);
+	if (xport->attr.device_atomics && link->device_atomics)
+		return verve_rma_start(xport, link, op);
+	refuse(xport, op);
 	return true;
 }
 

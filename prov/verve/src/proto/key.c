@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "mr/keytab.h"
 #include "net/mr.h"
+#include "proto/atomic_device.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/xport.h"
@@ -216,13 +217,19 @@ uint64_t verve_key_locate(const struct verve_link *link, const struct verve_wire
 	return rest.len < left ? rest.len : left;
 }
 
+static bool asks(const struct verve_xport *xport, const struct verve_op *op)
+{
+	return op->kind == VERVE_OP_WRITE || op->kind == VERVE_OP_READ ||
+	       verve_atomic_device_executes(xport, op);
+}
+
 /* Only the head of the queue asks: whoever else wants the key asks again. */
 static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64_t key, int error,
 		      const char *reason)
 {
 	struct verve_op *op = TAILQ_FIRST(&peer->pending);
 
-	if (!op || (op->kind != VERVE_OP_WRITE && op->kind != VERVE_OP_READ) || op->transfer.offset)
+	if (!op || !asks(xport, op) || op->transfer.offset)
 		return;
 	for (uint32_t i = 0; i < op->transfer.remote_count; i++)
 		if (op->transfer.remote[i].key == key && op->transfer.remote[i].len) {

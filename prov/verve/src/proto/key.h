@@ -3,8 +3,8 @@
  * Key exchange. An rkey opens memory by itself; an exported key (one that the application chose, or
  * of several segments) means what its owner says it means. Who reads or writes with one for the
  * first time asks the owner over the connection, and remembers the answer for as long as the
- * connection lasts, or until the owner revokes it. Atomics need no answer: the owner itself looks
- * the key up.
+ * connection lasts, or until the owner revokes it. Atomics that the owner's processor executes need no
+ * answer: it looks the key up itself.
  *
  * The engine's lock protects everything here.
  */
@@ -47,7 +47,7 @@ enum verve_key_result {
 };
 
 /*
- * For the read or write at the head of its peer's queue: whether all its keys are known, and open what
+ * For the read, write or atomic of the device at the head of its peer's queue: whether all its keys are known, and open what
  * it wants.
  */
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,

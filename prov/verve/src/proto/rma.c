@@ -7,6 +7,7 @@
 #include "mr/keytab.h"
 #include "mr/region.h"
 #include "net/mr.h"
+#include "proto/atomic_device.h"
 #include "proto/comp.h"
 #include "proto/key.h"
 #include "proto/link.h"
@@ -23,10 +24,18 @@ static bool has_descriptors(const struct verve_op *op)
 	return true;
 }
 
-/* A write without descriptors is copied if it is short; the rest of the memory is registered. */
-static int prepare(struct verve_xport *xport, struct verve_op *op, const struct verve_link *link)
+/*
+ * A write without descriptors is copied if it is short; the rest of the memory is registered.
+ * Negative: why not, see *reason; -FI_EAGAIN: later.
+ */
+static int prepare(struct verve_xport *xport, struct verve_link *link, struct verve_op *op,
+		   const char **reason)
 {
 	bool write = op->kind == VERVE_OP_WRITE;
+
+	if (verve_atomic_device_executes(xport, op))
+		return verve_atomic_device_prepare(xport, link, op, reason);
+	*reason = "cannot register the local buffer";
 
 	if (op->slab || op->owned || (write && op->len <= link->inline_size))
 		return 0;
@@ -85,8 +94,9 @@ void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *pac
 	const struct verve_transfer *transfer = &op->transfer;
 
 	packet->type = VERVE_WIRE_RMA_EVENT;
-	packet->tag = op->kind == VERVE_OP_READ ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
-	packet->len = op->len;
+	packet->tag = op->kind == VERVE_OP_READ || op->kind == VERVE_OP_FETCH ? VERVE_WIRE_READ :
+										VERVE_WIRE_WROTE;
+	packet->len = transfer->len;
 	packet->segment_count = 0;
 	for (uint32_t i = 0; i < transfer->remote_count; i++)
 		if (!is_repeated(transfer->remote, i))
@@ -119,7 +129,19 @@ void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *
 		verve_comp_counter_add(counter, 1);
 }
 
-/* The target hears of it behind the write, on the same queue pair, so after it. */
+static enum verve_net_wr_op verb_of(const struct verve_op *op)
+{
+	switch (op->kind) {
+	case VERVE_OP_WRITE:
+		return VERVE_NET_WRITE;
+	case VERVE_OP_READ:
+		return VERVE_NET_READ;
+	default:
+		return verve_atomic_device_verb(op);
+	}
+}
+
+/* The target hears of it behind the request, on the same queue pair, so after it. */
 static bool send_notice(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
@@ -166,7 +188,9 @@ static bool is_open(struct verve_xport *xport, struct verve_link *link, struct v
 
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	bool notice = op->kind == VERVE_OP_WRITE && (op->flags & VERVE_OP_DATA || link->rma_event);
+	/* Of a read when it is done, see there. */
+	bool notice = op->kind != VERVE_OP_READ && (op->flags & VERVE_OP_DATA || link->rma_event);
+	const char *reason;
 	int ret;
 
 	if (!op->posted) {
@@ -174,13 +198,14 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 
 		if (!is_open(xport, link, op, &over))
 			return over;
-		ret = prepare(xport, op, link);
+		ret = prepare(xport, link, op, &reason);
+		if (ret == -FI_EAGAIN)
+			return false;
 		if (ret) {
-			verve_op_fail(xport, op, -ret, "cannot register the local buffer");
+			verve_op_fail(xport, op, -ret, reason);
 			return true;
 		}
-		switch (verve_transfer_post(xport, link, op, op->kind == VERVE_OP_WRITE ?
-					    VERVE_NET_WRITE : VERVE_NET_READ, !notice)) {
+		switch (verve_transfer_post(xport, link, op, verb_of(op), !notice)) {
 		case VERVE_TRANSFER_MORE:
 			return false;
 		case VERVE_TRANSFER_POSTED:

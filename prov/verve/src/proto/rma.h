@@ -14,6 +14,7 @@ void verve_rma_describe(const struct verve_op *op, struct verve_wire_packet *pac
  * for each region's counter, if the endpoint hears of RMA, and for the endpoint's.
  */
 void verve_rma_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read);
+/* For verve_peer_kick: posts the read, write or atomic of the device at the head of pending. False: later. */
 bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 void verve_rma_done(struct verve_xport *xport, struct verve_op *op);
 

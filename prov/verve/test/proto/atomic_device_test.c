@@ -310,6 +310,40 @@ Test(atomic_device, a_lost_answer_is_an_error_and_nothing_is_repeated)
 	cr_expect_leq(words[1], 10);
 }
 
+/* Keys that the application chose: the target is asked what they open, or that they open nothing. */
+Test(atomic_device, a_key_that_nobody_has_hurts_only_that_one)
+{
+	uint64_t chosen = 77, result = 0;
+
+	cr_assert_eq(fi_close(&mr->fid), 0);
+	ep_pair_close(&pair);
+	verve_config.atomics = "device";
+	fixture_init(&pair.fix, FI_VERSION(1, 17));
+	pair.fix.info->domain_attr->mr_mode &= ~FI_MR_PROV_KEY;
+	ep_pair_open(&pair);
+	cr_assert_eq(fi_mr_reg(pair.fix.domain, words, sizeof(words),
+			       FI_REMOTE_READ | FI_REMOTE_WRITE, 0, chosen, 0, &mr, NULL), 0);
+	for (key = chosen + 1; key > chosen - 1; key--) {
+		cr_assert_eq(add(0, 1), 0);
+		cr_assert_eq(fetch_add(0, 1, &result), 0);
+		for (int i = 0; i < 2; i++)
+			if (key == chosen)
+				complete();
+			else
+				cr_expect_not_null(strstr(fail(FI_EACCES), "no region with the key"));
+	}
+	cr_expect_eq(words[0], 2);
+	cr_expect_eq(result, 1);
+
+	/* Closed: the answer that is remembered is taken back. */
+	key = chosen;
+	cr_assert_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+	cr_assert_eq(fetch_add(0, 1, &result), 0);
+	fail(FI_EACCES);
+	cr_expect_eq(words[0], 2);
+}
+
 /* As if the peer had another FI_VERVE_ATOMICS: what its handshake said. */
 Test(atomic_device, is_never_mixed_with_the_other_way)
 {
