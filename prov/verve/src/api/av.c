@@ -450,10 +450,13 @@ static const char *av_straddr(struct fid_av *fid, const void *sockaddr, char *bu
 	char text[VERVE_ADDR_STRLEN];
 	struct verve_addr addr;
 
+	(void)fid;
 	if (verve_addr_set(&addr, sockaddr, sockaddr_len(family)))
-		return verve_stub_av_straddr(fid, sockaddr, buf, len);
-	*len = 1 + (size_t)snprintf(buf, *len, "fi_sockaddr_%s://%s",
-				    family == AF_INET ? "in" : "in6", verve_addr_str(&addr, text));
+		*len = 1 + (size_t)snprintf(buf, *len, "unknown");
+	else
+		*len = 1 + (size_t)snprintf(buf, *len, "fi_sockaddr_%s://%s",
+					    family == AF_INET ? "in" : "in6",
+					    verve_addr_str(&addr, text));
 	return buf;
 }
 

@@ -5,7 +5,6 @@
 #include "api/stubs.h"
 
 #include <rdma/fi_errno.h>
-#include <stdio.h>
 
 /* Arguments are there for the type alone. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -16,17 +15,7 @@
 		return -FI_ENOSYS;                                                                 \
 	}
 
-/* buf may be NULL, len counts the terminating NUL; what a caller prints is never NULL. */
-static const char *unknown(char *buf, size_t len)
-{
-	if (!buf || !len)
-		return "unknown";
-	snprintf(buf, len, "unknown");
-	return buf;
-}
-
 /* struct fi_ops */
-STUB(int, close, struct fid *fid)
 STUB(int, bind, struct fid *fid, struct fid *bfid, uint64_t flags)
 STUB(int, control, struct fid *fid, int command, void *arg)
 STUB(int, ops_open, struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
@@ -34,119 +23,24 @@ STUB(int, tostr, const struct fid *fid, char *buf, size_t len)
 STUB(int, ops_set, struct fid *fid, const char *name, uint64_t flags, void *ops, void *context)
 
 /* struct fi_ops_fabric */
-STUB(int, fabric_domain, struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom,
-     void *context)
 STUB(int, fabric_passive_ep, struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
-     void *context)
-STUB(int, fabric_eq_open, struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
      void *context)
 STUB(int, fabric_wait_open, struct fid_fabric *fabric, struct fi_wait_attr *attr,
      struct fid_wait **waitset)
-STUB(int, fabric_trywait, struct fid_fabric *fabric, struct fid **fids, int count)
 STUB(int, fabric_domain2, struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom,
      uint64_t flags, void *context)
 
 /* struct fi_ops_domain */
-STUB(int, domain_av_open, struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
-     void *context)
-STUB(int, domain_cq_open, struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
-     void *context)
-STUB(int, domain_endpoint, struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-     void *context)
 STUB(int, domain_scalable_ep, struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
      void *context)
-STUB(int, domain_cntr_open, struct fid_domain *domain, struct fi_cntr_attr *attr,
-     struct fid_cntr **cntr, void *context)
-STUB(int, domain_poll_open, struct fid_domain *domain, struct fi_poll_attr *attr,
-     struct fid_poll **pollset)
-STUB(int, domain_srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-     void *context)
-STUB(int, domain_query_atomic, struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
-     struct fi_atomic_attr *attr, uint64_t flags)
 STUB(int, domain_query_collective, struct fid_domain *domain, enum fi_collective_op coll,
      struct fi_collective_attr *attr, uint64_t flags)
 STUB(int, domain_endpoint2, struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
      uint64_t flags, void *context)
 
-/* struct fi_ops_mr */
-STUB(int, mr_reg, struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
-     uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
-STUB(int, mr_regv, struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
-     uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
-STUB(int, mr_regattr, struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
-     struct fid_mr **mr)
-
 /* struct fi_ops_av */
-STUB(int, av_insert, struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
-     uint64_t flags, void *context)
-STUB(int, av_insertsvc, struct fid_av *av, const char *node, const char *service,
-     fi_addr_t *fi_addr, uint64_t flags, void *context)
-STUB(int, av_insertsym, struct fid_av *av, const char *node, size_t nodecnt, const char *service,
-     size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
-STUB(int, av_remove, struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
-STUB(int, av_lookup, struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
-
-const char *verve_stub_av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *len)
-{
-	size_t room = *len;
-
-	*len = sizeof("unknown");
-	return unknown(buf, room);
-}
-
 STUB(int, av_av_set, struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **av_set,
      void *context)
-
-/* struct fi_ops_cq */
-STUB(ssize_t, cq_read, struct fid_cq *cq, void *buf, size_t count)
-STUB(ssize_t, cq_readfrom, struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
-STUB(ssize_t, cq_readerr, struct fid_cq *cq, struct fi_cq_err_entry *buf, uint64_t flags)
-STUB(ssize_t, cq_sread, struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
-STUB(ssize_t, cq_sreadfrom, struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr,
-     const void *cond, int timeout)
-STUB(int, cq_signal, struct fid_cq *cq)
-
-const char *verve_stub_cq_strerror(struct fid_cq *cq, int prov_errno, const void *err_data,
-				   char *buf, size_t len)
-{
-	return unknown(buf, len);
-}
-
-/* struct fi_ops_cntr */
-uint64_t verve_stub_cntr_read(struct fid_cntr *cntr)
-{
-	return 0;
-}
-
-uint64_t verve_stub_cntr_readerr(struct fid_cntr *cntr)
-{
-	return 0;
-}
-
-STUB(int, cntr_add, struct fid_cntr *cntr, uint64_t value)
-STUB(int, cntr_set, struct fid_cntr *cntr, uint64_t value)
-STUB(int, cntr_wait, struct fid_cntr *cntr, uint64_t threshold, int timeout)
-STUB(int, cntr_adderr, struct fid_cntr *cntr, uint64_t value)
-STUB(int, cntr_seterr, struct fid_cntr *cntr, uint64_t value)
-
-/* struct fi_ops_eq */
-STUB(ssize_t, eq_read, struct fid_eq *eq, uint32_t *event, void *buf, size_t len, uint64_t flags)
-STUB(ssize_t, eq_readerr, struct fid_eq *eq, struct fi_eq_err_entry *buf, uint64_t flags)
-STUB(ssize_t, eq_write, struct fid_eq *eq, uint32_t event, const void *buf, size_t len,
-     uint64_t flags)
-STUB(ssize_t, eq_sread, struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout,
-     uint64_t flags)
-
-const char *verve_stub_eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data,
-				   char *buf, size_t len)
-{
-	return unknown(buf, len);
-}
-
-/* struct fi_ops_poll */
-STUB(int, poll_poll, struct fid_poll *pollset, void **context, int count)
-STUB(int, poll_poll_add, struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
-STUB(int, poll_poll_del, struct fid_poll *pollset, struct fid *event_fid, uint64_t flags)
 
 /* struct fi_ops_ep */
 STUB(ssize_t, ep_cancel, fid_t fid, void *context)

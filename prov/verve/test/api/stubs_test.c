@@ -119,22 +119,3 @@ Test(stubs, connections_and_collectives_say_ENOSYS)
 	cr_expect_eq(fi_allreduce(&ep, NULL, 0, NULL, NULL, NULL, 0, FI_INT8, FI_SUM, 0, NULL),
 		     -FI_ENOSYS);
 }
-
-Test(stubs, counters_count_nothing)
-{
-	cr_expect_eq(verve_stub_cntr_read(NULL), 0);
-	cr_expect_eq(verve_stub_cntr_readerr(NULL), 0);
-	cr_expect_eq(verve_stub_cntr_add(NULL, 1), -FI_ENOSYS);
-}
-
-Test(stubs, what_is_printed_is_never_null)
-{
-	char buf[16], small[4];
-	size_t len = sizeof(small);
-
-	cr_expect_str_eq(verve_stub_cq_strerror(NULL, 0, NULL, buf, sizeof(buf)), "unknown");
-	cr_expect_str_eq(buf, "unknown");
-	cr_expect_str_eq(verve_stub_eq_strerror(NULL, 0, NULL, NULL, 0), "unknown");
-	cr_expect_str_eq(verve_stub_av_straddr(NULL, NULL, small, &len), "unk");
-	cr_expect_eq(len, sizeof("unknown"));
-}
