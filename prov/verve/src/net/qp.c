@@ -282,8 +282,7 @@ static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr
 	to->num_sge = from->sge_count;
 	to->opcode = opcode[from->op];
 	to->send_flags = (from->flags & VERVE_NET_SIGNALED ? IBV_SEND_SIGNALED : 0) |
-			 (from->flags & VERVE_NET_INLINE ? IBV_SEND_INLINE : 0) |
-			 (from->flags & VERVE_NET_FENCE ? IBV_SEND_FENCE : 0);
+			 (from->flags & VERVE_NET_INLINE ? IBV_SEND_INLINE : 0);
 	to->imm_data = htonl(from->imm);
 	if (__builtin_expect(from->op >= VERVE_NET_FETCH_ADD, 0)) {
 		to->wr.atomic.remote_addr = from->remote_addr;

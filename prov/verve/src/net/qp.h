@@ -38,7 +38,6 @@ enum verve_net_wr_op {
 enum {
 	VERVE_NET_SIGNALED = 1 << 0, /* a completion on success; failures always complete */
 	VERVE_NET_INLINE = 1 << 1,   /* sge memory is copied before post returns; lkey is not looked at */
-	VERVE_NET_FENCE = 1 << 2,    /* starts after earlier reads and atomics of this queue pair ended */
 };
 
 struct verve_net_wr {

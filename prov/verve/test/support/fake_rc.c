@@ -298,8 +298,7 @@ void fake_rc_launch(struct verve_net_qp *qp)
 		uint64_t when = fake_world.now + fake_rc_delay();
 		uint32_t status = check_request(qp, wr);
 
-		if ((wr->wr.flags & VERVE_NET_FENCE && qp->reads) ||
-		    (read && qp->reads >= qp->read_limit && qp->read_limit))
+		if (read && qp->reads >= qp->read_limit && qp->read_limit)
 			return;
 		if (status) {
 			fake_world.stats.access_errors++;
