@@ -34,11 +34,6 @@ static const uint64_t order_1_8 = FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER
 /* Only for who asks: they change what receives match, or what a completion costs. */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
-static const uint64_t domain_only = FI_LOCAL_COMM | FI_REMOTE_COMM; /* of 1.5 and later */
-static const uint64_t tx_only = FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
-static const uint64_t rx_only = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
-				FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
-
 static int refuse(const char *what)
 {
 	VERVE_INFO(FABRIC, "nothing for these hints: %s\n", what);
@@ -298,7 +293,7 @@ static void apply_domain(const struct fi_domain_attr *asked, struct fi_domain_at
 static void drop_newer(uint32_t version, struct fi_info *info)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
-		info->caps &= ~domain_only;
+		info->caps &= ~VERVE_DOMAIN_CAPS;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 8))) {
 		info->tx_attr->msg_order &= ~order_1_8;
 		info->rx_attr->msg_order &= ~order_1_8;
@@ -314,8 +309,8 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	/* Only atomics write in order after they read. */
 	if (!(info->caps & FI_ATOMIC))
 		info->ep_attr->max_order_war_size = 0;
-	info->tx_attr->caps = info->caps & ~(rx_only | domain_only);
-	info->rx_attr->caps = info->caps & ~(tx_only | domain_only);
+	info->tx_attr->caps = info->caps & ~(VERVE_RX_CAPS | VERVE_DOMAIN_CAPS);
+	info->rx_attr->caps = info->caps & ~(VERVE_TX_CAPS | VERVE_DOMAIN_CAPS);
 	info->domain_attr->mr_mode = choose_mr_mode(version, hints, have);
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Info: the attributes of verve, once for all ports; then one fi_info for each usable port and
- * address family. To offer a new capability, add its bit to capabilities.
+ * address family. To offer a new capability, add its bit to VERVE_CAPS.
  */
 #include "api/info.h"
 
@@ -39,14 +39,6 @@ enum {
 };
 
 static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
-
-static const uint64_t capabilities =
-	FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
-	FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
-	FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM |
-	FI_REMOTE_COMM;
-
-static const uint64_t domain_capabilities = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 /*
  * All work for one peer starts in order on one queue pair, whose responder executes it in order:
@@ -131,7 +123,7 @@ static void format_fabric(const struct verve_net_port *port, char *name)
 
 static void set_tx_rx(struct fi_tx_attr *tx, struct fi_rx_attr *rx)
 {
-	tx->caps = capabilities;
+	tx->caps = VERVE_CAPS;
 	tx->op_flags = tx_op_flags;
 	tx->msg_order = msg_order;
 	tx->inject_size = verve_info_inject_size();
@@ -139,7 +131,7 @@ static void set_tx_rx(struct fi_tx_attr *tx, struct fi_rx_attr *rx)
 	tx->iov_limit = VERVE_IOV_LIMIT;
 	tx->rma_iov_limit = VERVE_IOV_LIMIT;
 
-	rx->caps = capabilities;
+	rx->caps = VERVE_CAPS;
 	rx->op_flags = rx_op_flags;
 	rx->msg_order = msg_order;
 	rx->size = VERVE_RX_SIZE;
@@ -182,7 +174,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->max_ep_srx_ctx = OBJECTS;
 	domain->cntr_cnt = OBJECTS;
 	domain->mr_iov_limit = VERVE_MR_SEGMENTS_MAX;
-	domain->caps = domain_capabilities;
+	domain->caps = VERVE_DOMAIN_CAPS;
 	domain->max_err_data = MAX_ERR_DATA;
 	domain->mr_cnt = OBJECTS;
 }
@@ -194,7 +186,7 @@ static struct fi_info *alloc_info(void)
 
 	if (!info)
 		return NULL;
-	info->caps = capabilities;
+	info->caps = VERVE_CAPS;
 	set_tx_rx(info->tx_attr, info->rx_attr);
 	set_ep(info->ep_attr);
 	set_domain(info->domain_attr);

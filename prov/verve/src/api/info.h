@@ -27,6 +27,14 @@ enum {
 /* Bytes of one message or one RMA operation. */
 static const size_t VERVE_MSG_SIZE_MAX = SIZE_MAX / 2;
 
+/* What there is in each direction alone, and where messages go; the rest is both directions'. */
+static const uint64_t VERVE_TX_CAPS = FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+static const uint64_t VERVE_RX_CAPS = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
+				      FI_SOURCE | FI_DIRECTED_RECV | FI_RMA_EVENT;
+static const uint64_t VERVE_DOMAIN_CAPS = FI_LOCAL_COMM | FI_REMOTE_COMM;
+static const uint64_t VERVE_CAPS = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | VERVE_TX_CAPS |
+				   VERVE_RX_CAPS | VERVE_DOMAIN_CAPS;
+
 /* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		   const struct fi_info *hints, struct fi_info **info);

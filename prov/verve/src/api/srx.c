@@ -12,11 +12,6 @@
 #include "engine/engine.h"
 #include "proto/xport.h"
 
-static const uint64_t capabilities = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |
-				     FI_REMOTE_WRITE | FI_MULTI_RECV | FI_SOURCE |
-				     FI_DIRECTED_RECV | FI_RMA_EVENT | FI_LOCAL_COMM |
-				     FI_REMOTE_COMM;
-
 void verve_srx_get(struct verve_srx *srx)
 {
 	AO_fetch_and_add1(&srx->references);
@@ -103,11 +98,17 @@ static void set_ops(struct verve_srx *srx)
 	fid->collective = &verve_stub_collective;
 }
 
+/* Of both directions what is not the transmitter's alone. */
+static uint64_t capabilities(void)
+{
+	return VERVE_CAPS & ~VERVE_TX_CAPS;
+}
+
 static int check(const struct fi_rx_attr *attr)
 {
-	if (attr->caps & ~capabilities) {
+	if (attr->caps & ~capabilities()) {
 		VERVE_WARN(EP_CTRL, "a shared receive context cannot have capabilities 0x%llx\n",
-			   (unsigned long long)(attr->caps & ~capabilities));
+			   (unsigned long long)(attr->caps & ~capabilities()));
 		return -FI_EINVAL;
 	}
 	if (attr->iov_limit > VERVE_IOV_LIMIT || attr->size > VERVE_RX_SIZE_MAX) {
@@ -148,7 +149,7 @@ int verve_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fi
 	srx->ep.domain = verve_domain_from_fid(&domain->fid);
 	srx->ep.owner = &srx->ep;
 	LIST_INIT(&srx->ep.aliases);
-	srx->ep.caps = attr && attr->caps ? attr->caps : capabilities & ~FI_DIRECTED_RECV;
+	srx->ep.caps = attr && attr->caps ? attr->caps : capabilities() & ~FI_DIRECTED_RECV;
 	srx->ep.directed = srx->ep.caps & FI_DIRECTED_RECV;
 	srx->ep.rx_op_flags = attr ? attr->op_flags : 0;
 	srx->ep.min_multi_recv = VERVE_EP_MIN_MULTI_RECV;

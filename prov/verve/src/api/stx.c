@@ -11,9 +11,6 @@
 #include "base/log.h"
 #include "proto/op.h"
 
-static const uint64_t capabilities = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ |
-				     FI_WRITE | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
-
 void verve_stx_get(struct verve_stx *stx)
 {
 	AO_fetch_and_add1(&stx->references);
@@ -72,13 +69,19 @@ static struct fi_ops_ep stx_ops = {
 	.tx_size_left = verve_stub_ep_tx_size_left,
 };
 
+/* Of both directions what is not the receiver's alone. */
+static uint64_t capabilities(void)
+{
+	return VERVE_CAPS & ~VERVE_RX_CAPS;
+}
+
 static int check(const struct fi_tx_attr *attr)
 {
 	size_t inject_size = verve_info_inject_size();
 
-	if (attr->caps & ~capabilities) {
+	if (attr->caps & ~capabilities()) {
 		VERVE_WARN(EP_CTRL, "a shared transmit context cannot have capabilities 0x%llx\n",
-			   (unsigned long long)(attr->caps & ~capabilities));
+			   (unsigned long long)(attr->caps & ~capabilities()));
 		return -FI_EINVAL;
 	}
 	if (attr->iov_limit > VERVE_IOV_LIMIT || attr->rma_iov_limit > VERVE_IOV_LIMIT ||
