@@ -329,7 +329,10 @@ static void receive_ready(struct verve_conn *conn, const struct verve_hello *hel
 		become_ready(conn, out);
 }
 
-/* An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. */
+/*
+ * An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. A later
+ * incarnation may deny what it never knew; what an earlier one ended was its own, whose id may be the same.
+ */
 static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello,
 			struct verve_conn_out *out)
 {
@@ -337,7 +340,9 @@ static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello
 		end(conn, VERVE_CONN_DO_FAIL,
 		    hello->reason == VERVE_HELLO_VERSION ? FI_ENOPROTOOPT : FI_ECONNREFUSED, out);
 	else if (names_us(conn, hello) && is_established(conn) &&
-		 hello->sender_id == conn->remote.id)
+		 hello->sender_id == conn->remote.id &&
+		 (hello->reason == VERVE_HELLO_UNKNOWN ||
+		  hello->sender_incarnation == conn->remote.incarnation))
 		end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
 	else
 		out->foreign = true;

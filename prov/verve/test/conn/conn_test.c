@@ -451,13 +451,15 @@ Test(conn, bye_ends_exactly_the_connection_it_names)
 	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
 	bye = out.hello;
 	cr_assert_eq(bye.kind, VERVE_HELLO_BYE);
-	for (int field = 0; field < 4; field++) {
+	for (int field = 0; field < 5; field++) {
 		wrong = bye;
 		switch (field) {
 		case 0: wrong.recipient_id++; break;
 		case 1: wrong.recipient_incarnation++; break;
 		case 2: wrong.echo++; break;
 		case 3: wrong.sender_id++; break;
+		/* An earlier incarnation may have had the same id. */
+		case 4: wrong.sender_incarnation++; break;
 		}
 		cr_assert_eq(receive(&b, &wrong), 0);
 		cr_assert(out.foreign);
