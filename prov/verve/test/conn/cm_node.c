@@ -15,6 +15,7 @@ enum { WINDOW = 100 }; /* node n announces WINDOW + n */
 static const uint64_t ms = 1000000;
 
 struct node nodes[NODES];
+const struct verve_auth_key *node_keys[NODES];
 bool nodes_may_break;
 
 static unsigned node_count;
@@ -43,6 +44,12 @@ static void wake(void *arg)
 	((struct node *)arg)->next = cm_world_time;
 }
 
+void nodes_set_key(const struct verve_auth_key *key)
+{
+	for (unsigned n = 0; n < NODES; n++)
+		node_keys[n] = key;
+}
+
 void nodes_start(uint64_t seed, unsigned count)
 {
 	static struct fi_provider provider = {.name = "test"};
@@ -61,6 +68,7 @@ void node_open(unsigned n)
 {
 	struct node *node = &nodes[n];
 	struct verve_cm_attr attr = {
+		.key = node_keys[n],
 		.window = WINDOW + n,
 		.connect_timeout = 60000 * ms,
 		.transport_timeout_ms = 1000,
@@ -202,6 +210,14 @@ static void take_event(unsigned n, unsigned peer, const struct verve_cm_event *e
 		node_connect(n, peer);
 }
 
+static void take_stranger(unsigned n, const struct verve_cm_event *event)
+{
+	if (event->type != VERVE_CM_UP)
+		return;
+	verve_net_qp_close(event->qp);
+	nodes[n].strangers++;
+}
+
 static void step_node(unsigned n)
 {
 	struct node *node = &nodes[n];
@@ -215,8 +231,13 @@ static void step_node(unsigned n)
 	for (; mail; mail = next) {
 		struct verve_cm_event *event = (struct verve_cm_event *)mail;
 
+		unsigned peer = verve_addr_port(&event->addr) - CM_WORLD_PORT;
+
 		next = mail->next;
-		take_event(n, verve_addr_port(&event->addr) - CM_WORLD_PORT, event);
+		if (peer < PEERS)
+			take_event(n, peer, event);
+		else
+			take_stranger(n, event);
 		verve_cm_event_free(event);
 	}
 }
