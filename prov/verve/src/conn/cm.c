@@ -513,6 +513,10 @@ static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
 		cm->stats.malformed++;
 	if (ret && ret != -FI_ENOPROTOOPT)
 		return;
+	if (verve_addr_equal(from, &cm->self.addr)) {
+		cm->stats.foreign++; /* nobody else has it, and we do not talk to ourselves */
+		return;
+	}
 	verdict = verve_guard_check(&cm->guard, &hello, buf, len, from);
 	if (hello.kind == VERVE_HELLO_BYE && hello.reason == VERVE_HELLO_AUTH)
 		receive_rejection(cm, &hello, from, now);

@@ -360,6 +360,25 @@ static void flood(unsigned to, unsigned count)
 	nodes_run(cm_world_time + 10 * ms);
 }
 
+/* A stranger in our own name is not us. */
+Test(cm_auth, own_address_is_nobody_elses)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	start(2, NULL, NULL);
+	node_connect(1, 0);
+	nodes_run(UINT64_MAX);
+	cr_assert_eq(cm_world_recorded(1, 0, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	cm_world_inject(0, 0, buf, sizeof(buf));
+	nodes_run(UINT64_MAX);
+	cr_expect_eq(stats_of(0).connected, 1);
+	cr_expect_eq(stats_of(0).foreign, 1);
+	node_connect(0, 0);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 0);
+	nodes_stop();
+}
+
 /* Strangers, whoever they say they are, get so many queue pairs, no more; who hears us gets one still. */
 Test(cm_auth, a_flood_is_bounded)
 {

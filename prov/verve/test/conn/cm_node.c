@@ -2,9 +2,10 @@
 /* Nodes: the loop of the simulation, and the engine of each. */
 #include "cm_node.h"
 
-#include <criterion/criterion.h>
 #include <inttypes.h>
 #include <rdma/providers/fi_prov.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -23,8 +24,8 @@ static uint64_t current_seed;
 
 void nodes_fail(const char *what, unsigned node, unsigned peer)
 {
-	cr_assert_fail("VERVE_SEED=%" PRIu64 " node %u peer %u at %" PRIu64 " us: %s", current_seed,
-		       node, peer, cm_world_time / 1000, what);
+	fprintf(stderr, "VERVE_SEED=%" PRIu64 " node %u peer %u at %" PRIu64 " us: %s\n",
+		current_seed, node, peer, cm_world_time / 1000, what);
 	abort();
 }
 
@@ -160,7 +161,8 @@ static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *even
 	struct link *link = &nodes[n].links[peer];
 
 	expect(!link->qp, "UP on top of a connection", n, peer);
-	expect(event->window == WINDOW + peer, "wrong window", n, peer);
+	/* Where a stranger may speak in somebody's name, it says what it likes. */
+	expect(nodes_may_break || event->window == WINDOW + peer, "wrong window", n, peer);
 	expect(event->conn_id && event->remote_id && event->qp, "incomplete UP", n, peer);
 	link->qp = event->qp;
 	link->conn_id = event->conn_id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Nodes: connection managers in the fake world, each with a small engine that takes its events and
- * checks, at every step, what conn/cm.h promises. A violation fails the test and names the seed.
+ * checks, at every step, what conn/cm.h promises. A violation names the seed and aborts.
  */
 #ifndef VERVE_TEST_CONN_CM_NODE_H
 #define VERVE_TEST_CONN_CM_NODE_H

@@ -283,12 +283,10 @@ int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t 
 
 	if (to->sa.sa_family != AF_INET || packet.to == CM_WORLD_PORTS || len > DGRAM_MAX)
 		return -FI_EINVAL;
-	if (packet.to > CM_WORLD_PORTS)
-		return 0;
 	packet.len = len;
 	memcpy(packet.data, buf, len);
 	records[record_count++ % RECORDS] = packet;
-	if (muted[dgram->port] || chance(cm_world_config.loss))
+	if (packet.to > CM_WORLD_PORTS || muted[dgram->port] || chance(cm_world_config.loss))
 		return 0;
 	launch(&packet);
 	if (chance(cm_world_config.copy))
