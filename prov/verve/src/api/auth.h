@@ -19,8 +19,8 @@ int verve_auth_from_attr(const char *name, const void *auth_key, size_t size,
 			 struct verve_auth_key *key);
 /*
  * The whole file, byte for byte, is the secret. It belongs to the user or to root, nobody else may
- * write it, and nobody outside its group may read it. Logs. -FI_EACCES: that is not so; -FI_EINVAL: not a file, or too
- * short or long; or why it cannot be read.
+ * write it, and nobody outside its group may read it. Logs. -FI_EACCES: that is not so; -FI_EINVAL:
+ * not a file, or too short or long; or why it cannot be read.
  */
 int verve_auth_from_file(const char *path, struct verve_auth_key *key);
 

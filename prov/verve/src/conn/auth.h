@@ -17,7 +17,7 @@
 #include "base/addr.h"
 
 enum {
-	VERVE_AUTH_SECRET_MIN = 16, /* bytes of what the application or a file gives; fewer can be guessed */
+	VERVE_AUTH_SECRET_MIN = 16, /* bytes of an attribute or a file; fewer can be guessed */
 	VERVE_AUTH_SECRET_MAX = 4096,
 	VERVE_AUTH_KEY_SIZE = 32,
 };

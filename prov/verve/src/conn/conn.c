@@ -268,7 +268,8 @@ static bool names_us(const struct verve_conn *conn, const struct verve_hello *he
 
 static bool is_from_remote(const struct verve_conn *conn, const struct verve_hello *hello)
 {
-	return verve_conn_is_established(conn) && hello->sender_incarnation == conn->remote.incarnation &&
+	return verve_conn_is_established(conn) &&
+	       hello->sender_incarnation == conn->remote.incarnation &&
 	       hello->sender_id == conn->remote.id && hello->serial == conn->remote.serial &&
 	       hello->nonce == conn->remote.nonce;
 }
@@ -347,8 +348,9 @@ static int refusal(uint8_t reason)
 }
 
 /*
- * An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. A later
- * incarnation may deny what it never knew; what an earlier one ended was its own, whose id may be the same.
+ * An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. A
+ * later incarnation may deny what it never knew; what an earlier one ended was its own, whose id
+ * may be the same.
  */
 static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello,
 			struct verve_conn_out *out)

@@ -134,9 +134,9 @@ void verve_conn_check(struct verve_conn *conn, struct verve_conn_out *out);
  */
 void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_conn_out *out);
 /*
- * Somebody who has seen our HELLO, perhaps the peer, says without authentication that our key is not
- * the peer's. That may be a lie, so it only becomes what a time-out says. False: it is not about a
- * HELLO of ours that waits.
+ * Somebody who has seen our HELLO, perhaps the peer, says without authentication that our key is
+ * not the peer's. That may be a lie, so it only becomes what a time-out says. False: it is not
+ * about a HELLO of ours that waits.
  */
 bool verve_conn_doubt(struct verve_conn *conn, const struct verve_hello *bye);
 /* The engine, or the endpoint, gives a WAIT_READY or UP one up: BYE, and no report. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Guard: what a connection manager does not let strangers do: speak without the endpoint's key, make
- * it allocate without having shown that they hear what it says, make it answer or log without end.
+ * Guard: what a connection manager does not let strangers do: speak without the endpoint's key,
+ * make it allocate before they have shown that they hear it, make it answer or log without end.
  *
- * Cookies: who asks for a connection may be told to ask again with a number that is made of what it
- * said and of a secret. Nothing is kept meanwhile; who returns the number lives, and at its address.
+ * Cookies: who asks for a connection may be told to ask again with a number that is made of what
+ * it said and of a secret. Nothing is kept meanwhile; who returns the number lives, and at its
+ * address.
  * Belongs to the service thread.
  */
 #ifndef VERVE_CONN_GUARD_H
@@ -55,10 +56,10 @@ enum verve_guard_verdict verve_guard_check(const struct verve_guard *guard,
 uint64_t verve_guard_cookie(const struct verve_guard *guard, const struct verve_hello *hello,
 			    const struct verve_addr *from, uint64_t now);
 /*
- * The datagram asks for a connection, does not echo such a cookie of the last one or two minutes, and is
- * not believed without: with a key nobody is, for it may be a recording; without one the first
- * VERVE_GUARD_UNPROVEN of the connections that wait for the peer's READY are, so that handshakes stay
- * short. half_open: how many wait.
+ * The datagram asks for a connection, does not echo such a cookie of the last one or two minutes,
+ * and is not believed without: with a key nobody is, for it may be a recording; without one the
+ * first VERVE_GUARD_UNPROVEN of the connections that wait for the peer's READY are, so that
+ * handshakes stay short. half_open: how many wait.
  */
 bool verve_guard_doubts(const struct verve_guard *guard, const struct verve_hello *hello,
 			const struct verve_addr *from, uint64_t now, size_t half_open);

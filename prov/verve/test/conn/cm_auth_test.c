@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection manager and strangers: other keys, no keys, and datagrams that are recorded, reflected,
- * cut, changed, or too many. Many seeds with a key, and their replays, are in cm_test.c.
+ * Connection manager and strangers: other keys, no keys, and datagrams that are recorded,
+ * reflected, cut, changed, or too many. Many seeds with a key, and replays, are in cm_test.c.
  */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -379,7 +379,7 @@ Test(cm_auth, own_address_is_nobody_elses)
 	nodes_stop();
 }
 
-/* Strangers, whoever they say they are, get so many queue pairs, no more; who hears us gets one still. */
+/* Strangers, whoever they say they are, get so many queue pairs; who hears us gets one still. */
 Test(cm_auth, a_flood_is_bounded)
 {
 	start(2, NULL, NULL);

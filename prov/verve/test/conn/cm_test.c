@@ -433,8 +433,8 @@ Test(cm, many_nodes_in_a_bad_network)
 }
 
 /*
- * Lower ones ask: 3 datagrams a pair. Both ask at once: 2 for each request. With a key, each request is
- * challenged: 2 more.
+ * Lower ones ask: 3 datagrams a pair. Both ask at once: 2 for each request. With a key, each
+ * request is challenged: 2 more.
  */
 static void run_frugal(uint64_t seed)
 {
