@@ -248,25 +248,55 @@ Test(cm_auth, a_recording_does_nothing)
 	nodes_stop();
 }
 
-/* The cookie that was recorded is of another time, or of another endpoint's secret. */
-Test(cm_auth, cookies_go_stale)
+/* A cookie is good for one to two minutes, for who got it, for what it said, where it got it. */
+Test(cm_auth, cookies_are_of_a_time_and_an_address)
 {
-	uint8_t buf[VERVE_HELLO_SIZE];
-	unsigned connected;
+	struct verve_hello hello = {.kind = VERVE_HELLO_HELLO, .sender_incarnation = 1,
+				    .sender_id = 2, .serial = 3, .nonce = 4}, other;
+	const uint64_t now = 1000000 * ms;
+	struct verve_guard guard, elsewhere;
+	struct verve_addr from, to;
 
-	start(2, &key, &key);
-	node_connect(0, 1);
-	nodes_run(UINT64_MAX);
-	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_HELLO, buf), sizeof(buf));
-	node_close(0, false);
-	connected = stats_of(1).connected;
-	node_drop(1, 0);
-	nodes_run(cm_world_time + 130000 * ms);
-	cm_world_inject(0, 1, buf, sizeof(buf));
-	nodes_run(cm_world_time + 1000 * ms);
-	cr_expect_eq(stats_of(1).connected, connected);
-	cr_expect_eq(cm_world_qps(), 0);
-	nodes_stop();
+	cm_world_addr(0, &to);
+	cm_world_addr(1, &from);
+	verve_guard_init(&guard, &key, &to);
+	verve_guard_init(&elsewhere, &key, &to);
+	cr_expect(verve_guard_doubts(&guard, &hello, &from, now, 0));
+	hello.echo = verve_guard_cookie(&guard, &hello, &from, now);
+	for (uint64_t later = 0; later <= 60000; later += 1000)
+		cr_expect_not(verve_guard_doubts(&guard, &hello, &from, now + later * ms, 0));
+	cr_expect(verve_guard_doubts(&guard, &hello, &from, now + 120000 * ms, 0));
+	cr_expect(verve_guard_doubts(&guard, &hello, &to, now, 0));
+	cr_expect(verve_guard_doubts(&elsewhere, &hello, &from, now, 0));
+	for (int field = 0; field < 4; field++) {
+		other = hello;
+		other.sender_incarnation += field == 0;
+		other.sender_id += field == 1;
+		other.serial += field == 2;
+		other.nonce += field == 3;
+		cr_expect(verve_guard_doubts(&guard, &other, &from, now, 0), "field %d", field);
+	}
+	verve_guard_fini(&guard);
+	verve_guard_fini(&elsewhere);
+}
+
+/* Without a key only a crowd is asked for them; who answers us never is. */
+Test(cm_auth, cookies_are_for_crowds)
+{
+	struct verve_hello hello = {.kind = VERVE_HELLO_HELLO, .sender_incarnation = 1,
+				    .sender_id = 2, .serial = 3, .nonce = 4};
+	struct verve_guard guard;
+	struct verve_addr addr;
+
+	cm_world_addr(0, &addr);
+	verve_guard_init(&guard, NULL, &addr);
+	cr_expect_not(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN - 1));
+	cr_expect(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN));
+	hello.recipient_id = 7;
+	cr_expect_not(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN));
+	hello.kind = VERVE_HELLO_READY;
+	cr_expect_not(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN));
+	verve_guard_fini(&guard);
 }
 
 Test(cm_auth, a_reflection_does_nothing)
