@@ -20,7 +20,7 @@ int main(void)
 		else if (param->choices)
 			printf("Default: %s; or %s.\n\n", param->choices[0], param->choices[1]);
 		else
-			printf("Default: any.\n\n");
+			printf("Default: %s.\n\n", param->unit);
 	}
 	return ferror(stdout) || fflush(stdout);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/atomic.h"
+#include "api/auth.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
@@ -108,6 +109,7 @@ static int domain_close(struct fid *fid)
 	if (domain->eq)
 		verve_eq_put(domain->eq);
 	verve_fabric_put(domain->fabric);
+	verve_auth_key_wipe(&domain->auth_key);
 	free(domain);
 	return 0;
 }
@@ -246,6 +248,18 @@ static int choose_atomics(struct verve_domain *domain)
 	return 0;
 }
 
+/* A key that cannot be had is an error: without it anybody could connect. */
+static int choose_key(struct verve_domain *domain, uint32_t api_version,
+		      const struct fi_domain_attr *attr)
+{
+	if (FI_VERSION_GE(api_version, FI_VERSION(1, 5)) && attr->auth_key_size)
+		return verve_auth_from_attr(attr->name, attr->auth_key, attr->auth_key_size,
+					    &domain->auth_key);
+	if (verve_config.auth_key_file)
+		return verve_auth_from_file(verve_config.auth_key_file, &domain->auth_key);
+	return 0;
+}
+
 int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **fid,
 		      void *context)
 {
@@ -268,10 +282,13 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	ret = choose_atomics(domain);
 	if (ret)
 		goto err_device;
+	ret = choose_key(domain, fabric->api_version, info->domain_attr);
+	if (ret)
+		goto err_device;
 	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) {
 		ret = verve_progress_open(&domain->progress);
 		if (ret)
-			goto err_device;
+			goto err_key;
 	}
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
@@ -292,6 +309,8 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	*fid = &domain->fid;
 	return 0;
 
+err_key:
+	verve_auth_key_wipe(&domain->auth_key);
 err_device:
 	verve_net_device_close(domain->dev);
 err_free:

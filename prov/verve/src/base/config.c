@@ -31,6 +31,7 @@ struct verve_config verve_config = {
 	.window = 64,
 	.connect_timeout = 30000,
 	.transport_timeout = 3500,
+	.auth_key_file = NULL,
 	.atomics = "target",
 };
 
@@ -41,6 +42,7 @@ static const struct verve_config_param params[] = {
 		.name = "iface",
 		.help = "Use only the ports of this network interface (eth0) or RDMA device "
 			"(mlx5_0).",
+		.unit = "any",
 		.text = &verve_config.iface,
 	},
 	{
@@ -105,6 +107,13 @@ static const struct verve_config_param params[] = {
 		.max = 600000,
 	},
 	{
+		.name = "auth_key_file",
+		.help = "A file whose 16 to 4096 bytes are the authentication key of endpoints that "
+			"the application gives none; only peers with the same key can connect.",
+		.unit = "none",
+		.text = &verve_config.auth_key_file,
+	},
+	{
 		.name = "atomics",
 		.help = "Who executes atomics: the target's processor, all of them, or its device, "
 			"only those of 64 bits that it can. Both ends must agree.",
@@ -131,8 +140,8 @@ static void define(const struct fi_provider *prov, const struct verve_config_par
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s; or %s)",
 				param->help, param->choices[0], param->choices[1]);
 	else if (!param->number)
-		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: any)",
-				param->help);
+		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s)",
+				param->help, param->unit);
 	else
 		fi_param_define(prov, param->name, FI_PARAM_SIZE_T,
 				"%s (default: %zu %s; %zu to %zu)", param->help, *param->number,

@@ -22,6 +22,7 @@ struct verve_config {
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
+	const char *auth_key_file; /* FI_VERVE_AUTH_KEY_FILE: path; NULL is none */
 	const char *atomics;	  /* FI_VERVE_ATOMICS: "target" or "device" executes them */
 };
 
@@ -41,7 +42,7 @@ void verve_config_load(const struct fi_provider *prov);
 struct verve_config_param {
 	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
 	const char *help;
-	const char *unit;
+	const char *unit; /* of a text without choices: what it is by default */
 	size_t *number;
 	const char **text;
 	const char *const *choices; /* of the text, the default first; NULL behind the last */

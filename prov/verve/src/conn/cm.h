@@ -17,6 +17,7 @@
 #include "base/mailbox.h"
 #include "net/qp.h"
 
+struct verve_auth_key;
 struct verve_cm;
 
 enum verve_cm_event_type {
@@ -54,6 +55,7 @@ struct verve_cm_attr {
 	struct verve_net_device *dev;
 	struct verve_net_qp_attr qp_attr; /* of every queue pair it opens */
 	struct verve_addr addr;		  /* to bind to; port 0: any */
+	const struct verve_auth_key *key; /* that peers must have, too; copied; NULL: none */
 	uint32_t window;		  /* to announce: eager messages a peer may have unconsumed here */
 	uint32_t eager_size;		  /* to announce: bytes of payload that receive buffers take */
 	uint32_t features;		  /* to announce: VERVE_HELLO_* */
@@ -65,7 +67,10 @@ struct verve_cm_attr {
 	void *arg;
 };
 
-/* Binds the socket. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_ENOMEM ... */
+/*
+ * Binds the socket. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_ENOMEM ...; -FI_EINVAL: with a key, addr
+ * must not be a wildcard.
+ */
 int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cm);
 /*
  * When the service thread no longer steps it: says BYE to every peer, closes what was not handed
@@ -107,6 +112,8 @@ void verve_cm_event_free(struct verve_cm_event *event);
 struct verve_cm_stats {
 	uint64_t sent, received;	/* datagrams */
 	uint64_t malformed, foreign;	/* dropped: not ours to read; not for this incarnation */
+	uint64_t unauthenticated;	/* dropped: not of our key */
+	uint64_t challenged;		/* asked to show first that they hear us */
 	uint64_t retransmitted;
 	uint64_t connected, failed;
 };

@@ -103,7 +103,8 @@ static void close_wait(struct verve_engine *engine)
 	close(engine->event_fd);
 }
 
-static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
+static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
+		   const struct verve_auth_key *key)
 {
 	struct verve_xport *xport = &engine->xport;
 	struct verve_cm_attr attr = {
@@ -117,6 +118,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 			.inline_size = xport->attr.inline_size,
 		},
 		.addr = *addr,
+		.key = key,
 		.window = xport->attr.window,
 		.eager_size = xport->attr.eager_size,
 		.features = (xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
@@ -230,7 +232,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	ret = open_wait(engine);
 	if (ret)
 		goto err_xport;
-	ret = open_cm(engine, &attr->addr);
+	ret = open_cm(engine, &attr->addr, attr->key);
 	if (ret)
 		goto err_wait;
 	ret = verve_service_add(engine->xport.cm, attr->xport->dev);

@@ -38,6 +38,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	link->peer = peer;
 	link->qp = qp;
 	link->conn_id = conn_id;
+	link->qp_num = verve_net_qp_num(qp);
 	link->remote_id = remote_id;
 	link->inline_size = verve_net_qp_inline_size(qp);
 	if (link->inline_size > xport->attr.inline_size)

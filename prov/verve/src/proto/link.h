@@ -30,6 +30,7 @@ struct verve_link {
 	struct verve_net_qp *qp;
 	uint32_t id;	    /* upper half of wr_id */
 	uint32_t conn_id;   /* ours, in packets that arrive */
+	uint32_t qp_num;    /* ours, on which they arrive */
 	uint32_t remote_id; /* the peer's, in packets that leave */
 	uint32_t inline_size;
 	uint32_t produced;  /* requests posted */

@@ -267,7 +267,7 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */
-static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len)
+static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len, uint32_t qp_num)
 {
 	struct verve_wire_packet packet;
 	struct verve_link *link;
@@ -281,6 +281,13 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	link = verve_peer_link_of(xport, packet.dest);
 	if (!link && verve_peer_has_events(xport))
 		return false;
+	/* Nobody speaks for another. */
+	if (link && link->qp_num != qp_num) {
+		xport->count.malformed++;
+		VERVE_INFO(EP_DATA, "dropped a packet for connection %#x from another queue pair\n",
+			   packet.dest);
+		return true;
+	}
 	/* What a broken connection still delivers is good; but there is no way back. */
 	if (!link || (link->broken && packet.type != VERVE_WIRE_EAGER)) {
 		xport->count.stale++;
@@ -315,7 +322,7 @@ bool verve_recv_poll(struct verve_xport *xport)
 		struct verve_slab *slab = (struct verve_slab *) (uintptr_t) wc->wr_id;
 
 		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV &&
-		    !handle_packet(xport, slab->data, wc->byte_len)) {
+		    !handle_packet(xport, slab->data, wc->byte_len, wc->qp_num)) {
 			batch->at--;
 			verve_peer_events(xport);
 			continue;

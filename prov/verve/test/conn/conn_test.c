@@ -429,6 +429,34 @@ Test(conn, checks_need_a_connection_to_another)
 	cr_assert_eq(out.actions, 0);
 }
 
+/* Who has seen the HELLO may say anything; only a time-out believes it. */
+Test(conn, doubts_about_the_key_are_the_reason_at_the_end_only)
+{
+	struct verve_hello hello = request(&a), bye, wrong;
+
+	verve_conn_refuse(&b.self, &hello, VERVE_HELLO_AUTH, &bye);
+	wrong = bye;
+	wrong.echo++;
+	cr_assert_not(verve_conn_doubt(&a.conn, &wrong));
+	cr_assert(verve_conn_doubt(&a.conn, &bye));
+	cr_assert_eq(a.conn.state, VERVE_CONN_WAIT_HELLO);
+	do
+		fire(&a);
+	while (out.actions == SEND);
+	cr_assert_eq(out.actions, FAIL);
+	cr_assert_eq(out.error, FI_EKEYREJECTED);
+	cr_assert_not(verve_conn_doubt(&a.conn, &bye));
+}
+
+Test(conn, without_a_key_a_refusal_ends_the_attempt)
+{
+	struct verve_hello hello = request(&a), bye;
+
+	verve_conn_refuse(&b.self, &hello, VERVE_HELLO_AUTH, &bye);
+	cr_assert_eq(receive(&a, &bye), FAIL);
+	cr_assert_eq(out.error, FI_EKEYREJECTED);
+}
+
 Test(conn, missing_route_is_the_reason_at_the_end_only)
 {
 	request(&a);
@@ -451,13 +479,15 @@ Test(conn, bye_ends_exactly_the_connection_it_names)
 	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
 	bye = out.hello;
 	cr_assert_eq(bye.kind, VERVE_HELLO_BYE);
-	for (int field = 0; field < 4; field++) {
+	for (int field = 0; field < 5; field++) {
 		wrong = bye;
 		switch (field) {
 		case 0: wrong.recipient_id++; break;
 		case 1: wrong.recipient_incarnation++; break;
 		case 2: wrong.echo++; break;
 		case 3: wrong.sender_id++; break;
+		/* An earlier incarnation may have had the same id. */
+		case 4: wrong.sender_incarnation++; break;
 		}
 		cr_assert_eq(receive(&b, &wrong), 0);
 		cr_assert(out.foreign);
