@@ -223,6 +223,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 
 	if (!engine)
 		return -FI_ENOMEM;
+	xport.max_conns = verve_config.max_conns;
 	xport.rx = attr->shared ? &attr->shared->xport : NULL;
 	ret = verve_xport_init(&engine->xport, &xport, engine->lock);
 	if (ret)

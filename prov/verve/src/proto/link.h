@@ -16,6 +16,7 @@
 #include "net/qp.h"
 #include "proto/key.h"
 #include "proto/op.h"
+#include "proto/quiesce.h"
 #include "proto/xport.h"
 
 /* What a work request holds until it retires. */
@@ -38,6 +39,9 @@ struct verve_link {
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
+	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
+	uint32_t sent;	    /* packets */
+	uint32_t arrived;   /* packets */
 	bool may_send;
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
@@ -50,6 +54,7 @@ struct verve_link {
 	uint32_t status; /* ibv_wc_status, or 0 */
 	const char *reason;
 	struct verve_key_cache keys;
+	struct verve_quiesce quiesce;
 	struct verve_op_queue doomed;
 	struct verve_slot slots[VERVE_LINK_DEPTH];
 };
@@ -73,10 +78,17 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
 }
 
+/* Requests may be posted. */
+static inline bool verve_link_is_open(const struct verve_link *link)
+{
+	return link->may_send && link->quiesce.state == VERVE_QUIESCE_OPEN;
+}
+
 /* The peer owes us something, so it is looked after. */
 static inline bool verve_link_is_waiting(const struct verve_link *link)
 {
-	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked;
+	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
+	       link->quiesce.state != VERVE_QUIESCE_OPEN;
 }
 
 /*

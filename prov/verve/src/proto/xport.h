@@ -50,6 +50,7 @@ struct verve_xport_attr {
 	size_t inline_size;    /* bytes */
 	size_t eager_size;     /* bytes of payload */
 	size_t rx_buffers;     /* receive buffers */
+	uint32_t max_conns;    /* above them idle ones are closed; 0: no limit */
 	uint32_t window;       /* eager messages that a peer may have unconsumed here */
 	size_t min_multi_recv; /* bytes */
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
@@ -112,12 +113,16 @@ struct verve_xport {
 	size_t peer_of_addr_count;
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* have something to send that did not fit */
+	struct verve_peer_queue wanting; /* a place among the connections; proto/quiesce.h */
+	uint64_t wanting_since; /* the first of them, nanoseconds */
 
 	struct verve_idtab link_ids;
 	struct verve_link **link_of_conn; /* by index of the connection id in a packet */
 	size_t link_of_conn_count;
 	struct verve_link_queue links, broken_links;
 	uint32_t link_count; /* of both */
+	uint32_t connecting_count; /* peers that the manager was asked to connect */
+	uint32_t quiescing_count; /* links that are being closed in agreement */
 	uint32_t leaving_count; /* of links, whose peer has left */
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */

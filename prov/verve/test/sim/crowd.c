@@ -37,6 +37,12 @@ struct label {
 	uint32_t from, to, number, len;
 };
 
+/* A buffer, and how many were posted before. */
+struct receive {
+	uint64_t place;
+	uint8_t bytes[];
+};
+
 struct crowd_send {
 	struct crowd_send *next;
 	uint32_t to;
@@ -140,11 +146,12 @@ bool crowd_to_one(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t
 
 /* Receiving. */
 
-static void post(struct crowd *crowd, struct crowd_member *member, void *buf)
+static void post(struct crowd *crowd, struct crowd_member *member, struct receive *receive)
 {
+	receive->place = ++member->places;
 	check(crowd,
-	      fi_trecv(member->ep, buf, crowd->options->max_len, NULL, FI_ADDR_UNSPEC, 0, UINT64_MAX,
-		       buf),
+	      fi_trecv(member->ep, receive->bytes, crowd->options->max_len, NULL, FI_ADDR_UNSPEC, 0,
+		       UINT64_MAX, receive),
 	      "fi_trecv");
 	member->posted++;
 }
@@ -154,9 +161,26 @@ static uint8_t pattern(const struct label *label, size_t i)
 	return (uint8_t)(label->from * 31 + label->number * 7 + i * 3);
 }
 
+/* Messages of one sender match in its order; they may complete in another. */
+static void check_order(struct crowd *crowd, uint32_t to, const struct label *label, uint64_t place)
+{
+	uint32_t rounds = crowd->options->rounds;
+	uint64_t *places = &crowd->members[to].place_of[(size_t)label->from * rounds];
+	uint32_t number = label->number;
+
+	if (number >= rounds || places[number])
+		crowd_fail(crowd, "member %u: message %u of %u comes twice", to, number, label->from);
+	places[number] = place;
+	if ((number && places[number - 1] > place) ||
+	    (number + 1 < rounds && places[number + 1] && places[number + 1] < place))
+		crowd_fail(crowd, "member %u: message %u of %u is out of order", to, number,
+			   label->from);
+}
+
 static void check_message(struct crowd *crowd, uint32_t to, const struct fi_cq_tagged_entry *entry)
 {
-	const uint8_t *bytes = entry->op_context;
+	const struct receive *receive = entry->op_context;
+	const uint8_t *bytes = receive->bytes;
 	struct crowd_member *member = &crowd->members[to];
 	struct label label;
 
@@ -164,14 +188,11 @@ static void check_message(struct crowd *crowd, uint32_t to, const struct fi_cq_t
 	if (label.to != to || label.from >= crowd->options->members || label.len != entry->len ||
 	    entry->tag != ((uint64_t)label.from << 32 | label.number))
 		crowd_fail(crowd, "member %u: a message that nobody sent it", to);
-	if (label.number != member->next[label.from])
-		crowd_fail(crowd, "member %u: message %u of %u comes, %u was to come", to, label.number,
-			   label.from, member->next[label.from]);
+	check_order(crowd, to, &label, receive->place);
 	for (size_t i = sizeof(label); i < label.len; i++)
 		if (bytes[i] != pattern(&label, i))
 			crowd_fail(crowd, "member %u: byte %zu of %u's message %u is wrong", to, i,
 				   label.from, label.number);
-	member->next[label.from]++;
 	member->received++;
 	crowd->received++;
 	crowd->due--;
@@ -301,7 +322,7 @@ void crowd_turn(struct crowd *crowd)
 		if (member->away)
 			continue;
 		while (member->posted < member->receives)
-			post(crowd, member, allocate(1, crowd->options->max_len));
+			post(crowd, member, allocate(1, sizeof(struct receive) + crowd->options->max_len));
 		any += read_cq(crowd, i) + send_some(crowd, i);
 	}
 	if (any)
@@ -430,7 +451,8 @@ static void open_member(struct crowd *crowd, uint32_t index)
 	member->addr = host->addr;
 	member->receives = crowd->options->receives;
 	member->sent = allocate(crowd->options->members, sizeof(member->sent[0]));
-	member->next = allocate(crowd->options->members, sizeof(member->next[0]));
+	member->place_of = allocate((size_t)crowd->options->members * crowd->options->rounds,
+				    sizeof(member->place_of[0]));
 	name_member(crowd, index, &name);
 	memcpy(host->info->src_addr, &name, sizeof(name));
 	check(crowd, fi_cq_open(host->domain, &attr, &member->cq, NULL), "fi_cq_open");
@@ -490,7 +512,7 @@ static void close_member(struct crowd *crowd, struct crowd_member *member)
 		free(send);
 	}
 	free(member->sent);
-	free(member->next);
+	free(member->place_of);
 }
 
 void crowd_close(struct crowd *crowd)

@@ -24,7 +24,7 @@ struct crowd_options {
 	const char *name; /* suite/test, for the command that runs a seed again */
 	uint32_t members, hosts;
 	crowd_plan *plan;
-	uint32_t rounds;     /* for the plan */
+	uint32_t rounds;     /* for the plan: messages from one to another, at most */
 	size_t max_len;	     /* of a message, bytes; 16 at least. Shorter ones are as frequent */
 	uint32_t receives;   /* that a member keeps posted */
 	uint32_t dgram_loss; /* 1/1000 */
@@ -38,7 +38,9 @@ struct crowd_member {
 	struct fid_ep *ep;
 	struct fid_cq *cq;
 	fi_addr_t *addr;	/* of members; shared by those of a host */
-	uint32_t *sent, *next;	/* numbers of messages: to a member, and expected from one */
+	uint32_t *sent;		/* messages, to a member */
+	uint64_t places;	/* receives that were posted */
+	uint64_t *place_of;	/* which of them took a message: by sender and number; 0: none yet */
 	uint64_t started;	/* messages of the plan */
 	uint64_t completed;	/* of them */
 	uint64_t received;

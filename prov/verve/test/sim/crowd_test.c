@@ -7,7 +7,7 @@
 #include "base/config.h"
 #include "crowd.h"
 
-enum { MEMBERS = 200, HOSTS = 10, BYTES_A_CONNECTION = 16384 };
+enum { MEMBERS = 200, HOSTS = 10, BYTES_A_CONNECTION = 16384, LIMIT = 8 };
 
 /* Small endpoints: it is their connections that are looked at. */
 static void configure(void)
@@ -59,18 +59,55 @@ static void connect_all(const char *name, crowd_plan *plan, uint32_t loss, uint3
 }
 
 /* HELLO, HELLO, READY. */
-Test(crowd, one_side_asks, .timeout = 600)
+Test(crowd, one_side_asks, .timeout = 3600)
 {
 	connect_all("crowd/one_side_asks", crowd_upwards, 0, 3);
 }
 
 /* Where both ask at the same time, both answer. */
-Test(crowd, all_to_all, .timeout = 600)
+Test(crowd, all_to_all, .timeout = 3600)
 {
 	connect_all("crowd/all_to_all", crowd_all_to_all, 0, 4);
 }
 
-Test(crowd, all_to_all_through_loss, .timeout = 600)
+Test(crowd, all_to_all_through_loss, .timeout = 3600)
 {
 	connect_all("crowd/all_to_all_through_loss", crowd_all_to_all, 200, 7);
+}
+
+static void few_places(uint64_t seed)
+{
+	struct crowd_options options = {
+		.name = "crowd/more_peers_than_connections",
+		.members = 64,
+		.hosts = 4,
+		.plan = crowd_all_to_all,
+		.rounds = 2,
+		.max_len = 3000,
+		.receives = 8,
+		.dgram_loss = seed % 2 ? 200 : 0,
+		.acknowledged = true,
+		.tick = 20000,
+	};
+	struct fake_net_stats stats;
+	struct crowd crowd;
+
+	configure();
+	verve_config.eager_size = 1024;
+	verve_config.max_conns = LIMIT;
+	crowd_open(&crowd, &options, seed);
+	crowd_run(&crowd);
+	fake_net_stats(&stats);
+	cr_expect_gt(stats.qps_opened, 64 * 63, "seed %lu: nothing was closed", seed);
+	cr_expect_lt(stats.max_qps, 2 * 64 * LIMIT, "seed %lu: %lu queue pairs at a time", seed,
+		     stats.max_qps);
+	cr_log_info("seed %lu: %lu queue pairs, %lu at a time; %lu requests, %lu datagrams, %.3f s",
+		    seed, stats.qps_opened, stats.max_qps, stats.requests, stats.dgrams,
+		    fake_net_time() / 1e9);
+	crowd_close(&crowd);
+}
+
+Test(crowd, more_peers_than_connections, .timeout = 3600)
+{
+	crowd_seeds(6, few_places);
 }

@@ -183,16 +183,20 @@ static bool is_like(const struct sim_op *op, const struct sim_op *recv, const st
 	return looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start;
 }
 
-/* The oldest message of a queue that it can have got. */
+/* The oldest message of a queue that it can have got; rather one that must come. */
 static struct sim_op *find_short(const struct sim_op_queue *queue, const struct sim_op *recv,
 				 const struct end *end, const struct sim_node *from, uint64_t start)
 {
-	struct sim_op *op;
+	struct sim_op *op, *doubtful = NULL;
 
-	TAILQ_FOREACH (op, queue, link)
-		if ((!from || op->node == from) && is_like(op, recv, end, start))
+	TAILQ_FOREACH (op, queue, link) {
+		if ((from && op->node != from) || !is_like(op, recv, end, start))
+			continue;
+		if (!sim_may_be_lost(op))
 			return op;
-	return NULL;
+		doubtful = doubtful ? doubtful : op;
+	}
+	return doubtful;
 }
 
 static void take(struct sim_op *recv, struct sim_op *send, uint64_t offset)

@@ -114,7 +114,7 @@ struct fake_net_stats {
 	uint64_t access_errors; /* protection and length errors, local and remote */
 	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
 	uint64_t pinned;	/* bytes that are registered now */
-	uint64_t qps, qps_opened; /* queue pairs that are open now; that ever were */
+	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
 	uint64_t max_cq;	/* most entries that any CQ held */
 	uint64_t calls;		/* of the kinds above */
 };
