@@ -156,6 +156,19 @@ static void post(struct crowd *crowd, struct crowd_member *member, struct receiv
 	member->posted++;
 }
 
+void crowd_recv_from(struct crowd *crowd, uint32_t to, uint32_t from, uint32_t number)
+{
+	struct crowd_member *member = &crowd->members[to];
+	struct receive *receive = allocate(1, sizeof(*receive) + crowd->options->max_len);
+
+	receive->place = ++member->places;
+	check(crowd,
+	      fi_trecv(member->ep, receive->bytes, crowd->options->max_len, NULL, FI_ADDR_UNSPEC,
+		       (uint64_t)from << 32 | number, 0, receive),
+	      "fi_trecv");
+	member->posted++;
+}
+
 static uint8_t pattern(const struct label *label, size_t i)
 {
 	return (uint8_t)(label->from * 31 + label->number * 7 + i * 3);

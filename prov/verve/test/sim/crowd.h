@@ -78,6 +78,8 @@ void crowd_close(struct crowd *crowd);
 void crowd_turn(struct crowd *crowd);
 /* Until everything of the plan is sent, complete and received. */
 void crowd_run(struct crowd *crowd);
+/* Member to receives this one message of member from, and nothing else by it. */
+void crowd_recv_from(struct crowd *crowd, uint32_t to, uint32_t from, uint32_t number);
 uint64_t crowd_random(struct crowd *crowd);
 _Noreturn void crowd_fail(const struct crowd *crowd, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -16,6 +16,7 @@ static void configure(void)
 	verve_config.rx_buffers = 256;
 	verve_config.window = 8;
 	verve_config.tx_size = 128;
+	verve_config.max_conns = 0;
 }
 
 static void connect_all(const char *name, crowd_plan *plan, uint32_t loss, uint32_t dgrams)
