@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "crowd.h"
 
-enum { WINDOW = 8, EAGER = 1024, TX_SIZE = 128, FLOOD = 30000, DESCRIPTION = 1024 };
+enum { WINDOW = 8, EAGER = 1024, TX_SIZE = 128, FLOOD = 200000, DESCRIPTION = 1024 };
 
 static void configure(void)
 {
