@@ -18,6 +18,7 @@
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
+#include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
 #include "proto/xport.h"
@@ -112,7 +113,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 			.send_cq = xport->send_cq,
 			.recv_cq = xport->recv_cq,
 			.srq = xport->srq,
-			.send_wr = VERVE_LINK_DEPTH,
+			.send_wr = VERVE_LINK_REQUESTS,
 			.send_sge = 1 + VERVE_IOV_LIMIT,
 			.inline_size = xport->attr.inline_size,
 		},

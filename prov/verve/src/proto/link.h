@@ -19,6 +19,13 @@
 #include "proto/quiesce.h"
 #include "proto/xport.h"
 
+enum {
+	VERVE_LINK_DEPTH = 64, /* slots for work requests; a power of two */
+	/* Outstanding at most. soft-RoCE adds one and rounds up to a power of two: twice the memory. */
+	VERVE_LINK_REQUESTS = VERVE_LINK_DEPTH - 1,
+	VERVE_LINK_SIGNAL = 16, /* at least every so many-th asks for a completion */
+};
+
 /* What a work request holds until it retires. */
 struct verve_slot {
 	struct verve_op *op;	 /* told when this request retires; NULL: nobody */
@@ -74,7 +81,7 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 {
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
 
-	return link->produced - link->retired < VERVE_LINK_DEPTH - reserve &&
+	return link->produced - link->retired < VERVE_LINK_REQUESTS - reserve &&
 	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
 }
 

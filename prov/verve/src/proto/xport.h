@@ -62,9 +62,7 @@ struct verve_xport_attr {
 };
 
 enum {
-	VERVE_LINK_DEPTH = 64,	 /* work requests outstanding a connection; a power of two */
-	VERVE_LINK_RESERVE = 8,	 /* of which only control messages may use the last so many */
-	VERVE_LINK_SIGNAL = 16,	 /* at least every so many-th asks for a completion */
+	VERVE_LINK_RESERVE = 8,	 /* work requests of a link that only control messages may use */
 	VERVE_TX_SLABS = 512,	 /* buffers for what is copied on its way out */
 	VERVE_SLAB_BATCH = 32,
 	VERVE_POLL_BATCH = 16,
@@ -121,8 +119,7 @@ struct verve_xport {
 	size_t link_of_conn_count;
 	struct verve_link_queue links, broken_links;
 	uint32_t link_count; /* of both */
-	uint32_t connecting_count; /* peers that the manager was asked to connect */
-	uint32_t quiescing_count; /* links that are being closed in agreement */
+	uint32_t connecting_count, quiescing_count; /* peers; links that are being closed in agreement */
 	uint32_t leaving_count; /* of links, whose peer has left */
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
