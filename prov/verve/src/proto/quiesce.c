@@ -213,6 +213,8 @@ void verve_quiesce_step(struct verve_xport *xport)
 	uint64_t now = verve_net_now();
 	uint32_t wanted;
 
+	if (!xport->cm)
+		return; /* the endpoint is being closed */
 	/* Nobody may wait for ever: what takes the places may depend on who waits. */
 	if (!TAILQ_EMPTY(&xport->wanting) && now - xport->wanting_since > patience)
 		give_place(xport, now);
