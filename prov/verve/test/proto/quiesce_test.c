@@ -3,6 +3,7 @@
 #include "proto/quiesce.h"
 
 #include "fixture.h"
+#include "proto/peek.h"
 
 enum { TURNS = 8 };
 
@@ -167,6 +168,24 @@ Test(quiesce, who_is_not_idle_refuses)
 	turns();
 }
 
+/* Else the payload that a peer may leave here would not be bounded. */
+Test(quiesce, who_has_sent_more_than_was_heard_refuses)
+{
+	send_to(&a, &b, 10);
+	recv_any(&b);
+	turns();
+	send_to(&b, &a, 100);
+	crowd(&a);
+	ask(&a, &b);
+	turns();
+	cr_expect(is_connected(&a, &b));
+	cr_expect(is_connected(&b, &a));
+	cr_expect_eq(node_link(&a, &b)->held, 1);
+	recv_any(&a);
+	node_join(&a, &c, NODE_WINDOW);
+	turns();
+}
+
 Test(quiesce, questions_that_cross_are_answers)
 {
 	send_to(&a, &b, 10);
@@ -241,4 +260,144 @@ Test(quiesce, too_many_connections_become_fewer)
 	a.xport.attr.max_conns = 1;
 	turns();
 	cr_expect_eq(a.xport.link_count, 1);
+}
+
+/*
+ * Every order of a few steps: sends of either side, with and without acknowledgement, its polls, and
+ * time on the wire. Both ask as soon as they may. Whatever happens, both have a connection or neither,
+ * and each message arrives once and in order.
+ */
+enum step { A_SENDS, B_SENDS, A_SENDS_ACK, B_SENDS_ACK, A_POLLS, B_POLLS, TIME_PASSES, STEPS };
+
+enum { DEPTH = 6, MESSAGES = DEPTH };
+
+struct side {
+	struct node *node;
+	struct side *other;
+	unsigned sent, received, completed;
+	unsigned char out[MESSAGES], in[MESSAGES];
+};
+
+static struct side sides[2] = {{.node = &a, .other = &sides[1]}, {.node = &b, .other = &sides[0]}};
+
+static void side_send(struct side *side, uint32_t flags)
+{
+	unsigned char *byte = &side->out[side->sent];
+
+	*byte = (unsigned char)side->sent++;
+	cr_assert_eq(node_send(side->node, &(struct message){.peer = side->other->node, .buf = byte,
+							     .len = 1, .context = byte, .flags = flags}),
+		     0);
+}
+
+static void side_take(struct side *side)
+{
+	struct verve_comp comp;
+
+	while (verve_comp_queue_read(&side->node->rx_queue, &comp, 1) == 1) {
+		unsigned char *byte = comp.context;
+
+		cr_assert_eq(*byte, side->received, "message %u comes when %u is to", *byte,
+			     side->received);
+		side->received++;
+	}
+	while (verve_comp_queue_read(&side->node->tx_queue, &comp, 1) == 1)
+		side->completed++;
+}
+
+static void side_begin(struct side *side)
+{
+	struct verve_link *link = node_link(side->node, side->other->node);
+
+	side->sent = side->received = side->completed = 0;
+	side->node->xport.attr.max_conns = 1;
+	link->may_send = true; /* as after READY */
+	link->quiesce.not_before = 0;
+	link->quiesce.seen = link->produced + link->arrived;
+	for (int i = 0; i < MESSAGES; i++)
+		cr_assert_eq(node_recv(side->node, &(struct message){.buf = &side->in[i], .len = 1,
+								     .context = &side->in[i]}),
+			     0);
+}
+
+static void take_step(enum step step)
+{
+	switch (step) {
+	case A_SENDS:
+	case B_SENDS:
+		side_send(&sides[step - A_SENDS], 0);
+		break;
+	case A_SENDS_ACK:
+	case B_SENDS_ACK:
+		side_send(&sides[step - A_SENDS_ACK], VERVE_OP_ACK);
+		break;
+	case A_POLLS:
+	case B_POLLS:
+		verve_xport_poll(&sides[step - A_POLLS].node->xport);
+		break;
+	default:
+		fake_net_advance(20000);
+	}
+}
+
+static void side_end(struct side *side)
+{
+	cr_assert_eq(side->received, side->other->sent);
+	cr_assert_eq(side->completed, side->sent);
+	/* Receives that were not needed. */
+	for (unsigned i = side->received; i < MESSAGES; i++)
+		cr_assert_eq(verve_recv_cancel(&side->node->xport, &side->in[i]), 0);
+	while (side->received < MESSAGES) {
+		expect_error(&side->node->rx_queue, FI_ECANCELED);
+		side->received++;
+	}
+}
+
+static bool try_order(unsigned order)
+{
+	bool closed;
+
+	for (int i = 0; i < 2; i++)
+		side_begin(&sides[i]);
+	for (int i = 0; i < DEPTH; i++, order /= STEPS)
+		take_step(order % STEPS);
+	nodes_settle();
+	nodes_settle();
+	closed = !is_connected(&a, &b);
+	cr_assert_eq(closed, !is_connected(&b, &a), "one side has a connection, the other has not");
+	for (int i = 0; i < 2; i++)
+		sides[i].node->xport.attr.max_conns = 0;
+	/* What waits for a connection gets one. */
+	if (closed && verve_peer_has_work(node_peer(&b, &a)))
+		node_join(&b, &a, NODE_WINDOW);
+	else if (closed)
+		node_join(&a, &b, NODE_WINDOW);
+	nodes_settle();
+	for (int i = 0; i < 2; i++)
+		side_take(&sides[i]);
+	for (int i = 0; i < 2; i++)
+		side_end(&sides[i]);
+	return closed;
+}
+
+/* A second connection, which is never idle: so there is one too many. */
+static void keep_busy(struct node *node)
+{
+	node_join(node, &c, NODE_WINDOW);
+	node_link(node, &c)->held = 1;
+}
+
+Test(quiesce, every_order_of_steps)
+{
+	unsigned orders = 1, closed = 0;
+
+	for (int i = 0; i < DEPTH; i++)
+		orders *= STEPS;
+	keep_busy(&a);
+	keep_busy(&b);
+	for (unsigned order = 0; order < orders; order++)
+		closed += try_order(order);
+	cr_log_info("%u orders, %u connections closed", orders, closed);
+	cr_expect_gt(closed, orders / 10);
+	cr_expect_lt(closed, orders);
 }
