@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Many endpoints connect, all to all. VERVE_CROWD says how many; 1,000 need 4 GB and two minutes.
+ * Many endpoints connect, all to all. VERVE_CROWD says how many; 1,000 need 4 GB and some minutes.
  */
 #include <criterion/criterion.h>
 
