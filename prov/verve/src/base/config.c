@@ -29,6 +29,7 @@ struct verve_config verve_config = {
 	.tx_size = 4096,
 	.rx_buffers = 256,
 	.window = 64,
+	.max_conns = 4096,
 	.connect_timeout = 30000,
 	.transport_timeout = 3500,
 	.auth_key_file = NULL,
@@ -88,6 +89,15 @@ static const struct verve_config_param params[] = {
 		.number = &verve_config.window,
 		.min = 2,
 		.max = 65535,
+	},
+	{
+		.name = "max_conns",
+		.help = "Connections of an endpoint above which idle ones are closed to make place "
+			"for others.",
+		.unit = "connections",
+		.number = &verve_config.max_conns,
+		.min = 2,
+		.max = 4096,
 	},
 	{
 		.name = "connect_timeout",

@@ -20,6 +20,7 @@ struct verve_config {
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
+	size_t max_conns;	  /* FI_VERVE_MAX_CONNS: connections that an endpoint keeps */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
 	const char *auth_key_file; /* FI_VERVE_AUTH_KEY_FILE: path; NULL is none */

@@ -18,6 +18,7 @@
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
+#include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
 #include "proto/xport.h"
@@ -113,7 +114,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 			.send_cq = xport->send_cq,
 			.recv_cq = xport->recv_cq,
 			.srq = xport->srq,
-			.send_wr = VERVE_LINK_DEPTH,
+			.send_wr = VERVE_LINK_REQUESTS,
 			.send_sge = 1 + VERVE_IOV_LIMIT,
 			.inline_size = xport->attr.inline_size,
 		},
@@ -225,6 +226,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 
 	if (!engine)
 		return -FI_ENOMEM;
+	xport.max_conns = verve_config.max_conns;
 	xport.rx = attr->shared ? &attr->shared->xport : NULL;
 	ret = verve_xport_init(&engine->xport, &xport, engine->lock);
 	if (ret)

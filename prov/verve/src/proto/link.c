@@ -97,6 +97,7 @@ int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct v
 		link->signaled = number;
 	wr->wr_id = (uint64_t) link->id << 32 | number;
 	link->produced++;
+	link->sent += wr->op == VERVE_NET_SEND;
 	xport->wr_used++;
 
 	ret = verve_net_qp_post(link->qp, wr, 1);
@@ -133,7 +134,7 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 		sge.addr = (uintptr_t) slab->data;
 		sge.lkey = slab->lkey;
 	}
-	if (tell || packet->type == VERVE_WIRE_BYE)
+	if (tell || packet->type == VERVE_WIRE_BYE || packet->type == VERVE_WIRE_QUIESCE)
 		wr.flags |= VERVE_NET_SIGNALED;
 	return !verve_link_post(xport, link, &wr, tell, slab);
 }
@@ -258,6 +259,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		   link->produced - link->retired);
 	if (link->leaving)
 		xport->leaving_count--;
+	if (link->quiesce.state != VERVE_QUIESCE_OPEN)
+		xport->quiescing_count--;
 	link->broken = true;
 	link->error = error;
 	link->status = status;
@@ -266,7 +269,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
 	doom(link, &peer->active);
-	if (!link->leaving)
+	if (!link->leaving && link->quiesce.state != VERVE_QUIESCE_AGREED)
 		doom(link, &peer->pending);
 	peer->link = NULL;
 	TAILQ_REMOVE(&xport->links, link, all);
@@ -310,6 +313,8 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 		verve_link_break(xport, link, verve_net_wc_errno(wc->status), wc->status,
 				 verve_net_wc_str(wc->status));
 	retire(xport, link, wc->status);
+	if (!link->broken)
+		verve_quiesce_end(xport, link);
 }
 
 void verve_link_reap(struct verve_xport *xport)
@@ -330,7 +335,8 @@ void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
 
-	if (++link->owed < xport->attr.window / 2 || link->broken || !link->may_send)
+	link->held--;
+	if (++link->owed < xport->attr.window / 2 || link->broken || !verve_link_is_open(link))
 		return;
 	/* No room now: the next packet carries them, or the next consumed message tries again. */
 	if (verve_link_has_room(xport, link, true))

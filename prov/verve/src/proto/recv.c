@@ -13,6 +13,7 @@
 #include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/quiesce.h"
 #include "proto/rma.h"
 #include "proto/rndv.h"
 #include "proto/send.h"
@@ -163,6 +164,7 @@ static void handle_message(struct verve_xport *xport, struct verve_link *link,
 	struct verve_match *match = verve_recv_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
 	struct verve_op *op = take_posted(xport, match, link->peer->id, packet);
 
+	link->held += packet->type == VERVE_WIRE_EAGER && verve_wire_costs_credit(packet->len);
 	if (op)
 		deliver(xport, op, link->peer, link->conn_id, packet);
 	else if (keep_unexpected(xport, link, packet))
@@ -264,6 +266,7 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_KEY_QUERY] = verve_key_answer,
 	[VERVE_WIRE_KEY_REPLY] = verve_key_learn,
 	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
+	[VERVE_WIRE_QUIESCE] = verve_quiesce_receive,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */
@@ -295,6 +298,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	}
 	link->credits += packet.credits;
 	link->may_send = !link->leaving;
+	link->arrived++;
 	handle[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))
 		verve_peer_kick(xport, link->peer);

@@ -126,7 +126,7 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 {
 	static const char *const names[] = {
 		"FI_VERVE_IFACE", "FI_VERVE_INLINE_SIZE", "FI_VERVE_EAGER_SIZE", "FI_VERVE_TX_SIZE",
-		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_CONNECT_TIMEOUT",
+		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_MAX_CONNS", "FI_VERVE_CONNECT_TIMEOUT",
 		"FI_VERVE_TRANSPORT_TIMEOUT", "FI_VERVE_AUTH_KEY_FILE", "FI_VERVE_ATOMICS",
 	};
 	struct fi_param *params;
