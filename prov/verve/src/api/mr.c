@@ -23,6 +23,7 @@
 
 static const uint64_t local_access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
 static const uint64_t remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+static const uint64_t dmabuf = 1ull << 40; /* FI_MR_DMABUF, from libfabric 1.20 on */
 
 struct verve_mr {
 	struct fid_mr fid;
@@ -167,6 +168,11 @@ static int check_segments(const struct verve_domain *domain, const struct fi_mr_
 
 static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
+	if (flags & dmabuf) {
+		VERVE_WARN(MR, "%s: device memory (FI_MR_DMABUF) cannot be registered; copy it to "
+			   "host memory first\n", name_of(domain));
+		return -FI_EOPNOTSUPP;
+	}
 	/* FI_RMA_EVENT: counters will be bound; that needs no preparation. */
 	if (flags & ~FI_RMA_EVENT) {
 		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
