@@ -13,6 +13,7 @@
 #include "api/cq.h"
 #include "api/ep.h"
 #include "api/eq.h"
+#include "api/ext.h"
 #include "api/fabric.h"
 #include "api/info.h"
 #include "api/mr.h"
@@ -151,7 +152,7 @@ static struct fi_ops domain_fid_ops = {
 	.close = domain_close,
 	.bind = domain_bind,
 	.control = domain_control,
-	.ops_open = verve_stub_ops_open,
+	.ops_open = verve_domain_ops_open,
 	.tostr = verve_stub_tostr,
 	.ops_set = verve_stub_ops_set,
 };

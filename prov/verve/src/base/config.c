@@ -34,9 +34,13 @@ struct verve_config verve_config = {
 	.transport_timeout = 3500,
 	.auth_key_file = NULL,
 	.atomics = "target",
+	.mr_cache = "off",
+	.mr_cache_count = 1024,
+	.mr_cache_size = (size_t) 1 << 30,
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
+static const char *const mr_cache_choices[] = {"off", "on", "strict", NULL};
 
 static const struct verve_config_param params[] = {
 	{
@@ -130,6 +134,13 @@ static const struct verve_config_param params[] = {
 		.text = &verve_config.atomics,
 		.choices = atomics_choices,
 	},
+	{
+		.name = "mr_cache",
+		.help = "Which registrations are kept for the next use of the same memory: none; all, "
+			"also of closed regions; or only those that peers cannot reach.",
+		.text = &verve_config.mr_cache,
+		.choices = mr_cache_choices,
+	},
 };
 
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
@@ -144,11 +155,25 @@ static const char *env_name(const struct verve_config_param *param, char *buf)
 	return buf;
 }
 
+const char *verve_config_others(const struct verve_config_param *param, const char *between,
+				char *buf)
+{
+	int len = snprintf(buf, VERVE_CONFIG_OTHERS_MAX, "%s", param->choices[1]);
+
+	for (int i = 2; param->choices[i]; i++)
+		len += snprintf(buf + len, VERVE_CONFIG_OTHERS_MAX - len, "%s%s", between,
+				param->choices[i]);
+	return buf;
+}
+
 static void define(const struct fi_provider *prov, const struct verve_config_param *param)
 {
+	char others[VERVE_CONFIG_OTHERS_MAX];
+
 	if (param->choices)
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s; or %s)",
-				param->help, param->choices[0], param->choices[1]);
+				param->help, param->choices[0],
+				verve_config_others(param, " or ", others));
 	else if (!param->number)
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s)",
 				param->help, param->unit);
@@ -187,7 +212,7 @@ static void read_number(const struct fi_provider *prov, const struct verve_confi
 
 static void choose(const struct verve_config_param *param, const char *value)
 {
-	char name[NAME_MAX_LEN];
+	char name[NAME_MAX_LEN], others[VERVE_CONFIG_OTHERS_MAX];
 
 	for (const char *const *choice = param->choices; *choice; choice++) {
 		if (!strcmp(value, *choice)) {
@@ -196,7 +221,7 @@ static void choose(const struct verve_config_param *param, const char *value)
 		}
 	}
 	VERVE_WARN(CORE, "%s=%s is neither %s nor %s: using %s\n", env_name(param, name), value,
-		   param->choices[0], param->choices[1], *param->text);
+		   param->choices[0], verve_config_others(param, " nor ", others), *param->text);
 }
 
 static void read_text(const struct fi_provider *prov, const struct verve_config_param *param)
@@ -209,6 +234,21 @@ static void read_text(const struct fi_provider *prov, const struct verve_config_
 		choose(param, value);
 	else
 		*param->text = value;
+}
+
+/* The choices that libfabric offers for every cache of registrations: fi_mr(3). */
+static void read_core(void)
+{
+	char *monitor;
+	size_t value;
+
+	if (!fi_param_get(NULL, "mr_cache_max_count", &value))
+		verve_config.mr_cache_count = value;
+	if (!fi_param_get(NULL, "mr_cache_max_size", &value))
+		verve_config.mr_cache_size = value;
+	if (!fi_param_get(NULL, "mr_cache_monitor", &monitor) && monitor &&
+	    !strcmp(monitor, "disabled"))
+		verve_config.mr_cache_count = 0;
 }
 
 static bool is_known(const char *name, size_t len)
@@ -245,6 +285,8 @@ static void fit_memlock(void)
 
 	if (!geteuid() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return;
+	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
+		verve_config.mr_cache_size = limit.rlim_cur / 4;
 	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;
 	if (fit < EAGER_SIZE_MIN)
 		fit = EAGER_SIZE_MIN;
@@ -262,6 +304,7 @@ void verve_config_load(const struct fi_provider *prov)
 		else
 			read_text(prov, &params[i]);
 	}
+	read_core();
 	warn_unknown();
 }
 

@@ -25,6 +25,9 @@ struct verve_config {
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
 	const char *auth_key_file; /* FI_VERVE_AUTH_KEY_FILE: path; NULL is none */
 	const char *atomics;	  /* FI_VERVE_ATOMICS: "target" or "device" executes them */
+	const char *mr_cache;	  /* FI_VERVE_MR_CACHE: off, on or strict */
+	size_t mr_cache_count;	  /* FI_MR_CACHE_MAX_COUNT: registrations kept; 0: none */
+	size_t mr_cache_size;	  /* FI_MR_CACHE_MAX_SIZE: bytes of them */
 };
 
 /* Defaults until verve_config_load ran. */
@@ -49,6 +52,11 @@ struct verve_config_param {
 	const char *const *choices; /* of the text, the default first; NULL behind the last */
 	size_t min, max;
 };
+
+enum { VERVE_CONFIG_OTHERS_MAX = 64 };
+/* In buf of that many bytes: the choices but the default, with what is to be between two. */
+const char *verve_config_others(const struct verve_config_param *param, const char *between,
+				char *buf);
 
 /* In the table's order; NULL behind the last. */
 const struct verve_config_param *verve_config_param(size_t index);

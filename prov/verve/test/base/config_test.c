@@ -144,3 +144,31 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 	}
 	fi_freeparams(params);
 }
+
+/* libfabric's own variables, which apply to every cache of registrations: fi_mr(3). */
+Test(config, the_cache_heeds_what_libfabric_offers_for_all)
+{
+	setenv("FI_MR_CACHE_MAX_COUNT", "77", 1);
+	setenv("FI_MR_CACHE_MAX_SIZE", "123456", 1);
+	setenv("FI_VERVE_MR_CACHE", "strict", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_count, 77);
+	cr_expect_eq(verve_config.mr_cache_size, 123456);
+	cr_expect_str_eq(verve_config.mr_cache, "strict");
+	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+}
+
+Test(config, a_disabled_monitor_is_no_cache)
+{
+	setenv("FI_MR_CACHE_MONITOR", "disabled", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_count, 0);
+}
+
+Test(config, an_unknown_kind_of_cache_is_none)
+{
+	setenv("FI_VERVE_MR_CACHE", "always", 1);
+	load();
+	cr_expect_str_eq(verve_config.mr_cache, "off");
+	cr_expect(logged("FI_VERVE_MR_CACHE=always"), "%s", log_text);
+}

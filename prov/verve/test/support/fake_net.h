@@ -120,6 +120,15 @@ struct fake_net_stats {
 };
 void fake_net_stats(struct fake_net_stats *stats);
 
+/*
+ * The watch of memory (net/watch.h) opens only where it was allowed. Then the test says what ranges
+ * cannot be watched, whether an event is under way, and what went.
+ */
+void fake_net_watch_allow(bool allow);
+void fake_net_watch_refuse(bool refuse);
+void fake_net_watch_pending(bool pending);
+void fake_net_watch_gone(const void *start, size_t len);
+
 /* Writes every event to stderr. Also with VERVE_TRACE=1 in the environment. */
 void fake_net_trace(bool on);
 
