@@ -29,7 +29,7 @@
 
 /* Bytes of this process; pinned: by the device's driver. */
 struct memory {
-	unsigned long heap, pinned, resident;
+	long heap, pinned, resident;
 };
 
 struct board {
@@ -71,15 +71,15 @@ static void meet(struct process *p)
 	}
 }
 
-static unsigned long status_kb(const char *name)
+static long status_kb(const char *name)
 {
 	FILE *file = fopen("/proc/self/status", "r");
-	unsigned long value = 0;
+	long value = 0;
 	char line[256];
 
 	while (file && fgets(line, sizeof(line), file))
 		if (!strncmp(line, name, strlen(name)))
-			value = strtoul(line + strlen(name), NULL, 10);
+			value = strtol(line + strlen(name), NULL, 10);
 	if (file)
 		fclose(file);
 	return value;
@@ -89,7 +89,7 @@ static struct memory measure(void)
 {
 	struct mallinfo2 info = mallinfo2();
 
-	return (struct memory){ info.uordblks + info.hblkhd, 1024 * status_kb("VmPin:"),
+	return (struct memory){ (long)(info.uordblks + info.hblkhd), 1024 * status_kb("VmPin:"),
 				1024 * status_kb("VmRSS:") };
 }
 
@@ -247,6 +247,7 @@ static void swap_names(struct env *env, struct board *board, unsigned processes)
 static void report(const struct board *board, unsigned processes, uint64_t ns)
 {
 	unsigned all = 2 * processes, pairs = all * (all - 1) / 2;
+	long ends = (long)processes * (all - 1);
 	struct memory sum = { 0 };
 
 	for (unsigned i = 0; i < processes; i++) {
@@ -256,9 +257,8 @@ static void report(const struct board *board, unsigned processes, uint64_t ns)
 	}
 	printf("%u processes, %u directed pairs: %.3f s, %.0f connections/s\n", all, 2 * pairs,
 	       ns / 1e9, pairs / (ns / 1e9));
-	printf("bytes a connection and end: heap %lu, pinned %lu, resident %lu\n",
-	       sum.heap / processes / (all - 1), sum.pinned / processes / (all - 1),
-	       sum.resident / processes / (all - 1));
+	printf("bytes a connection and end: heap %ld, pinned %ld, resident %ld\n", sum.heap / ends,
+	       sum.pinned / ends, sum.resident / ends);
 }
 
 static void lead(struct env *env, struct board *board, unsigned processes)
