@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 
 #include "base/addr.h"
+#include "base/config.h"
 #include "sim.h"
 
 struct fi_provider *fi_prov_ini(void);
@@ -249,9 +250,12 @@ static int read_cq(struct crowd *crowd, uint32_t index)
 
 /* Sending. */
 
-static size_t choose_len(struct crowd *crowd)
+static size_t choose_len(struct crowd *crowd, uint32_t from)
 {
 	size_t most = crowd->options->max_len;
+
+	if (from && from == crowd->options->eager)
+		return most < verve_config.eager_size ? most : verve_config.eager_size;
 
 	if (crowd_random(crowd) % 2 && most > 1000)
 		most = 1000;
@@ -269,7 +273,7 @@ static struct crowd_send *prepare(struct crowd *crowd, struct crowd_member *memb
 	else
 		send = allocate(1, sizeof(*send) + crowd->options->max_len);
 	send->to = to;
-	send->len = choose_len(crowd);
+	send->len = choose_len(crowd, from);
 	send->flags = crowd->options->acknowledged && crowd_random(crowd) % 2 ? FI_DELIVERY_COMPLETE : 0;
 	send->label = (struct label){from, to, member->sent[to]++, (uint32_t)send->len};
 	for (i = sizeof(send->label); i < send->len; i++)

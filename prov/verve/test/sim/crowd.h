@@ -31,6 +31,7 @@ struct crowd_options {
 	uint64_t tick;	     /* simulated ns between turns of a member, on average */
 	uint32_t cqe;	     /* of a device's completion queue, at most; 0: as soft-RoCE has it */
 	uint32_t cq_size;    /* of the application's */
+	uint32_t eager;	     /* the member whose messages complete before they are received; 0: none */
 	bool acknowledged;   /* half of the messages are to be delivered before they complete */
 };
 

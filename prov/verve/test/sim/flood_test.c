@@ -76,6 +76,7 @@ static void flood_with(const char *name, uint32_t count, size_t len, size_t boun
 		.rounds = count,
 		.max_len = len,
 		.tick = 5000,
+		.eager = 2,
 	};
 	struct crowd crowd;
 	size_t heap;
