@@ -2,7 +2,7 @@
 /*
  * Connection manager: performs what the connections (conn/conn.c) decide: datagrams, queue pairs,
  * events, timers, admission. All in the service thread but verve_cm_connect, verve_cm_drop
- * and verve_cm_check, whose requests have the types UP, DOWN and READY.
+ * and verve_cm_check, whose requests have the types UP, DOWN and READY (may_send: the first).
  *
  * A connection's events are allocated before its first HELLO, so that none can be missing later.
  */
@@ -354,12 +354,13 @@ static void request_drop(struct verve_cm *cm, struct verve_cm_event *request)
 static void request_check(struct verve_cm *cm, struct verve_cm_event *request)
 {
 	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
+	bool first = request->may_send;
 	struct verve_conn_out out;
 
 	free(request);
 	if (!entry)
 		return;
-	verve_conn_check(&entry->conn, &out);
+	verve_conn_check(&entry->conn, first, &out);
 	perform(cm, entry, &out);
 }
 
@@ -658,9 +659,10 @@ int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
 	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_DOWN, .conn_id = conn_id});
 }
 
-int verve_cm_check(struct verve_cm *cm, uint32_t conn_id)
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 {
-	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_READY, .conn_id = conn_id});
+	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_READY, .conn_id = conn_id,
+							.may_send = first});
 }
 
 void verve_cm_event_free(struct verve_cm_event *event)

@@ -96,9 +96,10 @@ int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
 
 /*
  * The engine waits for an answer over the connection: DOWN with FI_EHOSTUNREACH follows the second time
- * that the peer's port turns out to be closed, with FI_ENOTCONN if somebody else is there. -FI_ENOMEM.
+ * that the peer's port turns out to be closed, or the fourth time that its host cannot be reached; with
+ * FI_ENOTCONN if somebody else is there. first: the peer was heard of since the last check. -FI_ENOMEM.
  */
-int verve_cm_check(struct verve_cm *cm, uint32_t conn_id);
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first);
 
 /*
  * Service thread: requests, datagrams, timers. now: nanoseconds of the monotonic clock. Returns the

@@ -11,7 +11,8 @@
 /* Between repetitions: the first, doubling, at most the last; each up to a quarter more or less. */
 static const uint64_t first_interval = 40000000, last_interval = 1000000000;
 
-enum { CHECKS = 2 }; /* that are refused before a peer is taken for dead */
+/* Checks of a silent peer that must be answered so before it is taken for dead. A cable may come back. */
+enum { REFUSED = 2, UNREACHABLE = 4 };
 
 static const char *const state_name[VERVE_CONN_STATES] = {
 	[VERVE_CONN_IDLE] = "idle",
@@ -457,21 +458,31 @@ void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 	}
 }
 
-void verve_conn_check(struct verve_conn *conn, struct verve_conn_out *out)
+void verve_conn_check(struct verve_conn *conn, bool first, struct verve_conn_out *out)
 {
 	out_init(out);
 	if (conn->state != VERVE_CONN_UP || is_self(conn))
 		return;
-	if (conn->checking)
+	if (first)
+		conn->unreachable = 0;
+	if (first || conn->checking)
 		conn->refusals = 0; /* the last was not refused */
-	conn->checking = true;
+	conn->checking = conn->seeking = true;
 	send_end(conn, VERVE_HELLO_READY, out);
 }
 
 static void refuse_check(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	conn->checking = false;
-	if (++conn->refusals == CHECKS)
+	if (++conn->refusals == REFUSED)
+		end(conn, VERVE_CONN_DO_DOWN, FI_EHOSTUNREACH, out);
+}
+
+/* The kernel may say so seconds later, of several checks at once. */
+static void miss_host(struct verve_conn *conn, struct verve_conn_out *out)
+{
+	conn->seeking = false;
+	if (++conn->unreachable == UNREACHABLE)
 		end(conn, VERVE_CONN_DO_DOWN, FI_EHOSTUNREACH, out);
 }
 
@@ -480,6 +491,9 @@ void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_con
 	out_init(out);
 	if (conn->state == VERVE_CONN_UP && conn->checking && error == FI_ECONNREFUSED)
 		refuse_check(conn, out);
+	else if (conn->state == VERVE_CONN_UP && conn->seeking &&
+		 (error == FI_EHOSTUNREACH || error == FI_ENETUNREACH))
+		miss_host(conn, out);
 	if (conn->state != VERVE_CONN_WAIT_HELLO)
 		return;
 	/* Routes come back; a closed port and an impossible address do not, within a handshake. */

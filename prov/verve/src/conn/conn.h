@@ -82,7 +82,8 @@ struct verve_conn {
 	unsigned attempts; /* HELLOs sent by the timer since the last change of state */
 	int error;	   /* why the peer seems unreachable; positive FI errno, 0: it does not */
 	bool checking;	   /* whether the peer is still there; refusals: in a row */
-	unsigned refusals;
+	bool seeking;	   /* whether its host is; unreachable: checks that did not get there */
+	unsigned refusals, unreachable;
 };
 
 /* To be performed in this order. */
@@ -124,13 +125,14 @@ void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 		      struct verve_conn_out *out);
 /*
  * The engine waits for the peer: an UP connection says READY again. A peer that lives ignores it, one
- * that was restarted denies the connection, and the port of one that died refuses it.
+ * that was restarted denies the connection, and the port of one that died refuses it. first: the peer
+ * was heard of since the last check.
  */
-void verve_conn_check(struct verve_conn *conn, struct verve_conn_out *out);
+void verve_conn_check(struct verve_conn *conn, bool first, struct verve_conn_out *out);
 /*
  * A datagram could not be sent there, or ICMP said so; error: positive FI errno. ICMP is not
  * authentic, and may be older than what was established since: only a connection in WAIT_HELLO minds,
- * and one that is UP when two checks in a row were refused.
+ * and one that is UP when two checks in a row were refused, or four did not get to its host.
  */
 void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_conn_out *out);
 /*

@@ -145,8 +145,12 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
 	bool outstanding = link->signaled - link->retired < link->produced - link->retired;
 
 	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
-	if (link->heard == link->retired && xport->cm && verve_cm_check(xport->cm, link->conn_id))
+	if (link->heard != link->retired)
+		link->silent = false;
+	else if (xport->cm && verve_cm_check(xport->cm, link->conn_id, !link->silent))
 		VERVE_WARN(EP_CTRL, "no memory to check connection %#x\n", link->conn_id);
+	else
+		link->silent = true;
 	link->heard = link->retired;
 	if (!outstanding && link->may_send && verve_link_has_room(xport, link, true))
 		verve_link_post(xport, link, &wr, NULL, NULL);
@@ -309,7 +313,11 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 	}
 	while (link->retired != number)
 		retire(xport, link, VERVE_NET_WC_OK);
-	if (wc->status && !link->broken)
+	if (wc->status == VERVE_NET_WC_FLUSHED && !link->broken)
+		/* None of ours failed: the device ended it, for what the peer asked of it. */
+		verve_link_break(xport, link, FI_ENOTCONN, wc->status,
+				 "the device ended the connection: it refused a request of the peer");
+	else if (wc->status && !link->broken)
 		verve_link_break(xport, link, verve_net_wc_errno(wc->status), wc->status,
 				 verve_net_wc_str(wc->status));
 	retire(xport, link, wc->status);

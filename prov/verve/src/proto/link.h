@@ -57,6 +57,7 @@ struct verve_link {
 	bool broken;
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */
+	bool silent; /* none since the time before that, and the manager checks it */
 	uint64_t leaving; /* since when the peer has left, nanoseconds; 0: it has not */
 	int error;	 /* why it broke: positive FI errno */
 	uint32_t status; /* ibv_wc_status, or 0 */

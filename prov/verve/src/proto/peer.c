@@ -435,7 +435,7 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		while (verve_recv_poll(xport))
 			;
 		verve_quiesce_down(link);
-		verve_link_leave(xport, link, event->error, event->error == FI_EHOSTUNREACH ? "the peer's process is gone" :
+		verve_link_leave(xport, link, event->error, event->error == FI_EHOSTUNREACH ? "the peer's process, or its host, is gone" :
 								  "the peer ended the connection");
 		break;
 	}
