@@ -7,6 +7,7 @@
 
 int main(void)
 {
+	char others[VERVE_CONFIG_OTHERS_MAX];
 	const struct verve_config_param *param;
 
 	for (size_t i = 0; (param = verve_config_param(i)); i++) {
@@ -18,9 +19,10 @@ int main(void)
 			printf("Default: %zu %s; from %zu to %zu.\n\n", *param->number, param->unit,
 			       param->min, param->max);
 		else if (param->choices)
-			printf("Default: %s; or %s.\n\n", param->choices[0], param->choices[1]);
+			printf("Default: %s; or %s.\n\n", param->choices[0],
+			       verve_config_others(param, " or ", others));
 		else
-			printf("Default: any.\n\n");
+			printf("Default: %s.\n\n", param->unit);
 	}
 	return ferror(stdout) || fflush(stdout);
 }

@@ -21,6 +21,16 @@ static void set_string(char **field, const char *text)
 		check_fatal("out of memory");
 }
 
+static void set_key(uint8_t **key, size_t *size, const char *text)
+{
+	if (!text)
+		return;
+	*size = strlen(text);
+	*key = (uint8_t *)strdup(text);
+	if (!*key)
+		check_fatal("out of memory");
+}
+
 struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -31,6 +41,9 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	set_string(&hints->fabric_attr->name, env->opts.fabric_name);
 	set_string(&hints->domain_attr->name, env->opts.domain_name);
 	hints->ep_attr->type = FI_EP_RDM;
+	set_key(&hints->ep_attr->auth_key, &hints->ep_attr->auth_key_size, attr->auth_key);
+	set_key(&hints->domain_attr->auth_key, &hints->domain_attr->auth_key_size,
+		attr->domain_auth_key);
 	hints->caps = attr->caps ? attr->caps : FI_MSG | FI_TAGGED;
 	hints->domain_attr->mr_mode = FI_MR_ALLOCATED |
 				      (attr->by_offset ? 0 : FI_MR_VIRT_ADDR) |

@@ -39,6 +39,7 @@ struct node_attr {
 	bool one_cq;          /* one queue for both directions */
 	bool app_keys;        /* without FI_MR_PROV_KEY */
 	bool by_offset;       /* without FI_MR_VIRT_ADDR */
+	const char *auth_key, *domain_auth_key; /* authorization keys; NULL: none */
 };
 
 struct node {

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "api/atomic.h"
+#include "api/auth.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/ep.h"
 #include "api/eq.h"
+#include "api/ext.h"
 #include "api/fabric.h"
 #include "api/info.h"
 #include "api/mr.h"
@@ -108,6 +110,7 @@ static int domain_close(struct fid *fid)
 	if (domain->eq)
 		verve_eq_put(domain->eq);
 	verve_fabric_put(domain->fabric);
+	verve_auth_key_wipe(&domain->auth_key);
 	free(domain);
 	return 0;
 }
@@ -149,7 +152,7 @@ static struct fi_ops domain_fid_ops = {
 	.close = domain_close,
 	.bind = domain_bind,
 	.control = domain_control,
-	.ops_open = verve_stub_ops_open,
+	.ops_open = verve_domain_ops_open,
 	.tostr = verve_stub_tostr,
 	.ops_set = verve_stub_ops_set,
 };
@@ -246,6 +249,18 @@ static int choose_atomics(struct verve_domain *domain)
 	return 0;
 }
 
+/* A key that cannot be had is an error: without it anybody could connect. */
+static int choose_key(struct verve_domain *domain, uint32_t api_version,
+		      const struct fi_domain_attr *attr)
+{
+	if (FI_VERSION_GE(api_version, FI_VERSION(1, 5)) && attr->auth_key_size)
+		return verve_auth_from_attr(attr->name, attr->auth_key, attr->auth_key_size,
+					    &domain->auth_key);
+	if (verve_config.auth_key_file)
+		return verve_auth_from_file(verve_config.auth_key_file, &domain->auth_key);
+	return 0;
+}
+
 int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **fid,
 		      void *context)
 {
@@ -268,10 +283,13 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	ret = choose_atomics(domain);
 	if (ret)
 		goto err_device;
+	ret = choose_key(domain, fabric->api_version, info->domain_attr);
+	if (ret)
+		goto err_device;
 	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) {
 		ret = verve_progress_open(&domain->progress);
 		if (ret)
-			goto err_device;
+			goto err_key;
 	}
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
@@ -292,6 +310,8 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	*fid = &domain->fid;
 	return 0;
 
+err_key:
+	verve_auth_key_wipe(&domain->auth_key);
 err_device:
 	verve_net_device_close(domain->dev);
 err_free:

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "api/event.h"
+#include "conn/auth.h"
 #include "mr/cache.h"
 #include "mr/keytab.h"
 
@@ -39,6 +40,7 @@ struct verve_domain {
 	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
 	struct verve_progress *progress; /* FI_PROGRESS_AUTO; NULL: manual */
 	struct fid_eq *eq;    /* NULL: none bound */
+	struct verve_auth_key auth_key; /* of endpoints that have none of their own */
 	bool device_atomics;  /* FI_VERVE_ATOMICS=device, and the application asked for FI_ATOMIC */
 	bool mr_events;	      /* bound with FI_REG_MR: every registration is reported there */
 };
@@ -46,7 +48,7 @@ struct verve_domain {
 /*
  * fi_domain(3), for struct fi_ops_fabric. References the fabric until it is closed. fi_close:
  * -FI_EBUSY while references are out. -FI_EINVAL: info does not describe a domain of verve;
- * -FI_ENODEV: it did once; or what opening the device said.
+ * -FI_ENODEV: it did once; or what opening the device, or the key's file, said.
  */
 int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		      void *context);

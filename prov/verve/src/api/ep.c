@@ -7,6 +7,7 @@
 
 #include "api/atomic.h"
 #include "api/alias.h"
+#include "api/auth.h"
 #include "api/av.h"
 #include "api/cntr.h"
 #include "api/cq.h"
@@ -270,6 +271,7 @@ static int ep_enable(struct verve_ep *ep)
 	};
 	struct verve_engine_attr attr = {
 		.addr = ep->addr,
+		.key = ep->auth_key.is_set ? &ep->auth_key : NULL,
 		.elide_lock = verve_domain_elides_locks(ep->domain),
 		.xport = &xport,
 		.shared = ep->srx ? ep->srx->ep.engine : NULL,
@@ -333,6 +335,7 @@ static int ep_close(struct fid *fid)
 	if (ep->stx)
 		verve_stx_put(ep->stx);
 	verve_domain_put(ep->domain);
+	verve_auth_key_wipe(&ep->auth_key);
 	free(ep);
 	return 0;
 }
@@ -511,6 +514,17 @@ static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
 	return ret;
 }
 
+static int choose_key(struct verve_ep *ep, const struct fi_ep_attr *attr)
+{
+	const struct verve_domain *domain = ep->domain;
+
+	if (FI_VERSION_GE(domain->api_version, FI_VERSION(1, 5)) && attr->auth_key_size)
+		return verve_auth_from_attr("endpoint", attr->auth_key, attr->auth_key_size,
+					    &ep->auth_key);
+	ep->auth_key = domain->auth_key;
+	return 0;
+}
+
 int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **ep_fid,
 		  void *context)
 {
@@ -531,6 +545,8 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	LIST_INIT(&ep->aliases);
 	ep->domain = domain;
 	ret = choose_addr(ep, info);
+	if (!ret)
+		ret = choose_key(ep, info->ep_attr);
 	if (ret)
 		goto err_free;
 	ep->caps = info->caps;

@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 
 #include "base/addr.h"
+#include "conn/auth.h"
 #include "proto/op.h"
 
 struct verve_av;
@@ -58,10 +59,11 @@ struct verve_ep {
 	bool shared_rx, shared_tx; /* opened to be bound to a shared context */
 	size_t tx_size;	       /* operations */
 	size_t min_multi_recv; /* bytes */
+	struct verve_auth_key auth_key; /* its own, or the domain's */
 	struct verve_addr addr; /* wanted; after enable the engine knows the real one */
 };
 
-/* For struct fi_ops_domain. -FI_EINVAL, -FI_ENODATA: info asks for what an endpoint is not. */
+/* For struct fi_ops_domain. -FI_EINVAL: info asks for what an endpoint is not, or has no key. */
 int verve_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
 
 static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)

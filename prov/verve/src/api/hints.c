@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "api/auth.h"
 #include "api/info.h"
 #include "base/log.h"
 
@@ -105,6 +106,17 @@ static int check_progress(const struct fi_domain_attr *domain)
 	return 0;
 }
 
+static int check_auth_key(const char *what, const void *auth_key, size_t size)
+{
+	const char *error = size ? verve_auth_attr_error(auth_key, size) : NULL;
+
+	if (!error)
+		return 0;
+	VERVE_INFO(FABRIC, "nothing for these hints: %s->auth_key_size is %zu: %s\n", what, size,
+		   error);
+	return -FI_ENODATA;
+}
+
 /* Attributes that 1.5 gave their meaning. */
 static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_domain_attr *have)
 {
@@ -121,8 +133,8 @@ static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_
 		ret = check_size("domain_attr->mr_cnt", asked->mr_cnt, have->mr_cnt);
 	if (!ret)
 		ret = check_bits("domain_attr->caps", asked->caps, have->caps, FI_TYPE_CAPS);
-	if (!ret && asked->auth_key_size)
-		ret = refuse("domain_attr->auth_key_size: no authentication keys");
+	if (!ret)
+		ret = check_auth_key("domain_attr", asked->auth_key, asked->auth_key_size);
 	return ret;
 }
 
@@ -163,8 +175,8 @@ static int check_ep(uint32_t version, const struct fi_info *hints, const struct 
 		ret = check_size("ep_attr->tx_ctx_cnt", asked->tx_ctx_cnt, have->tx_ctx_cnt);
 	if (!ret && asked->rx_ctx_cnt != FI_SHARED_CONTEXT)
 		ret = check_size("ep_attr->rx_ctx_cnt", asked->rx_ctx_cnt, have->rx_ctx_cnt);
-	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)) && asked->auth_key_size)
-		ret = refuse("ep_attr->auth_key_size: no authentication keys");
+	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)))
+		ret = check_auth_key("ep_attr", asked->auth_key, asked->auth_key_size);
 	if (ret || !(hints->caps & rma_caps))
 		return ret;
 	ret = check_size("ep_attr->max_order_raw_size", asked->max_order_raw_size,

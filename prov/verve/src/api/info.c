@@ -68,6 +68,7 @@ struct candidate {
 };
 
 struct search {
+	uint32_t version;
 	const struct fi_info *hints;
 	struct verve_node node;
 	struct candidate *found;
@@ -388,6 +389,35 @@ static int fill_port(struct fi_info *info, const struct candidate *candidate)
 	return verve_nic_open(port, &info->nic);
 }
 
+static int copy_key(const uint8_t *key, size_t size, uint8_t **copy, size_t *copy_size)
+{
+	if (!size)
+		return 0;
+	*copy = malloc(size);
+	if (!*copy)
+		return -FI_ENOMEM;
+	memcpy(*copy, key, size);
+	*copy_size = size;
+	return 0;
+}
+
+/* Authorization keys of the hints, which are 1.5's: what is opened with the answer has them. */
+static int copy_keys(const struct search *search, struct fi_info *info)
+{
+	const struct fi_info *hints = search->hints;
+	int ret = 0;
+
+	if (!hints || FI_VERSION_LT(search->version, FI_VERSION(1, 5)))
+		return 0;
+	if (hints->domain_attr)
+		ret = copy_key(hints->domain_attr->auth_key, hints->domain_attr->auth_key_size,
+			       &info->domain_attr->auth_key, &info->domain_attr->auth_key_size);
+	if (!ret && hints->ep_attr)
+		ret = copy_key(hints->ep_attr->auth_key, hints->ep_attr->auth_key_size,
+			       &info->ep_attr->auth_key, &info->ep_attr->auth_key_size);
+	return ret;
+}
+
 static int build_list(const struct search *search, const struct fi_info *common,
 		      struct fi_info **list)
 {
@@ -404,6 +434,8 @@ static int build_list(const struct search *search, const struct fi_info *common,
 		*tail = info;
 		tail = &info->next;
 		ret = fill_port(info, &search->found[i]);
+		if (!ret)
+			ret = copy_keys(search, info);
 		if (ret) {
 			fi_freeinfo(head);
 			return ret;
@@ -428,7 +460,7 @@ int verve_info_choose(const struct verve_net_port *ports, size_t count, uint32_t
 		      const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct fi_info **list)
 {
-	struct search search = {.hints = hints};
+	struct search search = {.version = version, .hints = hints};
 	struct fi_info *common = alloc_info();
 	int ret;
 

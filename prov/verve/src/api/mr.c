@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory regions of the application: each is one registration with the device for each segment, from
- * fi_mr_reg to fi_close, and one key. The domain is referenced while a region is open.
+ * Memory regions of the application: each is one registration with the device for each segment, its
+ * own from fi_mr_reg to fi_close (mr/cache.h may keep it for the next region that is the same), and
+ * one key. The domain is referenced while a region is open.
  */
 #include "api/mr.h"
 
@@ -16,11 +17,13 @@
 #include "api/event.h"
 #include "api/stubs.h"
 #include "base/log.h"
+#include "mr/cache.h"
 #include "mr/region.h"
 #include "net/device.h"
 
 static const uint64_t local_access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
 static const uint64_t remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+static const uint64_t dmabuf = 1ull << 40; /* FI_MR_DMABUF, from libfabric 1.20 on */
 
 struct verve_mr {
 	struct fid_mr fid;
@@ -41,7 +44,7 @@ static const char *name_of(const struct verve_domain *domain)
 static void close_regions(struct verve_mr *mr)
 {
 	while (mr->region_count)
-		verve_mr_region_close(mr->regions[--mr->region_count]);
+		verve_mr_cache_put(&mr->domain->mr_cache, mr->regions[--mr->region_count]);
 }
 
 static int mr_close(struct fid *fid)
@@ -165,6 +168,11 @@ static int check_segments(const struct verve_domain *domain, const struct fi_mr_
 
 static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
+	if (flags & dmabuf) {
+		VERVE_WARN(MR, "%s: device memory (FI_MR_DMABUF) cannot be registered; copy it to "
+			   "host memory first\n", name_of(domain));
+		return -FI_EOPNOTSUPP;
+	}
 	/* FI_RMA_EVENT: counters will be bound; that needs no preparation. */
 	if (flags & ~FI_RMA_EVENT) {
 		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
@@ -187,7 +195,6 @@ static int check(const struct verve_domain *domain, const struct fi_mr_attr *att
 /* Memory as the device knows it, and what that makes of a key which the domain makes. */
 static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr)
 {
-	struct verve_net_device *dev = mr->domain->dev;
 	bool offset = mr->domain->mr_mode & FI_MR_PROV_KEY && !mr->key.segments.virt &&
 		      attr->iov_count == 1;
 	unsigned access = net_access(mr->domain, attr->access);
@@ -198,11 +205,8 @@ static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr)
 		struct verve_mr_region **region = &mr->regions[i];
 		int ret;
 
-		if (offset)
-			ret = verve_mr_region_open_offset(dev, iov->iov_base, iov->iov_len, access,
-							  &base, region);
-		else
-			ret = verve_mr_region_open(dev, iov->iov_base, iov->iov_len, access, region);
+		ret = verve_mr_cache_get_exact(&mr->domain->mr_cache, iov->iov_base, iov->iov_len,
+					       access, offset ? &base : NULL, region);
 		if (ret) {
 			close_regions(mr);
 			return ret;

@@ -29,18 +29,25 @@ struct verve_config verve_config = {
 	.tx_size = 4096,
 	.rx_buffers = 256,
 	.window = 64,
+	.max_conns = 4096,
 	.connect_timeout = 30000,
 	.transport_timeout = 3500,
+	.auth_key_file = NULL,
 	.atomics = "target",
+	.mr_cache = "off",
+	.mr_cache_count = 1024,
+	.mr_cache_size = (size_t) 1 << 30,
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
+static const char *const mr_cache_choices[] = {"off", "on", "strict", NULL};
 
 static const struct verve_config_param params[] = {
 	{
 		.name = "iface",
 		.help = "Use only the ports of this network interface (eth0) or RDMA device "
 			"(mlx5_0).",
+		.unit = "any",
 		.text = &verve_config.iface,
 	},
 	{
@@ -88,6 +95,15 @@ static const struct verve_config_param params[] = {
 		.max = 65535,
 	},
 	{
+		.name = "max_conns",
+		.help = "Connections of an endpoint above which idle ones are closed to make place "
+			"for others.",
+		.unit = "connections",
+		.number = &verve_config.max_conns,
+		.min = 2,
+		.max = 4096,
+	},
+	{
 		.name = "connect_timeout",
 		.help = "How long to try to connect to a peer that does not answer.",
 		.unit = "milliseconds",
@@ -105,11 +121,25 @@ static const struct verve_config_param params[] = {
 		.max = 600000,
 	},
 	{
+		.name = "auth_key_file",
+		.help = "A file whose 16 to 4096 bytes are the authentication key of endpoints that "
+			"the application gives none; only peers with the same key can connect.",
+		.unit = "none",
+		.text = &verve_config.auth_key_file,
+	},
+	{
 		.name = "atomics",
 		.help = "Who executes atomics: the target's processor, all of them, or its device, "
 			"only those of 64 bits that it can. Both ends must agree.",
 		.text = &verve_config.atomics,
 		.choices = atomics_choices,
+	},
+	{
+		.name = "mr_cache",
+		.help = "Which registrations are kept for the next use of the same memory: none; all, "
+			"also of closed regions; or only those that peers cannot reach.",
+		.text = &verve_config.mr_cache,
+		.choices = mr_cache_choices,
 	},
 };
 
@@ -125,14 +155,28 @@ static const char *env_name(const struct verve_config_param *param, char *buf)
 	return buf;
 }
 
+const char *verve_config_others(const struct verve_config_param *param, const char *between,
+				char *buf)
+{
+	int len = snprintf(buf, VERVE_CONFIG_OTHERS_MAX, "%s", param->choices[1]);
+
+	for (int i = 2; param->choices[i]; i++)
+		len += snprintf(buf + len, VERVE_CONFIG_OTHERS_MAX - len, "%s%s", between,
+				param->choices[i]);
+	return buf;
+}
+
 static void define(const struct fi_provider *prov, const struct verve_config_param *param)
 {
+	char others[VERVE_CONFIG_OTHERS_MAX];
+
 	if (param->choices)
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s; or %s)",
-				param->help, param->choices[0], param->choices[1]);
+				param->help, param->choices[0],
+				verve_config_others(param, " or ", others));
 	else if (!param->number)
-		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: any)",
-				param->help);
+		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s)",
+				param->help, param->unit);
 	else
 		fi_param_define(prov, param->name, FI_PARAM_SIZE_T,
 				"%s (default: %zu %s; %zu to %zu)", param->help, *param->number,
@@ -168,7 +212,7 @@ static void read_number(const struct fi_provider *prov, const struct verve_confi
 
 static void choose(const struct verve_config_param *param, const char *value)
 {
-	char name[NAME_MAX_LEN];
+	char name[NAME_MAX_LEN], others[VERVE_CONFIG_OTHERS_MAX];
 
 	for (const char *const *choice = param->choices; *choice; choice++) {
 		if (!strcmp(value, *choice)) {
@@ -177,7 +221,7 @@ static void choose(const struct verve_config_param *param, const char *value)
 		}
 	}
 	VERVE_WARN(CORE, "%s=%s is neither %s nor %s: using %s\n", env_name(param, name), value,
-		   param->choices[0], param->choices[1], *param->text);
+		   param->choices[0], verve_config_others(param, " nor ", others), *param->text);
 }
 
 static void read_text(const struct fi_provider *prov, const struct verve_config_param *param)
@@ -190,6 +234,21 @@ static void read_text(const struct fi_provider *prov, const struct verve_config_
 		choose(param, value);
 	else
 		*param->text = value;
+}
+
+/* The choices that libfabric offers for every cache of registrations: fi_mr(3). */
+static void read_core(void)
+{
+	char *monitor;
+	size_t value;
+
+	if (!fi_param_get(NULL, "mr_cache_max_count", &value))
+		verve_config.mr_cache_count = value;
+	if (!fi_param_get(NULL, "mr_cache_max_size", &value))
+		verve_config.mr_cache_size = value;
+	if (!fi_param_get(NULL, "mr_cache_monitor", &monitor) && monitor &&
+	    !strcmp(monitor, "disabled"))
+		verve_config.mr_cache_count = 0;
 }
 
 static bool is_known(const char *name, size_t len)
@@ -226,6 +285,8 @@ static void fit_memlock(void)
 
 	if (!geteuid() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return;
+	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
+		verve_config.mr_cache_size = limit.rlim_cur / 4;
 	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;
 	if (fit < EAGER_SIZE_MIN)
 		fit = EAGER_SIZE_MIN;
@@ -243,6 +304,7 @@ void verve_config_load(const struct fi_provider *prov)
 		else
 			read_text(prov, &params[i]);
 	}
+	read_core();
 	warn_unknown();
 }
 

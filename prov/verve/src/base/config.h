@@ -20,9 +20,14 @@ struct verve_config {
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
+	size_t max_conns;	  /* FI_VERVE_MAX_CONNS: connections that an endpoint keeps */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
+	const char *auth_key_file; /* FI_VERVE_AUTH_KEY_FILE: path; NULL is none */
 	const char *atomics;	  /* FI_VERVE_ATOMICS: "target" or "device" executes them */
+	const char *mr_cache;	  /* FI_VERVE_MR_CACHE: off, on or strict */
+	size_t mr_cache_count;	  /* FI_MR_CACHE_MAX_COUNT: registrations kept; 0: none */
+	size_t mr_cache_size;	  /* FI_MR_CACHE_MAX_SIZE: bytes of them */
 };
 
 /* Defaults until verve_config_load ran. */
@@ -41,12 +46,17 @@ void verve_config_load(const struct fi_provider *prov);
 struct verve_config_param {
 	const char *name; /* without the prefix, lower case, as fi_param_define(3) wants it */
 	const char *help;
-	const char *unit;
+	const char *unit; /* of a text without choices: what it is by default */
 	size_t *number;
 	const char **text;
 	const char *const *choices; /* of the text, the default first; NULL behind the last */
 	size_t min, max;
 };
+
+enum { VERVE_CONFIG_OTHERS_MAX = 64 };
+/* In buf of that many bytes: the choices but the default, with what is to be between two. */
+const char *verve_config_others(const struct verve_config_param *param, const char *between,
+				char *buf);
 
 /* In the table's order; NULL behind the last. */
 const struct verve_config_param *verve_config_param(size_t index);

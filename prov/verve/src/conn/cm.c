@@ -2,7 +2,7 @@
 /*
  * Connection manager: performs what the connections (conn/conn.c) decide: datagrams, queue pairs,
  * events, timers, admission. All in the service thread but verve_cm_connect, verve_cm_drop
- * and verve_cm_check, whose requests have the types UP, DOWN and READY.
+ * and verve_cm_check, whose requests have the types UP, DOWN and READY (may_send: the first).
  *
  * A connection's events are allocated before its first HELLO, so that none can be missing later.
  */
@@ -19,6 +19,7 @@
 #include "base/idtab.h"
 #include "base/log.h"
 #include "conn/conn.h"
+#include "conn/guard.h"
 #include "conn/hello.h"
 #include "conn/timer.h"
 #include "net/dgram.h"
@@ -32,8 +33,6 @@ enum {
 	IDLE_LIMIT = 1024,	/* addresses remembered without a connection */
 	PSN_MASK = 0xffffff,
 };
-
-static const uint64_t warn_interval = 60ull * 1000000000; /* ns, of what a stranger can provoke */
 
 enum list { LIST_NONE, LIST_QUEUED, LIST_HALF_OPEN, LIST_IDLE, LISTS };
 
@@ -56,6 +55,7 @@ TAILQ_HEAD(entry_list, entry);
 struct verve_cm {
 	struct verve_cm_attr attr;
 	struct verve_conn_self self;
+	struct verve_guard guard;
 	struct verve_net_dgram *dgram;
 	struct verve_mailbox requests; /* verve_cm_event: FAILED, a connect; DOWN, a drop */
 	struct entry *entries;	       /* uthash */
@@ -65,8 +65,7 @@ struct verve_cm {
 	struct verve_timers timers;
 	unsigned window_used;
 	uint64_t serial;
-	uint64_t warned_at; /* 0: never */
-	bool has_news;	    /* events since the last notify */
+	bool has_news; /* events since the last notify */
 	struct verve_cm_stats stats;
 };
 
@@ -83,15 +82,6 @@ static uint64_t random64_nonzero(void)
 	uint64_t random = random64();
 
 	return random ? random : 1;
-}
-
-/* False: the log has had its share of what a stranger can provoke. */
-static bool may_warn(struct verve_cm *cm, uint64_t now)
-{
-	if (cm->warned_at && now - cm->warned_at < warn_interval)
-		return false;
-	cm->warned_at = now ? now : 1;
-	return true;
 }
 
 /* Entries. */
@@ -262,7 +252,7 @@ static int send_hello(struct verve_cm *cm, const struct verve_hello *hello,
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
 
-	verve_hello_encode(hello, buf);
+	verve_guard_seal(&cm->guard, hello, buf, to);
 	cm->stats.sent++;
 	return verve_net_dgram_send(cm->dgram, buf, sizeof(buf), to);
 }
@@ -364,12 +354,13 @@ static void request_drop(struct verve_cm *cm, struct verve_cm_event *request)
 static void request_check(struct verve_cm *cm, struct verve_cm_event *request)
 {
 	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
+	bool first = request->may_send;
 	struct verve_conn_out out;
 
 	free(request);
 	if (!entry)
 		return;
-	verve_conn_check(&entry->conn, &out);
+	verve_conn_check(&entry->conn, first, &out);
 	perform(cm, entry, &out);
 }
 
@@ -404,16 +395,45 @@ static void refuse(struct verve_cm *cm, const struct verve_hello *hello,
 static void refuse_version(struct verve_cm *cm, const struct verve_hello *hello,
 			   const struct verve_addr *from, uint64_t now)
 {
-	char name[VERVE_ADDR_STRLEN];
-
-	if (may_warn(cm, now))
-		VERVE_WARN(EP_CTRL,
-			   "%s speaks versions %u to %u of the protocol, this is %u to %u: "
-			   "install the same release on both hosts\n",
-			   verve_addr_str(from, name), hello->version_min, hello->version_max,
-			   VERVE_HELLO_VERSION_MIN, VERVE_HELLO_VERSION_MAX);
+	verve_guard_warn_version(&cm->guard, hello, from, now);
 	if (hello->kind == VERVE_HELLO_HELLO)
 		refuse(cm, hello, VERVE_HELLO_VERSION, from);
+}
+
+/* It is told why, in clear: it could not read anything else; and not too often. */
+static void refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
+		       enum verve_guard_verdict why, const struct verve_addr *from, uint64_t now)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_hello bye;
+
+	verve_guard_warn_refused(&cm->guard, why, from, now);
+	if (!verve_guard_may_answer(&cm->guard, now))
+		return;
+	verve_conn_refuse(&cm->self, hello, VERVE_HELLO_AUTH, &bye);
+	verve_hello_encode(&bye, buf);
+	cm->stats.sent++;
+	verve_net_dgram_send(cm->dgram, buf, sizeof(buf), from);
+}
+
+/* A peer, or whoever speaks in its name, says that it has another key. */
+static void receive_rejection(struct verve_cm *cm, const struct verve_hello *bye,
+			      const struct verve_addr *from, uint64_t now)
+{
+	struct entry *entry = find_entry(cm, from);
+
+	if (entry && verve_conn_doubt(&entry->conn, bye))
+		verve_guard_warn_rejected(&cm->guard, from, now);
+}
+
+static void receive_unauthenticated(struct verve_cm *cm, const struct verve_hello *hello,
+				    enum verve_guard_verdict why, const struct verve_addr *from,
+				    uint64_t now)
+{
+	cm->stats.unauthenticated++;
+	/* Not our own, reflected. */
+	if (hello->kind == VERVE_HELLO_HELLO && hello->sender_incarnation != cm->self.incarnation)
+		refuse_key(cm, hello, why, from, now);
 }
 
 /* The peer asks for a connection, and our end cannot be opened. */
@@ -446,6 +466,18 @@ static void receive(struct verve_cm *cm, struct entry *entry, const struct verve
 	}
 }
 
+/* Who would be connected is asked to show first that it lives, and hears us. Nothing is kept. */
+static void challenge(struct verve_cm *cm, const struct verve_hello *hello,
+		      const struct verve_addr *from, uint64_t now)
+{
+	uint64_t cookie = verve_guard_cookie(&cm->guard, hello, from, now);
+	struct verve_hello reply;
+
+	verve_conn_challenge(&cm->self, hello, cookie, &reply);
+	cm->stats.challenged++;
+	send_hello(cm, &reply, from);
+}
+
 /* A datagram from an address of which nothing is known. */
 static void receive_first(struct verve_cm *cm, const struct verve_hello *hello,
 			  const struct verve_addr *from, uint64_t now)
@@ -472,19 +504,36 @@ static void receive_first(struct verve_cm *cm, const struct verve_hello *hello,
 static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
 			  const struct verve_addr *from, uint64_t now)
 {
+	enum verve_guard_verdict verdict;
 	struct verve_hello hello;
 	struct entry *entry;
 	int ret = verve_hello_decode(buf, len, &hello);
 
 	cm->stats.received++;
-	if (ret) {
+	if (ret)
 		cm->stats.malformed++;
-		if (ret == -FI_ENOPROTOOPT)
-			refuse_version(cm, &hello, from, now);
+	if (ret && ret != -FI_ENOPROTOOPT)
+		return;
+	if (verve_addr_equal(from, &cm->self.addr)) {
+		cm->stats.foreign++; /* nobody else has it, and we do not talk to ourselves */
+		return;
+	}
+	verdict = verve_guard_check(&cm->guard, &hello, buf, len, from);
+	if (hello.kind == VERVE_HELLO_BYE && hello.reason == VERVE_HELLO_AUTH)
+		receive_rejection(cm, &hello, from, now);
+	if (verdict != VERVE_GUARD_PASS) {
+		receive_unauthenticated(cm, &hello, verdict, from, now);
+		return;
+	}
+	if (ret) {
+		refuse_version(cm, &hello, from, now);
 		return;
 	}
 	entry = find_entry(cm, from);
-	if (entry)
+	if (!(entry && verve_conn_is_established(&entry->conn)) &&
+	    verve_guard_doubts(&cm->guard, &hello, from, now, cm->count[LIST_HALF_OPEN]))
+		challenge(cm, &hello, from, now);
+	else if (entry)
 		receive(cm, entry, &hello, now);
 	else
 		receive_first(cm, &hello, from, now);
@@ -610,9 +659,10 @@ int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
 	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_DOWN, .conn_id = conn_id});
 }
 
-int verve_cm_check(struct verve_cm *cm, uint32_t conn_id)
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 {
-	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_READY, .conn_id = conn_id});
+	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_READY, .conn_id = conn_id,
+							.may_send = first});
 }
 
 void verve_cm_event_free(struct verve_cm_event *event)
@@ -628,12 +678,18 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	if (!cm)
 		return -FI_ENOMEM;
 	cm->attr = *attr;
+	cm->attr.key = NULL;
 	cm->self.addr = attr->addr;
-	ret = verve_net_dgram_open(&cm->self.addr, &cm->dgram);
-	if (ret) {
-		free(cm);
-		return ret;
+	if (attr->key && verve_auth_is_wildcard(&attr->addr)) {
+		VERVE_WARN(EP_CTRL, "an endpoint with an authentication key needs an address of its "
+				    "own: peers cannot check a wildcard\n");
+		ret = -FI_EINVAL;
+		goto err_free;
 	}
+	ret = verve_net_dgram_open(&cm->self.addr, &cm->dgram);
+	if (ret)
+		goto err_free;
+	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
 	cm->self.incarnation = random64_nonzero();
 	cm->self.window = attr->window;
 	cm->self.eager_size = attr->eager_size;
@@ -646,6 +702,10 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 		TAILQ_INIT(&cm->lists[list]);
 	*cmp = cm;
 	return 0;
+
+err_free:
+	free(cm);
+	return ret;
 }
 
 void verve_cm_close(struct verve_cm *cm)
@@ -667,6 +727,7 @@ void verve_cm_close(struct verve_cm *cm)
 	verve_timers_fini(&cm->timers);
 	verve_idtab_fini(&cm->ids);
 	verve_net_dgram_close(cm->dgram);
+	verve_guard_fini(&cm->guard);
 	free(cm);
 }
 

@@ -17,6 +17,7 @@
 #include "base/mailbox.h"
 #include "net/qp.h"
 
+struct verve_auth_key;
 struct verve_cm;
 
 enum verve_cm_event_type {
@@ -54,6 +55,7 @@ struct verve_cm_attr {
 	struct verve_net_device *dev;
 	struct verve_net_qp_attr qp_attr; /* of every queue pair it opens */
 	struct verve_addr addr;		  /* to bind to; port 0: any */
+	const struct verve_auth_key *key; /* that peers must have, too; copied; NULL: none */
 	uint32_t window;		  /* to announce: eager messages a peer may have unconsumed here */
 	uint32_t eager_size;		  /* to announce: bytes of payload that receive buffers take */
 	uint32_t features;		  /* to announce: VERVE_HELLO_* */
@@ -65,7 +67,10 @@ struct verve_cm_attr {
 	void *arg;
 };
 
-/* Binds the socket. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_ENOMEM ... */
+/*
+ * Binds the socket. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_ENOMEM ...; -FI_EINVAL: with a key, addr
+ * must not be a wildcard.
+ */
 int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cm);
 /*
  * When the service thread no longer steps it: says BYE to every peer, closes what was not handed
@@ -91,9 +96,10 @@ int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
 
 /*
  * The engine waits for an answer over the connection: DOWN with FI_EHOSTUNREACH follows the second time
- * that the peer's port turns out to be closed, with FI_ENOTCONN if somebody else is there. -FI_ENOMEM.
+ * that the peer's port turns out to be closed, or the fourth time that its host cannot be reached; with
+ * FI_ENOTCONN if somebody else is there. first: the peer was heard of since the last check. -FI_ENOMEM.
  */
-int verve_cm_check(struct verve_cm *cm, uint32_t conn_id);
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first);
 
 /*
  * Service thread: requests, datagrams, timers. now: nanoseconds of the monotonic clock. Returns the
@@ -107,6 +113,8 @@ void verve_cm_event_free(struct verve_cm_event *event);
 struct verve_cm_stats {
 	uint64_t sent, received;	/* datagrams */
 	uint64_t malformed, foreign;	/* dropped: not ours to read; not for this incarnation */
+	uint64_t unauthenticated;	/* dropped: not of our key */
+	uint64_t challenged;		/* asked to show first that they hear us */
 	uint64_t retransmitted;
 	uint64_t connected, failed;
 };

@@ -11,7 +11,8 @@
 /* Between repetitions: the first, doubling, at most the last; each up to a quarter more or less. */
 static const uint64_t first_interval = 40000000, last_interval = 1000000000;
 
-enum { CHECKS = 2 }; /* that are refused before a peer is taken for dead */
+/* Checks of a silent peer that must be answered so before it is taken for dead. A cable may come back. */
+enum { REFUSED = 2, UNREACHABLE = 4 };
 
 static const char *const state_name[VERVE_CONN_STATES] = {
 	[VERVE_CONN_IDLE] = "idle",
@@ -71,8 +72,7 @@ static bool is_self(const struct verve_conn *conn)
 	return verve_addr_equal(&conn->addr, &conn->self->addr);
 }
 
-/* Both ends are known, and the engine has been told. */
-static bool is_established(const struct verve_conn *conn)
+bool verve_conn_is_established(const struct verve_conn *conn)
 {
 	return conn->state == VERVE_CONN_WAIT_READY || conn->state == VERVE_CONN_UP;
 }
@@ -103,7 +103,7 @@ static void send_end(const struct verve_conn *conn, enum verve_hello_kind kind,
 	hello->window = conn->self->window;
 	hello->eager_size = conn->self->eager_size;
 	hello->features = conn->self->features;
-	if (is_established(conn)) {
+	if (verve_conn_is_established(conn)) {
 		hello->recipient_incarnation = conn->remote.incarnation;
 		hello->recipient_id = conn->remote.id;
 		hello->echo = conn->remote.nonce;
@@ -139,6 +139,16 @@ void verve_conn_refuse(const struct verve_conn_self *self, const struct verve_he
 	bye->echo = hello->nonce;
 }
 
+void verve_conn_challenge(const struct verve_conn_self *self, const struct verve_hello *hello,
+			  uint64_t nonce, struct verve_hello *challenge)
+{
+	fill(self, VERVE_HELLO_CHALLENGE, challenge);
+	challenge->nonce = nonce;
+	challenge->recipient_incarnation = hello->sender_incarnation;
+	challenge->recipient_id = hello->sender_id;
+	challenge->echo = hello->nonce;
+}
+
 static void refuse(const struct verve_conn *conn, const struct verve_hello *hello,
 		   struct verve_conn_out *out)
 {
@@ -157,11 +167,7 @@ static void send_challenge(struct verve_conn *conn, const struct verve_hello *he
 		conn->candidate.id = hello->sender_id;
 		conn->candidate.nonce = random ? random : 1;
 	}
-	fill(conn->self, VERVE_HELLO_CHALLENGE, &out->hello);
-	out->hello.nonce = conn->candidate.nonce;
-	out->hello.recipient_incarnation = hello->sender_incarnation;
-	out->hello.recipient_id = hello->sender_id;
-	out->hello.echo = hello->nonce;
+	verve_conn_challenge(conn->self, hello, conn->candidate.nonce, &out->hello);
 	out->actions |= VERVE_CONN_DO_SEND;
 }
 
@@ -263,7 +269,8 @@ static bool names_us(const struct verve_conn *conn, const struct verve_hello *he
 
 static bool is_from_remote(const struct verve_conn *conn, const struct verve_hello *hello)
 {
-	return is_established(conn) && hello->sender_incarnation == conn->remote.incarnation &&
+	return verve_conn_is_established(conn) &&
+	       hello->sender_incarnation == conn->remote.incarnation &&
 	       hello->sender_id == conn->remote.id && hello->serial == conn->remote.serial &&
 	       hello->nonce == conn->remote.nonce;
 }
@@ -304,11 +311,11 @@ static void receive_request(struct verve_conn *conn, const struct verve_hello *h
 	} else if (hello->sender_incarnation == conn->remote.incarnation &&
 		   hello->serial <= conn->remote.serial) {
 		/* The last is over, and the peer may not know; of those before it does. */
-		if (hello->serial == conn->remote.serial && !is_established(conn))
+		if (hello->serial == conn->remote.serial && !verve_conn_is_established(conn))
 			refuse(conn, hello, out);
 		else
 			out->foreign = true;
-	} else if (is_established(conn)) {
+	} else if (verve_conn_is_established(conn)) {
 		if (is_proven_candidate(conn, hello))
 			end(conn, VERVE_CONN_DO_DOWN | VERVE_CONN_DO_OPEN, FI_ENOTCONN, out);
 		else
@@ -329,15 +336,32 @@ static void receive_ready(struct verve_conn *conn, const struct verve_hello *hel
 		become_ready(conn, out);
 }
 
-/* An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. */
+static int refusal(uint8_t reason)
+{
+	switch (reason) {
+	case VERVE_HELLO_VERSION:
+		return FI_ENOPROTOOPT;
+	case VERVE_HELLO_AUTH:
+		return FI_EKEYREJECTED;
+	default:
+		return FI_ECONNREFUSED;
+	}
+}
+
+/*
+ * An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. A
+ * later incarnation may deny what it never knew; what an earlier one ended was its own, whose id
+ * may be the same.
+ */
 static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello,
 			struct verve_conn_out *out)
 {
 	if (names_us(conn, hello) && conn->state == VERVE_CONN_WAIT_HELLO)
-		end(conn, VERVE_CONN_DO_FAIL,
-		    hello->reason == VERVE_HELLO_VERSION ? FI_ENOPROTOOPT : FI_ECONNREFUSED, out);
-	else if (names_us(conn, hello) && is_established(conn) &&
-		 hello->sender_id == conn->remote.id)
+		end(conn, VERVE_CONN_DO_FAIL, refusal(hello->reason), out);
+	else if (names_us(conn, hello) && verve_conn_is_established(conn) &&
+		 hello->sender_id == conn->remote.id &&
+		 (hello->reason == VERVE_HELLO_UNKNOWN ||
+		  hello->sender_incarnation == conn->remote.incarnation))
 		end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
 	else
 		out->foreign = true;
@@ -434,21 +458,31 @@ void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 	}
 }
 
-void verve_conn_check(struct verve_conn *conn, struct verve_conn_out *out)
+void verve_conn_check(struct verve_conn *conn, bool first, struct verve_conn_out *out)
 {
 	out_init(out);
 	if (conn->state != VERVE_CONN_UP || is_self(conn))
 		return;
-	if (conn->checking)
+	if (first)
+		conn->unreachable = 0;
+	if (first || conn->checking)
 		conn->refusals = 0; /* the last was not refused */
-	conn->checking = true;
+	conn->checking = conn->seeking = true;
 	send_end(conn, VERVE_HELLO_READY, out);
 }
 
 static void refuse_check(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	conn->checking = false;
-	if (++conn->refusals == CHECKS)
+	if (++conn->refusals == REFUSED)
+		end(conn, VERVE_CONN_DO_DOWN, FI_EHOSTUNREACH, out);
+}
+
+/* The kernel may say so seconds later, of several checks at once. */
+static void miss_host(struct verve_conn *conn, struct verve_conn_out *out)
+{
+	conn->seeking = false;
+	if (++conn->unreachable == UNREACHABLE)
 		end(conn, VERVE_CONN_DO_DOWN, FI_EHOSTUNREACH, out);
 }
 
@@ -457,6 +491,9 @@ void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_con
 	out_init(out);
 	if (conn->state == VERVE_CONN_UP && conn->checking && error == FI_ECONNREFUSED)
 		refuse_check(conn, out);
+	else if (conn->state == VERVE_CONN_UP && conn->seeking &&
+		 (error == FI_EHOSTUNREACH || error == FI_ENETUNREACH))
+		miss_host(conn, out);
 	if (conn->state != VERVE_CONN_WAIT_HELLO)
 		return;
 	/* Routes come back; a closed port and an impossible address do not, within a handshake. */
@@ -466,10 +503,18 @@ void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_con
 		conn->error = error;
 }
 
+bool verve_conn_doubt(struct verve_conn *conn, const struct verve_hello *bye)
+{
+	if (conn->state != VERVE_CONN_WAIT_HELLO || !names_us(conn, bye))
+		return false;
+	conn->error = FI_EKEYREJECTED;
+	return true;
+}
+
 void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	out_init(out);
-	if (!is_established(conn))
+	if (!verve_conn_is_established(conn))
 		return;
 	if (!is_self(conn))
 		send_bye(conn, VERVE_HELLO_CLOSED, out);
@@ -487,7 +532,7 @@ void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out)
 void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out *out)
 {
 	out_init(out);
-	if (is_established(conn) && !is_self(conn))
+	if (verve_conn_is_established(conn) && !is_self(conn))
 		send_bye(conn, VERVE_HELLO_RESOURCE, out);
 	end(conn, VERVE_CONN_DO_FAIL, error, out);
 }

@@ -82,7 +82,8 @@ struct verve_conn {
 	unsigned attempts; /* HELLOs sent by the timer since the last change of state */
 	int error;	   /* why the peer seems unreachable; positive FI errno, 0: it does not */
 	bool checking;	   /* whether the peer is still there; refusals: in a row */
-	unsigned refusals;
+	bool seeking;	   /* whether its host is; unreachable: checks that did not get there */
+	unsigned refusals, unreachable;
 };
 
 /* To be performed in this order. */
@@ -124,15 +125,22 @@ void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 		      struct verve_conn_out *out);
 /*
  * The engine waits for the peer: an UP connection says READY again. A peer that lives ignores it, one
- * that was restarted denies the connection, and the port of one that died refuses it.
+ * that was restarted denies the connection, and the port of one that died refuses it. first: the peer
+ * was heard of since the last check.
  */
-void verve_conn_check(struct verve_conn *conn, struct verve_conn_out *out);
+void verve_conn_check(struct verve_conn *conn, bool first, struct verve_conn_out *out);
 /*
  * A datagram could not be sent there, or ICMP said so; error: positive FI errno. ICMP is not
  * authentic, and may be older than what was established since: only a connection in WAIT_HELLO minds,
- * and one that is UP when two checks in a row were refused.
+ * and one that is UP when two checks in a row were refused, or four did not get to its host.
  */
 void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_conn_out *out);
+/*
+ * Somebody who has seen our HELLO, perhaps the peer, says without authentication that our key is
+ * not the peer's. That may be a lie, so it only becomes what a time-out says. False: it is not
+ * about a HELLO of ours that waits.
+ */
+bool verve_conn_doubt(struct verve_conn *conn, const struct verve_hello *bye);
 /* The engine, or the endpoint, gives a WAIT_READY or UP one up: BYE, and no report. */
 void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out);
 /* It waited in WAIT_READY too long, or others need its place. */
@@ -143,7 +151,12 @@ void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out 
 /* A BYE to who sent the HELLO or READY, about the connection of ours that it means. */
 void verve_conn_refuse(const struct verve_conn_self *self, const struct verve_hello *hello,
 		       enum verve_hello_reason reason, struct verve_hello *bye);
+/* To who sent the HELLO: say it again, with this nonce. */
+void verve_conn_challenge(const struct verve_conn_self *self, const struct verve_hello *hello,
+			  uint64_t nonce, struct verve_hello *challenge);
 
+/* Both ends are known, and the engine has been told: WAIT_READY, UP. */
+bool verve_conn_is_established(const struct verve_conn *conn);
 /* The transition table. */
 bool verve_conn_is_legal(enum verve_conn_state from, enum verve_conn_state to);
 

@@ -55,7 +55,7 @@ _Static_assert(offsetof(struct layout, mtu_log2) == 90, "hello");
 _Static_assert(offsetof(struct layout, rd_atomic_target) == 91, "hello");
 _Static_assert(offsetof(struct layout, window) == 92, "hello");
 _Static_assert(offsetof(struct layout, eager_size) == 96, "hello");
-_Static_assert(offsetof(struct layout, auth) == 104, "hello");
+_Static_assert(offsetof(struct layout, auth) == VERVE_HELLO_AUTH_OFFSET, "hello");
 _Static_assert(sizeof(struct layout) == VERVE_HELLO_SIZE, "hello");
 
 void verve_hello_encode(const struct verve_hello *hello, void *buf)
@@ -103,6 +103,7 @@ static void read_identity(const struct layout *layout, struct verve_hello *hello
 	hello->serial = le64toh(layout->serial);
 	hello->nonce = le64toh(layout->nonce);
 	hello->echo = le64toh(layout->echo);
+	memcpy(hello->auth, layout->auth, sizeof(layout->auth));
 }
 
 static void read_queue_pair(const struct layout *layout, struct verve_hello *hello)
@@ -115,7 +116,6 @@ static void read_queue_pair(const struct layout *layout, struct verve_hello *hel
 	hello->qp.rd_atomic_target = layout->rd_atomic_target;
 	hello->window = le32toh(layout->window);
 	hello->eager_size = le32toh(layout->eager_size);
-	memcpy(hello->auth, layout->auth, sizeof(layout->auth));
 }
 
 /* Who speaks, and whether whom it speaks to is named wholly or not at all. */
@@ -147,7 +147,7 @@ static bool queue_pair_makes_sense(const struct verve_net_qp_addr *qp)
 	       qp->mtu_log2 >= MTU_LOG2_MIN && qp->mtu_log2 <= MTU_LOG2_MAX;
 }
 
-/* Nothing to check it with yet; what is not claimed must not be there. */
+/* What is not claimed must not be there; what is, conn/auth.h checks. */
 static bool auth_makes_sense(const struct verve_hello *hello)
 {
 	static const uint8_t none[VERVE_HELLO_AUTH_SIZE];
@@ -167,14 +167,12 @@ int verve_hello_decode(const void *buf, size_t len, struct verve_hello *hello)
 		return -FI_EINVAL;
 	memset(hello, 0, sizeof(*hello));
 	read_identity(&layout, hello);
-	if (!identity_makes_sense(hello))
+	if (!identity_makes_sense(hello) || !auth_makes_sense(hello))
 		return -FI_EINVAL;
 	if (hello->kind != VERVE_HELLO_BYE && (hello->version_min > VERVE_HELLO_VERSION_MAX ||
 					       hello->version_max < VERVE_HELLO_VERSION_MIN))
 		return -FI_ENOPROTOOPT;
 	read_queue_pair(&layout, hello);
-	if (!auth_makes_sense(hello))
-		return -FI_EINVAL;
 	if (hello->kind == VERVE_HELLO_HELLO && !queue_pair_makes_sense(&hello->qp))
 		return -FI_EINVAL;
 	return 0;

@@ -11,8 +11,9 @@
  *  64 GID (16)  80 QPN  84 PSN  88 LID  90 MTU, reads  92 window
  *  96 eager size      100 reserved  104 authentication (32)
  *
- * Bytes 0 to 63 mean the same in every version. A later minor version appends; who does not know
- * the appended fields skips them by the length.
+ * Bytes 0 to 63 and the authentication (conn/auth.h) mean the same in every version, so that one
+ * version can tell another why they do not fit. A later minor version appends; who does not know the
+ * appended fields skips them by the length.
  */
 #ifndef VERVE_CONN_HELLO_H
 #define VERVE_CONN_HELLO_H
@@ -27,6 +28,7 @@ enum {
 	VERVE_HELLO_SIZE_MAX = 1024, /* of any version: what a receiver makes room for */
 	VERVE_HELLO_VERSION_MIN = 1, /* the versions of handshake and packets that we speak */
 	VERVE_HELLO_VERSION_MAX = 1,
+	VERVE_HELLO_AUTH_OFFSET = 104,
 	VERVE_HELLO_AUTH_SIZE = 32,
 };
 
@@ -43,11 +45,12 @@ enum verve_hello_reason {
 	VERVE_HELLO_UNKNOWN = 2,  /* the sender does not have it, or with someone else */
 	VERVE_HELLO_VERSION = 3,  /* no version in common */
 	VERVE_HELLO_RESOURCE = 4, /* the sender has no queue pair for it */
+	VERVE_HELLO_AUTH = 5,	  /* the recipient's key is not the sender's; never authenticated itself */
 };
 
 /* Feature bits. Unknown ones mean nothing. */
 enum {
-	VERVE_HELLO_AUTHENTICATED = 1 << 0, /* the datagram is; not offered in this version */
+	VERVE_HELLO_AUTHENTICATED = 1 << 0, /* the datagram is: the sender has a key */
 	VERVE_HELLO_RMA_EVENT = 1 << 1,	    /* the sender wants to hear of what RMA does to its memory */
 	VERVE_HELLO_APP_KEYS = 1 << 2,	    /* none of the sender's keys is an rkey */
 	VERVE_HELLO_DEVICE_ATOMICS = 1 << 3, /* the sender's device executes atomics, not its processor */

@@ -18,6 +18,7 @@
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
+#include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
 #include "proto/xport.h"
@@ -103,7 +104,8 @@ static void close_wait(struct verve_engine *engine)
 	close(engine->event_fd);
 }
 
-static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
+static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
+		   const struct verve_auth_key *key)
 {
 	struct verve_xport *xport = &engine->xport;
 	struct verve_cm_attr attr = {
@@ -112,11 +114,12 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr)
 			.send_cq = xport->send_cq,
 			.recv_cq = xport->recv_cq,
 			.srq = xport->srq,
-			.send_wr = VERVE_LINK_DEPTH,
+			.send_wr = VERVE_LINK_REQUESTS,
 			.send_sge = 1 + VERVE_IOV_LIMIT,
 			.inline_size = xport->attr.inline_size,
 		},
 		.addr = *addr,
+		.key = key,
 		.window = xport->attr.window,
 		.eager_size = xport->attr.eager_size,
 		.features = (xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
@@ -223,6 +226,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 
 	if (!engine)
 		return -FI_ENOMEM;
+	xport.max_conns = verve_config.max_conns;
 	xport.rx = attr->shared ? &attr->shared->xport : NULL;
 	ret = verve_xport_init(&engine->xport, &xport, engine->lock);
 	if (ret)
@@ -230,7 +234,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	ret = open_wait(engine);
 	if (ret)
 		goto err_xport;
-	ret = open_cm(engine, &attr->addr);
+	ret = open_cm(engine, &attr->addr, attr->key);
 	if (ret)
 		goto err_wait;
 	ret = verve_service_add(engine->xport.cm, attr->xport->dev);

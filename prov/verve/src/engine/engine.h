@@ -15,12 +15,14 @@
 #include "base/addr.h"
 #include "base/lock.h"
 
+struct verve_auth_key;
 struct verve_engine;
 struct verve_xport;
 struct verve_xport_attr;
 
 struct verve_engine_attr {
 	struct verve_addr addr; /* name to bind to; port 0: any */
+	const struct verve_auth_key *key; /* see struct verve_cm_attr */
 	bool elide_lock;	/* the application serializes */
 	const struct verve_xport_attr *xport;
 	struct verve_engine *shared; /* of the shared receive context to use; NULL: none */

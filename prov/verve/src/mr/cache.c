@@ -1,51 +1,235 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Registration cache: see cache.h; passes through and counts. */
+/*
+ * Registration cache. A get that misses publishes its entry, watches the memory, registers, and
+ * only then asks whether anything went in the meantime: in any other order, an unmap could fall
+ * between.
+ */
 #include "mr/cache.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/config.h"
 #include "mr/region.h"
+#include "mr/store.h"
+
+static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
+			       VERVE_NET_REMOTE_ATOMIC;
+
+enum { NOT_KEPT = 1 }; /* beside negative errors */
+
+static uintptr_t page_down(uintptr_t addr)
+{
+	return addr & -(uintptr_t)sysconf(_SC_PAGESIZE);
+}
+
+/* 0 where memory ends. */
+static uintptr_t page_up(uintptr_t addr)
+{
+	return page_down(addr + sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* In the watch's thread: unlinks, no more. */
+static void gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+{
+	struct verve_mr_cache *cache = (struct verve_mr_cache *)listener;
+
+	size_t count = verve_mr_store_invalidate(cache->store, start, end);
+
+	AO_fetch_and_add(&cache->invalidations, count);
+}
 
 void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev)
 {
 	memset(cache, 0, sizeof(*cache));
 	cache->dev = dev;
-}
-
-void verve_mr_cache_fini(struct verve_mr_cache *cache)
-{
-	assert(!AO_load(&cache->regions));
-	(void)cache;
-}
-
-int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
-		       struct verve_mr_region **region)
-{
-	int ret = verve_mr_region_open(cache->dev, addr, len, access, region);
-
-	if (ret) {
-		AO_fetch_and_add1(&cache->failures);
-		return ret;
+	cache->listener.gone = gone;
+	cache->strict = !strcmp(verve_config.mr_cache, "strict");
+	if (!strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
+		return;
+	cache->store = verve_mr_store_open(verve_config.mr_cache_count, verve_config.mr_cache_size);
+	if (cache->store && verve_mr_monitor_add(&cache->listener)) {
+		verve_mr_store_close(cache->store);
+		cache->store = NULL;
 	}
-	AO_fetch_and_add1(&cache->misses);
-	AO_fetch_and_add1(&cache->regions);
-	AO_fetch_and_add(&cache->bytes, (*region)->len);
-	return 0;
 }
 
-void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region)
+static void close_region(struct verve_mr_cache *cache, struct verve_mr_region *region)
 {
 	AO_fetch_and_sub1(&cache->regions);
 	AO_fetch_and_add(&cache->bytes, -(AO_t)region->len);
 	verve_mr_region_close(region);
 }
 
+static void free_entry(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
+{
+	if (entry->region)
+		close_region(cache, entry->region);
+	entry->region = NULL;
+	verve_mr_store_free(cache->store, entry);
+}
+
+/* What evictions and the monitor left behind. */
+static void bury(struct verve_mr_cache *cache)
+{
+	struct verve_mr_entry *entry;
+
+	while ((entry = verve_mr_store_bury(cache->store)))
+		free_entry(cache, entry);
+}
+
+void verve_mr_cache_fini(struct verve_mr_cache *cache)
+{
+	if (cache->store) {
+		verve_mr_monitor_remove(&cache->listener);
+		verve_mr_store_invalidate(cache->store, 0, UINTPTR_MAX);
+		bury(cache);
+		verve_mr_store_close(cache->store);
+	}
+	assert(!AO_load(&cache->regions));
+}
+
+static int open_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+		     uint32_t *base, struct verve_mr_region **region)
+{
+	return base ? verve_mr_region_open_offset(cache->dev, addr, len, access, base, region) :
+		      verve_mr_region_open(cache->dev, addr, len, access, region);
+}
+
+static int open_region(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+		       uint32_t *base, struct verve_mr_region **region)
+{
+	int ret = open_once(cache, addr, len, access, base, region);
+
+	/* What is idle is pinned for no good reason. */
+	if (ret == -FI_ENOMEM && cache->store && verve_mr_store_evict_idle(cache->store)) {
+		bury(cache);
+		ret = open_once(cache, addr, len, access, base, region);
+	}
+	if (!ret) {
+		AO_fetch_and_add1(&cache->regions);
+		AO_fetch_and_add(&cache->bytes, (*region)->len);
+	}
+	return ret;
+}
+
+/* Published already: whatever goes from now on unlinks it. NOT_KEPT: it cannot be watched. */
+static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
+{
+	uintptr_t start = entry->node.start, end = entry->node.end;
+	struct verve_mr_region *region;
+	int ret;
+
+	bury(cache);
+	if (verve_mr_monitor_watch(page_down(start), page_up(end)))
+		return NOT_KEPT;
+	ret = open_region(cache, (void *)start, end - start, entry->access, NULL, &region);
+	if (ret)
+		return ret;
+	entry->region = region;
+	region->owner = entry;
+	/* An event that is not heard yet may be about what was there before it was registered. */
+	if (!verve_mr_monitor_quiet())
+		verve_mr_store_unlink(cache->store, entry);
+	if (!verve_mr_store_ready(cache->store, entry))
+		AO_fetch_and_add1(&cache->unkept);
+	return 0;
+}
+
+/* Registers what is to be kept. NOT_KEPT: it cannot be. */
+static int get_new(struct verve_mr_cache *cache, struct verve_mr_want want,
+		   struct verve_mr_region **region)
+{
+	struct verve_mr_entry *entry;
+	int ret;
+
+	/* Whole pages serve their neighbours, too; but peers reach no more than what was asked. */
+	if (!want.exact && !(want.access & remote)) {
+		want.start = page_down(want.start);
+		want.end = page_up(want.end);
+	}
+	entry = verve_mr_store_add(cache->store, &want);
+	if (!entry)
+		return NOT_KEPT;
+	ret = fill(cache, entry);
+	if (ret) {
+		verve_mr_store_unlink(cache->store, entry);
+		if (verve_mr_store_put(entry))
+			free_entry(cache, entry);
+		return ret;
+	}
+	*region = entry->region;
+	return 0;
+}
+
+static bool may_keep(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
+{
+	return cache->store && want->start < want->end && page_up(want->end) >= want->end &&
+	       !(cache->strict && want->access & remote);
+}
+
+static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
+	       struct verve_mr_region **region)
+{
+	bool keep = !base && may_keep(cache, want);
+	struct verve_mr_entry *entry;
+	int ret = NOT_KEPT;
+
+	if (keep && verve_mr_monitor_quiet()) {
+		entry = verve_mr_store_find(cache->store, want);
+		if (entry) {
+			*region = entry->region;
+			return 0;
+		}
+		ret = get_new(cache, *want, region);
+	}
+	if (ret == NOT_KEPT) {
+		ret = open_region(cache, (void *)want->start, want->end - want->start, want->access,
+				  base, region);
+		if (!ret && keep)
+			AO_fetch_and_add1(&cache->unkept);
+	}
+	AO_fetch_and_add1(ret ? &cache->failures : &cache->misses);
+	return ret;
+}
+
+int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+		       struct verve_mr_region **region)
+{
+	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
+
+	return get(cache, &want, NULL, region);
+}
+
+int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+			     uint32_t *base, struct verve_mr_region **region)
+{
+	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, true};
+
+	return get(cache, &want, base, region);
+}
+
+void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region)
+{
+	if (!region->owner)
+		close_region(cache, region);
+	else if (verve_mr_store_put(region->owner))
+		free_entry(cache, region->owner);
+	if (cache->store)
+		bury(cache);
+}
+
 void verve_mr_cache_stats_get(const struct verve_mr_cache *cache,
 			      struct verve_mr_cache_stats *stats)
 {
+	stats->hits = cache->store ? verve_mr_store_hits(cache->store) : 0;
 	stats->misses = AO_load(&cache->misses);
 	stats->failures = AO_load(&cache->failures);
+	stats->unkept = AO_load(&cache->unkept);
+	stats->evictions = cache->store ? verve_mr_store_evictions(cache->store) : 0;
+	stats->invalidations = AO_load(&cache->invalidations);
 	stats->regions = AO_load(&cache->regions);
 	stats->bytes = AO_load(&cache->bytes);
 }

@@ -105,6 +105,7 @@ static int open_region(struct verve_net_device *dev, void *addr, size_t len, uin
 	region->lkey = region->net.lkey;
 	region->rkey = region->net.rkey;
 	region->shift = iova - (uintptr_t)addr;
+	region->owner = NULL;
 	*regionp = region;
 	return 0;
 }

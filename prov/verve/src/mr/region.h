@@ -19,6 +19,7 @@ struct verve_mr_region {
 	uint32_t rkey;
 	uint64_t shift; /* from where memory is to the address that goes with its keys */
 	struct verve_net_mr net;
+	void *owner; /* the cache's entry; NULL: it is in no cache */
 };
 
 /*

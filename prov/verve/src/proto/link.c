@@ -38,6 +38,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	link->peer = peer;
 	link->qp = qp;
 	link->conn_id = conn_id;
+	link->qp_num = verve_net_qp_num(qp);
 	link->remote_id = remote_id;
 	link->inline_size = verve_net_qp_inline_size(qp);
 	if (link->inline_size > xport->attr.inline_size)
@@ -96,6 +97,7 @@ int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct v
 		link->signaled = number;
 	wr->wr_id = (uint64_t) link->id << 32 | number;
 	link->produced++;
+	link->sent += wr->op == VERVE_NET_SEND;
 	xport->wr_used++;
 
 	ret = verve_net_qp_post(link->qp, wr, 1);
@@ -132,7 +134,7 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 		sge.addr = (uintptr_t) slab->data;
 		sge.lkey = slab->lkey;
 	}
-	if (tell || packet->type == VERVE_WIRE_BYE)
+	if (tell || packet->type == VERVE_WIRE_BYE || packet->type == VERVE_WIRE_QUIESCE)
 		wr.flags |= VERVE_NET_SIGNALED;
 	return !verve_link_post(xport, link, &wr, tell, slab);
 }
@@ -143,8 +145,12 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
 	bool outstanding = link->signaled - link->retired < link->produced - link->retired;
 
 	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
-	if (link->heard == link->retired && xport->cm && verve_cm_check(xport->cm, link->conn_id))
+	if (link->heard != link->retired)
+		link->silent = false;
+	else if (xport->cm && verve_cm_check(xport->cm, link->conn_id, !link->silent))
 		VERVE_WARN(EP_CTRL, "no memory to check connection %#x\n", link->conn_id);
+	else
+		link->silent = true;
 	link->heard = link->retired;
 	if (!outstanding && link->may_send && verve_link_has_room(xport, link, true))
 		verve_link_post(xport, link, &wr, NULL, NULL);
@@ -257,6 +263,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		   link->produced - link->retired);
 	if (link->leaving)
 		xport->leaving_count--;
+	if (link->quiesce.state != VERVE_QUIESCE_OPEN)
+		xport->quiescing_count--;
 	link->broken = true;
 	link->error = error;
 	link->status = status;
@@ -265,7 +273,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
 	doom(link, &peer->active);
-	if (!link->leaving)
+	if (!link->leaving && link->quiesce.state != VERVE_QUIESCE_AGREED)
 		doom(link, &peer->pending);
 	peer->link = NULL;
 	TAILQ_REMOVE(&xport->links, link, all);
@@ -305,10 +313,16 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 	}
 	while (link->retired != number)
 		retire(xport, link, VERVE_NET_WC_OK);
-	if (wc->status && !link->broken)
+	if (wc->status == VERVE_NET_WC_FLUSHED && !link->broken)
+		/* None of ours failed: the device ended it, for what the peer asked of it. */
+		verve_link_break(xport, link, FI_ENOTCONN, wc->status,
+				 "the device ended the connection: it refused a request of the peer");
+	else if (wc->status && !link->broken)
 		verve_link_break(xport, link, verve_net_wc_errno(wc->status), wc->status,
 				 verve_net_wc_str(wc->status));
 	retire(xport, link, wc->status);
+	if (!link->broken)
+		verve_quiesce_end(xport, link);
 }
 
 void verve_link_reap(struct verve_xport *xport)
@@ -329,7 +343,8 @@ void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
 
-	if (++link->owed < xport->attr.window / 2 || link->broken || !link->may_send)
+	link->held--;
+	if (++link->owed < xport->attr.window / 2 || link->broken || !verve_link_is_open(link))
 		return;
 	/* No room now: the next packet carries them, or the next consumed message tries again. */
 	if (verve_link_has_room(xport, link, true))

@@ -16,7 +16,15 @@
 #include "net/qp.h"
 #include "proto/key.h"
 #include "proto/op.h"
+#include "proto/quiesce.h"
 #include "proto/xport.h"
+
+enum {
+	VERVE_LINK_DEPTH = 64, /* slots for work requests; a power of two */
+	/* Outstanding at most. soft-RoCE adds one and rounds up to a power of two: twice the memory. */
+	VERVE_LINK_REQUESTS = VERVE_LINK_DEPTH - 1,
+	VERVE_LINK_SIGNAL = 16, /* at least every so many-th asks for a completion */
+};
 
 /* What a work request holds until it retires. */
 struct verve_slot {
@@ -30,6 +38,7 @@ struct verve_link {
 	struct verve_net_qp *qp;
 	uint32_t id;	    /* upper half of wr_id */
 	uint32_t conn_id;   /* ours, in packets that arrive */
+	uint32_t qp_num;    /* ours, on which they arrive */
 	uint32_t remote_id; /* the peer's, in packets that leave */
 	uint32_t inline_size;
 	uint32_t produced;  /* requests posted */
@@ -38,6 +47,9 @@ struct verve_link {
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
+	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
+	uint32_t sent;	    /* packets */
+	uint32_t arrived;   /* packets */
 	bool may_send;
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
@@ -45,11 +57,13 @@ struct verve_link {
 	bool broken;
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */
+	bool silent; /* none since the time before that, and the manager checks it */
 	uint64_t leaving; /* since when the peer has left, nanoseconds; 0: it has not */
 	int error;	 /* why it broke: positive FI errno */
 	uint32_t status; /* ibv_wc_status, or 0 */
 	const char *reason;
 	struct verve_key_cache keys;
+	struct verve_quiesce quiesce;
 	struct verve_op_queue doomed;
 	struct verve_slot slots[VERVE_LINK_DEPTH];
 };
@@ -69,14 +83,21 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 {
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
 
-	return link->produced - link->retired < VERVE_LINK_DEPTH - reserve &&
+	return link->produced - link->retired < VERVE_LINK_REQUESTS - reserve &&
 	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
+}
+
+/* Requests may be posted. */
+static inline bool verve_link_is_open(const struct verve_link *link)
+{
+	return link->may_send && link->quiesce.state == VERVE_QUIESCE_OPEN;
 }
 
 /* The peer owes us something, so it is looked after. */
 static inline bool verve_link_is_waiting(const struct verve_link *link)
 {
-	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked;
+	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
+	       link->quiesce.state != VERVE_QUIESCE_OPEN;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "conn/hello.h"
 #include "proto/key.h"
 #include "proto/link.h"
+#include "proto/quiesce.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
 #include "proto/rndv.h"
@@ -255,24 +256,43 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 			break;
 }
 
+static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, bool connecting)
+{
+	xport->connecting_count += connecting - peer->connecting;
+	peer->connecting = connecting;
+}
+
+void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
+{
+	int ret;
+
+	if (TAILQ_EMPTY(&peer->pending) || peer->connecting)
+		return;
+	ret = verve_cm_connect(xport->cm, &peer->addr);
+	if (ret)
+		fail_pending(xport, peer, -ret, "no memory to connect");
+	else
+		set_connecting(xport, peer, true);
+}
+
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 {
 	struct verve_op *op;
 
 	assert(verve_lock_held(xport->lock));
 	if (!peer->link) {
-		if (!TAILQ_EMPTY(&peer->pending) && !peer->connecting) {
-			int ret = verve_cm_connect(xport->cm, &peer->addr);
-
-			if (ret)
-				fail_pending(xport, peer, -ret, "no memory to connect");
-			else
-				peer->connecting = true;
-		}
+		if (!TAILQ_EMPTY(&peer->pending) && !peer->connecting &&
+		    verve_quiesce_admit(xport, peer))
+			verve_peer_connect(xport, peer);
 		return;
 	}
-	if (!peer->link->may_send)
+	if (!verve_link_is_open(peer->link))
 		return;
+	if (peer->link->quiesce.refuse && !verve_quiesce_refuse(xport, peer->link)) {
+		if (peer->link)
+			wait_for_room(xport, peer);
+		return;
+	}
 	/* A link that breaks under way empties both queues and leaves peer->link NULL. */
 	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
 		if (!send_control(xport, peer->link, op))
@@ -353,12 +373,14 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
-	peer->connecting = false;
+	set_connecting(xport, peer, false);
 	if (map_conn(xport, link))
 		goto err_link;
 	/* The manager ends the old one first; a break here is its DOWN that found no memory. */
-	if (peer->link)
+	if (peer->link) {
+		verve_quiesce_down(peer->link);
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0, "replaced by a new connection");
+	}
 	peer->link = link;
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is up\n", link->conn_id,
 		   verve_addr_str(&peer->addr, name));
@@ -374,7 +396,7 @@ err_close:
 	verve_net_qp_close(event->qp);
 	verve_cm_drop(xport->cm, event->conn_id);
 	if (peer) {
-		peer->connecting = false;
+		set_connecting(xport, peer, false);
 		fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	}
 }
@@ -385,7 +407,7 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 
 	if (!peer)
 		return;
-	peer->connecting = false;
+	set_connecting(xport, peer, false);
 	fail_pending(xport, peer, event->error, "cannot connect");
 }
 
@@ -412,7 +434,8 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
 		while (verve_recv_poll(xport))
 			;
-		verve_link_leave(xport, link, event->error, event->error == FI_EHOSTUNREACH ? "the peer's process is gone" :
+		verve_quiesce_down(link);
+		verve_link_leave(xport, link, event->error, event->error == FI_EHOSTUNREACH ? "the peer's process, or its host, is gone" :
 								  "the peer ended the connection");
 		break;
 	}

@@ -21,12 +21,13 @@ struct verve_xport;
 
 struct verve_peer {
 	UT_hash_handle hh; /* by addr */
-	TAILQ_ENTRY(verve_peer) waiting;
+	TAILQ_ENTRY(verve_peer) waiting, wanting;
 	struct verve_addr addr;
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
 	uint64_t av_version;
 	uint32_t id;		 /* as a source in match tables: of xport->rx->peer_ids */
 	bool is_waiting;	 /* in xport->waiting */
+	bool is_wanting;	 /* in xport->wanting: a place, to be connected */
 	bool connecting;	 /* asked for; UP or FAILED will come */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
@@ -68,6 +69,9 @@ void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer
 bool verve_peer_has_events(struct verve_xport *xport);
 /* Starts what room, credits and the connection allow: control, then reads, then pending, each in order. */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
+
+/* Asks the manager, if something is pending. What is fails if there is no memory. */
+void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
 
 /* All events of the connection manager that wait. True if there was any. */
 bool verve_peer_events(struct verve_xport *xport);

@@ -13,6 +13,7 @@
 #include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/quiesce.h"
 #include "proto/rma.h"
 #include "proto/rndv.h"
 #include "proto/send.h"
@@ -163,6 +164,7 @@ static void handle_message(struct verve_xport *xport, struct verve_link *link,
 	struct verve_match *match = verve_recv_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
 	struct verve_op *op = take_posted(xport, match, link->peer->id, packet);
 
+	link->held += packet->type == VERVE_WIRE_EAGER && verve_wire_costs_credit(packet->len);
 	if (op)
 		deliver(xport, op, link->peer, link->conn_id, packet);
 	else if (keep_unexpected(xport, link, packet))
@@ -264,10 +266,11 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_KEY_QUERY] = verve_key_answer,
 	[VERVE_WIRE_KEY_REPLY] = verve_key_learn,
 	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
+	[VERVE_WIRE_QUIESCE] = verve_quiesce_receive,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */
-static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len)
+static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len, uint32_t qp_num)
 {
 	struct verve_wire_packet packet;
 	struct verve_link *link;
@@ -281,6 +284,13 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	link = verve_peer_link_of(xport, packet.dest);
 	if (!link && verve_peer_has_events(xport))
 		return false;
+	/* Nobody speaks for another. */
+	if (link && link->qp_num != qp_num) {
+		xport->count.malformed++;
+		VERVE_INFO(EP_DATA, "dropped a packet for connection %#x from another queue pair\n",
+			   packet.dest);
+		return true;
+	}
 	/* What a broken connection still delivers is good; but there is no way back. */
 	if (!link || (link->broken && packet.type != VERVE_WIRE_EAGER)) {
 		xport->count.stale++;
@@ -288,6 +298,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	}
 	link->credits += packet.credits;
 	link->may_send = !link->leaving;
+	link->arrived++;
 	handle[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))
 		verve_peer_kick(xport, link->peer);
@@ -315,7 +326,7 @@ bool verve_recv_poll(struct verve_xport *xport)
 		struct verve_slab *slab = (struct verve_slab *) (uintptr_t) wc->wr_id;
 
 		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV &&
-		    !handle_packet(xport, slab->data, wc->byte_len)) {
+		    !handle_packet(xport, slab->data, wc->byte_len, wc->qp_num)) {
 			batch->at--;
 			verve_peer_events(xport);
 			continue;

@@ -103,7 +103,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 {
 	const struct verve_link *link = peer->link;
 
-	return link && link->may_send && TAILQ_EMPTY(&peer->pending) &&
+	return link && verve_link_is_open(link) && TAILQ_EMPTY(&peer->pending) &&
 	       (link->credits || !verve_wire_costs_credit(len)) && len <= link->eager_size &&
 	       !(request->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE)) &&
 	       verve_link_has_room(xport, link, false);

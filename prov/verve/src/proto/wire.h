@@ -32,7 +32,8 @@ enum verve_wire_type {
 	VERVE_WIRE_KEY_QUERY = 10, /* what does this key of yours open; answered by */
 	VERVE_WIRE_KEY_REPLY = 11, /* segments, in as many packets as they need; or none: no such key */
 	VERVE_WIRE_KEY_REVOKE = 12, /* what was told of the key up to this generation is over */
-	VERVE_WIRE_TYPES = 13,
+	VERVE_WIRE_QUIESCE = 13,    /* how many packets arrived; in the upper half proto/quiesce.c */
+	VERVE_WIRE_TYPES = 14,
 };
 
 enum {
@@ -83,8 +84,8 @@ struct verve_wire_packet {
 	uint32_t dest;
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
-	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY */
-	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY; QUIESCE: a number of packets */
+	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
 	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA, RMA_EVENT: bytes moved */

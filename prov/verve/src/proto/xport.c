@@ -14,6 +14,7 @@
 #include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
+#include "proto/quiesce.h"
 #include "proto/recv.h"
 #include <rdma/fi_errno.h>
 
@@ -98,6 +99,7 @@ static int init_tables(struct verve_xport *xport, const struct verve_xport_attr 
 	verve_idtab_init(&xport->peer_ids);
 	verve_idtab_init(&xport->link_ids);
 	TAILQ_INIT(&xport->waiting);
+	TAILQ_INIT(&xport->wanting);
 	TAILQ_INIT(&xport->links);
 	TAILQ_INIT(&xport->broken_links);
 	LIST_INIT(&xport->claimed);
@@ -208,6 +210,8 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 {
 	const struct verve_link *link;
 
+	if (!TAILQ_EMPTY(&xport->wanting))
+		return true;
 	TAILQ_FOREACH(link, &xport->links, all)
 		if (verve_link_is_waiting(link))
 			return true;
@@ -245,6 +249,8 @@ bool verve_xport_poll(struct verve_xport *xport)
 		verve_link_reap(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
 		kick_waiting(xport);
+	if (__builtin_expect(verve_quiesce_is_due(xport), 0))
+		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))
 		watch_links(xport);
 	return any;
@@ -287,6 +293,11 @@ bool verve_xport_say_bye(struct verve_xport *xport)
 		struct verve_wire_packet packet = {.type = VERVE_WIRE_BYE};
 
 		next = TAILQ_NEXT(link, all);
+		/* It ends by itself, and its peer hears nothing more. */
+		if (link->quiesce.state == VERVE_QUIESCE_AGREED) {
+			done = false;
+			continue;
+		}
 		/* A passive side that never heard from its peer has nothing in flight. */
 		if (!link->may_send)
 			continue;

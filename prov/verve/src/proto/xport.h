@@ -50,6 +50,7 @@ struct verve_xport_attr {
 	size_t inline_size;    /* bytes */
 	size_t eager_size;     /* bytes of payload */
 	size_t rx_buffers;     /* receive buffers */
+	uint32_t max_conns;    /* above them idle ones are closed; 0: no limit */
 	uint32_t window;       /* eager messages that a peer may have unconsumed here */
 	size_t min_multi_recv; /* bytes */
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
@@ -61,9 +62,7 @@ struct verve_xport_attr {
 };
 
 enum {
-	VERVE_LINK_DEPTH = 64,	 /* work requests outstanding a connection; a power of two */
-	VERVE_LINK_RESERVE = 8,	 /* of which only control messages may use the last so many */
-	VERVE_LINK_SIGNAL = 16,	 /* at least every so many-th asks for a completion */
+	VERVE_LINK_RESERVE = 8,	 /* work requests of a link that only control messages may use */
 	VERVE_TX_SLABS = 512,	 /* buffers for what is copied on its way out */
 	VERVE_SLAB_BATCH = 32,
 	VERVE_POLL_BATCH = 16,
@@ -112,12 +111,15 @@ struct verve_xport {
 	size_t peer_of_addr_count;
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* have something to send that did not fit */
+	struct verve_peer_queue wanting; /* a place among the connections; proto/quiesce.h */
+	uint64_t wanting_since; /* the first of them, nanoseconds */
 
 	struct verve_idtab link_ids;
 	struct verve_link **link_of_conn; /* by index of the connection id in a packet */
 	size_t link_of_conn_count;
 	struct verve_link_queue links, broken_links;
 	uint32_t link_count; /* of both */
+	uint32_t connecting_count, quiescing_count; /* peers; links that are being closed in agreement */
 	uint32_t leaving_count; /* of links, whose peer has left */
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */

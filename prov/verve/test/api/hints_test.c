@@ -572,6 +572,36 @@ static void ask_war_size(void)
 	hints->ep_attr->max_order_war_size = 8;
 }
 
+/* Copies, in every answer: what is opened with one has the keys. */
+Test(hints, authorization_keys_are_handed_on)
+{
+	static uint8_t domain_key[16] = "domain's secret", ep_key[20] = "an endpoint's secret";
+
+	hints->domain_attr->auth_key = domain_key;
+	hints->domain_attr->auth_key_size = sizeof(domain_key);
+	hints->ep_attr->auth_key = ep_key;
+	hints->ep_attr->auth_key_size = sizeof(ep_key);
+	expect_match();
+	for (struct fi_info *one = info; one; one = one->next) {
+		cr_assert_eq(one->domain_attr->auth_key_size, sizeof(domain_key));
+		cr_assert_neq(one->domain_attr->auth_key, domain_key);
+		cr_expect_arr_eq(one->domain_attr->auth_key, domain_key, sizeof(domain_key));
+		cr_assert_eq(one->ep_attr->auth_key_size, sizeof(ep_key));
+		cr_assert_neq(one->ep_attr->auth_key, ep_key);
+		cr_expect_arr_eq(one->ep_attr->auth_key, ep_key, sizeof(ep_key));
+	}
+	hints->domain_attr->auth_key = hints->ep_attr->auth_key = NULL;
+}
+
+Test(hints, without_keys_there_are_none)
+{
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->auth_key_size, 0);
+	cr_expect_null(info->domain_attr->auth_key);
+	cr_expect_eq(info->ep_attr->auth_key_size, 0);
+	cr_expect_null(info->ep_attr->auth_key);
+}
+
 struct refusal {
 	void (*ask)(void);
 	const char *reason; /* in the log */

@@ -249,6 +249,7 @@ Test(mr, device_memory_is_refused)
 
 	fix.info->caps |= FI_HMEM;
 	cr_expect_eq(regattr_error(&attr), -FI_ENOSYS);
+	cr_expect_eq(reg_error(FI_SEND, 0, 1ull << 40), -FI_EOPNOTSUPP, "FI_MR_DMABUF");
 }
 
 /* Hooks leave device undefined, and applications without FI_HMEM iface too. */

@@ -59,6 +59,7 @@ Test(config, every_variable_is_read)
 	setenv("FI_VERVE_WINDOW", "40", 1);
 	setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 1);
 	setenv("FI_VERVE_TRANSPORT_TIMEOUT", "6000", 1);
+	setenv("FI_VERVE_AUTH_KEY_FILE", "/etc/verve.key", 1);
 	setenv("FI_VERVE_ATOMICS", "device", 1);
 	load();
 	cr_expect_str_eq(verve_config.iface, "eth7");
@@ -69,6 +70,7 @@ Test(config, every_variable_is_read)
 	cr_expect_eq(verve_config.window, 40);
 	cr_expect_eq(verve_config.connect_timeout, 5000);
 	cr_expect_eq(verve_config.transport_timeout, 6000);
+	cr_expect_str_eq(verve_config.auth_key_file, "/etc/verve.key");
 	cr_expect_str_eq(verve_config.atomics, "device");
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
@@ -124,8 +126,8 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 {
 	static const char *const names[] = {
 		"FI_VERVE_IFACE", "FI_VERVE_INLINE_SIZE", "FI_VERVE_EAGER_SIZE", "FI_VERVE_TX_SIZE",
-		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_CONNECT_TIMEOUT",
-		"FI_VERVE_TRANSPORT_TIMEOUT",
+		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_MAX_CONNS", "FI_VERVE_CONNECT_TIMEOUT",
+		"FI_VERVE_TRANSPORT_TIMEOUT", "FI_VERVE_AUTH_KEY_FILE", "FI_VERVE_ATOMICS",
 	};
 	struct fi_param *params;
 	int count;
@@ -141,4 +143,32 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 		cr_expect_eq(found, 1, "%s is listed %d times", names[i], found);
 	}
 	fi_freeparams(params);
+}
+
+/* libfabric's own variables, which apply to every cache of registrations: fi_mr(3). */
+Test(config, the_cache_heeds_what_libfabric_offers_for_all)
+{
+	setenv("FI_MR_CACHE_MAX_COUNT", "77", 1);
+	setenv("FI_MR_CACHE_MAX_SIZE", "123456", 1);
+	setenv("FI_VERVE_MR_CACHE", "strict", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_count, 77);
+	cr_expect_eq(verve_config.mr_cache_size, 123456);
+	cr_expect_str_eq(verve_config.mr_cache, "strict");
+	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+}
+
+Test(config, a_disabled_monitor_is_no_cache)
+{
+	setenv("FI_MR_CACHE_MONITOR", "disabled", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_count, 0);
+}
+
+Test(config, an_unknown_kind_of_cache_is_none)
+{
+	setenv("FI_VERVE_MR_CACHE", "always", 1);
+	load();
+	cr_expect_str_eq(verve_config.mr_cache, "off");
+	cr_expect(logged("FI_VERVE_MR_CACHE=always"), "%s", log_text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Nodes: connection managers in the fake world, each with a small engine that takes its events and
- * checks, at every step, what conn/cm.h promises. A violation fails the test and names the seed.
+ * checks, at every step, what conn/cm.h promises. A violation names the seed and aborts.
  */
 #ifndef VERVE_TEST_CONN_CM_NODE_H
 #define VERVE_TEST_CONN_CM_NODE_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "conn/auth.h"
 #include "conn/cm.h"
 
 enum {
@@ -33,10 +34,16 @@ struct node {
 	struct verve_mailbox events;
 	uint64_t next; /* when the manager wants to be stepped */
 	unsigned notified;
+	unsigned strangers; /* connections with ports that are nobody's: their queue pairs are closed */
 	struct link links[PEERS];
 };
 
 extern struct node nodes[NODES];
+
+/* What each opens with; NULL: no key. Stays until changed. */
+extern const struct verve_auth_key *node_keys[NODES];
+/* The same for all; by default none. */
+void nodes_set_key(const struct verve_auth_key *key);
 
 /* Faults are part of the test: partners may be gone, connections may end. */
 extern bool nodes_may_break;

@@ -170,6 +170,21 @@ void cm_world_replay(void)
 				(record_count < RECORDS ? record_count : RECORDS)]);
 }
 
+size_t cm_world_recorded(unsigned from, unsigned to, uint8_t kind, void *buf)
+{
+	size_t oldest = record_count > RECORDS ? record_count - RECORDS : 0;
+
+	for (size_t i = record_count; i > oldest; i--) {
+		const struct packet *packet = &records[(i - 1) % RECORDS];
+
+		if (packet->from != from || packet->to != to || packet->data[6] != kind)
+			continue;
+		memcpy(buf, packet->data, packet->len);
+		return packet->len;
+	}
+	return 0;
+}
+
 void cm_world_mute(unsigned port)
 {
 	muted[port] = true;
@@ -266,12 +281,12 @@ int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t 
 {
 	struct packet packet = {.from = dgram->port, .to = verve_addr_port(to) - CM_WORLD_PORT};
 
-	if (to->sa.sa_family != AF_INET || packet.to >= CM_WORLD_PORTS || len > DGRAM_MAX)
+	if (to->sa.sa_family != AF_INET || packet.to == CM_WORLD_PORTS || len > DGRAM_MAX)
 		return -FI_EINVAL;
 	packet.len = len;
 	memcpy(packet.data, buf, len);
 	records[record_count++ % RECORDS] = packet;
-	if (muted[dgram->port] || chance(cm_world_config.loss))
+	if (packet.to > CM_WORLD_PORTS || muted[dgram->port] || chance(cm_world_config.loss))
 		return 0;
 	launch(&packet);
 	if (chance(cm_world_config.copy))

@@ -45,7 +45,9 @@ uint64_t cm_world_random(void);
 void cm_world_replay(void);
 /* What this port sends is lost, until it is opened again: a process that was killed. */
 void cm_world_mute(unsigned port);
-/* Any bytes, from one port to another. */
+/* The last datagram of this kind (conn/hello.h), lost or not, into buf; its length, 0: none. */
+size_t cm_world_recorded(unsigned from, unsigned to, uint8_t kind, void *buf);
+/* Any bytes, from one port to another; above CM_WORLD_PORTS nobody hears the answer. */
 void cm_world_inject(unsigned from, unsigned to, const void *buf, size_t len);
 
 /* The nth queue pair from now on cannot be opened, or connected; 0: none. */

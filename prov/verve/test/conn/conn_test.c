@@ -370,7 +370,7 @@ Test(conn, check_of_a_living_peer_changes_nothing)
 
 	establish();
 	for (int i = 0; i < 3; i++) {
-		verve_conn_check(&a.conn, &out);
+		verve_conn_check(&a.conn, false, &out);
 		cr_assert_eq(out.actions, SEND);
 		check = out.hello;
 		receive(&b, &check);
@@ -379,11 +379,11 @@ Test(conn, check_of_a_living_peer_changes_nothing)
 	}
 	/* Refused now and then, by whomever: not twice in a row. */
 	for (int i = 0; i < 3; i++) {
-		verve_conn_check(&a.conn, &out);
+		verve_conn_check(&a.conn, false, &out);
 		verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
 		cr_assert_eq(out.actions, 0);
-		verve_conn_check(&a.conn, &out);
-		verve_conn_check(&a.conn, &out);
+		verve_conn_check(&a.conn, false, &out);
+		verve_conn_check(&a.conn, false, &out);
 	}
 	cr_assert_eq(a.conn.state, VERVE_CONN_UP);
 }
@@ -393,7 +393,7 @@ Test(conn, check_of_a_peer_that_forgot_us_ends_the_connection)
 	struct verve_hello check, bye;
 
 	establish();
-	verve_conn_check(&a.conn, &out);
+	verve_conn_check(&a.conn, false, &out);
 	check = out.hello;
 	verve_conn_drop(&b.conn, &out);
 	receive(&b, &check);
@@ -408,25 +408,78 @@ Test(conn, check_of_a_peer_that_forgot_us_ends_the_connection)
 Test(conn, checks_that_are_refused_twice_in_a_row_end_the_connection)
 {
 	establish();
-	verve_conn_check(&a.conn, &out);
+	verve_conn_check(&a.conn, false, &out);
 	verve_conn_unreachable(&a.conn, FI_EHOSTUNREACH, &out);
 	verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
 	verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
 	cr_assert_eq(out.actions, 0, "two answers to one check are one");
-	verve_conn_check(&a.conn, &out);
+	verve_conn_check(&a.conn, false, &out);
 	verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
 	cr_assert_eq(out.actions, DOWN);
 	cr_assert_eq(out.error, FI_EHOSTUNREACH);
 	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
 }
 
+/* A cable that is out for a while is no dead host: four checks must not get there, in one silence. */
+Test(conn, checks_that_do_not_get_to_the_host_four_times_end_the_connection)
+{
+	establish();
+	for (int silence = 0; silence < 2; silence++)
+		for (int i = 0; i < 4; i++) {
+			verve_conn_check(&a.conn, i == 0, &out);
+			cr_assert_eq(out.actions, SEND);
+			/* The answer to one may come when the next is on its way, and twice. */
+			if (i % 2)
+				verve_conn_check(&a.conn, false, &out);
+			for (int answer = 0; answer < 2; answer++) {
+				bool last = silence && i == 3 && !answer;
+
+				if (!silence && i == 3)
+					continue;
+				verve_conn_unreachable(&a.conn, i % 2 ? FI_EHOSTUNREACH : FI_ENETUNREACH,
+						       &out);
+				cr_assert_eq(out.actions, last ? DOWN : 0, "silence %d, %d", silence, i);
+				cr_assert(!last || out.error == FI_EHOSTUNREACH);
+			}
+		}
+	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
+}
+
 Test(conn, checks_need_a_connection_to_another)
 {
-	verve_conn_check(&a.conn, &out);
+	verve_conn_check(&a.conn, false, &out);
 	cr_assert_eq(out.actions, 0);
 	request(&a);
-	verve_conn_check(&a.conn, &out);
+	verve_conn_check(&a.conn, false, &out);
 	cr_assert_eq(out.actions, 0);
+}
+
+/* Who has seen the HELLO may say anything; only a time-out believes it. */
+Test(conn, doubts_about_the_key_are_the_reason_at_the_end_only)
+{
+	struct verve_hello hello = request(&a), bye, wrong;
+
+	verve_conn_refuse(&b.self, &hello, VERVE_HELLO_AUTH, &bye);
+	wrong = bye;
+	wrong.echo++;
+	cr_assert_not(verve_conn_doubt(&a.conn, &wrong));
+	cr_assert(verve_conn_doubt(&a.conn, &bye));
+	cr_assert_eq(a.conn.state, VERVE_CONN_WAIT_HELLO);
+	do
+		fire(&a);
+	while (out.actions == SEND);
+	cr_assert_eq(out.actions, FAIL);
+	cr_assert_eq(out.error, FI_EKEYREJECTED);
+	cr_assert_not(verve_conn_doubt(&a.conn, &bye));
+}
+
+Test(conn, without_a_key_a_refusal_ends_the_attempt)
+{
+	struct verve_hello hello = request(&a), bye;
+
+	verve_conn_refuse(&b.self, &hello, VERVE_HELLO_AUTH, &bye);
+	cr_assert_eq(receive(&a, &bye), FAIL);
+	cr_assert_eq(out.error, FI_EKEYREJECTED);
 }
 
 Test(conn, missing_route_is_the_reason_at_the_end_only)
@@ -451,13 +504,15 @@ Test(conn, bye_ends_exactly_the_connection_it_names)
 	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
 	bye = out.hello;
 	cr_assert_eq(bye.kind, VERVE_HELLO_BYE);
-	for (int field = 0; field < 4; field++) {
+	for (int field = 0; field < 5; field++) {
 		wrong = bye;
 		switch (field) {
 		case 0: wrong.recipient_id++; break;
 		case 1: wrong.recipient_incarnation++; break;
 		case 2: wrong.echo++; break;
 		case 3: wrong.sender_id++; break;
+		/* An earlier incarnation may have had the same id. */
+		case 4: wrong.sender_incarnation++; break;
 		}
 		cr_assert_eq(receive(&b, &wrong), 0);
 		cr_assert(out.foreign);

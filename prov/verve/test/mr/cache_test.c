@@ -2,18 +2,24 @@
 /* Registration cache: what get and put promise, and what they count. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
+#include <string.h>
 #include <rdma/providers/fi_prov.h>
 
-#include "../support/fake_net.h"
+#include "../support/fake_world.h"
+#include "base/config.h"
 #include "base/log.h"
 #include "mr/cache.h"
 #include "mr/region.h"
 #include "net/device.h"
+#include "mr/monitor.h"
 
 static struct fi_provider provider = {.name = "verve"};
 static struct verve_net_device *dev;
 static struct verve_mr_cache cache;
 static char buffer[4096];
+static _Alignas(4096) char pages[64 * 4096];
+
+enum { PAGE = 4096 };
 
 static void setup(void)
 {
@@ -23,6 +29,8 @@ static void setup(void)
 	verve_log_provider = &provider;
 	cr_assert_eq(verve_net_port_list(&list, &count), 0);
 	cr_assert_gt(count, 0);
+	verve_config.mr_cache_count = 8;
+	verve_config.mr_cache_size = 16 * PAGE;
 	cr_assert_eq(verve_net_device_open(list->device, list->port_num, NULL, &dev), 0);
 	verve_net_port_list_free(list, count);
 	verve_mr_cache_init(&cache, dev);
@@ -90,7 +98,7 @@ Test(cache, counts_what_is_registered)
 	cr_expect_eq(stats().failures, 0);
 }
 
-/* No monitor proves that the mapping is still there: keeping a region would be unsafe. */
+/* The monitor does not open: nobody would hear that the mapping went. */
 Test(cache, keeps_nothing_pinned)
 {
 	for (int i = 0; i < 10; i++)
@@ -108,4 +116,361 @@ Test(cache, failure_is_passed_on_and_counted)
 	cr_expect_eq(stats().failures, 1);
 	cr_expect_eq(stats().regions, 0);
 	verve_mr_cache_put(&cache, get(buffer, 10, 0));
+}
+
+static void setup_kept(void)
+{
+	if (strcmp(verve_config.mr_cache, "strict"))
+		verve_config.mr_cache = "on";
+	fake_net_watch_allow(true);
+	setup();
+	cr_assert_not_null(cache.store);
+}
+
+TestSuite(kept, .init = setup_kept, .fini = teardown);
+
+static void use(void *addr, size_t len, unsigned access)
+{
+	verve_mr_cache_put(&cache, get(addr, len, access));
+}
+
+Test(kept, hits_ranges_inside_what_was_registered)
+{
+	struct verve_mr_region *all = get(pages, 3 * PAGE, VERVE_NET_LOCAL_WRITE);
+
+	cr_expect_eq(get(pages + PAGE + 1, 5, 0), all);
+	cr_expect_eq(get(pages + 2 * PAGE, PAGE, VERVE_NET_LOCAL_WRITE), all);
+	for (int i = 0; i < 3; i++)
+		verve_mr_cache_put(&cache, all);
+	cr_expect_eq(stats().hits, 2);
+	cr_expect_eq(stats().misses, 1);
+	cr_expect_eq(stats().regions, 1);
+	cr_expect_eq(stats().bytes, 3 * PAGE);
+	use(pages, 3 * PAGE + 1, 0);
+	cr_expect_eq(stats().misses, 2);
+}
+
+/* Whoever finds the page by the table that is read without the lock must still be right. */
+Test(kept, overlapping_ranges_from_the_same_page)
+{
+	struct verve_mr_region *one = get(pages, PAGE, 0), *four = get(pages, 4 * PAGE, 0), *again;
+
+	cr_expect_neq(one, four);
+	cr_expect_eq(get(pages, 4 * PAGE, 0), four);
+	again = get(pages, PAGE, 0);
+	cr_expect_geq(again->len, PAGE);
+	use(pages + PAGE, 3 * PAGE, 0);
+	cr_expect_eq(stats().misses, 2);
+	cr_expect_eq(stats().hits, 3);
+	fake_net_watch_gone(pages, 1);
+	cr_expect_eq(stats().invalidations, 2);
+	cr_expect_eq(stats().regions, 2);
+	verve_mr_cache_put(&cache, four);
+	verve_mr_cache_put(&cache, four);
+	verve_mr_cache_put(&cache, again);
+	verve_mr_cache_put(&cache, one);
+	cr_expect_eq(stats().regions, 0);
+}
+
+Test(kept, more_access_replaces_less)
+{
+	use(pages, PAGE, VERVE_NET_REMOTE_READ);
+	use(pages, PAGE, VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ);
+	cr_expect_eq(stats().misses, 2);
+	cr_expect_eq(stats().regions, 1);
+	use(pages, PAGE, VERVE_NET_LOCAL_WRITE);
+	use(pages, PAGE, VERVE_NET_REMOTE_READ);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().misses, 2);
+	cr_expect_eq(stats().hits, 3);
+}
+
+/* Whole pages serve their neighbours, but peers reach none of those. */
+Test(kept, peers_reach_no_more_than_was_asked_for)
+{
+	struct verve_mr_region *local, *remote;
+
+	remote = get(pages + 100, 200, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(remote->addr, pages + 100);
+	cr_expect_eq(remote->len, 200);
+	local = get(pages, PAGE, VERVE_NET_LOCAL_WRITE);
+	cr_expect_not(local->access & VERVE_NET_REMOTE_READ);
+	cr_expect_eq(get(pages + 150, 150, VERVE_NET_REMOTE_READ), remote);
+	cr_expect_eq(get(pages + 99, 201, VERVE_NET_LOCAL_WRITE), local);
+	cr_expect_eq(stats().hits, 2);
+	for (int i = 0; i < 2; i++) {
+		verve_mr_cache_put(&cache, local);
+		verve_mr_cache_put(&cache, remote);
+	}
+}
+
+static struct verve_mr_region *get_exact(void *addr, size_t len, unsigned access)
+{
+	struct verve_mr_region *region;
+
+	cr_assert_eq(verve_mr_cache_get_exact(&cache, addr, len, access, NULL, &region), 0);
+	cr_expect_eq(region->addr, addr);
+	cr_expect_eq(region->len, len);
+	cr_expect_eq(region->access, access);
+	return region;
+}
+
+static const unsigned readable = VERVE_NET_REMOTE_READ;
+
+Test(kept, exactly_what_was_closed_is_opened_again)
+{
+	struct verve_mr_region *region = get_exact(pages + 1, 2 * PAGE, readable);
+
+	verve_mr_cache_put(&cache, region);
+	cr_expect_eq(get_exact(pages + 1, 2 * PAGE, readable), region);
+	verve_mr_cache_put(&cache, region);
+	cr_expect_eq(stats().hits, 1);
+	verve_mr_cache_put(&cache, get_exact(pages + 1, 2 * PAGE, 0));
+	verve_mr_cache_put(&cache, get_exact(pages + 1, 2 * PAGE - 1, readable));
+	verve_mr_cache_put(&cache, get_exact(pages + 2, 2 * PAGE - 1, readable));
+	cr_expect_eq(stats().misses, 4);
+	cr_expect_eq(stats().regions, 4);
+	cr_expect_eq(get_exact(pages + 1, 2 * PAGE, readable), region);
+	fake_net_watch_gone(pages + PAGE, 1);
+	cr_expect_eq(stats().invalidations, 4);
+	verve_mr_cache_put(&cache, region);
+	cr_expect_eq(stats().regions, 0);
+}
+
+/* A key is one region's. */
+Test(kept, exact_ones_are_nobody_elses)
+{
+	struct verve_mr_region *a = get_exact(pages, PAGE, readable), *b, *shared;
+
+	b = get_exact(pages, PAGE, readable);
+	cr_expect_neq(a, b);
+	cr_expect_neq(a->rkey, b->rkey);
+	shared = get(pages, PAGE, readable);
+	cr_expect(shared != a && shared != b);
+	verve_mr_cache_put(&cache, a);
+	verve_mr_cache_put(&cache, b);
+	cr_expect_eq(get(pages, PAGE, readable), shared);
+	verve_mr_cache_put(&cache, shared);
+	verve_mr_cache_put(&cache, shared);
+	cr_expect_eq(stats().regions, 2, "of two that are equal, one is enough");
+	cr_expect_eq(get_exact(pages, PAGE, readable), b);
+	verve_mr_cache_put(&cache, b);
+}
+
+Test(kept, nothing_and_what_is_addressed_by_offset_are_not_kept)
+{
+	struct verve_mr_region *region;
+	uint32_t base;
+
+	cr_assert_eq(verve_mr_cache_get_exact(&cache, pages + 5, PAGE, readable, &base, &region), 0);
+	cr_expect_eq(base, 5);
+	verve_mr_cache_put(&cache, region);
+	verve_mr_cache_put(&cache, get_exact(pages, 0, 0));
+	cr_expect_eq(stats().regions, 0);
+	cr_expect_eq(stats().bytes, 0);
+	cr_expect_eq(stats().misses, 2);
+}
+
+Test(kept, memory_that_went_is_registered_anew)
+{
+	use(pages, 4 * PAGE, 0);
+	fake_net_watch_gone(pages + 3 * PAGE, PAGE);
+	cr_expect_eq(stats().invalidations, 1);
+	use(pages, 4 * PAGE, 0);
+	cr_expect_eq(stats().misses, 2);
+	cr_expect_eq(stats().hits, 0);
+	cr_expect_eq(stats().regions, 1);
+	fake_net_watch_gone(pages + 4 * PAGE, PAGE);
+	use(pages, 4 * PAGE, 0);
+	cr_expect_eq(stats().hits, 1);
+}
+
+Test(kept, a_region_in_use_outlives_its_memory)
+{
+	struct verve_mr_region *region = get(pages, PAGE, 0);
+
+	fake_net_watch_gone(pages, PAGE);
+	cr_expect_eq(stats().regions, 1);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().misses, 2);
+	verve_mr_cache_put(&cache, region);
+	cr_expect_eq(stats().regions, 1);
+}
+
+/* The address may be another's memory already, before anyone heard that it went. */
+Test(kept, trusts_nothing_while_an_event_is_under_way)
+{
+	struct verve_mr_region *old = get(pages, PAGE, 0), *now;
+
+	fake_net_watch_pending(true);
+	now = get(pages, PAGE, 0);
+	cr_expect_neq(now, old);
+	verve_mr_cache_put(&cache, now);
+	cr_expect_eq(stats().regions, 1);
+	cr_expect_eq(stats().unkept, 1);
+	fake_net_watch_pending(false);
+	cr_expect_eq(get(pages, PAGE, 0), old);
+	verve_mr_cache_put(&cache, old);
+	verve_mr_cache_put(&cache, old);
+}
+
+Test(kept, what_cannot_be_watched_is_not_kept)
+{
+	fake_net_watch_refuse(true);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().regions, 0);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().misses, 2);
+	cr_expect_eq(stats().unkept, 2);
+}
+
+Test(kept, evicts_what_was_not_used_lately_and_never_exceeds_the_count)
+{
+	for (int i = 0; i < 40; i++) {
+		use(pages + (i + 8) * PAGE, PAGE, 0);
+		use(pages, PAGE, 0);
+		cr_expect_leq(stats().regions, 8);
+	}
+	cr_expect_eq(stats().hits, 39);
+	cr_expect_eq(stats().evictions, 41 - 8);
+}
+
+Test(kept, never_exceeds_the_bytes)
+{
+	for (int i = 0; i < 10; i++) {
+		use(pages + 5 * i * PAGE, 5 * PAGE, 0);
+		cr_expect_leq(stats().bytes, 16 * PAGE);
+	}
+	use(pages, 17 * PAGE, 0); /* more than it may keep at all */
+	cr_expect_leq(stats().bytes, 16 * PAGE);
+	cr_expect_eq(stats().failures, 0);
+}
+
+Test(kept, what_is_in_use_is_never_evicted)
+{
+	struct verve_mr_region *region[12];
+
+	for (int i = 0; i < 12; i++)
+		region[i] = get(pages + i * PAGE, PAGE, 0);
+	cr_expect_eq(stats().regions, 12);
+	cr_expect_eq(stats().evictions, 0);
+	cr_expect_eq(stats().unkept, 4);
+	for (int i = 0; i < 12; i++)
+		verve_mr_cache_put(&cache, region[i]);
+	cr_expect_eq(stats().regions, 8);
+}
+
+Test(kept, gives_idle_memory_back_when_there_is_none)
+{
+	for (int i = 0; i < 4; i++)
+		use(pages + i * PAGE, PAGE, 0);
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
+	use(pages + 10 * PAGE, PAGE, 0);
+	cr_expect_eq(stats().failures, 0);
+	cr_expect_eq(stats().evictions, 4);
+	cr_expect_eq(stats().regions, 1);
+}
+
+Test(kept, what_cannot_be_registered_is_not_found_later)
+{
+	struct verve_mr_region *region;
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_expect_eq(verve_mr_cache_get(&cache, NULL, 10, 0, &region), -FI_EFAULT);
+		cr_expect_eq(stats().failures, 1 + i);
+	}
+	cr_expect_eq(stats().regions, 0);
+	cr_expect_eq(stats().hits, 0);
+}
+
+Test(kept, an_address_space_that_ends_is_no_range)
+{
+	struct verve_mr_region *region = get((void *)(UINTPTR_MAX - 10), 10, 0);
+
+	verve_mr_cache_put(&cache, region);
+	cr_expect_eq(stats().regions, 0);
+}
+
+Test(kept, the_application_may_say_itself_what_goes)
+{
+	use(pages, PAGE, 0);
+	verve_mr_monitor_notify((uintptr_t)pages, (uintptr_t)pages + 1);
+	cr_expect_eq(stats().invalidations, 1);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().hits, 0);
+}
+
+static void setup_strict(void)
+{
+	verve_config.mr_cache = "strict";
+	setup_kept();
+}
+
+TestSuite(strict, .init = setup_strict, .fini = teardown);
+
+Test(strict, keeps_nothing_that_peers_can_reach)
+{
+	use(pages, PAGE, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(stats().regions, 0);
+	use(pages, PAGE, VERVE_NET_LOCAL_WRITE);
+	cr_expect_eq(stats().regions, 1);
+	use(pages, PAGE, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(stats().regions, 1);
+	cr_expect_eq(stats().misses, 3);
+	verve_mr_cache_put(&cache, get_exact(pages, PAGE, readable));
+	cr_expect_eq(stats().regions, 1);
+	verve_mr_cache_put(&cache, get_exact(pages, PAGE, VERVE_NET_LOCAL_WRITE));
+	cr_expect_eq(stats().regions, 2);
+}
+
+Test(strict, off_keeps_nothing_at_all)
+{
+	struct verve_mr_cache off;
+
+	verve_config.mr_cache = "off";
+	verve_mr_cache_init(&off, dev);
+	cr_expect_null(off.store);
+	verve_mr_cache_fini(&off);
+}
+
+/* Interleaved at random with what the kernel says: nothing stale, nothing lost, no cap exceeded. */
+Test(kept, random_steps)
+{
+	struct verve_mr_region *out[6] = {0};
+
+	for (int step = 0; step < 200000; step++) {
+		uint64_t random = fake_net_random();
+		int i = random % 6;
+		char *addr = pages + (random >> 8) % (40 * PAGE);
+		size_t len = 1 + (random >> 32) % (10 * PAGE);
+
+		if (random >> 60 == 0) {
+			uint64_t hits = stats().hits;
+
+			fake_net_watch_gone(addr, len);
+			use(addr, len, 0);
+			cr_assert_eq(stats().hits, hits);
+		} else if (out[i]) {
+			verve_mr_cache_put(&cache, out[i]);
+			out[i] = NULL;
+		} else {
+			unsigned access = random >> 56 & VERVE_NET_LOCAL_WRITE;
+			struct verve_mr_region *region = random >> 55 & 1 ?
+				get_exact(addr, len % 3 + 1, access) : get(addr, len, access);
+
+			len = random >> 55 & 1 ? len % 3 + 1 : len;
+
+			cr_assert(fake_lkey_covers(dev, region->lkey, (uintptr_t)addr, len, access));
+			out[i] = region;
+		}
+		fake_net_watch_pending(random >> 59 & 1);
+		cr_assert_leq(stats().regions, 8 + 6);
+	}
+	for (int i = 0; i < 6; i++)
+		if (out[i])
+			verve_mr_cache_put(&cache, out[i]);
+	cr_expect_leq(stats().bytes, 16 * PAGE);
+	cr_expect_gt(stats().hits, 1000);
+	cr_expect_gt(stats().evictions, 1000);
+	cr_expect_gt(stats().invalidations, 100);
 }

@@ -198,7 +198,7 @@ static struct verve_net_qp *open_qp(struct node *node)
 		.send_cq = xport->send_cq,
 		.recv_cq = xport->recv_cq,
 		.srq = xport->srq,
-		.send_wr = VERVE_LINK_DEPTH,
+		.send_wr = VERVE_LINK_REQUESTS,
 		.send_sge = 1 + VERVE_IOV_LIMIT,
 		.inline_size = xport->attr.inline_size,
 	};

@@ -57,7 +57,7 @@ static void join_again(void)
 
 Test(link, last_places_are_for_control_and_the_very_last_for_the_marker)
 {
-	for (int i = 0; i < VERVE_LINK_DEPTH - VERVE_LINK_RESERVE; i++) {
+	for (int i = 0; i < VERVE_LINK_REQUESTS - VERVE_LINK_RESERVE; i++) {
 		cr_expect(verve_link_has_room(&a.xport, link, false));
 		cr_assert_eq(post(0), 0);
 	}
@@ -68,7 +68,7 @@ Test(link, last_places_are_for_control_and_the_very_last_for_the_marker)
 	}
 	cr_expect_not(verve_link_has_room(&a.xport, link, true));
 	verve_link_break(&a.xport, link, FI_EIO, 0, "test");
-	cr_expect_eq(link->produced - link->retired, VERVE_LINK_DEPTH);
+	cr_expect_eq(link->produced - link->retired, VERVE_LINK_REQUESTS);
 	nodes_settle();
 	cr_expect(TAILQ_EMPTY(&a.xport.broken_links));
 }

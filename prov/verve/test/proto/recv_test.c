@@ -450,3 +450,34 @@ Test(recv, refused_buffers_are_posted_later)
 	cr_expect(fake_net_has_failed());
 	cr_expect_lt(b.xport.rx_free_count, VERVE_POLL_BATCH);
 }
+
+/* A peer that names the connection of another does not speak for it. */
+Test(recv, packets_for_the_connection_of_another_are_dropped)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_EAGER, .credits = 100};
+	uint8_t bytes[VERVE_WIRE_RTS_MAX];
+	struct node c;
+	uint32_t credits;
+
+	node_open(&c, 0, NULL);
+	node_join(&c, &b, NODE_WINDOW);
+	send_len(0, 0); /* its connection is used */
+	nodes_settle();
+	recv_into(ROOM, in, 0);
+	expect_comp(&b.rx_queue);
+	recv_into(ROOM, in, 0);
+	credits = node_link(&b, &a)->credits;
+	packet.dest = node_link(&b, &a)->conn_id;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	expect_none(&b.rx_queue);
+	cr_expect_eq(b.xport.count.malformed, 1);
+	cr_expect_eq(node_link(&b, &a)->credits, credits);
+	packet.type = VERVE_WIRE_BYE;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	cr_expect_not(node_link(&b, &a)->leaving || node_link(&b, &a)->broken);
+	packet.dest = node_link(&b, &c)->conn_id;
+	packet.type = VERVE_WIRE_EAGER;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 0);
+	node_close(&c);
+}

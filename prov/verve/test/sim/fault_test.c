@@ -106,3 +106,33 @@ Test(fault, endpoints_close_while_devices_execute_atomics)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(fault, endpoints_close_and_few_connections)
+{
+	struct sim_options options = {
+		.name = "fault/endpoints_close_and_few_connections",
+		.nodes = 6,
+		.ops = 40,
+		.max_len = 8000,
+		.slice = 3000,
+		.abandon = true,
+		.conns = 2,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(fault, host_killed_and_few_connections)
+{
+	struct sim_options options = {
+		.name = "fault/host_killed_and_few_connections",
+		.nodes = 6,
+		.ops = 40,
+		.max_len = 8000,
+		.slice = 3000,
+		.kill = true,
+		.conns = 2,
+	};
+
+	sim_run_seeds(&options, 80);
+}

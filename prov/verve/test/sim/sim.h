@@ -35,6 +35,7 @@ struct sim_options {
 	size_t max_len; /* of a message, bytes */
 	size_t slice;	/* bytes of an RMA slice */
 	uint32_t segments; /* of each region, at most; then the application chooses keys, or not */
+	uint32_t conns;	   /* that an endpoint keeps; 0: all */
 	uint32_t dgram_loss;
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */

@@ -34,6 +34,7 @@ static void configure(struct sim *sim)
 	verve_config.window = windows[sim_below(sim, 5)];
 	verve_config.rx_buffers = buffers[sim_below(sim, sim->options->nodes > 8 ? 3 : 4)];
 	verve_config.tx_size = txs[sim_below(sim, 3)];
+	verve_config.max_conns = sim->options->conns;
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
 	verve_config.atomics = sim->options->device ? "device" : "target";

@@ -336,7 +336,7 @@ void sim_start_rma(struct sim_node *node)
 	uint64_t flags = 0;
 
 	/* Nobody knows when a silent read is over: the target might close. */
-	if (!write && node->selective && sim->options->retire)
+	if (!write && node->selective && (sim->options->retire || sim->options->conns))
 		call = SENDMSG;
 	op->peer = peer;
 	holder = peer ? choose_slice(op) : NULL;

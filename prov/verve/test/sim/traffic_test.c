@@ -190,3 +190,51 @@ Test(traffic, exported_keys_and_tiny_queues)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(traffic, few_connections)
+{
+	struct sim_options options = {
+		.name = "traffic/few_connections",
+		.nodes = 8,
+		.ops = 60,
+		.max_len = 5000,
+		.slice = 3000,
+		.segments = SIM_SEGMENTS,
+		.events = true,
+		.conns = 2,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, few_connections_and_sleepers_through_loss)
+{
+	struct sim_options options = {
+		.name = "traffic/few_connections_and_sleepers_through_loss",
+		.nodes = 6,
+		.ops = 40,
+		.max_len = 5000,
+		.slice = 500,
+		.wait = true,
+		.dgram_loss = 200,
+		.conns = 2,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, few_connections_and_tiny_queues)
+{
+	struct sim_options options = {
+		.name = "traffic/few_connections_and_tiny_queues",
+		.nodes = 5,
+		.ops = 60,
+		.max_len = 5000,
+		.slice = 500,
+		.retire = true,
+		.tiny = true,
+		.conns = 2,
+	};
+
+	sim_run_seeds(&options, 80);
+}

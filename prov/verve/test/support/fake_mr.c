@@ -82,6 +82,7 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 	dev->mr_count++;
 	fake_opened(FAKE_MR);
 	fake_world.stats.regs++;
+	fake_world.stats.pinned += len;
 	if (fake_world.open[FAKE_MR] > fake_world.stats.max_mr)
 		fake_world.stats.max_mr = fake_world.open[FAKE_MR];
 	return 0;
@@ -95,6 +96,7 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 	if (region->rkey)
 		HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
 	region->dev->mr_count--;
+	fake_world.stats.pinned -= region->len;
 	free(region);
 	fake_closed(FAKE_MR);
 }

@@ -29,6 +29,7 @@ struct fake_net_config {
 	uint64_t dgram_delay_min, dgram_delay_max;
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
+	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs */
 };
@@ -112,10 +113,21 @@ struct fake_net_stats {
 	uint64_t full;		/* posts refused: more than the queue holds */
 	uint64_t access_errors; /* protection and length errors, local and remote */
 	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
+	uint64_t pinned;	/* bytes that are registered now */
+	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
 	uint64_t max_cq;	/* most entries that any CQ held */
 	uint64_t calls;		/* of the kinds above */
 };
 void fake_net_stats(struct fake_net_stats *stats);
+
+/*
+ * The watch of memory (net/watch.h) opens only where it was allowed. Then the test says what ranges
+ * cannot be watched, whether an event is under way, and what went.
+ */
+void fake_net_watch_allow(bool allow);
+void fake_net_watch_refuse(bool refuse);
+void fake_net_watch_pending(bool pending);
+void fake_net_watch_gone(const void *start, size_t len);
 
 /* Writes every event to stderr. Also with VERVE_TRACE=1 in the environment. */
 void fake_net_trace(bool on);

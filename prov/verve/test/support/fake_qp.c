@@ -69,6 +69,10 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	fake_cq_use(attr->send_cq, 1);
 	fake_cq_use(attr->recv_cq, 1);
 	fake_opened(FAKE_QP);
+	fake_world.stats.qps++;
+	if (fake_world.stats.qps > fake_world.stats.max_qps)
+		fake_world.stats.max_qps = fake_world.stats.qps;
+	fake_world.stats.qps_opened++;
 	*qpp = qp;
 	return 0;
 }
@@ -104,6 +108,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	host->qp_count--;
 	free(qp);
 	fake_closed(FAKE_QP);
+	fake_world.stats.qps--;
 }
 
 void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *addr)

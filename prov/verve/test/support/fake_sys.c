@@ -10,7 +10,6 @@
 
 #include "fake_world.h"
 
-static const uint64_t wake_max = 5000;	   /* ns from a wake-up to the step */
 static const uint64_t pause_max = 1000000; /* ns that pass when nothing happens */
 
 struct verve_net_thread {
@@ -72,7 +71,7 @@ static void run(struct fake_event *event);
 
 static void wake(struct verve_net_thread *thread)
 {
-	uint64_t when = fake_world.now + fake_between(0, wake_max);
+	uint64_t when = fake_world.now + fake_between(0, fake_world.config.thread_delay);
 
 	thread->woken = true;
 	if (thread->running || (fake_event_is_set(&thread->event) && thread->event.time <= when))

@@ -291,6 +291,7 @@ void fake_net_config_default(struct fake_net_config *config)
 		.rc_delay_min = 300,
 		.rc_delay_max = 5000,
 		.rc_slow = 5,
+		.thread_delay = 5000,
 	};
 }
 

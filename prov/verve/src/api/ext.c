@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Operations of verve's own: the registration cache of a domain. */
+#include "api/ext.h"
+
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext_verve.h>
+#include <string.h>
+
+#include "api/domain.h"
+#include "mr/monitor.h"
+
+static void notify(struct fid_domain *fid, const void *addr, size_t len)
+{
+	uintptr_t start = (uintptr_t)addr;
+
+	(void)fid; /* memory goes for all domains */
+	if (len)
+		verve_mr_monitor_notify(start, start + len > start ? start + len : UINTPTR_MAX);
+}
+
+static void get_stats(struct fid_domain *fid, struct fi_verve_mr_cache_stats *stats, size_t size)
+{
+	struct verve_domain *domain = verve_domain_from_fid(&fid->fid);
+	struct verve_mr_cache_stats now;
+	struct fi_verve_mr_cache_stats all;
+
+	verve_mr_cache_stats_get(&domain->mr_cache, &now);
+	all = (struct fi_verve_mr_cache_stats){
+		.hits = now.hits,
+		.misses = now.misses,
+		.failures = now.failures,
+		.unkept = now.unkept,
+		.evictions = now.evictions,
+		.invalidations = now.invalidations,
+		.regions = now.regions,
+		.bytes = now.bytes,
+	};
+	memcpy(stats, &all, size < sizeof(all) ? size : sizeof(all));
+}
+
+static struct fi_verve_ops_mr_cache mr_cache_ops = {
+	.size = sizeof(struct fi_verve_ops_mr_cache),
+	.notify = notify,
+	.stats = get_stats,
+};
+
+int verve_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			  void *context)
+{
+	(void)fid;
+	(void)context;
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!name || strcmp(name, FI_VERVE_MR_CACHE_OPS))
+		return -FI_EINVAL;
+	*ops = &mr_cache_ops;
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Monitor: the listeners and the watch that they share. open_lock makes adding and removing one
+ * at a time; the watch's thread never takes it, so that opening and closing may allocate.
+ */
+#include "mr/monitor.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "net/watch.h"
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, verve_mr_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
+static struct verve_net_watch *watch; /* constant while there are listeners */
+
+void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
+{
+	struct verve_mr_listener *listener;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(listener, &listeners, link)
+		listener->gone(listener, start, end);
+	pthread_mutex_unlock(&lock);
+}
+
+static void gone(void *arg, uintptr_t start, uintptr_t end)
+{
+	(void)arg;
+	verve_mr_monitor_notify(start, end);
+}
+
+int verve_mr_monitor_add(struct verve_mr_listener *listener)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&open_lock);
+	if (!watch)
+		ret = verve_net_watch_open(gone, NULL, &watch);
+	if (!ret) {
+		pthread_mutex_lock(&lock);
+		LIST_INSERT_HEAD(&listeners, listener, link);
+		pthread_mutex_unlock(&lock);
+	}
+	pthread_mutex_unlock(&open_lock);
+	return ret;
+}
+
+void verve_mr_monitor_remove(struct verve_mr_listener *listener)
+{
+	bool last;
+
+	pthread_mutex_lock(&open_lock);
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(listener, link);
+	last = LIST_EMPTY(&listeners);
+	pthread_mutex_unlock(&lock);
+	if (last) {
+		verve_net_watch_close(watch);
+		watch = NULL;
+	}
+	pthread_mutex_unlock(&open_lock);
+}
+
+int verve_mr_monitor_watch(uintptr_t start, uintptr_t end)
+{
+	return verve_net_watch_add(watch, start, end);
+}
+
+bool verve_mr_monitor_quiet(void)
+{
+	return verve_net_watch_quiet(watch);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Monitor: one per process; tells every registration cache which memory went away. Opened for the
+ * first cache, closed behind the last.
+ *
+ * Its list of listeners has a lock of its own, taken before theirs. The watch's thread holds
+ * both, while whoever unmaps stands still: nobody may map, unmap, allocate or free with either of
+ * them held.
+ */
+#ifndef VERVE_MR_MONITOR_H
+#define VERVE_MR_MONITOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct verve_mr_listener {
+	/* Memory from start to end lost its pages. Any thread; under the rule above. */
+	void (*gone)(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end);
+	LIST_ENTRY(verve_mr_listener) link;
+};
+
+/* Errors as verve_net_watch_open, which explains them in the log: nothing may be kept. */
+int verve_mr_monitor_add(struct verve_mr_listener *listener);
+/* gone is not running, and will not be called, when it returns. */
+void verve_mr_monitor_remove(struct verve_mr_listener *listener);
+
+/* While a listener is there: as verve_net_watch_add and verve_net_watch_quiet. */
+int verve_mr_monitor_watch(uintptr_t start, uintptr_t end);
+bool verve_mr_monitor_quiet(void);
+
+/* The application says so itself, before it gives memory away that the kernel sees no change of. */
+void verve_mr_monitor_notify(uintptr_t start, uintptr_t end);
+
+#endif

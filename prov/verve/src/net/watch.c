@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Watch: the userfaultfd, the thread that reads it, and the canary that proves them.
+ *
+ * The thread allocates nothing and touches no mapping. While an event is unread, the kernel
+ * refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with no
+ * argument is how a thread learns, in one system call, that nothing is on its way.
+ */
+#include "net/watch.h"
+
+#include <atomic_ops.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum {
+	CANARY_PAGES = 4,
+	QUIET_TRIES = 4,
+};
+
+struct verve_net_watch {
+	void (*gone)(void *arg, uintptr_t start, uintptr_t end);
+	void *arg;
+	pthread_t thread;
+	int fd, stop_fd;
+	volatile AO_t busy;	/* from before an event is read until gone returned */
+	volatile AO_t forked;	/* a child: events and thread are its parent's */
+	volatile AO_t proving;	/* the canary's events, not the caller's */
+	volatile AO_t proved;	/* bit i: page i of the canary was reported */
+	volatile AO_t unseen;	/* an event was there, but asking did not tell */
+	uintptr_t canary;
+	size_t page;
+};
+
+/* For the child after fork(2), which has one thread and may do almost nothing. */
+static struct verve_net_watch *opened;
+
+static void in_child(void)
+{
+	if (!opened)
+		return;
+	AO_store_release(&opened->forked, 1);
+	close(opened->fd);
+	close(opened->stop_fd);
+	opened = NULL;
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+static bool is_pending(const struct verve_net_watch *watch)
+{
+	return ioctl(watch->fd, UFFDIO_WRITEPROTECT, NULL) == 0 || errno != EFAULT;
+}
+
+bool verve_net_watch_quiet(struct verve_net_watch *watch)
+{
+	/* Whoever has just unmapped something comes here while gone still runs: not for long. */
+	for (int i = 0; i < QUIET_TRIES && !AO_load(&watch->forked); i++) {
+		/* In this order: what the kernel counts no more was read, and busy set before. */
+		if (!is_pending(watch) && !AO_load_full(&watch->busy))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+static void report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+{
+	if (!AO_load_acquire(&watch->proving)) {
+		watch->gone(watch->arg, start, end);
+		return;
+	}
+	for (int i = 0; i < CANARY_PAGES; i++) {
+		uintptr_t page = watch->canary + i * watch->page;
+
+		if (start <= page && page + watch->page <= end)
+			AO_store(&watch->proved, AO_load(&watch->proved) | 1u << i);
+	}
+}
+
+static void handle(struct verve_net_watch *watch)
+{
+	struct uffd_msg event;
+
+	if (AO_load_acquire(&watch->proving) && !is_pending(watch))
+		AO_store(&watch->unseen, 1);
+	AO_store_full(&watch->busy, 1);
+	while (read(watch->fd, &event, sizeof(event)) == sizeof(event)) {
+		if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
+			report(watch, event.arg.remove.start, event.arg.remove.end);
+		else if (event.event == UFFD_EVENT_REMAP)
+			report(watch, event.arg.remap.from,
+			       event.arg.remap.from + event.arg.remap.len);
+	}
+	AO_store_full(&watch->busy, 0);
+}
+
+static void *run(void *arg)
+{
+	struct verve_net_watch *watch = arg;
+	struct pollfd fds[] = {
+		{.fd = watch->fd, .events = POLLIN},
+		{.fd = watch->stop_fd, .events = POLLIN},
+	};
+
+	while (!fds[1].revents) {
+		if (poll(fds, 2, -1) > 0 && fds[0].revents)
+			handle(watch);
+	}
+	/* A thread that ends gives its stack's pages back: it would wait for itself. */
+	close(watch->fd);
+	return NULL;
+}
+
+/* One line of /proc/self/maps from text of length size; its length, 0: no whole line is there. */
+static size_t next_line(const char *text, size_t size, uintptr_t *start, uintptr_t *end,
+			bool *private_anonymous)
+{
+	const char *newline = memchr(text, '\n', size);
+	unsigned long long from, to, inode;
+	char shared;
+
+	if (!newline)
+		return 0;
+	if (sscanf(text, "%llx-%llx %*c%*c%*c%c %*x %*x:%*x %llu", &from, &to, &shared,
+		   &inode) != 4)
+		from = to = inode = 1;
+	*start = from;
+	*end = to;
+	*private_anonymous = shared == 'p' && !inode;
+	return newline + 1 - text;
+}
+
+/*
+ * Is it private anonymous memory? If so, whole is where the mappings that it lies in begin and end.
+ * proc(5); paths of any length are cut, since nothing behind the inode matters.
+ */
+static bool is_private_anonymous(uintptr_t start, uintptr_t end, struct uffdio_range *whole)
+{
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	char text[8192];
+	size_t used = 0, at = 0, line;
+	uintptr_t from, to;
+	bool fits = true;
+	ssize_t n = 1;
+
+	if (fd < 0)
+		return false;
+	while (fits && start < end && n > 0) {
+		n = read(fd, text + used, sizeof(text) - 1 - used);
+		used += n > 0 ? n : 0;
+		text[used] = '\0';
+		for (at = 0; fits && start < end; at += line) {
+			line = next_line(text + at, used - at, &from, &to, &fits);
+			if (!line)
+				break;
+			if (to <= start)
+				fits = true;
+			else if (from > start)
+				fits = false;
+			else if (fits) {
+				if (!whole->start)
+					whole->start = from;
+				whole->len = to - whole->start;
+				start = to;
+			}
+		}
+		memmove(text, text + at, used - at);
+		used -= at;
+	}
+	close(fd);
+	return fits && start >= end;
+}
+
+int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+{
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_WP};
+	struct uffdio_range now = {0};
+
+	/*
+	 * Whole mappings: a mapping of which a part is watched becomes several, and mremap(2) of
+	 * all of it, which has nothing to do with us, would fail. Looks again when it is watched:
+	 * what is mapped there instead after that is an event.
+	 */
+	if (!is_private_anonymous(start, end, &range.range) ||
+	    ioctl(watch->fd, UFFDIO_REGISTER, &range) || !is_private_anonymous(start, end, &now))
+		return -FI_EOPNOTSUPP;
+	return 0;
+}
+
+/* Changes a page in each of the ways that mappings change. Waits for no event but its own. */
+static int change(struct verve_net_watch *watch, char *canary, char *elsewhere)
+{
+	const int over = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+	const int move = MREMAP_MAYMOVE | MREMAP_FIXED;
+	size_t page = watch->page;
+
+	if (madvise(canary, page, MADV_DONTNEED) ||
+	    mremap(canary + page, page, page, move, elsewhere) == MAP_FAILED ||
+	    mmap(canary + 2 * page, page, PROT_READ, over, -1, 0) == MAP_FAILED ||
+	    munmap(canary + 3 * page, page))
+		return -errno;
+	while (!verve_net_watch_quiet(watch))
+		sched_yield();
+	return 0;
+}
+
+static int prove(struct verve_net_watch *watch)
+{
+	size_t size = CANARY_PAGES * watch->page;
+	char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	int ret;
+
+	if (memory == MAP_FAILED)
+		return -FI_ENOMEM;
+	memset(memory, 1, size);
+	watch->canary = (uintptr_t)memory;
+	AO_store_release(&watch->proving, 1);
+	/* Nothing is watched: of a kernel that says otherwise we do not know how to ask. */
+	ret = is_pending(watch) ? -FI_ENOSYS :
+				  verve_net_watch_add(watch, watch->canary, watch->canary + size);
+	if (!ret)
+		ret = change(watch, memory, memory + size);
+	if (!ret && (AO_load(&watch->unseen) ||
+		     AO_load(&watch->proved) != (1u << CANARY_PAGES) - 1))
+		ret = -FI_ENOSYS;
+	munmap(memory, 2 * size);
+	while (!ret && !verve_net_watch_quiet(watch))
+		sched_yield();
+	AO_store_release(&watch->proving, 0);
+	return ret;
+}
+
+static int open_fd(void)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP |
+			    UFFD_FEATURE_EVENT_REMOVE,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY), error;
+
+	if (fd < 0)
+		return -errno;
+	if (!ioctl(fd, UFFDIO_API, &api))
+		return fd;
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+/* No signal handler of the application runs in our thread. */
+static int start(struct verve_net_watch *watch)
+{
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&watch->thread, NULL, run, watch);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!ret)
+		pthread_setname_np(watch->thread, "verve-watch");
+	return -ret;
+}
+
+/* The descriptor is closed, too. */
+static void stop(struct verve_net_watch *watch)
+{
+	uint64_t one = 1;
+
+	(void)!write(watch->stop_fd, &one, sizeof(one));
+	pthread_join(watch->thread, NULL);
+}
+
+int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end), void *arg,
+			 struct verve_net_watch **watchp)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct verve_net_watch *watch = calloc(1, sizeof(*watch));
+	int ret;
+
+	if (!watch)
+		return -FI_ENOMEM;
+	watch->gone = gone;
+	watch->arg = arg;
+	watch->page = sysconf(_SC_PAGESIZE);
+	ret = watch->fd = open_fd();
+	if (ret < 0)
+		goto err_watch;
+	ret = watch->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (ret < 0) {
+		ret = -errno;
+		goto err_fd;
+	}
+	ret = start(watch);
+	if (ret)
+		goto err_stop_fd;
+	ret = prove(watch);
+	if (ret)
+		goto err_thread;
+	pthread_once(&once, register_fork);
+	opened = watch;
+	*watchp = watch;
+	return 0;
+
+err_thread:
+	stop(watch);
+	close(watch->stop_fd);
+	goto err_watch;
+err_stop_fd:
+	close(watch->stop_fd);
+err_fd:
+	close(watch->fd);
+err_watch:
+	free(watch);
+	VERVE_WARN(MR, "no registration is kept: the kernel does not tell when memory is unmapped "
+		   "(userfaultfd(2) with write protection and unmap events: %s); a kernel from "
+		   "5.11, and a container that allows userfaultfd, make large transfers faster\n",
+		   strerror(-ret));
+	return ret == -FI_ENOMEM ? ret : -FI_ENOSYS;
+}
+
+void verve_net_watch_close(struct verve_net_watch *watch)
+{
+	if (!AO_load(&watch->forked)) {
+		opened = NULL;
+		stop(watch);
+		close(watch->stop_fd);
+	}
+	free(watch);
+}

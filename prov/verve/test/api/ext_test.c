@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rdma/fi_ext_verve.h, as an application uses it. */
+#include "fixture.h"
+
+#include <rdma/fi_ext_verve.h>
+#include <string.h>
+
+#include "api/domain.h"
+#include "base/config.h"
+
+static struct fixture fix;
+static struct fi_verve_ops_mr_cache *ops;
+static _Alignas(4096) char memory[4 * 4096];
+
+static void setup(void)
+{
+	fake_net_watch_allow(true);
+	fixture_init(&fix, FI_VERSION(1, 17));
+	verve_config.mr_cache = "on";
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL), 0);
+}
+
+static void teardown(void)
+{
+	fixture_fini(&fix);
+}
+
+TestSuite(ext, .init = setup, .fini = teardown);
+
+static struct fi_verve_mr_cache_stats stats(void)
+{
+	struct fi_verve_mr_cache_stats now;
+
+	ops->stats(fix.domain, &now, sizeof(now));
+	return now;
+}
+
+static void use(void *addr, size_t len)
+{
+	struct verve_mr_cache *cache = &verve_domain_from_fid(&fix.domain->fid)->mr_cache;
+	struct verve_mr_region *region;
+
+	cr_assert_eq(verve_mr_cache_get(cache, addr, len, 0, &region), 0);
+	verve_mr_cache_put(cache, region);
+}
+
+Test(ext, statistics_say_what_the_cache_did)
+{
+	use(memory, 4096);
+	use(memory, 100);
+	use(memory + 4096, 8192);
+	fake_net_watch_gone(memory, 1);
+	use(memory, 1);
+	cr_expect_eq(stats().hits, 1);
+	cr_expect_eq(stats().misses, 3);
+	cr_expect_eq(stats().failures, 0);
+	cr_expect_eq(stats().unkept, 0);
+	cr_expect_eq(stats().evictions, 0);
+	cr_expect_eq(stats().invalidations, 1);
+	cr_expect_eq(stats().regions, 2);
+	cr_expect_eq(stats().bytes, 3 * 4096);
+}
+
+static struct fid_mr *reg(uint64_t access, uint64_t offset)
+{
+	struct fid_mr *mr;
+
+	cr_assert_eq(fi_mr_reg(fix.domain, memory + offset, 4096, access, 0, 0, 0, &mr, NULL), 0);
+	return mr;
+}
+
+static void close_mr(struct fid_mr *mr)
+{
+	cr_assert_eq(fi_close(&mr->fid), 0);
+}
+
+/* One that is open is nobody else's, and no other range or access will do. */
+Test(ext, regions_are_kept_for_the_next_one_that_is_the_same)
+{
+	struct fid_mr *a = reg(FI_REMOTE_READ, 1), *b = reg(FI_REMOTE_READ, 1);
+	uint64_t key = fi_mr_key(a);
+
+	cr_expect_neq(key, fi_mr_key(b));
+	cr_expect_eq(stats().misses, 2);
+	close_mr(b);
+	close_mr(a);
+	cr_expect_eq(stats().hits, 0);
+	cr_expect_eq(stats().regions, 1, "of two that are equal, one is enough");
+	close_mr(reg(FI_REMOTE_READ, 1));
+	cr_expect_eq(stats().hits, 1);
+	close_mr(reg(FI_REMOTE_READ, 0));
+	close_mr(reg(FI_REMOTE_WRITE, 1));
+	close_mr(reg(FI_SEND, 1));
+	cr_expect_eq(stats().hits, 1);
+	cr_expect_eq(stats().misses, 5);
+	fake_net_watch_gone(memory + 4096, 1);
+	close_mr(reg(FI_REMOTE_READ, 1));
+	cr_expect_eq(stats().hits, 1);
+}
+
+static void setup_strict(void)
+{
+	fake_net_watch_allow(true);
+	fixture_init(&fix, FI_VERSION(1, 17));
+	verve_config.mr_cache = "strict";
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL), 0);
+}
+
+TestSuite(strict, .init = setup_strict, .fini = teardown);
+
+Test(strict, closed_regions_are_kept_unless_peers_could_reach_them)
+{
+	close_mr(reg(FI_REMOTE_READ, 0));
+	close_mr(reg(FI_REMOTE_WRITE, 0));
+	cr_expect_eq(stats().regions, 0);
+	close_mr(reg(FI_RECV, 0));
+	cr_expect_eq(stats().regions, 1);
+	close_mr(reg(FI_RECV, 0));
+	cr_expect_eq(stats().hits, 1);
+	cr_expect_eq(stats().misses, 3);
+}
+
+/* An application that was compiled with an older, shorter structure. */
+Test(ext, statistics_stay_within_the_size)
+{
+	struct fi_verve_mr_cache_stats now;
+
+	memset(&now, 0x55, sizeof(now));
+	ops->stats(fix.domain, &now, offsetof(struct fi_verve_mr_cache_stats, misses));
+	cr_expect_eq(now.hits, 0);
+	cr_expect_eq(now.misses, 0x5555555555555555u);
+}
+
+Test(ext, notify_drops_what_shares_memory_with_the_range)
+{
+	use(memory, 4096);
+	use(memory + 2 * 4096, 4096);
+	ops->notify(fix.domain, memory, 0);
+	ops->notify(fix.domain, memory + 4096, 4096);
+	cr_expect_eq(stats().invalidations, 0);
+	ops->notify(fix.domain, memory + 4095, 1);
+	cr_expect_eq(stats().invalidations, 1);
+	ops->notify(fix.domain, memory, SIZE_MAX);
+	cr_expect_eq(stats().invalidations, 2);
+}
+
+Test(ext, other_names_and_flags_are_refused)
+{
+	void *other = NULL;
+
+	cr_expect_eq(ops->size, sizeof(*ops));
+	cr_expect_eq(fi_open_ops(&fix.domain->fid, "other", 0, &other, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_open_ops(&fix.domain->fid, NULL, 0, &other, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 1, &other, NULL), -FI_EBADFLAGS);
+	cr_expect_null(other);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What a hit in the registration cache costs, in nanoseconds: the lookup alone, with 10, 1,000 and
+ * 100,000 entries, in 1 and 8 threads; the question whether an unmap is under way; and get and put,
+ * which are both. Beside them a miss, less what the device takes to register. Processor time of the
+ * thread, so that threads which wait for a processor do not count. Needs no device.
+ *
+ * With a number of rounds: an application that maps memory, registers it twice and unmaps it as
+ * often: what a round costs in each tenth of them, and how much memory the process has then.
+ *
+ * usage: mr_cache [ROUNDS]
+ */
+#include <pthread.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "mr/cache.h"
+#include "mr/monitor.h"
+#include "mr/region.h"
+#include "mr/store.h"
+#include "net/device.h"
+
+enum { PAGE = 4096, SIZE = 16 * PAGE, THREADS = 8, ROUNDS = 1000000, SLOW_ROUNDS = 20000 };
+
+struct job {
+	pthread_t thread;
+	void (*run)(uintptr_t addr);
+	size_t entries, rounds;
+	uint64_t random;
+	double ns;
+};
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_mr_cache cache;
+static uintptr_t memory;
+
+/* A device that registers at once. */
+const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev)
+{
+	(void)dev;
+	return NULL;
+}
+
+int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+		     struct verve_net_mr *mr)
+{
+	(void)dev;
+	(void)addr;
+	(void)len;
+	(void)access;
+	*mr = (struct verve_net_mr){.lkey = 1, .rkey = 1};
+	return 0;
+}
+
+int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+			  unsigned access, struct verve_net_mr *mr)
+{
+	(void)iova;
+	return verve_net_mr_reg(dev, addr, len, access, mr);
+}
+
+void verve_net_mr_dereg(struct verve_net_mr *mr)
+{
+	(void)mr;
+}
+
+static void lookup(uintptr_t addr)
+{
+	struct verve_mr_want want = {addr, addr + PAGE, 0, false};
+	struct verve_mr_entry *entry = verve_mr_store_find(cache.store, &want);
+
+	if (!entry)
+		abort();
+	verve_mr_store_put(entry);
+}
+
+static void ask(uintptr_t addr)
+{
+	(void)addr;
+	(void)verve_mr_monitor_quiet();
+}
+
+static void get_put(uintptr_t addr)
+{
+	struct verve_mr_region *region;
+
+	if (verve_mr_cache_get(&cache, (void *)addr, PAGE, 0, &region))
+		abort();
+	verve_mr_cache_put(&cache, region);
+}
+
+static void miss(uintptr_t addr)
+{
+	verve_mr_monitor_notify(addr, addr + PAGE);
+	get_put(addr);
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static void *run(void *arg)
+{
+	struct job *job = arg;
+	double start = now();
+
+	for (size_t i = 0; i < job->rounds; i++) {
+		job->random = job->random * 6364136223846793005u + 1442695040888963407u;
+		job->run(memory + (job->random >> 33) % job->entries * PAGE);
+	}
+	job->ns = (now() - start) / job->rounds;
+	return NULL;
+}
+
+static double measure(void (*fn)(uintptr_t addr), size_t entries, int threads, size_t rounds)
+{
+	struct job jobs[THREADS];
+	double sum = 0;
+
+	for (int i = 0; i < threads; i++) {
+		jobs[i] = (struct job){.run = fn, .entries = entries, .rounds = rounds, .random = i + 1};
+		pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);
+	}
+	for (int i = 0; i < threads; i++) {
+		pthread_join(jobs[i].thread, NULL);
+		sum += jobs[i].ns;
+	}
+	return sum / threads;
+}
+
+static void die_without_monitor(void)
+{
+	fprintf(stderr, "no monitor here: nothing is kept\n");
+	exit(1);
+}
+
+/* As a miss does, but without the kernel: a hundred thousand of those take a while. */
+static void keep(uintptr_t addr)
+{
+	struct verve_mr_want want = {addr, addr + PAGE, 0, false};
+	struct verve_mr_entry *entry = verve_mr_store_add(cache.store, &want);
+
+	if (!entry || verve_mr_region_open(NULL, (void *)addr, PAGE, 0, &entry->region))
+		abort();
+	entry->region->owner = entry;
+	AO_fetch_and_add1(&cache.regions);
+	AO_fetch_and_add(&cache.bytes, PAGE);
+	verve_mr_store_ready(cache.store, entry);
+	verve_mr_store_put(entry);
+}
+
+static void bench(size_t entries)
+{
+	verve_config.mr_cache_count = entries + 1;
+	verve_mr_cache_init(&cache, NULL);
+	if (!cache.store)
+		die_without_monitor();
+	for (size_t i = 0; i < entries; i++)
+		keep(memory + i * PAGE);
+	measure(lookup, entries, 1, ROUNDS); /* warm */
+	printf("%8zu %14.0f %14.0f %14.0f %14.0f %14.0f %14.0f\n", entries,
+	       measure(lookup, entries, 1, ROUNDS), measure(lookup, entries, THREADS, ROUNDS),
+	       measure(ask, entries, 1, SLOW_ROUNDS), measure(get_put, entries, 1, SLOW_ROUNDS),
+	       measure(get_put, entries, THREADS, SLOW_ROUNDS), measure(miss, entries, 1, 200));
+	verve_mr_cache_fini(&cache);
+}
+
+/* Kilobytes, proc_pid_statm(5). */
+static size_t resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return pages * PAGE / 1024;
+}
+
+static void come_and_go(uintptr_t addr)
+{
+	char *mine = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct verve_mr_region *region;
+
+	(void)addr;
+	if (mine == MAP_FAILED)
+		abort();
+	for (int i = 0; i < 2; i++) {
+		if (verve_mr_cache_get_exact(&cache, mine, SIZE, VERVE_NET_REMOTE_READ, NULL, &region))
+			abort();
+		verve_mr_cache_put(&cache, region);
+	}
+	munmap(mine, SIZE);
+}
+
+static void come_and_go_often(size_t rounds)
+{
+	struct verve_mr_cache_stats stats;
+
+	verve_mr_cache_init(&cache, NULL);
+	if (!cache.store)
+		die_without_monitor();
+	printf("%10s %10s %10s\n", "rounds", "ns each", "KB");
+	for (int i = 1; i <= 10; i++) {
+		double ns = measure(come_and_go, 1, 1, rounds / 10);
+
+		printf("%10zu %10.0f %10zu\n", rounds / 10 * i, ns, resident());
+	}
+	verve_mr_cache_stats_get(&cache, &stats);
+	printf("hits %llu, misses %llu, invalidations %llu, kept %llu\n",
+	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
+	       (unsigned long long)stats.invalidations, (unsigned long long)stats.regions);
+	verve_mr_cache_fini(&cache);
+}
+
+int main(int argc, char **argv)
+{
+	static const size_t entries[] = {10, 1000, 100000};
+	void *mapped = mmap(NULL, entries[2] * PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (mapped == MAP_FAILED) {
+		perror("mmap");
+		return 1;
+	}
+	memory = (uintptr_t)mapped;
+	verve_log_provider = &provider;
+	verve_config.mr_cache = "on";
+	if (argc > 1) {
+		come_and_go_often(strtoul(argv[1], NULL, 10));
+		return 0;
+	}
+	printf("%8s %14s %14s %14s %14s %14s %14s\n", "entries", "lookup", "lookup, 8 thr.", "ask",
+	       "get+put", "get+put, 8 thr", "miss");
+	for (int i = 0; i < 3; i++)
+		bench(entries[i]);
+	return 0;
+}

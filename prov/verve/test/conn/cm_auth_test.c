@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Connection manager and strangers: other keys, no keys, and datagrams that are recorded,
+ * reflected, cut, changed, or too many. Many seeds with a key, and replays, are in cm_test.c.
+ */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm_node.h"
+#include "cm_world.h"
+#include "conn/guard.h"
+#include "conn/hello.h"
+
+enum { STRANGER = CM_WORLD_PORTS + 1, STRANGERS = 5000 };
+
+static const uint64_t ms = 1000000;
+static struct verve_auth_key key, other_key;
+
+static void setup(void)
+{
+	verve_auth_key_make(&key, "the secret that all know", 24);
+	verve_auth_key_make(&other_key, "a secret that nobody has", 24);
+}
+
+TestSuite(cm_auth, .init = setup);
+
+static void start(unsigned count, const struct verve_auth_key *first,
+		  const struct verve_auth_key *rest)
+{
+	nodes_set_key(rest);
+	node_keys[0] = first;
+	nodes_start(1, count);
+}
+
+static struct verve_cm_stats stats_of(unsigned n)
+{
+	struct verve_cm_stats stats;
+
+	verve_cm_stats_get(nodes[n].cm, &stats);
+	return stats;
+}
+
+static void expect_apart(unsigned a, unsigned b)
+{
+	cr_expect_eq(nodes[a].links[b].ups, 0);
+	cr_expect_eq(nodes[b].links[a].ups, 0);
+	cr_expect_eq(cm_world_qps(), 0);
+}
+
+/* Until the handshake has timed out: what it ended with. */
+static int error_of(unsigned n, unsigned peer)
+{
+	nodes_run(cm_world_time + 61000 * ms);
+	cr_expect_eq(nodes[n].links[peer].fails, 1);
+	return nodes[n].links[peer].error;
+}
+
+Test(cm_auth, one_key_five_datagrams)
+{
+	start(2, &key, &key);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 1);
+	cr_expect_eq(stats_of(0).sent + stats_of(1).sent, 5);
+	cr_expect_eq(stats_of(1).challenged, 1);
+	cr_expect_eq(stats_of(0).unauthenticated + stats_of(1).unauthenticated, 0);
+	nodes_stop();
+}
+
+Test(cm_auth, both_ask)
+{
+	start(2, &key, &key);
+	node_connect(0, 1);
+	node_connect(1, 0);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 1);
+	cr_expect_eq(nodes[0].links[1].ups, 1);
+	cr_expect_eq(nodes[1].links[0].ups, 1);
+	nodes_stop();
+}
+
+Test(cm_auth, different_keys_never_meet)
+{
+	start(2, &key, &other_key);
+	node_connect(0, 1);
+	node_connect(1, 0);
+	cr_expect_eq(error_of(0, 1), FI_EKEYREJECTED);
+	cr_expect_eq(nodes[1].links[0].error, FI_EKEYREJECTED);
+	expect_apart(0, 1);
+	cr_expect_gt(stats_of(0).unauthenticated, 0);
+	cr_expect_gt(stats_of(1).unauthenticated, 0);
+	nodes_stop();
+}
+
+Test(cm_auth, who_has_no_key_is_refused_at_once)
+{
+	start(2, NULL, &key);
+	node_connect(0, 1);
+	nodes_run(cm_world_time + ms);
+	cr_expect_eq(nodes[0].links[1].error, FI_EKEYREJECTED);
+	expect_apart(0, 1);
+	nodes_stop();
+}
+
+Test(cm_auth, who_has_a_key_does_not_talk_to_who_has_none)
+{
+	start(2, &key, NULL);
+	node_connect(0, 1);
+	cr_expect_eq(error_of(0, 1), FI_EKEYREJECTED);
+	expect_apart(0, 1);
+	cr_expect_gt(stats_of(1).unauthenticated, 0);
+	nodes_stop();
+}
+
+/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+static void start_log(void)
+{
+	struct fi_param *params;
+	int count;
+
+	setenv("FI_LOG_LEVEL", "warn", 1);
+	cr_redirect_stderr();
+	cr_assert_eq(fi_getparams(&params, &count), 0);
+	fi_freeparams(params);
+}
+
+static const char *read_log(void)
+{
+	static char text[65536];
+	size_t len;
+
+	fflush(stderr);
+	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
+	text[len] = '\0';
+	return text;
+}
+
+static unsigned count_lines(const char *text, const char *what)
+{
+	unsigned count = 0;
+
+	while ((text = strstr(text, what))) {
+		text++;
+		count++;
+	}
+	return count;
+}
+
+/* Once a minute, whatever strangers do. */
+Test(cm_auth, the_log_says_why_on_both_sides)
+{
+	const char *text;
+
+	start_log();
+	start(2, &key, &other_key);
+	node_connect(0, 1);
+	error_of(0, 1);
+	nodes_stop();
+	text = read_log();
+	cr_expect_eq(count_lines(text, "refused a connection from 10.1.0.1:1000: its authentication "
+				       "key is another"), 1, "%s", text);
+	cr_expect_eq(count_lines(text, "10.1.0.1:1001 does not accept this endpoint's "
+				       "authentication key"), 1, "%s", text);
+	cr_expect_eq(count_lines(text, "cannot connect to 10.1.0.1:1001: Key was rejected"), 1, "%s",
+		     text);
+}
+
+Test(cm_auth, the_log_says_who_has_none)
+{
+	const char *text;
+
+	start_log();
+	start(2, NULL, &key);
+	node_connect(0, 1);
+	nodes_run(cm_world_time + ms);
+	nodes_stop();
+	text = read_log();
+	cr_expect(strstr(text, "it has no authentication key, this endpoint has one"), "%s", text);
+	cr_expect(strstr(text, "authentication key (there is none)"), "%s", text);
+}
+
+/* A stranger says that the peer has another key: nobody believes it. */
+Test(cm_auth, a_lie_about_the_key_stops_nothing)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_hello hello, bye = {
+		.kind = VERVE_HELLO_BYE, .reason = VERVE_HELLO_AUTH,
+		.version_min = 1, .version_max = 1, .sender_incarnation = 77};
+
+	start(2, &key, &key);
+	node_close(1, true);
+	node_connect(0, 1);
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	cr_assert_eq(verve_hello_decode(buf, sizeof(buf), &hello), 0);
+	bye.recipient_incarnation = hello.sender_incarnation;
+	bye.recipient_id = hello.sender_id;
+	bye.echo = hello.nonce;
+	verve_hello_encode(&bye, buf);
+	cm_world_inject(1, 0, buf, sizeof(buf));
+	nodes_run(cm_world_time + ms);
+	cr_expect_eq(nodes[0].links[1].fails, 0);
+	node_open(1);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 1);
+	nodes_stop();
+}
+
+/* What was recorded of a handshake, all of it, to the same endpoints and to ones that are new. */
+static void replay_all(void)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	for (uint8_t kind = VERVE_HELLO_HELLO; kind < VERVE_HELLO_KINDS; kind++) {
+		for (unsigned from = 0; from < 2; from++) {
+			if (cm_world_recorded(from, 1 - from, kind, buf))
+				cm_world_inject(from, 1 - from, buf, sizeof(buf));
+			nodes_run(cm_world_time + ms);
+		}
+	}
+}
+
+Test(cm_auth, a_recording_does_nothing)
+{
+	uint32_t id;
+
+	start(2, &key, &key);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	id = nodes[0].links[1].conn_id;
+	replay_all();
+	nodes_expect_connected(0, 1);
+	cr_expect_eq(nodes[0].links[1].conn_id, id);
+	cr_expect_eq(cm_world_qps(), 2);
+
+	/* Both are new, nobody asks: not even a queue pair is made. */
+	node_close(0, false);
+	node_close(1, false);
+	node_open(0);
+	node_open(1);
+	replay_all();
+	cr_expect_eq(stats_of(0).connected + stats_of(1).connected, 0);
+	cr_expect_eq(cm_world_qps(), 0);
+	nodes_stop();
+}
+
+/* A cookie is good for one to two minutes, for who got it, for what it said, where it got it. */
+Test(cm_auth, cookies_are_of_a_time_and_an_address)
+{
+	struct verve_hello hello = {.kind = VERVE_HELLO_HELLO, .sender_incarnation = 1,
+				    .sender_id = 2, .serial = 3, .nonce = 4}, other;
+	const uint64_t now = 1000000 * ms;
+	struct verve_guard guard, elsewhere;
+	struct verve_addr from, to;
+
+	cm_world_addr(0, &to);
+	cm_world_addr(1, &from);
+	verve_guard_init(&guard, &key, &to);
+	verve_guard_init(&elsewhere, &key, &to);
+	cr_expect(verve_guard_doubts(&guard, &hello, &from, now, 0));
+	hello.echo = verve_guard_cookie(&guard, &hello, &from, now);
+	for (uint64_t later = 0; later <= 60000; later += 1000)
+		cr_expect_not(verve_guard_doubts(&guard, &hello, &from, now + later * ms, 0));
+	cr_expect(verve_guard_doubts(&guard, &hello, &from, now + 120000 * ms, 0));
+	cr_expect(verve_guard_doubts(&guard, &hello, &to, now, 0));
+	cr_expect(verve_guard_doubts(&elsewhere, &hello, &from, now, 0));
+	for (int field = 0; field < 4; field++) {
+		other = hello;
+		other.sender_incarnation += field == 0;
+		other.sender_id += field == 1;
+		other.serial += field == 2;
+		other.nonce += field == 3;
+		cr_expect(verve_guard_doubts(&guard, &other, &from, now, 0), "field %d", field);
+	}
+	verve_guard_fini(&guard);
+	verve_guard_fini(&elsewhere);
+}
+
+/* Without a key only a crowd is asked for them; who answers us never is. */
+Test(cm_auth, cookies_are_for_crowds)
+{
+	struct verve_hello hello = {.kind = VERVE_HELLO_HELLO, .sender_incarnation = 1,
+				    .sender_id = 2, .serial = 3, .nonce = 4};
+	struct verve_guard guard;
+	struct verve_addr addr;
+
+	cm_world_addr(0, &addr);
+	verve_guard_init(&guard, NULL, &addr);
+	cr_expect_not(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN - 1));
+	cr_expect(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN));
+	hello.recipient_id = 7;
+	cr_expect_not(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN));
+	hello.kind = VERVE_HELLO_READY;
+	cr_expect_not(verve_guard_doubts(&guard, &hello, &addr, 1, VERVE_GUARD_UNPROVEN));
+	verve_guard_fini(&guard);
+}
+
+Test(cm_auth, a_reflection_does_nothing)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	start(3, &key, &key);
+	node_close(1, true);
+	node_connect(0, 1);
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	/* Back to who said it, and to somebody whom it was not for. */
+	cm_world_inject(1, 0, buf, sizeof(buf));
+	cm_world_inject(0, 2, buf, sizeof(buf));
+	cm_world_inject(1, 2, buf, sizeof(buf));
+	nodes_run(cm_world_time + ms);
+	/* The one from node 1, and what node 2 answered to the one in its own name. */
+	cr_expect_eq(stats_of(0).unauthenticated, 2);
+	cr_expect_eq(nodes[0].links[1].fails, 0);
+	cr_expect_eq(stats_of(2).unauthenticated, 2);
+	cr_expect_eq(stats_of(2).challenged, 0);
+	cr_expect_eq(cm_world_qps(), 1);
+	nodes_stop();
+}
+
+/* A HELLO with a good cookie, which the node would take, but for the change. */
+static void record_proven(uint8_t *buf)
+{
+	start(2, &key, &key);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_HELLO, buf), VERVE_HELLO_SIZE);
+	node_drop(1, 0);
+	node_close(0, false);
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(cm_world_qps(), 0);
+}
+
+Test(cm_auth, cut_datagrams_do_nothing)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_cm_stats before;
+
+	record_proven(buf);
+	before = stats_of(1);
+	for (size_t len = 0; len < VERVE_HELLO_SIZE; len++)
+		cm_world_inject(0, 1, buf, len);
+	nodes_run(cm_world_time + ms);
+	cr_expect_eq(stats_of(1).malformed, before.malformed + VERVE_HELLO_SIZE);
+	cr_expect_eq(stats_of(1).sent, before.sent);
+	cr_expect_eq(stats_of(1).connected, before.connected);
+	nodes_stop();
+}
+
+Test(cm_auth, changed_datagrams_do_nothing)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_cm_stats before;
+
+	record_proven(buf);
+	before = stats_of(1);
+	for (unsigned bit = 0; bit < 8 * VERVE_HELLO_SIZE; bit++) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cm_world_inject(0, 1, buf, sizeof(buf));
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		nodes_run(cm_world_time + ms);
+	}
+	/* Those with another version are both. */
+	cr_expect_geq(stats_of(1).malformed + stats_of(1).unauthenticated,
+		      before.malformed + before.unauthenticated + 8 * VERVE_HELLO_SIZE);
+	cr_expect_eq(stats_of(1).connected, before.connected);
+	cr_expect_eq(stats_of(1).challenged, before.challenged);
+	cr_expect_eq(cm_world_qps(), 0);
+	nodes_stop();
+}
+
+/* HELLOs of a stranger's making, each from another address. */
+static void flood(unsigned to, unsigned count)
+{
+	struct verve_hello hello = {
+		.kind = VERVE_HELLO_HELLO, .version_min = 1, .version_max = 1, .sender_id = 1,
+		.serial = 1, .qp = {.qp_num = 17, .mtu_log2 = 10}};
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	for (unsigned i = 0; i < count; i++) {
+		hello.sender_incarnation = cm_world_random() | 1;
+		hello.nonce = cm_world_random() | 1;
+		verve_hello_encode(&hello, buf);
+		cm_world_inject(STRANGER + i, to, buf, sizeof(buf));
+	}
+	nodes_run(cm_world_time + 10 * ms);
+}
+
+/* A stranger in our own name is not us. */
+Test(cm_auth, own_address_is_nobody_elses)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	start(2, NULL, NULL);
+	node_connect(1, 0);
+	nodes_run(UINT64_MAX);
+	cr_assert_eq(cm_world_recorded(1, 0, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	cm_world_inject(0, 0, buf, sizeof(buf));
+	nodes_run(UINT64_MAX);
+	cr_expect_eq(stats_of(0).connected, 1);
+	cr_expect_eq(stats_of(0).foreign, 1);
+	node_connect(0, 0);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 0);
+	nodes_stop();
+}
+
+/* Strangers, whoever they say they are, get so many queue pairs; who hears us gets one still. */
+Test(cm_auth, a_flood_is_bounded)
+{
+	start(2, NULL, NULL);
+	flood(0, STRANGERS);
+	cr_expect_eq(nodes[0].strangers, VERVE_GUARD_UNPROVEN);
+	cr_expect_eq(stats_of(0).challenged, STRANGERS - VERVE_GUARD_UNPROVEN);
+	node_connect(1, 0);
+	nodes_run(cm_world_time + 10 * ms);
+	nodes_expect_connected(0, 1);
+	cr_expect_eq(stats_of(0).challenged, STRANGERS - VERVE_GUARD_UNPROVEN + 1);
+	nodes_stop();
+}
+
+Test(cm_auth, with_a_key_a_flood_gets_nothing)
+{
+	start(2, &key, &key);
+	flood(0, STRANGERS);
+	cr_expect_eq(nodes[0].strangers, 0);
+	cr_expect_eq(stats_of(0).unauthenticated, STRANGERS);
+	cr_expect_leq(stats_of(0).sent, 64, "%lu were answered", stats_of(0).sent);
+	cr_expect_eq(cm_world_qps(), 0);
+	node_connect(1, 0);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 1);
+	nodes_stop();
+}
+
+/* Authentic once: each would make a queue pair if it were believed. */
+Test(cm_auth, with_a_key_a_flood_of_recordings_gets_nothing)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	start(2, &key, &key);
+	node_connect(1, 0);
+	nodes_run(cm_world_time + 1);
+	cr_assert_eq(cm_world_recorded(1, 0, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	node_close(1, false);
+	nodes_run(cm_world_time + ms);
+	for (unsigned i = 0; i < STRANGERS; i++)
+		cm_world_inject(1, 0, buf, sizeof(buf));
+	nodes_run(cm_world_time + ms);
+	cr_expect_eq(stats_of(0).connected, 0);
+	cr_expect_geq(stats_of(0).challenged, STRANGERS);
+	cr_expect_eq(cm_world_qps(), 0);
+	nodes_stop();
+}
+
+/* A peer of a later version is told so, and told so authentically. */
+Test(cm_auth, versions_are_told_apart_with_a_key)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_addr from, to;
+	struct verve_hello bye;
+
+	start(2, &key, &key);
+	node_close(1, true);
+	node_connect(0, 1);
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	buf[8] = buf[9] = VERVE_HELLO_VERSION_MAX + 1;
+	cm_world_addr(1, &from);
+	cm_world_addr(0, &to);
+	/* As said by the other, who is of that version. */
+	memset(buf + 16, 0x55, 8);
+	verve_auth_sign(&key, buf, sizeof(buf), &from, &to);
+	cm_world_inject(1, 0, buf, sizeof(buf));
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_BYE, buf), sizeof(buf));
+	cr_expect(verve_auth_check(&key, buf, sizeof(buf), &to, &from));
+	cr_assert_eq(verve_hello_decode(buf, sizeof(buf), &bye), 0);
+	cr_expect_eq(bye.reason, VERVE_HELLO_VERSION);
+	nodes_stop();
+}
+
+Test(cm_auth, a_key_needs_an_address)
+{
+	struct verve_cm_attr attr = {.key = &key};
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	struct verve_cm *cm;
+
+	nodes_start(1, 0);
+	cr_assert_eq(verve_addr_set(&attr.addr, &any, sizeof(any)), 0);
+	cr_expect_eq(verve_cm_open(&attr, &cm), -FI_EINVAL);
+	nodes_stop();
+}

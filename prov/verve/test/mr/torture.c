@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Torture of the registration cache, on the real kernel with a device made of pipes: vmsplice(2)
+ * holds the very pages that a range had when it was registered, whatever is mapped there later,
+ * and tee(2) reads them again and again, as a device does. Threads map memory, fill it with a
+ * pattern that nobody else ever writes, let the device read it through the cache, and take it
+ * away in every way there is, while others are given the same addresses. One stale byte ends it.
+ *
+ * Then the same with a monitor that watches nothing: that must be caught, or the test proves
+ * nothing.
+ *
+ * usage: torture [SECONDS of each, instead of a number of rounds]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "mr/cache.h"
+#include "mr/region.h"
+#include "net/device.h"
+#include "net/watch.h"
+
+enum { THREADS = 4, PAGE = 4096, PAGES = 12, SIZE = PAGES * PAGE, ROUNDS = 3000 };
+
+enum { OK = 0, STALE = 3 }; /* of a run */
+enum { SKIPPED = 77 };	    /* of the program, automake's */
+
+struct pinned {
+	int pipe[2];
+	uintptr_t start;
+};
+
+struct worker {
+	pthread_t thread;
+	uint64_t id, fill, random;
+	int tee[2];
+	uint64_t reads;
+};
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_mr_cache cache;
+static bool blind;
+static time_t until; /* 0: ROUNDS */
+static int stale;
+
+/* What region.c asks of the device. */
+const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev)
+{
+	static const struct verve_net_port port = {.device = "pipes"};
+
+	(void)dev;
+	return &port;
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
+		     struct verve_net_mr *mr)
+{
+	struct pinned *pinned = malloc(sizeof(*pinned));
+	struct iovec iov = {addr, len};
+
+	(void)dev;
+	(void)access;
+	if (!pinned || pipe2(pinned->pipe, O_CLOEXEC | O_NONBLOCK))
+		die("pipe");
+	if (vmsplice(pinned->pipe[1], &iov, 1, 0) != (ssize_t)len)
+		die("vmsplice");
+	pinned->start = (uintptr_t)addr;
+	*mr = (struct verve_net_mr){.handle = pinned};
+	return 0;
+}
+
+int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+			  unsigned access, struct verve_net_mr *mr)
+{
+	(void)iova;
+	return verve_net_mr_reg(dev, addr, len, access, mr);
+}
+
+void verve_net_mr_dereg(struct verve_net_mr *mr)
+{
+	struct pinned *pinned = mr->handle;
+
+	close(pinned->pipe[0]);
+	close(pinned->pipe[1]);
+	free(pinned);
+}
+
+int __real_verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
+
+int __wrap_verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+{
+	return blind ? 0 : __real_verve_net_watch_add(watch, start, end);
+}
+
+static uint64_t next(struct worker *worker)
+{
+	worker->random ^= worker->random << 13;
+	worker->random ^= worker->random >> 7;
+	worker->random ^= worker->random << 17;
+	return worker->random >> 16;
+}
+
+static void *map(void *at)
+{
+	void *mapped = mmap(at, SIZE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+
+	if (mapped == MAP_FAILED)
+		die("mmap");
+	return mapped;
+}
+
+static void fill(struct worker *worker, uint64_t *memory)
+{
+	worker->fill++;
+	for (size_t i = 0; i < SIZE / 8; i++)
+		memory[i] = worker->id << 56 | worker->fill << 16 | i;
+}
+
+/* What the device sees of it, compared with what is there. */
+static void check(struct worker *worker, char *memory, size_t len)
+{
+	char seen[PAGES * PAGE];
+	struct verve_mr_region *region;
+	const struct pinned *pinned;
+	size_t offset;
+
+	if (verve_mr_cache_get(&cache, memory, len, 0, &region))
+		die("get");
+	pinned = region->net.handle;
+	offset = (uintptr_t)memory - pinned->start;
+	if (tee(pinned->pipe[0], worker->tee[1], SIZE, 0) < (ssize_t)(offset + len))
+		die("tee");
+	if (offset && read(worker->tee[0], seen, offset) != (ssize_t)offset)
+		die("read");
+	if (read(worker->tee[0], seen, len) != (ssize_t)len)
+		die("read");
+	if (memcmp(seen, memory, len))
+		__atomic_add_fetch(&stale, 1, __ATOMIC_SEQ_CST);
+	while (read(worker->tee[0], seen, sizeof(seen)) > 0)
+		;
+	verve_mr_cache_put(&cache, region);
+	worker->reads++;
+}
+
+static void check_twice(struct worker *worker, char *memory)
+{
+	size_t from = next(worker) % (SIZE / 2), len = 1 + next(worker) % (SIZE / 2);
+
+	check(worker, memory, SIZE);
+	check(worker, memory + from, len);
+}
+
+/* Ends with nothing mapped. */
+static void one_round(struct worker *worker)
+{
+	char *memory = map(NULL), *moved;
+
+	fill(worker, (uint64_t *)memory);
+	check_twice(worker, memory);
+	switch (next(worker) % 5) {
+	case 0:
+		madvise(memory + PAGE, (PAGES - 2) * PAGE, MADV_DONTNEED);
+		break;
+	case 1:
+		map(memory);
+		break;
+	case 2:
+		munmap(memory + 2 * PAGE, PAGE);
+		if (mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED)
+			break;
+		/* Another thread was given the page: it stays theirs. */
+		munmap(memory, 2 * PAGE);
+		munmap(memory + 3 * PAGE, (PAGES - 3) * PAGE);
+		return;
+	case 3:
+		moved = map(NULL);
+		if (mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED) {
+			/* Split by a neighbour's watch, see ARCHITECTURE.md; moved may be gone. */
+			if (errno != EFAULT)
+				die("mremap");
+			munmap(memory, SIZE);
+			return;
+		}
+		check_twice(worker, moved);
+		memory = moved;
+		break;
+	default:
+		break;
+	}
+	fill(worker, (uint64_t *)memory);
+	check_twice(worker, memory);
+	munmap(memory, SIZE);
+}
+
+static void *run(void *arg)
+{
+	struct worker *worker = arg;
+
+	for (int i = 0; until ? time(NULL) < until : i < ROUNDS; i++) {
+		if (__atomic_load_n(&stale, __ATOMIC_SEQ_CST))
+			break;
+		one_round(worker);
+	}
+	return NULL;
+}
+
+static int torture(bool is_blind, int seconds)
+{
+	struct worker workers[THREADS] = {0};
+	struct verve_mr_cache_stats stats;
+	uint64_t reads = 0;
+
+	blind = is_blind;
+	until = seconds ? time(NULL) + seconds : 0;
+	verve_log_provider = &provider;
+	verve_config.mr_cache = "on";
+	verve_config.mr_cache_count = 64;
+	verve_mr_cache_init(&cache, NULL);
+	if (!cache.store)
+		die("no monitor here");
+	for (int i = 0; i < THREADS; i++) {
+		workers[i].id = i + 1;
+		workers[i].random = 0x9e3779b97f4a7c15u * (i + 1);
+		if (pipe2(workers[i].tee, O_CLOEXEC | O_NONBLOCK) ||
+		    pthread_create(&workers[i].thread, NULL, run, &workers[i]))
+			die("thread");
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		reads += workers[i].reads;
+	}
+	verve_mr_cache_stats_get(&cache, &stats);
+	verve_mr_cache_fini(&cache);
+	printf("%s: %llu reads, %llu hits, %llu misses, %llu not kept, %llu evictions, "
+	       "%llu invalidations, %d stale\n", is_blind ? "blind" : "watched",
+	       (unsigned long long)reads, (unsigned long long)stats.hits,
+	       (unsigned long long)stats.misses, (unsigned long long)stats.unkept,
+	       (unsigned long long)stats.evictions, (unsigned long long)stats.invalidations, stale);
+	if (!stats.hits || (!is_blind && !stats.invalidations))
+		return 2;
+	return stale ? STALE : OK;
+}
+
+/* Each in a process of its own: what one leaves mapped is nothing to the other. */
+static int torture_apart(bool is_blind, int seconds)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child) {
+		int ret = torture(is_blind, seconds);
+
+		fflush(stdout);
+		_exit(ret);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		die("fork");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+/* Containers may forbid it. That everything else works is this test's to say, not the kernel's. */
+static bool is_allowed(void)
+{
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+
+	if (fd < 0)
+		return errno != EPERM && errno != ENOSYS;
+	close(fd);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	int seconds = argc > 1 ? atoi(argv[1]) : 0;
+
+	if (!is_allowed()) {
+		fprintf(stderr, "skipped: userfaultfd(2) is not allowed here\n");
+		return SKIPPED;
+	}
+	if (torture_apart(false, seconds) != OK) {
+		fprintf(stderr, "the cache let the device see what is gone\n");
+		return 1;
+	}
+	if (torture_apart(true, seconds) != STALE) {
+		fprintf(stderr, "a blind monitor was not caught: this test cannot fail\n");
+		return 1;
+	}
+	return 0;
+}

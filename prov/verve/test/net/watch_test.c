@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Watch on the real kernel: which changes are heard, and which memory cannot be watched. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/watch.h"
+
+enum { PAGE = 4096, PAGES = 8 };
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_net_watch *watch;
+static char *memory;
+static unsigned gone; /* bit i: page i of memory */
+
+static void on_gone(void *arg, uintptr_t start, uintptr_t end)
+{
+	(void)arg;
+	for (int i = 0; i < PAGES; i++) {
+		uintptr_t page = (uintptr_t)memory + i * PAGE;
+
+		if (start <= page && page + PAGE <= end)
+			__atomic_or_fetch(&gone, 1u << i, __ATOMIC_SEQ_CST);
+	}
+}
+
+static char *map(int flags, int fd)
+{
+	char *mapped = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	cr_assert_neq(mapped, MAP_FAILED);
+	return mapped;
+}
+
+static int add(void *start, size_t pages)
+{
+	return verve_net_watch_add(watch, (uintptr_t)start, (uintptr_t)start + pages * PAGE);
+}
+
+/* Containers may forbid it. */
+static bool is_allowed(void)
+{
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+
+	if (fd < 0)
+		return errno != EPERM && errno != ENOSYS;
+	close(fd);
+	return true;
+}
+
+static void setup(void)
+{
+	verve_log_provider = &provider;
+	if (!is_allowed())
+		cr_skip_test("userfaultfd(2) is not allowed here");
+	cr_assert_eq(verve_net_watch_open(on_gone, NULL, &watch), 0);
+	memory = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	for (int i = 0; i < PAGES; i++)
+		memory[i * PAGE] = 1;
+	cr_assert_eq(add(memory, PAGES), 0);
+}
+
+static void teardown(void)
+{
+	if (!watch)
+		return;
+	verve_net_watch_close(watch);
+	munmap(memory, PAGES * PAGE);
+}
+
+TestSuite(watch, .init = setup, .fini = teardown, .timeout = 60);
+
+/* What went since the last call. */
+static unsigned heard(void)
+{
+	while (!verve_net_watch_quiet(watch))
+		sched_yield();
+	return __atomic_exchange_n(&gone, 0, __ATOMIC_SEQ_CST);
+}
+
+Test(watch, hears_each_way_to_lose_pages)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	char *other = map(flags, -1);
+
+	cr_expect_eq(heard(), 0);
+	cr_assert_eq(munmap(memory + PAGE, PAGE), 0);
+	cr_expect_eq(heard(), 1 << 1);
+	cr_assert_eq(madvise(memory + 2 * PAGE, PAGE, MADV_DONTNEED), 0);
+	cr_expect_eq(heard(), 1 << 2);
+	cr_assert_eq(madvise(memory + 3 * PAGE, PAGE, MADV_FREE), 0);
+	cr_expect_eq(heard(), 1 << 3);
+	cr_assert_neq(mmap(memory + 4 * PAGE, PAGE, PROT_READ, flags | MAP_FIXED, -1, 0), MAP_FAILED);
+	cr_expect_eq(heard(), 1 << 4);
+	cr_assert_neq(mremap(memory + 5 * PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other),
+		      MAP_FAILED);
+	cr_expect_eq(heard(), 1 << 5);
+	cr_assert_neq(mremap(memory + 6 * PAGE, 2 * PAGE, PAGE, 0), MAP_FAILED);
+	cr_expect_eq(heard(), 1 << 7);
+	munmap(other, PAGES * PAGE);
+}
+
+Test(watch, access_and_protection_are_no_events)
+{
+	memory[0] = 2;
+	cr_assert_eq(mprotect(memory, PAGE, PROT_READ), 0);
+	cr_assert_eq(mprotect(memory, PAGE, PROT_READ | PROT_WRITE), 0);
+	memory[0] = 3;
+	cr_expect_eq(heard(), 0);
+}
+
+Test(watch, hears_of_memory_that_is_watched_twice_once_it_goes)
+{
+	cr_assert_eq(add(memory, 2), 0);
+	cr_assert_eq(add(memory + PAGE, 3), 0);
+	munmap(memory, PAGES * PAGE);
+	cr_expect_eq(heard(), (1 << PAGES) - 1);
+}
+
+/* mremap(2) takes one mapping: watching a part must not make two of it. */
+Test(watch, a_mapping_stays_one)
+{
+	char *mapped = map(MAP_PRIVATE | MAP_ANONYMOUS, -1), *other = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
+	cr_assert_eq(add(mapped + 2 * PAGE, 1), 0);
+	cr_expect_neq(mremap(mapped, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other),
+		      MAP_FAILED);
+	munmap(other, PAGES * PAGE);
+}
+
+Test(watch, heap_and_stack_can_be_watched)
+{
+	char *brk = sbrk(3 * PAGE), *page;
+	char stack[2 * PAGE] = {1};
+
+	page = (char *)(((uintptr_t)brk + PAGE - 1) & -(uintptr_t)PAGE);
+	cr_expect_eq(add(page, 1), 0);
+	page = (char *)(((uintptr_t)stack + PAGE - 1) & -(uintptr_t)PAGE);
+	cr_expect_eq(add(page, 1), 0);
+}
+
+/* Holes can be punched into them through other mappings and descriptors, without an event. */
+Test(watch, files_and_shared_memory_cannot_be_watched)
+{
+	int fd = memfd_create("memory", 0), file = open("/proc/self/exe", O_RDONLY);
+	int id = shmget(IPC_PRIVATE, PAGES * PAGE, IPC_CREAT | 0600);
+	char *mixed = map(MAP_PRIVATE | MAP_ANONYMOUS, -1), *shm;
+
+	cr_assert_eq(ftruncate(fd, PAGES * PAGE), 0);
+	cr_expect_eq(add(map(MAP_SHARED, fd), PAGES), -FI_EOPNOTSUPP);
+	cr_expect_eq(add(map(MAP_PRIVATE, fd), PAGES), -FI_EOPNOTSUPP);
+	cr_expect_eq(add(map(MAP_PRIVATE, file), PAGES), -FI_EOPNOTSUPP);
+	cr_expect_eq(add(map(MAP_SHARED | MAP_ANONYMOUS, -1), PAGES), -FI_EOPNOTSUPP);
+	shm = shmat(id, NULL, 0);
+	cr_expect_eq(add(shm, PAGES), -FI_EOPNOTSUPP);
+	shmdt(shm);
+	shmctl(id, IPC_RMID, NULL);
+	cr_assert_neq(mmap(mixed + 3 * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), MAP_FAILED);
+	cr_expect_eq(add(mixed, PAGES), -FI_EOPNOTSUPP);
+	cr_expect_eq(add(mixed, 3), 0);
+}
+
+Test(watch, what_is_not_mapped_cannot_be_watched)
+{
+	munmap(memory + 2 * PAGE, PAGE);
+	cr_expect_eq(add(memory, PAGES), -FI_EOPNOTSUPP);
+	cr_expect_eq(add(memory, 2), 0);
+}
+
+/* The stack of the watch's own thread among it, which that thread gives back when it ends. */
+Test(watch, closes_with_everything_watched)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	int watched = 0;
+	char line[512];
+
+	cr_assert_not_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx rw", &start, &end) == 2)
+			watched += verve_net_watch_add(watch, start, end) == 0;
+	fclose(maps);
+	cr_expect_gt(watched, 3);
+}
+
+/* The event comes before its munmap(2) returns, however fast threads go. */
+static void *churn(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 2000; i++) {
+		char *mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		mine[0] = 1;
+		verve_net_watch_add(watch, (uintptr_t)mine, (uintptr_t)mine + PAGE);
+		munmap(mine, PAGE);
+	}
+	return NULL;
+}
+
+Test(watch, threads_unmap_at_full_speed)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, churn, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	cr_expect_eq(heard(), 0);
+}
+
+/* The events, and the thread that reads them, are the parent's: a child must not trust anything. */
+Test(watch, a_child_is_never_quiet_and_its_parent_is_not_disturbed)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child) {
+		munmap(memory, PAGES * PAGE);
+		_exit(verve_net_watch_quiet(watch));
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	cr_expect_eq(heard(), 0);
+	munmap(memory, PAGE);
+	cr_expect_eq(heard(), 1);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * More than a receiver takes: floods of messages that nobody wants, many senders at one receiver, one that
+ * does not look for a minute, and everybody out of everything. VERVE_FLOOD is the number of messages of
+ * the flood; 1,000,000 need 1 GB.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_tagged.h>
+
+#include "base/config.h"
+#include "crowd.h"
+
+enum { WINDOW = 8, EAGER = 1024, TX_SIZE = 128, FLOOD = 200000, DESCRIPTION = 1024 };
+
+static void configure(void)
+{
+	verve_config.eager_size = EAGER;
+	verve_config.inline_size = 128;
+	verve_config.rx_buffers = 32;
+	verve_config.window = WINDOW;
+	verve_config.tx_size = TX_SIZE;
+	verve_config.max_conns = 0;
+}
+
+/* Member 1 floods member 0, then member 2 has one message for it. */
+static bool flood(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t *to)
+{
+	*to = 0;
+	if (from == 2)
+		return !n && crowd->members[2].receives;
+	return from == 1 && n < crowd->options->rounds;
+}
+
+/* Until the flood is all there, or its sender can send no more. */
+static void be_flooded(struct crowd *crowd)
+{
+	const struct crowd_member *sender = &crowd->members[1];
+	uint64_t started = 0, since = fake_net_time();
+
+	while (fake_net_time() - since < 100000000) {
+		crowd_turn(crowd);
+		if (sender->completed == started)
+			continue;
+		started = sender->completed;
+		since = fake_net_time();
+	}
+}
+
+/* Member 0 wants this one message alone, and gets it within microseconds. */
+static void expect_at_once(struct crowd *crowd)
+{
+	struct crowd_member *receiver = &crowd->members[0], *sender = &crowd->members[2];
+	uint64_t since;
+
+	crowd_turn(crowd);
+	sender->receives = 1;
+	sender->planned = false;
+	/* Its connection is not what is looked at. */
+	while (!sender->completed)
+		crowd_turn(crowd);
+	since = fake_net_time();
+	crowd_recv_from(crowd, 0, 2, 0);
+	while (!receiver->received)
+		crowd_turn(crowd);
+	cr_expect_lt(fake_net_time() - since, 1000000, "it took %lu us",
+		     (fake_net_time() - since) / 1000);
+}
+
+static void flood_with(const char *name, uint32_t count, size_t len, size_t bound)
+{
+	struct crowd_options options = {
+		.name = name,
+		.members = 3,
+		.hosts = 3,
+		.plan = flood,
+		.rounds = count,
+		.max_len = len,
+		.tick = 5000,
+		.eager = 2,
+	};
+	struct crowd crowd;
+	size_t heap;
+
+	configure();
+	crowd_open(&crowd, &options, 1);
+	heap = crowd_heap();
+	be_flooded(&crowd);
+	heap = crowd_heap() - heap;
+	cr_expect_gt(crowd.due, 0);
+	cr_expect_lt(heap, bound, "%zu bytes, %zu expected at most", heap, bound);
+	cr_log_info("%lu messages of up to %zu bytes wait, %lu are sent: %zu bytes of heap", crowd.due, len,
+		    crowd.members[1].completed, heap);
+	expect_at_once(&crowd);
+	crowd.members[0].receives = 16;
+	crowd_run(&crowd);
+	cr_expect_eq(crowd.received, count + 1);
+	crowd_close(&crowd);
+}
+
+/* They cost no credit: each is kept, as a description is. */
+Test(flood, of_small_messages, .timeout = 3600)
+{
+	uint32_t count = crowd_number("VERVE_FLOOD", FLOOD);
+
+	flood_with("flood/of_small_messages", count, 64, (size_t)count * DESCRIPTION + (4 << 20));
+}
+
+/* A window of payload; above it, the sender keeps what it cannot send. */
+Test(flood, of_payload, .timeout = 3600)
+{
+	flood_with("flood/of_payload", FLOOD / 10, 3000,
+		   WINDOW * EAGER + TX_SIZE * (DESCRIPTION + 3000) + (1 << 20));
+}
+
+static void incast(uint64_t seed)
+{
+	struct crowd_options options = {
+		.name = "flood/sixty_four_to_one",
+		.members = 65,
+		.hosts = 5,
+		.plan = crowd_to_one,
+		.rounds = 30,
+		.max_len = 3000,
+		.receives = 4,
+		.acknowledged = true,
+		.tick = 5000,
+	};
+	struct crowd crowd;
+
+	configure();
+	crowd_open(&crowd, &options, seed);
+	crowd_run(&crowd);
+	cr_expect_eq(crowd.received, 64 * options.rounds);
+	crowd_close(&crowd);
+}
+
+Test(flood, sixty_four_to_one, .timeout = 3600)
+{
+	crowd_seeds(4, incast);
+}
+
+Test(flood, receiver_that_does_not_look_for_a_minute, .timeout = 3600)
+{
+	struct crowd_options options = {
+		.name = "flood/receiver_that_does_not_look_for_a_minute",
+		.members = 5,
+		.hosts = 5,
+		.plan = crowd_to_one,
+		.rounds = 100,
+		.max_len = 3000,
+		.receives = 4,
+		.acknowledged = true,
+		.tick = 50000,
+	};
+	struct crowd crowd;
+
+	configure();
+	crowd_open(&crowd, &options, 1);
+	/* It is known, and has begun. */
+	while (crowd.received < 20)
+		crowd_turn(&crowd);
+	crowd.members[0].away = true;
+	while (fake_net_time() < 60000000000)
+		crowd_turn(&crowd);
+	cr_expect_lt(crowd.received, 4 * options.rounds);
+	crowd.members[0].away = false;
+	crowd_run(&crowd);
+	cr_expect_eq(crowd.received, 4 * options.rounds);
+	crowd_close(&crowd);
+}
+
+/* Queues of the device, credits, buffers and the application's queue: as few as can be. */
+static void starve(uint64_t seed)
+{
+	static const size_t inlines[] = {0, 16, 128};
+	struct crowd_options options = {
+		.name = "flood/everybody_out_of_everything",
+		.members = 6,
+		.hosts = 3,
+		.plan = crowd_all_to_all,
+		.rounds = 100,
+		.max_len = 5000,
+		.receives = 1,
+		.acknowledged = true,
+		.cqe = 64,
+		.cq_size = 1,
+		.tick = 3000,
+	};
+	struct crowd crowd;
+
+	configure();
+	verve_config.inline_size = inlines[seed % 3];
+	verve_config.rx_buffers = 16;
+	verve_config.window = 2;
+	verve_config.tx_size = 16;
+	verve_config.max_conns = seed % 2 ? 2 : 0;
+	crowd_open(&crowd, &options, seed);
+	crowd_run(&crowd);
+	crowd_close(&crowd);
+}
+
+Test(flood, everybody_out_of_everything, .timeout = 3600)
+{
+	crowd_seeds(60, starve);
+}
