@@ -72,12 +72,14 @@ static void *run(void *arg)
 	struct epoll_event events[EVENTS];
 	uint64_t wakes;
 
-	while (!AO_load_acquire(&thread->stop)) {
-		/* Reset before the step, so that a wake during it ends the sleep that follows. */
+	for (;;) {
+		/* Reset before the step, so that a wake during it ends the sleep that follows; and before the
+		 * question, so that no wake to stop is lost. */
 		(void) !read(thread->wake_fd, &wakes, sizeof(wakes));
+		if (AO_load_acquire(&thread->stop))
+			return NULL;
 		epoll_wait(thread->epoll_fd, events, EVENTS, sleep_ms(thread->step(thread->arg)));
 	}
-	return NULL;
 }
 
 /* No signal handler of the application runs in our thread. */

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,52 @@ Test(sys, a_bad_descriptor_is_an_error)
 
 	cr_expect_lt(verve_net_thread_watch(thread, 1 << 20), 0);
 	verve_net_thread_stop(thread);
+}
+
+/*
+ * The thread looks for a wake just when it is stopped: it must not drain that one and then sleep for
+ * ever. read and write stand in for libc's and hold the thread until the wake is written.
+ */
+static struct {
+	_Atomic bool on;
+	pthread_t stopper;
+	sem_t reads, written;
+} gate;
+
+ssize_t read(int fd, void *buf, size_t len)
+{
+	if (gate.on && !pthread_equal(pthread_self(), gate.stopper)) {
+		sem_post(&gate.reads);
+		sem_wait(&gate.written);
+	}
+	return syscall(SYS_read, fd, buf, len);
+}
+
+ssize_t write(int fd, const void *buf, size_t len)
+{
+	ssize_t ret = syscall(SYS_write, fd, buf, len);
+
+	if (gate.on) {
+		gate.on = false;
+		sem_post(&gate.written);
+	}
+	return ret;
+}
+
+Test(sys, thread_that_is_stopped_while_it_looks_for_a_wake_ends, .timeout = 60)
+{
+	struct verve_net_thread *thread;
+	struct seen seen;
+
+	sem_init(&gate.reads, 0, 0);
+	sem_init(&gate.written, 0, 0);
+	gate.stopper = pthread_self();
+	gate.on = true;
+	thread = start(&seen, UINT64_MAX);
+	while (sem_wait(&gate.reads))
+		;
+	verve_net_thread_stop(thread);
+	cr_expect_not(gate.on);
 }
 
 Test(sys, thread_has_its_name_and_no_signals)
