@@ -74,8 +74,9 @@ bool verve_net_watch_quiet(struct verve_net_watch *watch)
 {
 	/* Whoever has just unmapped something comes here while gone still runs: not for long. */
 	for (int i = 0; i < QUIET_TRIES && !AO_load(&watch->forked); i++) {
-		/* In this order: what the kernel counts no more was read, and busy set before. */
-		if (!is_pending(watch) && !AO_load_full(&watch->busy))
+		/* In this order: what the kernel counts no more was read, and busy set before. (A
+		 * barrier of its own is nothing that a thread sanitizer knows.) */
+		if (!is_pending(watch) && !AO_fetch_and_add_full(&watch->busy, 0))
 			return true;
 		sched_yield();
 	}
@@ -102,7 +103,7 @@ static void handle(struct verve_net_watch *watch)
 
 	if (AO_load_acquire(&watch->proving) && !is_pending(watch))
 		AO_store(&watch->unseen, 1);
-	AO_store_full(&watch->busy, 1);
+	AO_fetch_and_add1_full(&watch->busy);
 	while (read(watch->fd, &event, sizeof(event)) == sizeof(event)) {
 		if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
 			report(watch, event.arg.remove.start, event.arg.remove.end);
@@ -110,7 +111,7 @@ static void handle(struct verve_net_watch *watch)
 			report(watch, event.arg.remap.from,
 			       event.arg.remap.from + event.arg.remap.len);
 	}
-	AO_store_full(&watch->busy, 0);
+	AO_fetch_and_sub1_full(&watch->busy);
 }
 
 static void *run(void *arg)
