@@ -120,6 +120,13 @@ static size_t pinned(const struct verve_mr_store *store, uintptr_t start, uintpt
 	return ((end - 1) | (store->page - 1)) - (start & -store->page) + 1;
 }
 
+/* Nobody finds it, nobody uses it. The lock is held. */
+static void lay_out(struct verve_mr_store *store, struct verve_mr_entry *entry)
+{
+	TAILQ_INSERT_TAIL(&store->dead, entry, link);
+	AO_fetch_and_add1(&store->dead_count);
+}
+
 /* It is linked. The lock is held. */
 static void unlink_entry(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
@@ -128,10 +135,8 @@ static void unlink_entry(struct verve_mr_store *store, struct verve_mr_entry *en
 	store->count--;
 	store->size -= pinned(store, entry->node.start, entry->node.end);
 	count_hits(store, entry);
-	if (AO_fetch_and_add_full(&entry->state, (AO_t)0 - LINKED) - LINKED < USE) {
-		TAILQ_INSERT_TAIL(&store->dead, entry, link);
-		AO_fetch_and_add1(&store->dead_count);
-	}
+	if (AO_fetch_and_add_full(&entry->state, (AO_t)0 - LINKED) - LINKED < USE)
+		lay_out(store, entry);
 }
 
 /* Of an entry that is in use, or under the lock. */
@@ -173,14 +178,6 @@ static struct verve_mr_entry *find_in_tree(struct verve_mr_store *store,
 	return entry;
 }
 
-static void kill_entry(struct verve_mr_store *store, struct verve_mr_entry *entry)
-{
-	pthread_mutex_lock(&store->lock);
-	TAILQ_INSERT_TAIL(&store->dead, entry, link);
-	AO_fetch_and_add1(&store->dead_count);
-	pthread_mutex_unlock(&store->lock);
-}
-
 struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 					   const struct verve_mr_want *want)
 {
@@ -191,8 +188,11 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 			AO_fetch_and_add1(&entry->hits);
 			return entry;
 		}
-		if (verve_mr_store_put(entry))
-			kill_entry(store, entry);
+		if (verve_mr_store_put(entry)) {
+			pthread_mutex_lock(&store->lock);
+			lay_out(store, entry);
+			pthread_mutex_unlock(&store->lock);
+		}
 	}
 	entry = find_in_tree(store, want);
 	if (entry)
