@@ -73,8 +73,10 @@ static void *run(void *arg)
 	uint64_t wakes;
 
 	for (;;) {
-		/* Reset before the step, so that a wake during it ends the sleep that follows; and before the
-		 * question, so that no wake to stop is lost. */
+		/*
+		 * Reset before the step, so that a wake during it ends the sleep that follows; and
+		 * before the question, so that no wake to stop is lost.
+		 */
 		(void) !read(thread->wake_fd, &wakes, sizeof(wakes));
 		if (AO_load_acquire(&thread->stop))
 			return NULL;
