@@ -25,6 +25,7 @@ enum {
 	SIM_SLICES = 2, /* of a node's region for each peer */
 	SIM_WORDS = 2,	/* of a node, to which all others add */
 	SIM_CNTRS = 6,
+	SIM_MEMBERS = 3, /* endpoints of a node, at most */
 };
 
 /* What a run is to be like. Chances in 1/1000. */
@@ -36,6 +37,7 @@ struct sim_options {
 	size_t slice;	/* bytes of an RMA slice */
 	uint32_t segments; /* of each region, at most; then the application chooses keys, or not */
 	uint32_t conns;	   /* that an endpoint keeps; 0: all */
+	uint32_t members;  /* endpoints of a node, on one shared receive context; 0: one, without */
 	uint32_t dgram_loss;
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */
@@ -66,9 +68,11 @@ struct sim_node {
 	int tx_fd, rx_fd;		  /* -1 without wait */
 	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write and read; or NULL */
 	uint64_t counted[SIM_CNTRS];	  /* what they should say */
-	struct fid_ep *ep;
-	struct sockaddr_in name;
-	fi_addr_t *addr; /* by node */
+	uint32_t members;
+	struct fid_ep *ep[SIM_MEMBERS];
+	struct fid_ep *srx; /* that they share, or NULL */
+	struct sockaddr_in name[SIM_MEMBERS];
+	fi_addr_t *addr; /* by node and member */
 	bool selective;
 	size_t inject_size;
 	bool started, closing, closed, retired, dead, asleep;
@@ -137,6 +141,10 @@ void sim_close(struct sim *sim);
 void sim_node_start(struct sim_node *node);
 /* fi_close of the endpoint, while the others go on; then its queues are read to the end. */
 void sim_node_close(struct sim_node *node);
+/* By what a node knows a member of its peer. */
+fi_addr_t sim_node_addr(const struct sim_node *node, const struct sim_node *peer, uint32_t member);
+/* Where receives are posted. */
+struct fid_ep *sim_node_rx(const struct sim_node *node);
 /* What sums made of one of its words. */
 struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
 

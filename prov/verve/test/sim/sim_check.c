@@ -39,7 +39,7 @@ static void expect_flags(const struct sim_op *op, const struct fi_cq_tagged_entr
 
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send)
 {
-	return recv->tagged == send->tagged && (!recv->peer || recv->peer == send->node) &&
+	return recv->tagged == send->tagged && (!recv->peer || (recv->peer == send->node && recv->from == send->from)) &&
 	       (!recv->tagged || !((recv->tag ^ send->tag) & ~recv->ignore));
 }
 
@@ -58,12 +58,10 @@ static struct sim_op *op_of(struct sim_node *node, void *context)
 	return op;
 }
 
-static struct sim_node *node_of(struct sim_node *node, fi_addr_t addr)
+/* Its sender is the one that the completion names, if it names one. */
+static bool is_from(const struct sim_op *send, const struct end *end)
 {
-	for (uint32_t i = 0; i < node->sim->options->nodes; i++)
-		if (node->addr[i] == addr)
-			return &node->sim->nodes[i];
-	return NULL;
+	return !end->source || sim_node_addr(send->peer, send->node, send->from) == end->src;
 }
 
 static bool has_failures(const struct sim *sim)
@@ -185,12 +183,12 @@ static bool is_like(const struct sim_op *op, const struct sim_op *recv, const st
 
 /* The oldest message of a queue that it can have got; rather one that must come. */
 static struct sim_op *find_short(const struct sim_op_queue *queue, const struct sim_op *recv,
-				 const struct end *end, const struct sim_node *from, uint64_t start)
+				 const struct end *end, uint64_t start)
 {
 	struct sim_op *op, *doubtful = NULL;
 
 	TAILQ_FOREACH (op, queue, link) {
-		if ((from && op->node != from) || !is_like(op, recv, end, start))
+		if (!is_from(op, end) || !is_like(op, recv, end, start))
 			continue;
 		if (!sim_may_be_lost(op))
 			return op;
@@ -241,7 +239,7 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 			       const struct end *end)
 {
 	const struct fi_cq_tagged_entry *entry = end->entry;
-	struct sim_node *node = recv->node, *from = end->source ? node_of(node, end->src) : NULL;
+	struct sim_node *node = recv->node;
 	uint64_t start = sim_buffer_start(buf, entry->len);
 	struct sim *sim = node->sim;
 	struct sim_op *op;
@@ -255,14 +253,14 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 			sim_fail(sim, "node %u: message %lu arrives twice", node->index, op->id);
 		return op;
 	}
-	op = find_short(&node->inbound, recv, end, from, start);
+	op = find_short(&node->inbound, recv, end, start);
 	if (!op)
-		op = find_short(&node->strays, recv, end, from, start);
+		op = find_short(&node->strays, recv, end, start);
 	for (size_t i = 0; !op && i < sim->op_count; i++) {
 		struct sim_op *other = sim->ops[i];
 
 		/* One that was taken for another, by fewer bytes than these. */
-		if (other->kind == SIM_SEND && other->peer == node && (!from || other->node == from) &&
+		if (other->kind == SIM_SEND && other->peer == node && is_from(other, end) &&
 		    is_like(other, recv, end, start) && give_back(other))
 			op = other;
 	}
@@ -299,7 +297,7 @@ static void check_message(struct sim_op *recv, const struct sim_op *send, const 
 			 "tag %#lx, data %#lx",
 			 recv->node->index, send->id, entry->tag, entry->data, entry->flags,
 			 send->tag, send->data);
-	if (end->source && recv->node->addr[send->node->index] != end->src)
+	if (!is_from(send, end))
 		sim_fail(sim, "node %u: message %lu comes from %lu, not node %u", recv->node->index,
 			 send->id, end->src, send->node->index);
 }
@@ -398,11 +396,10 @@ static void end_recv(struct sim_op *op, const struct end *end)
 /* The oldest message that the peek can have seen. */
 static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
 {
-	struct sim_node *from = end->source ? node_of(peek->node, end->src) : NULL;
 	struct sim_op *op;
 
 	TAILQ_FOREACH (op, &peek->node->inbound, link)
-		if ((!from || op->node == from) &&
+		if (is_from(op, end) &&
 		    looks_like(op, peek, end->entry, end->entry->len))
 			return op;
 	return NULL;
@@ -645,7 +642,8 @@ static void check_orders(struct sim *sim)
 			const struct sim_op *late = sim->ops[j];
 
 			if (late->kind == SIM_SEND && late->node == early->node &&
-			    late->peer == early->peer && late->tagged == early->tagged)
+			    late->from == early->from && late->peer == early->peer &&
+			    late->to == early->to && late->tagged == early->tagged)
 				check_order(early, late);
 		}
 	}
@@ -703,6 +701,16 @@ static void check_word(struct sim_node *node, uint32_t word)
 			 node->index, got.count, certain, unknown);
 	if (!unknown && got.sum != sum)
 		sim_fail(sim, "node %u: the sum is %#lx, not %#lx", node->index, got.sum, sum);
+}
+
+void sim_forget_receives(struct sim_node *node)
+{
+	for (size_t i = 0; i < node->sim->op_count; i++) {
+		struct sim_op *op = node->sim->ops[i];
+
+		if (op->node == node && op->kind == SIM_RECV && !op->done)
+			recv_over(op);
+	}
 }
 
 void sim_check_end(struct sim *sim)

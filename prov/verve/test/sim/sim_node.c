@@ -91,7 +91,9 @@ static void open_cntrs(struct sim_node *node)
 		    (sim->options->events && events[i] & (FI_REMOTE_WRITE | FI_REMOTE_READ)))
 			continue;
 		check(sim, fi_cntr_open(node->domain, &attr, &node->cntr[i], NULL), "fi_cntr_open");
-		check(sim, fi_ep_bind(node->ep, &node->cntr[i]->fid, events[i]), "bind counter");
+		for (uint32_t m = 0; m < node->members; m++)
+			check(sim, fi_ep_bind(node->ep[m], &node->cntr[i]->fid, events[i]),
+			      "bind counter");
 	}
 }
 
@@ -102,15 +104,27 @@ static void open_av(struct sim_node *node)
 	uint32_t count = sim->options->nodes, first = sim_below(sim, count);
 
 	check(sim, fi_av_open(node->domain, &attr, &node->av, NULL), "fi_av_open");
-	node->addr = calloc(count, sizeof(node->addr[0]));
+	node->addr = calloc(count, sizeof(node->addr[0]) * SIM_MEMBERS);
+	if (!node->addr)
+		abort();
 	/* The same peer has another fi_addr_t at every node. */
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t peer = (first + i) % count;
 
-		if (fi_av_insert(node->av, &sim->nodes[peer].name, 1, &node->addr[peer], 0, NULL) !=
-		    1)
+		if (fi_av_insert(node->av, sim->nodes[peer].name, node->members,
+				 &node->addr[peer * SIM_MEMBERS], 0, NULL) != (int)node->members)
 			sim_fail(sim, "node %u: fi_av_insert", node->index);
 	}
+}
+
+fi_addr_t sim_node_addr(const struct sim_node *node, const struct sim_node *peer, uint32_t member)
+{
+	return node->addr[peer->index * SIM_MEMBERS + member];
+}
+
+struct fid_ep *sim_node_rx(const struct sim_node *node)
+{
+	return node->srx ? node->srx : node->ep[0];
 }
 
 /* In pieces, which peers need not know of: addresses are virtual. Words stay whole. */
@@ -159,50 +173,80 @@ struct sim_word sim_word_read(const struct sim_node *node, uint32_t word)
 	return (struct sim_word){(uint32_t)got.count, got.count >> 32};
 }
 
-static void node_open(struct sim_node *node)
+static void open_endpoint(struct sim_node *node, uint32_t member)
+{
+	struct sim *sim = node->sim;
+	struct fid_ep **ep = &node->ep[member];
+
+	memcpy(node->info->src_addr, &node->name[member], sizeof(node->name[member]));
+	check(sim, fi_endpoint(node->domain, node->info, ep, NULL), "fi_endpoint");
+	check(sim, fi_ep_bind(*ep, &node->av->fid, 0), "bind av");
+	check(sim,
+	      fi_ep_bind(*ep, &node->tx_cq->fid,
+			 FI_TRANSMIT | (node->selective ? FI_SELECTIVE_COMPLETION : 0)),
+	      "bind cq");
+	check(sim, fi_ep_bind(*ep, &node->rx_cq->fid, FI_RECV), "bind cq");
+	if (node->srx)
+		check(sim, fi_ep_bind(*ep, &node->srx->fid, 0), "bind srx");
+}
+
+static void open_endpoints(struct sim_node *node)
 {
 	static const size_t min_multi[] = {1, 32, 200};
 	struct sim *sim = node->sim;
 	size_t min = min_multi[sim_below(sim, 3)];
 
+	node->selective = sim_chance(sim, 300);
+	if (sim->options->members) {
+		node->info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+		check(sim, fi_srx_context(node->domain, node->info->rx_attr, &node->srx, NULL),
+		      "fi_srx_context");
+	}
+	for (uint32_t i = 0; i < node->members; i++)
+		open_endpoint(node, i);
+	check(sim,
+	      fi_setopt(&sim_node_rx(node)->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min,
+			sizeof(min)),
+	      "fi_setopt");
+}
+
+static void node_open(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+
 	node->info = fi_dupinfo(find_info(sim, node->host));
-	memcpy(node->info->src_addr, &node->name, sizeof(node->name));
-	node->info->src_addrlen = sizeof(node->name);
+	node->info->src_addrlen = sizeof(node->name[0]);
 	node->info->tx_attr->size = verve_config.tx_size;
 	node->info->caps |= FI_SOURCE | FI_DIRECTED_RECV;
+	node->info->rx_attr->caps |= FI_DIRECTED_RECV;
 	if (sim->options->segments && sim_chance(sim, 700))
 		node->info->domain_attr->mr_mode &= ~FI_MR_PROV_KEY;
 	node->inject_size = node->info->tx_attr->inject_size;
 	check(sim, fi_domain(sim->fabric, node->info, &node->domain, NULL), "fi_domain");
 	open_av(node);
 	open_cqs(node);
-	check(sim, fi_endpoint(node->domain, node->info, &node->ep, NULL), "fi_endpoint");
-	node->selective = sim_chance(sim, 300);
-	check(sim, fi_ep_bind(node->ep, &node->av->fid, 0), "bind av");
-	check(sim,
-	      fi_ep_bind(node->ep, &node->tx_cq->fid,
-			 FI_TRANSMIT | (node->selective ? FI_SELECTIVE_COMPLETION : 0)),
-	      "bind cq");
-	check(sim, fi_ep_bind(node->ep, &node->rx_cq->fid, FI_RECV), "bind cq");
+	open_endpoints(node);
 	open_cntrs(node);
-	check(sim,
-	      fi_setopt(&node->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-	      "fi_setopt");
 	open_region(node);
 }
 
 void sim_node_start(struct sim_node *node)
 {
-	struct sockaddr_in name;
-	size_t len = sizeof(name), eager_size = verve_config.eager_size;
+	size_t eager_size = verve_config.eager_size;
 
 	/* Hosts may be configured differently. */
 	verve_config.eager_size <<= sim_below(node->sim, 3);
-	check(node->sim, fi_enable(node->ep), "fi_enable");
+	for (uint32_t i = 0; i < node->members; i++) {
+		struct sockaddr_in name;
+		size_t len = sizeof(name);
+
+		check(node->sim, fi_enable(node->ep[i]), "fi_enable");
+		check(node->sim, fi_getname(&node->ep[i]->fid, &name, &len), "fi_getname");
+		if (len != sizeof(name) || memcmp(&name, &node->name[i], len))
+			sim_fail(node->sim, "node %u has another name than it asked for",
+				 node->index);
+	}
 	verve_config.eager_size = eager_size;
-	check(node->sim, fi_getname(&node->ep->fid, &name, &len), "fi_getname");
-	if (len != sizeof(name) || memcmp(&name, &node->name, len))
-		sim_fail(node->sim, "node %u has another name than it asked for", node->index);
 	node->started = true;
 }
 
@@ -265,9 +309,12 @@ static void name_node(struct sim *sim, uint32_t index, uint32_t hosts)
 	node->budget = sim->options->ops;
 	TAILQ_INIT(&node->inbound);
 	TAILQ_INIT(&node->strays);
+	node->members = sim->options->members ? sim->options->members : 1;
 	fake_net_host_addr(node->host, &addr);
-	node->name = addr.in;
-	node->name.sin_port = htons((uint16_t)(FIRST_PORT + index));
+	for (uint32_t i = 0; i < node->members; i++) {
+		node->name[i] = addr.in;
+		node->name[i].sin_port = htons((uint16_t)(FIRST_PORT + index * SIM_MEMBERS + i));
+	}
 }
 
 void sim_open(struct sim *sim)
@@ -302,10 +349,16 @@ void sim_node_close(struct sim_node *node)
 	struct sim *sim = node->sim;
 
 	node->closing = true;
-	check(sim, fi_close(&node->ep->fid), "fi_close of an endpoint");
+	for (uint32_t i = 0; i < node->members; i++)
+		check(sim, fi_close(&node->ep[i]->fid), "fi_close of an endpoint");
 	node->closed = true;
 	while (sim_progress(node, 16))
 		;
+	if (!node->srx)
+		return;
+	/* It has no queue to say so of what is posted to it. */
+	check(sim, fi_close(&node->srx->fid), "fi_close of a shared receive context");
+	sim_forget_receives(node);
 }
 
 static void node_fini(struct sim_node *node)

@@ -25,6 +25,7 @@ struct sim_op {
 	enum sim_kind kind;
 	struct sim_node *node; /* that started it */
 	struct sim_node *peer; /* NULL: from any */
+	uint32_t from, to;     /* members: of the sender, of the target */
 	uint64_t id;
 	bool tagged;
 	uint64_t tag, ignore;
@@ -85,6 +86,8 @@ void sim_start_claim(struct sim_node *node);
 /* Reads up to max completions of each queue. Returns how many there were. */
 uint32_t sim_progress(struct sim_node *node, uint32_t max);
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send);
+/* Those that wait: nothing is to come of them. */
+void sim_forget_receives(struct sim_node *node);
 /* When all is done: everything completed, nothing overtaken, counters right. */
 void sim_check_end(struct sim *sim);
 /* What delivery complete promised is so. */

@@ -73,6 +73,32 @@ static struct sim_node *choose_peer(struct sim_node *node)
 	return NULL;
 }
 
+static uint32_t choose_member(const struct sim_node *node)
+{
+	return node->members > 1 ? sim_below(node->sim, node->members) : 0;
+}
+
+/* A peer's endpoint, and one of the node's own to go from. */
+static void choose_way(struct sim_op *op, struct sim_node *peer)
+{
+	op->peer = peer;
+	if (!peer)
+		return;
+	op->from = choose_member(op->node);
+	op->to = choose_member(peer);
+}
+
+static fi_addr_t target(const struct sim_op *op)
+{
+	return sim_node_addr(op->node, op->peer, op->to);
+}
+
+/* Of a receive. */
+static fi_addr_t source(const struct sim_op *op)
+{
+	return op->peer ? sim_node_addr(op->node, op->peer, op->from) : FI_ADDR_UNSPEC;
+}
+
 static size_t choose_len(struct sim *sim, size_t max)
 {
 	switch (sim_below(sim, 6)) {
@@ -135,10 +161,10 @@ static void choose_tag(struct sim_op *op)
 
 static ssize_t send_tagged(struct sim_op *op, enum call call, uint64_t flags)
 {
-	fi_addr_t to = op->node->addr[op->peer->index];
+	fi_addr_t to = target(op);
 	struct sim_buffer *buf = &op->buf;
 	void *start = buf->iov[0].iov_base;
-	struct fid_ep *ep = op->node->ep;
+	struct fid_ep *ep = op->node->ep[op->from];
 	struct fi_msg_tagged msg = {
 		.msg_iov = buf->iov,
 		.desc = buf->desc,
@@ -167,10 +193,10 @@ static ssize_t send_tagged(struct sim_op *op, enum call call, uint64_t flags)
 
 static ssize_t send_msg(struct sim_op *op, enum call call, uint64_t flags)
 {
-	fi_addr_t to = op->node->addr[op->peer->index];
+	fi_addr_t to = target(op);
 	struct sim_buffer *buf = &op->buf;
 	void *start = buf->iov[0].iov_base;
-	struct fid_ep *ep = op->node->ep;
+	struct fid_ep *ep = op->node->ep[op->from];
 	struct fi_msg msg = {
 		.msg_iov = buf->iov,
 		.desc = buf->desc,
@@ -221,7 +247,7 @@ void sim_start_send(struct sim_node *node)
 		sim_op_free(op);
 		return;
 	}
-	op->peer = peer;
+	choose_way(op, peer);
 	op->tagged = sim_chance(sim, 500);
 	op->may_fail = may_fail(node, peer);
 	op->len = choose_len(sim, inject ? node->inject_size : sim->options->max_len);
@@ -261,11 +287,11 @@ static struct sim_op **choose_slice(struct sim_op *op)
 static ssize_t write_(struct sim_op *op, enum call call, uint64_t flags,
 		      const struct fi_msg_rma *msg)
 {
-	fi_addr_t to = op->node->addr[op->peer->index];
+	fi_addr_t to = target(op);
 	uint64_t key = fi_mr_key(op->peer->region_mr), addr = (uintptr_t)op->slice;
 	struct sim_buffer *buf = &op->buf;
 	void *start = buf->iov[0].iov_base;
-	struct fid_ep *ep = op->node->ep;
+	struct fid_ep *ep = op->node->ep[op->from];
 
 	switch (call) {
 	case SEND:
@@ -286,18 +312,18 @@ static ssize_t write_(struct sim_op *op, enum call call, uint64_t flags,
 static ssize_t read_(struct sim_op *op, enum call call, uint64_t flags,
 		     const struct fi_msg_rma *msg)
 {
-	fi_addr_t from = op->node->addr[op->peer->index];
+	fi_addr_t from = target(op);
 	uint64_t key = fi_mr_key(op->peer->region_mr), addr = (uintptr_t)op->slice;
 	struct sim_buffer *buf = &op->buf;
 
 	switch (call) {
 	case SEND:
-		return fi_read(op->node->ep, buf->iov[0].iov_base, op->len, buf->desc[0], from,
+		return fi_read(op->node->ep[op->from], buf->iov[0].iov_base, op->len, buf->desc[0], from,
 			       addr, key, op);
 	case SENDV:
-		return fi_readv(op->node->ep, buf->iov, buf->desc, buf->count, from, addr, key, op);
+		return fi_readv(op->node->ep[op->from], buf->iov, buf->desc, buf->count, from, addr, key, op);
 	default:
-		return fi_readmsg(op->node->ep, msg, flags);
+		return fi_readmsg(op->node->ep[op->from], msg, flags);
 	}
 }
 
@@ -315,7 +341,7 @@ static ssize_t start_rma(struct sim_op *op, enum call call, uint64_t flags)
 		.msg_iov = op->buf.iov,
 		.desc = op->buf.desc,
 		.iov_count = op->buf.count,
-		.addr = op->node->addr[op->peer->index],
+		.addr = target(op),
 		.rma_iov = remote,
 		.rma_iov_count = first < op->len ? 2 : 1,
 		.context = op,
@@ -338,7 +364,7 @@ void sim_start_rma(struct sim_node *node)
 	/* Nobody knows when a silent read is over: the target might close. */
 	if (!write && node->selective && (sim->options->retire || sim->options->conns))
 		call = SENDMSG;
-	op->peer = peer;
+	choose_way(op, peer);
 	holder = peer ? choose_slice(op) : NULL;
 	if (!holder || (inject && may_fail(node, peer))) {
 		sim_op_free(op);
@@ -369,10 +395,10 @@ void sim_start_rma(struct sim_node *node)
 /* A sum, by any call that adds. */
 static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 {
-	fi_addr_t to = op->node->addr[op->peer->index];
+	fi_addr_t to = target(op);
 	uint64_t key = fi_mr_key(op->peer->words_mr), addr = (uintptr_t)&op->peer->words[op->word];
 	size_t count = op->node->sim->options->device ? 1 : 2;
-	struct fid_ep *ep = op->node->ep;
+	struct fid_ep *ep = op->node->ep[op->from];
 	/* Cut in two on one side or the other. */
 	struct fi_ioc iov[2] = {{&op->operand[0], 1}, {&op->operand[1], 1}};
 	struct fi_ioc result[2] = {{&op->result[0], 1}, {&op->result[1], 1}};
@@ -411,7 +437,7 @@ static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 /* The id of the last swap is there, if swaps are executed in order. */
 static ssize_t start_swap(struct sim_op *op, uint64_t flags)
 {
-	fi_addr_t to = op->node->addr[op->peer->index];
+	fi_addr_t to = target(op);
 	struct fi_ioc iov = {&op->operand[1], 1}, compare = {&op->operand[0], 1};
 	struct fi_ioc result = {&op->result[0], 1};
 	struct fi_rma_ioc remote = {(uintptr_t)&op->peer->words[op->word].sum, 1,
@@ -427,7 +453,7 @@ static ssize_t start_swap(struct sim_op *op, uint64_t flags)
 		.context = op,
 	};
 
-	return fi_compare_atomicmsg(op->node->ep, &msg, &compare, NULL, 1, &result, NULL, 1, flags);
+	return fi_compare_atomicmsg(op->node->ep[op->from], &msg, &compare, NULL, 1, &result, NULL, 1, flags);
 }
 
 void sim_start_atomic(struct sim_node *node)
@@ -442,9 +468,12 @@ void sim_start_atomic(struct sim_node *node)
 		sim_op_free(op);
 		return;
 	}
-	op->peer = peer;
+	choose_way(op, peer);
 	op->may_fail = may_fail(node, peer);
 	op->swap = sim_chance(sim, 300);
+	/* Swaps are to be executed in order: all go one way. */
+	if (op->swap)
+		op->from = op->to = 0;
 	op->fetch = op->swap || call >= 4;
 	op->word = op->swap ? SIM_WORDS + node->index : sim_below(sim, SIM_WORDS);
 	op->operand[0] = op->swap ? node->swapped[peer->index] : 1;
@@ -469,7 +498,7 @@ void sim_start_atomic(struct sim_node *node)
 
 static ssize_t recv_tagged(struct sim_op *op, uint32_t call, uint64_t flags)
 {
-	fi_addr_t from = op->peer ? op->node->addr[op->peer->index] : FI_ADDR_UNSPEC;
+	fi_addr_t from = source(op);
 	struct sim_buffer *buf = &op->buf;
 	struct fi_msg_tagged msg = {
 		.msg_iov = buf->iov,
@@ -482,17 +511,17 @@ static ssize_t recv_tagged(struct sim_op *op, uint32_t call, uint64_t flags)
 	};
 
 	if (call == 0)
-		return fi_trecv(op->node->ep, buf->iov[0].iov_base, op->len, buf->desc[0], from,
+		return fi_trecv(sim_node_rx(op->node), buf->iov[0].iov_base, op->len, buf->desc[0], from,
 				op->tag, op->ignore, op);
 	if (call == 1)
-		return fi_trecvv(op->node->ep, buf->iov, buf->desc, buf->count, from, op->tag,
+		return fi_trecvv(sim_node_rx(op->node), buf->iov, buf->desc, buf->count, from, op->tag,
 				 op->ignore, op);
-	return fi_trecvmsg(op->node->ep, &msg, flags);
+	return fi_trecvmsg(sim_node_rx(op->node), &msg, flags);
 }
 
 static ssize_t recv_msg(struct sim_op *op, uint32_t call, uint64_t flags)
 {
-	fi_addr_t from = op->peer ? op->node->addr[op->peer->index] : FI_ADDR_UNSPEC;
+	fi_addr_t from = source(op);
 	struct sim_buffer *buf = &op->buf;
 	struct fi_msg msg = {
 		.msg_iov = buf->iov,
@@ -503,10 +532,10 @@ static ssize_t recv_msg(struct sim_op *op, uint32_t call, uint64_t flags)
 	};
 
 	if (call == 0)
-		return fi_recv(op->node->ep, buf->iov[0].iov_base, op->len, buf->desc[0], from, op);
+		return fi_recv(sim_node_rx(op->node), buf->iov[0].iov_base, op->len, buf->desc[0], from, op);
 	if (call == 1)
-		return fi_recvv(op->node->ep, buf->iov, buf->desc, buf->count, from, op);
-	return fi_recvmsg(op->node->ep, &msg, flags);
+		return fi_recvv(sim_node_rx(op->node), buf->iov, buf->desc, buf->count, from, op);
+	return fi_recvmsg(sim_node_rx(op->node), &msg, flags);
 }
 
 static bool post(struct sim_op *op, uint32_t call, uint64_t flags)
@@ -527,8 +556,10 @@ static void choose_filter(struct sim_op *op)
 	};
 	struct sim *sim = op->node->sim;
 
-	if (sim_chance(sim, 500))
+	if (sim_chance(sim, 500)) {
 		op->peer = &sim->nodes[sim_below(sim, sim->options->nodes)];
+		op->from = choose_member(op->peer);
+	}
 	if (!op->tagged)
 		return;
 	op->ignore = ignores[sim_below(sim, 5)];
@@ -584,7 +615,7 @@ static struct sim_op *find_nameable(struct sim_node *node)
 void sim_start_peek(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
-	struct sim_op *op, *target = NULL;
+	struct sim_op *op, *found = NULL;
 	uint64_t flags = FI_PEEK;
 
 	if (node->claim) {
@@ -595,12 +626,13 @@ void sim_start_peek(struct sim_node *node)
 	op->tagged = sim_chance(sim, 800);
 	choose_filter(op);
 	if (op->tagged && sim_chance(sim, 300))
-		target = find_nameable(node);
-	if (target) {
+		found = find_nameable(node);
+	if (found) {
 		flags |= FI_DISCARD;
-		op->tag = target->tag;
+		op->tag = found->tag;
 		op->ignore = 0;
-		op->peer = target->node;
+		op->peer = found->node;
+		op->from = found->from;
 	} else if (op->tagged && !node->claiming && sim_chance(sim, 500)) {
 		flags |= FI_CLAIM;
 	}
@@ -646,7 +678,7 @@ void sim_cancel_some(struct sim_node *node)
 		if (op->kind != SIM_RECV || op->node != node || op->done || op->cancelled ||
 		    op->claimed)
 			continue;
-		ret = (int)fi_cancel(&node->ep->fid, op);
+		ret = (int)fi_cancel(&sim_node_rx(node)->fid, op);
 		if (ret && ret != -FI_ENOENT)
 			sim_fail(sim, "fi_cancel: %s", fi_strerror(-ret));
 		op->cancelled = true;

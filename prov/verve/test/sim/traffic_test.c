@@ -238,3 +238,34 @@ Test(traffic, few_connections_and_tiny_queues)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(traffic, shared_receive_contexts)
+{
+	struct sim_options options = {
+		.name = "traffic/shared_receive_contexts",
+		.nodes = 3,
+		.ops = 100,
+		.max_len = 5000,
+		.slice = 500,
+		.members = SIM_MEMBERS,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, shared_receive_contexts_tiny_queues_and_sleepers)
+{
+	struct sim_options options = {
+		.name = "traffic/shared_receive_contexts_tiny_queues_and_sleepers",
+		.nodes = 3,
+		.ops = 60,
+		.max_len = 5000,
+		.slice = 500,
+		.members = SIM_MEMBERS,
+		.wait = true,
+		.retire = true,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
