@@ -353,13 +353,18 @@ int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags)
 int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags)
 {
 	bool tx = flags & FI_TRANSMIT, rx = flags & FI_RECV;
+	uint64_t unknown;
 
 	if (tx == rx)
 		return -FI_EINVAL;
-	if (tx)
-		ep->tx_op_flags = flags & ~FI_TRANSMIT;
-	else
-		ep->rx_op_flags = flags & ~FI_RECV;
+	flags &= ~(FI_TRANSMIT | FI_RECV);
+	unknown = flags & ~(tx ? VERVE_TX_OP_FLAGS : VERVE_RX_OP_FLAGS);
+	if (unknown) {
+		VERVE_WARN(EP_CTRL, "flags 0x%llx cannot be the default of %s operations\n",
+			   (unsigned long long)unknown, tx ? "transmit" : "receive");
+		return -FI_EBADFLAGS;
+	}
+	*(tx ? &ep->tx_op_flags : &ep->rx_op_flags) = flags;
 	verve_ep_update_flags(ep);
 	return 0;
 }

@@ -71,7 +71,10 @@ static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
 	return (struct verve_ep *)fid; /* fid is its first member */
 }
 
-/* FI_SETOPSFLAG and FI_GETOPSFLAG: flags name FI_TRANSMIT or FI_RECV. -FI_EINVAL: not just one. */
+/*
+ * FI_SETOPSFLAG and FI_GETOPSFLAG: flags name FI_TRANSMIT or FI_RECV. -FI_EINVAL: not just one;
+ * -FI_EBADFLAGS: a flag that is none of its operations (fi_endpoint(3)).
+ */
 int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags);
 int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags);
 /* After tx_op_flags, rx_op_flags or what is selective changed. */

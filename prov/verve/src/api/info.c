@@ -54,10 +54,6 @@ static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW
 				  FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
 				  FI_ORDER_ATOMIC_WAW;
 
-static const uint64_t tx_op_flags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
-				    FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
-static const uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
-
 /* A port's address that becomes a fi_info, and its place in the list. */
 struct candidate {
 	const struct verve_net_port *port;
@@ -125,7 +121,7 @@ static void format_fabric(const struct verve_net_port *port, char *name)
 static void set_tx_rx(struct fi_tx_attr *tx, struct fi_rx_attr *rx)
 {
 	tx->caps = VERVE_CAPS;
-	tx->op_flags = tx_op_flags;
+	tx->op_flags = VERVE_TX_OP_FLAGS;
 	tx->msg_order = msg_order;
 	tx->inject_size = verve_info_inject_size();
 	tx->size = verve_config.tx_size;
@@ -133,7 +129,7 @@ static void set_tx_rx(struct fi_tx_attr *tx, struct fi_rx_attr *rx)
 	tx->rma_iov_limit = VERVE_IOV_LIMIT;
 
 	rx->caps = VERVE_CAPS;
-	rx->op_flags = rx_op_flags;
+	rx->op_flags = VERVE_RX_OP_FLAGS;
 	rx->msg_order = msg_order;
 	rx->size = VERVE_RX_SIZE;
 	rx->iov_limit = VERVE_IOV_LIMIT;

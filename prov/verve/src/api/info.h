@@ -35,6 +35,11 @@ static const uint64_t VERVE_DOMAIN_CAPS = FI_LOCAL_COMM | FI_REMOTE_COMM;
 static const uint64_t VERVE_CAPS = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | VERVE_TX_CAPS |
 				   VERVE_RX_CAPS | VERVE_DOMAIN_CAPS;
 
+/* What an endpoint may do by default, fi_endpoint(3). */
+static const uint64_t VERVE_TX_OP_FLAGS = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+					  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+static const uint64_t VERVE_RX_OP_FLAGS = FI_COMPLETION | FI_MULTI_RECV;
+
 /* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		   const struct fi_info *hints, struct fi_info **info);

@@ -356,6 +356,14 @@ Test(ep, operation_flags_can_be_asked_for_and_set)
 	flags = FI_RECV;
 	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), 0);
 	cr_expect_eq(flags, FI_MULTI_RECV);
+	/* What no operation knows, or only the other kind. */
+	flags = FI_TRANSMIT | 1ull << 47;
+	cr_expect_eq(fi_control(&ep->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
+	flags = FI_RECV | FI_DELIVERY_COMPLETE;
+	cr_expect_eq(fi_control(&ep->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
+	flags = FI_TRANSMIT;
+	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), 0);
+	cr_expect_eq(flags, FI_DELIVERY_COMPLETE);
 	flags = FI_RECV | FI_TRANSMIT;
 	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), -FI_EINVAL);
 	flags = 0;
