@@ -254,6 +254,50 @@ static void run_untouched_context(struct env *env)
 	pattern_free(context);
 }
 
+/* Levels that cannot be had, too long an injection, default flags that are none; it goes on. */
+static void run_bad_input(struct env *env)
+{
+	static const uint64_t flags[] = { FI_COMMIT_COMPLETE, FI_TRANSMIT, FI_RECV };
+	struct xfer recvs[1], send = { .op = XFER_SENDMSG, .context = &send };
+	uint64_t nonsense = 1ull << 47, before = FI_TRANSMIT, after = FI_TRANSMIT;
+	struct node node;
+
+	node_start(&node, env, NULL);
+	send.addr = node.peer;
+	send.len = node.info->tx_attr->inject_size + 1;
+	send.buf = pattern_alloc(send.len > SIZE ? send.len : SIZE);
+	send.flags = FI_INJECT;
+	CHECK_ERROR(xfer_try(&node, &send));
+	send.op = XFER_INJECT;
+	CHECK_ERROR(xfer_try(&node, &send));
+	send.op = XFER_INJECTDATA;
+	CHECK_ERROR(xfer_try(&node, &send));
+	send.op = XFER_SENDMSG;
+	send.len = SIZE;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		send.flags = flags[i];
+		CHECK_ERROR(xfer_try(&node, &send));
+	}
+	CHECK_RET(fi_control(&node.ep->fid, FI_GETOPSFLAG, &before), 0);
+	nonsense |= FI_TRANSMIT;
+	CHECK_ERROR(fi_control(&node.ep->fid, FI_SETOPSFLAG, &nonsense));
+	CHECK_RET(fi_control(&node.ep->fid, FI_GETOPSFLAG, &after), 0);
+	CHECK_EQ(after, before);
+	comp_expect_none(&node, node.txcq);
+	if (env->server) {
+		post_recvs(&node, recvs, 1);
+		finish_recvs(&node, recvs, 1);
+	} else {
+		send.op = XFER_SEND;
+		pattern_fill(send.buf, SIZE, 0);
+		xfer_send(&node, &send);
+	}
+	node_sync(&node);
+	comp_expect_none(&node, node.rxcq);
+	pattern_free(send.buf);
+	node_close(&node);
+}
+
 static const struct suite_case cases[] = {
 	{ "selective_send", FI_MSG, run_selective_send },
 	{ "selective_recv", FI_MSG, run_selective_recv },
@@ -263,6 +307,7 @@ static const struct suite_case cases[] = {
 	{ "data_values", FI_MSG | FI_TAGGED, run_data_values },
 	{ "any_context", FI_MSG, run_any_context },
 	{ "untouched_context", FI_MSG, run_untouched_context },
+	{ "bad_input", FI_MSG, run_bad_input },
 };
 
 int main(int argc, char **argv)

@@ -204,6 +204,40 @@ static void run_no_source(struct env *env)
 	node_close(&node);
 }
 
+/* From addresses that are none: refused, and nothing of it stays. (FI_ADDR_NOTAVAIL is FI_ADDR_UNSPEC.) */
+static void run_bad_input(struct env *env)
+{
+	static const fi_addr_t nobody[] = { 12345, 1ull << 32, 1ull << 63 };
+	struct xfer recv = { .op = XFER_RECV, .len = SIZE, .context = &recv };
+	struct trio t;
+
+	trio_open(&t, env, BOTH_CAPS);
+	recv.buf = pattern_alloc(SIZE);
+	for (size_t i = 0; i < sizeof(nobody) / sizeof(*nobody); i++) {
+		recv.addr = nobody[i];
+		for (int tagged = 0; tagged < 2; tagged++) {
+			recv.tagged = tagged;
+			recv.op = XFER_RECV;
+			CHECK_ERROR(xfer_try(&t.a, &recv));
+			recv.op = XFER_RECVV;
+			CHECK_ERROR(xfer_try(&t.a, &recv));
+			recv.op = XFER_RECVMSG;
+			CHECK_ERROR(xfer_try(&t.a, &recv));
+			CHECK_RET(fi_cancel(&t.a.ep->fid, &recv), -FI_ENOENT);
+		}
+	}
+	comp_expect_none(&t.a, t.a.rxcq);
+	if (env->server) {
+		post_from(&t.a, &recv, t.from[0], false);
+		node_sync(&t.a);
+		finish_from(&t.a, &recv, 1);
+	} else {
+		node_sync(&t.a);
+		send_from(&t.a, 1, false);
+	}
+	trio_close(&t);
+}
+
 static const struct suite_case cases[] = {
 	{ "msg", BOTH_CAPS, run_msg },
 	{ "tagged", BOTH_CAPS, run_tagged },
@@ -212,6 +246,7 @@ static const struct suite_case cases[] = {
 	{ "source", FI_MSG | FI_SOURCE, run_source },
 	{ "unknown_source", FI_MSG | FI_SOURCE, run_unknown_source },
 	{ "no_source", FI_MSG, run_no_source },
+	{ "bad_input", BOTH_CAPS, run_bad_input },
 };
 
 int main(int argc, char **argv)

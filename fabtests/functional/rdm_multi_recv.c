@@ -210,10 +210,73 @@ static void run_cancel(struct env *env)
 	node_close(&node);
 }
 
+static void refuse(struct node *node, const struct xfer *recv, struct iovec *iov, size_t count)
+{
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = count, .addr = FI_ADDR_UNSPEC,
+			      .context = (void *)recv };
+
+	CHECK_ERROR(fi_recvmsg(node->ep, &msg, recv->flags));
+	CHECK_RET(fi_cancel(&node->ep->fid, (void *)recv), -FI_ENOENT);
+}
+
+/*
+ * Buffers in pieces, minimums that are no number, flags that do not go together; then a message that
+ * is longer than the whole buffer: it is cut, and the buffer is the application's again.
+ */
+static void run_bad_input(struct env *env)
+{
+	struct xfer recv = { .op = XFER_RECVMSG, .flags = FI_MULTI_RECV, .len = 2 * MIN_ROOM,
+			     .addr = FI_ADDR_UNSPEC, .context = &recv };
+	struct xfer send = { .op = XFER_SEND, .len = 3 * MIN_ROOM, .context = &send };
+	struct iovec iov[2];
+	size_t min = 1;
+	struct node node;
+	struct comp comp;
+
+	node_open(&node, env, &attr);
+	set_min(&node, MIN_ROOM);
+	node_enable(&node);
+	node_connect(&node);
+	CHECK_ERROR(fi_setopt(&node.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, 1));
+	CHECK_ERROR(fi_setopt(&node.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min,
+			      2 * sizeof(min)));
+	send.addr = node.peer;
+	send.buf = pattern_alloc(send.len);
+	recv.buf = pattern_alloc(recv.len);
+	iov[0] = (struct iovec){ recv.buf, MIN_ROOM };
+	iov[1] = (struct iovec){ (char *)recv.buf + MIN_ROOM, MIN_ROOM };
+	refuse(&node, &recv, iov, 2);
+	recv.flags = FI_MULTI_RECV | FI_CLAIM;
+	refuse(&node, &recv, iov, 1);
+	recv.flags = FI_MULTI_RECV;
+	pattern_fill(send.buf, send.len, 1);
+	if (env->server) {
+		REQUIRE_RET(xfer_post(&node, &recv), 0);
+		node_sync(&node);
+		comp_wait(&node, node.rxcq, &comp);
+		CHECK_RET(comp.err, FI_ETRUNC);
+		CHECK(comp.context == &recv);
+		CHECK_EQ(comp.len, recv.len);
+		CHECK_EQ(comp.olen, send.len - recv.len);
+		CHECK(comp.flags & FI_MULTI_RECV);
+		pattern_check(recv.buf, recv.len, 1);
+	} else {
+		node_sync(&node);
+		xfer_send(&node, &send);
+	}
+	node_sync(&node);
+	comp_expect_none(&node, node.rxcq);
+	node_close_ep(&node);
+	pattern_free(recv.buf);
+	pattern_free(send.buf);
+	node_close(&node);
+}
+
 static const struct suite_case cases[] = {
 	{ "min_before", FI_MSG | FI_MULTI_RECV, run_min_before },
 	{ "min_after", FI_MSG | FI_MULTI_RECV, run_min_after },
 	{ "cancel", FI_MSG | FI_MULTI_RECV, run_cancel },
+	{ "bad_input", FI_MSG | FI_MULTI_RECV, run_bad_input },
 };
 
 int main(int argc, char **argv)

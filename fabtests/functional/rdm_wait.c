@@ -18,6 +18,7 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/exchange.h"
 #include "common/parallel.h"
 #include "common/pattern.h"
 #include "common/xfer.h"
@@ -410,12 +411,42 @@ static void run_mixed(struct env *env)
 	run_market(env, true);
 }
 
+/* Objects without a descriptor, and nothing at all. */
+static void run_bad_input(struct env *env)
+{
+	struct node_attr attr = { .one_cq = true, .cq_wait = FI_WAIT_NONE };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_NONE };
+	struct fi_cq_tagged_entry entry;
+	struct fid_cntr *cntr;
+	struct node node;
+	struct fid *fids[2];
+	int fd = -1;
+
+	node_start(&node, env, &attr);
+	REQUIRE_RET(fi_cntr_open(node.domain, &cntr_attr, &cntr, NULL), 0);
+	fids[0] = &node.txcq->fid;
+	fids[1] = &cntr->fid;
+	for (int i = 0; i < 2; i++) {
+		CHECK_ERROR(fi_control(fids[i], FI_GETWAIT, &fd));
+		CHECK_EQ(fd, -1);
+		CHECK_ERROR(fi_trywait(node.fabric, &fids[i], 1));
+	}
+	fids[0] = &node.domain->fid;
+	CHECK_ERROR(fi_trywait(node.fabric, fids, 1));
+	CHECK_ERROR(fi_cq_sread(node.txcq, &entry, 1, NULL, 10));
+	CHECK_ERROR(fi_cntr_wait(cntr, 1, 10));
+	CHECK_RET(fi_close(&cntr->fid), 0);
+	exchange_hello(&node);
+	node_close(&node);
+}
+
 static const struct suite_case cases[] = {
 	{ "queue", FI_MSG, run_queue },
 	{ "counter", FI_MSG, run_counter },
 	{ "both", FI_MSG, run_both },
 	{ "waiters", FI_MSG, run_waiters },
 	{ "mixed", FI_MSG, run_mixed },
+	{ "bad_input", FI_MSG, run_bad_input },
 };
 
 int main(int argc, char **argv)
