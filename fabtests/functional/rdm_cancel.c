@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdm_cancel: a cancelled receive completes once, as cancelled; the others are as they were. */
+/*
+ * rdm_cancel: what is cancelled completes once, as cancelled, and nothing comes of it; the others are as
+ * they were.
+ */
+#include <netinet/in.h>
+
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
 #include "common/exchange.h"
+#include "common/rma.h"
 #include "common/xfer.h"
 
 #define RECVS 8
 #define SIZE 128
+#define LONG_SIZE (1 << 20)
+#define PORT_NOBODY 9
 
 static void post(struct node *node, struct xfer *recvs, bool tagged)
 {
@@ -133,6 +141,108 @@ static void run_same_context(struct env *env)
 	node_close(&node);
 }
 
+static void cancel_send(struct node *node, void *context)
+{
+	struct comp comp;
+
+	CHECK_RET(fi_cancel(&node->ep->fid, context), 0);
+	comp_expect_error(node, node->txcq, context, FI_ECANCELED, &comp);
+	CHECK_RET(fi_cancel(&node->ep->fid, context), -FI_ENOENT);
+}
+
+/* The peer has it, or its description, and no receive: it is taken back, and the next is the first. */
+static void take_back(struct node *node, struct env *env, size_t len, uint64_t flags)
+{
+	struct xfer gone = { .op = XFER_SENDMSG, .len = len, .flags = flags, .addr = node->peer,
+			     .context = &gone };
+	struct xfer send = { .op = XFER_SEND, .len = SIZE, .addr = node->peer, .context = &send };
+	struct xfer recv = { .op = XFER_RECV, .len = len, .addr = FI_ADDR_UNSPEC,
+			     .context = &recv };
+
+	gone.buf = recv.buf = pattern_alloc(len);
+	send.buf = pattern_alloc(SIZE);
+	if (env->server) {
+		node_sync(node);
+		node_sync(node);
+		REQUIRE_RET(xfer_post(node, &recv), 0);
+		xfer_finish_recv(node, &recv, &send, SIZE);
+		pattern_check(recv.buf, SIZE, 2);
+	} else {
+		pattern_fill(gone.buf, len, 1);
+		pattern_fill(send.buf, SIZE, 2);
+		REQUIRE_RET(xfer_post(node, &gone), 0);
+		node_sync(node);
+		cancel_send(node, &gone);
+		node_sync(node);
+		xfer_send(node, &send);
+	}
+	node_sync(node);
+	comp_expect_none(node, node->rxcq);
+	comp_expect_none(node, node->txcq);
+	pattern_free(gone.buf);
+	pattern_free(send.buf);
+}
+
+static void run_send(struct env *env)
+{
+	struct node node;
+
+	node_start(&node, env, NULL);
+	for (int i = 0; i < 3; i++) {
+		take_back(&node, env, LONG_SIZE, 0);
+		take_back(&node, env, SIZE, FI_DELIVERY_COMPLETE);
+	}
+	node_close(&node);
+}
+
+/* To an address where nobody is. */
+static fi_addr_t insert_nobody(struct node *node)
+{
+	union {
+		char name[NODE_ADDR_MAX];
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} addr;
+
+	node_name(node, addr.name);
+	if (addr.in.sin_family == AF_INET6)
+		addr.in6.sin6_port = htons(PORT_NOBODY);
+	else
+		addr.in.sin_port = htons(PORT_NOBODY);
+	return node_insert(node, addr.name);
+}
+
+/* What waits for a connection need not wait for its time-out. */
+static void run_unconnected(struct env *env)
+{
+	struct xfer sends[RECVS];
+	struct rma write = { .op = RMA_WRITE, .len = SIZE, .context = &write };
+	struct node_attr attr = { .caps = FI_MSG | FI_RMA };
+	struct comp comp;
+	struct node node;
+
+	node_start(&node, env, &attr);
+	write.buf = pattern_alloc(SIZE);
+	write.addr = insert_nobody(&node);
+	for (unsigned i = 0; i < RECVS; i++) {
+		sends[i] = (struct xfer){ .op = XFER_SEND, .len = i % 2 ? LONG_SIZE : SIZE,
+					  .buf = pattern_alloc(LONG_SIZE), .addr = write.addr,
+					  .context = &sends[i] };
+		REQUIRE_RET(xfer_post(&node, &sends[i]), 0);
+	}
+	REQUIRE_RET(rma_post(&node, &write), 0);
+	CHECK_RET(fi_cancel(&node.ep->fid, &write), 0);
+	comp_expect_error(&node, node.txcq, &write, FI_ECANCELED, &comp);
+	for (unsigned i = RECVS; i-- > 0;) {
+		cancel_send(&node, &sends[i]);
+		pattern_free(sends[i].buf);
+	}
+	comp_expect_none(&node, node.txcq);
+	exchange_hello(&node);
+	pattern_free(write.buf);
+	node_close(&node);
+}
+
 /* Too late, or never posted: no completion, no harm. What fi_cancel returns is not promised. */
 static void run_nothing_to_cancel(struct env *env)
 {
@@ -171,6 +281,8 @@ static const struct suite_case cases[] = {
 	{ "msg", FI_MSG, run_msg },
 	{ "tagged", FI_TAGGED, run_tagged },
 	{ "same_context", FI_MSG, run_same_context },
+	{ "send", FI_MSG, run_send },
+	{ "unconnected", FI_MSG | FI_RMA, run_unconnected },
 	{ "nothing_to_cancel", FI_MSG, run_nothing_to_cancel },
 	{ "close_posted", FI_MSG, run_close_posted },
 };
@@ -178,7 +290,7 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_cancel", "fi_cancel of posted receives.", true },
+		.usage = { "rdm_cancel", "fi_cancel of receives, messages and writes.", true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

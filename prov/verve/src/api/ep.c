@@ -23,7 +23,7 @@
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "net/device.h"
-#include "proto/peek.h"
+#include "proto/cancel.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -396,7 +396,7 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
 	xport = verve_engine_lock(ep->engine);
-	ret = verve_recv_cancel(xport, context);
+	ret = verve_cancel(xport, context);
 	verve_engine_unlock(ep->engine);
 	return ret;
 }

@@ -36,6 +36,7 @@ enum verve_op_kind {
 	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
 	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
 	VERVE_OP_KEY,	 /* carries what a peer is to hear of a key of ours, which is its tag */
+	VERVE_OP_WITHDRAW, /* carries that a message of ours, recv.fin_id, is taken back */
 };
 
 enum verve_op_state {
@@ -60,6 +61,7 @@ enum {
 	VERVE_OP_MULTI = 1 << 7,      /* multi-receive buffer */
 	VERVE_OP_FENCE = 1 << 8,
 	VERVE_OP_TX = 1 << 9,	      /* counts against the transmit queue's size */
+	VERVE_OP_CANCELLED = 1 << 10, /* by the application; ends when peer and device let go of it */
 };
 
 /* Memory to move by RDMA read or write: the operation's iov on this side, segments on the other. */

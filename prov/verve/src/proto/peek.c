@@ -74,7 +74,7 @@ static void discard(struct verve_unexpected *unexpected, struct verve_op *fin)
 		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
 		verve_recv_return_credit(xport, unexpected->conn_id, unexpected->packet.len);
-	free(unexpected);
+	verve_recv_free_unexpected(unexpected);
 }
 
 static struct verve_unexpected *find_claimed(struct verve_xport *xport,
@@ -120,7 +120,7 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0,
 				      "the sender of the claimed message is gone");
 		verve_op_free(claimed->xport, op);
-		free(claimed);
+		verve_recv_free_unexpected(claimed);
 		return 0;
 	}
 	verve_recv_consume(op, claimed);
@@ -160,9 +160,33 @@ int verve_recv_peek(struct verve_xport *xport, const struct verve_request *reque
 		discard(found, fin);
 		return 0;
 	}
+	found->claimed = true;
 	found->claim_context = request->context;
 	LIST_INSERT_HEAD(&xport->rx->claimed, found, claims);
 	return 0;
+}
+
+void verve_recv_withdrawn(struct verve_xport *xport, struct verve_link *link,
+			  struct verve_wire_packet *packet)
+{
+	struct verve_unexpected *offer;
+	struct verve_op *fin;
+
+	TAILQ_FOREACH(offer, &link->peer->offers, offer)
+		if (offer->conn_id == link->conn_id && offer->packet.op_id == packet->op_id)
+			break;
+	/* Somebody has it, or is to have it: the FIN that says so goes its way. */
+	if (!offer || offer->claimed)
+		return;
+	if (prepare_discard(offer, &fin)) {
+		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to give a message back");
+		return;
+	}
+	if (fin)
+		fin->recv.fin_status = FI_ECANCELED;
+	verve_match_remove(verve_recv_match_of(xport, offer->packet.flags & VERVE_WIRE_TAGGED),
+			   &offer->match);
+	discard(offer, fin);
 }
 
 /* The receive is out of its table. A buffer that messages are still coming into ends with the last. */
@@ -212,7 +236,7 @@ static void drop_unexpected(struct verve_xport *xport, const struct verve_link *
 				      unexpected->packet.type != VERVE_WIRE_RTS)))
 				continue;
 			verve_match_remove(match, msg);
-			free(unexpected);
+			verve_recv_free_unexpected(unexpected);
 		}
 	}
 }
@@ -226,7 +250,7 @@ static void drop_claimed(struct verve_xport *xport)
 		if (claimed->xport != xport)
 			continue;
 		LIST_REMOVE(claimed, claims);
-		free(claimed);
+		verve_recv_free_unexpected(claimed);
 	}
 }
 

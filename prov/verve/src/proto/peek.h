@@ -14,6 +14,10 @@ enum {
 /* FI_PEEK, FI_CLAIM and FI_DISCARD, fi_tagged(3). -FI_EAGAIN; -FI_EINVAL: context claimed nothing. */
 int verve_recv_peek(struct verve_xport *xport, const struct verve_request *request, unsigned what);
 
+/* The peer takes a message back that may wait here: WITHDRAW. */
+void verve_recv_withdrawn(struct verve_xport *xport, struct verve_link *link,
+			  struct verve_wire_packet *packet);
+
 /* Cancels the oldest posted receive with this context. -FI_ENOENT: none. fi_endpoint(3), fi_cancel. */
 int verve_recv_cancel(struct verve_xport *xport, const void *context);
 

@@ -63,6 +63,7 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	TAILQ_INIT(&peer->reads);
 	TAILQ_INIT(&peer->control);
 	TAILQ_INIT(&peer->active);
+	TAILQ_INIT(&peer->offers);
 	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);
 	if (!peer->hh.tbl)
 		goto err_id;
@@ -208,11 +209,11 @@ void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer)
 	fail_pending(xport, peer, FI_ECANCELED, "the endpoint is closed");
 }
 
-/* A FIN, or what the peer is to hear of a read. */
+/* A FIN, what the peer is to hear of a read, or that a message is taken back. */
 static bool send_fin(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
-		.type = VERVE_WIRE_FIN,
+		.type = op->kind == VERVE_OP_WITHDRAW ? VERVE_WIRE_WITHDRAW : VERVE_WIRE_FIN,
 		.op_id = op->recv.fin_id,
 		.status = op->recv.fin_status,
 	};

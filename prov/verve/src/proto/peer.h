@@ -17,6 +17,7 @@
 
 struct verve_cm_event;
 struct verve_link;
+struct verve_unexpected;
 struct verve_xport;
 
 struct verve_peer {
@@ -34,6 +35,7 @@ struct verve_peer {
 	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
 	struct verve_op_queue control; /* FINs, replies, RMA events of reads and what is said of keys */
 	struct verve_op_queue active;  /* started, not finished */
+	TAILQ_HEAD(, verve_unexpected) offers; /* messages of its that wait here, and that it wants to hear of */
 };
 
 /* Where an operation waits to be started. */

@@ -12,6 +12,7 @@
 #include "proto/comp_queue.h"
 #include "proto/key.h"
 #include "proto/link.h"
+#include "proto/peek.h"
 #include "proto/peer.h"
 #include "proto/quiesce.h"
 #include "proto/rma.h"
@@ -133,6 +134,19 @@ static struct verve_op *take_posted(struct verve_xport *xport, struct verve_matc
 	return op;
 }
 
+/* Its sender waits for a FIN. */
+static bool is_offer(const struct verve_wire_packet *packet)
+{
+	return packet->type == VERVE_WIRE_RTS || packet->flags & VERVE_WIRE_ACK;
+}
+
+void verve_recv_free_unexpected(struct verve_unexpected *unexpected)
+{
+	if (is_offer(&unexpected->packet))
+		TAILQ_REMOVE(&unexpected->peer->offers, unexpected, offer);
+	free(unexpected);
+}
+
 static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 			   const struct verve_wire_packet *packet)
 {
@@ -145,6 +159,7 @@ static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 	unexpected->xport = xport;
 	unexpected->peer = link->peer;
 	unexpected->conn_id = link->conn_id;
+	unexpected->claimed = false;
 	unexpected->packet = *packet;
 	if (payload)
 		memcpy(unexpected->payload, packet->payload, payload);
@@ -155,6 +170,8 @@ static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 		free(unexpected);
 		return -FI_ENOMEM;
 	}
+	if (is_offer(packet))
+		TAILQ_INSERT_TAIL(&link->peer->offers, unexpected, offer);
 	return 0;
 }
 
@@ -267,6 +284,7 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_KEY_REPLY] = verve_key_learn,
 	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
 	[VERVE_WIRE_QUIESCE] = verve_quiesce_receive,
+	[VERVE_WIRE_WITHDRAW] = verve_recv_withdrawn,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */
@@ -387,7 +405,7 @@ static struct verve_match *prepare_recv(struct verve_xport *xport, const struct 
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected)
 {
 	deliver(unexpected->xport, op, unexpected->peer, unexpected->conn_id, &unexpected->packet);
-	free(unexpected);
+	verve_recv_free_unexpected(unexpected);
 }
 
 /* Messages that wait already go into a multi-receive buffer that has just been posted. */

@@ -10,6 +10,8 @@
 struct verve_unexpected {
 	struct verve_match_msg match;
 	LIST_ENTRY(verve_unexpected) claims; /* in xport->rx->claimed, once claimed */
+	TAILQ_ENTRY(verve_unexpected) offer; /* in peer->offers, if its sender waits for a FIN */
+	bool claimed;
 	void *claim_context;
 	struct verve_xport *xport; /* that it came to */
 	struct verve_peer *peer;
@@ -34,6 +36,8 @@ void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error
 
 /* For peek.c: */
 
+/* Out of its table, or of the claimed ones, already. */
+void verve_recv_free_unexpected(struct verve_unexpected *unexpected);
 /* op takes a message that waited; the message is out of its table and is freed. */
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected);
 /* The link that a message came over, if it can still be answered; NULL: it is gone. */

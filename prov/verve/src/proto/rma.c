@@ -157,16 +157,16 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
 }
 
 /*
- * The key was revoked under way. What is posted must end before its memory is let go of: a write of
+ * The key was revoked under way, or the application does not want it any more. What is posted must end before its memory is let go of: a write of
  * nothing behind it tells when.
  */
-static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op, int error)
 {
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
 
 	if (verve_link_post(xport, link, &wr, op, NULL))
 		return;
-	op->error = FI_EACCES;
+	op->error = error;
 	verve_op_activate(op, VERVE_OP_SENT);
 }
 
@@ -180,7 +180,7 @@ static bool is_open(struct verve_xport *xport, struct verve_link *link, struct v
 	if (!*over)
 		return result == VERVE_KEY_READY;
 	if (op->transfer.offset)
-		abandon(xport, link, op);
+		abandon(xport, link, op, FI_EACCES);
 	else
 		verve_op_fail(xport, op, FI_EACCES, reason);
 	return false;
@@ -196,6 +196,10 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 	if (!op->posted) {
 		bool over;
 
+		if (op->flags & VERVE_OP_CANCELLED) {
+			abandon(xport, link, op, FI_ECANCELED);
+			return true;
+		}
 		if (!is_open(xport, link, op, &over))
 			return over;
 		ret = prepare(xport, link, op, &reason);
@@ -227,7 +231,9 @@ void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
 	bool notice;
 
 	if (op->error) {
-		verve_op_fail(xport, op, op->error, "the target closed the region meanwhile");
+		verve_op_fail(xport, op, op->error,
+			      op->error == FI_ECANCELED ? "cancelled under way" :
+							  "the target closed the region meanwhile");
 		return;
 	}
 	/* Only now: a device whose response was lost reads again. */

@@ -199,7 +199,10 @@ void verve_send_finished(struct verve_xport *xport, struct verve_op *op, int sta
 	verve_op_dequeue(op);
 	if (!(op->flags & VERVE_OP_REPORTED)) {
 		if (status)
-			verve_op_report_error(xport, op, status, 0, "the peer could not take the message");
+			verve_op_report_error(xport, op, status, 0,
+					      status == FI_ECANCELED ?
+						      "cancelled before the peer took it" :
+						      "the peer could not take the message");
 		else
 			verve_op_report(xport, op);
 	}

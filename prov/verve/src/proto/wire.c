@@ -96,6 +96,7 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 {
 	switch (packet->type) {
 	case VERVE_WIRE_FIN:
+	case VERVE_WIRE_WITHDRAW:
 	case VERVE_WIRE_QUIESCE:
 	case VERVE_WIRE_ATOMIC_REPLY:
 		return packet->op_id | (uint64_t) packet->status << 32;
@@ -280,6 +281,7 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 	case VERVE_WIRE_RMA_EVENT:
 		return get_event(at, left, packet);
 	case VERVE_WIRE_FIN:
+	case VERVE_WIRE_WITHDRAW:
 	case VERVE_WIRE_QUIESCE:
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;

@@ -33,7 +33,8 @@ enum verve_wire_type {
 	VERVE_WIRE_KEY_REPLY = 11, /* segments, in as many packets as they need; or none: no such key */
 	VERVE_WIRE_KEY_REVOKE = 12, /* what was told of the key up to this generation is over */
 	VERVE_WIRE_QUIESCE = 13,    /* how many packets arrived; in the upper half proto/quiesce.c */
-	VERVE_WIRE_TYPES = 14,
+	VERVE_WIRE_WITHDRAW = 14,   /* operation id: RTS, or EAGER with ACK; FIN says FI_ECANCELED if nobody took it */
+	VERVE_WIRE_TYPES = 15,
 };
 
 enum {
@@ -84,7 +85,7 @@ struct verve_wire_packet {
 	uint32_t dest;
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
-	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY; QUIESCE: a number of packets */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN; WITHDRAW; ATOMIC; ATOMIC_REPLY; QUIESCE: a number of packets */
 	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */

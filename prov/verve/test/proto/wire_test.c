@@ -253,6 +253,18 @@ Test(wire, fin_carries_id_and_status)
 	cr_assert_eq(out.status, 12);
 }
 
+Test(wire, withdraw_carries_an_id_and_nothing_else)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_WITHDRAW, .op_id = 0xfedcba98};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	size_t len = verve_wire_encode(&in, buf);
+
+	cr_assert_eq(verve_wire_decode(buf, len, &out), 0);
+	cr_assert_eq(out.type, VERVE_WIRE_WITHDRAW);
+	cr_assert_eq(out.op_id, in.op_id);
+	cr_expect_eq(verve_wire_decode(buf, len + 1, &out), -FI_EINVAL);
+}
+
 Test(wire, atomic_round_trips_with_every_segment_count)
 {
 	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {

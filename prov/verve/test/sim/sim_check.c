@@ -107,6 +107,20 @@ static void check_swap(const struct sim_op *op)
 			 op->node->index, op->peer->index, op->result[0], op->operand[0]);
 }
 
+/* Nothing came of it, and nothing is to come. */
+static void end_cancelled(struct sim_op *op)
+{
+	if (op->received)
+		sim_fail(op->node->sim, "node %u: %s %lu is cancelled, and arrived all the same",
+			 op->node->index, kind_names[op->kind], op->id);
+	if (op->kind == SIM_SEND)
+		TAILQ_REMOVE(&op->peer->inbound, op, link);
+	if (op->kind == SIM_ATOMIC)
+		op->peer->added[op->word] -= !op->may_fail;
+	op->withdrawn = true;
+	sim_buffer_fini(&op->buf);
+}
+
 /* Sends, writes, reads and atomics. */
 static void end_initiator(struct sim_op *op, const struct end *end)
 {
@@ -116,6 +130,10 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 	op->node->live -= op->entry;
 	op->error = end->err;
 	if (end->err) {
+		if (op->cancelled && end->err == FI_ECANCELED) {
+			end_cancelled(op);
+			return;
+		}
 		/*
 		 * Of a silent one nobody can say when it is over: its peer may be gone when its
 		 * acknowledgement, lost once, is asked for again.
@@ -249,6 +267,9 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 		if (!op || op->kind != SIM_SEND || op->peer != node)
 			sim_fail(sim, "node %u: receive %lu got %zu bytes of nobody's (%#lx)",
 				 node->index, recv->id, entry->len, start);
+		if (op->withdrawn)
+			sim_fail(sim, "node %u: message %lu arrives, which was cancelled",
+				 node->index, op->id);
 		if (op->received && !give_back(op))
 			sim_fail(sim, "node %u: message %lu arrives twice", node->index, op->id);
 		return op;
@@ -445,6 +466,9 @@ static void end_remote(struct sim_node *node, const struct end *end)
 	if (!op || op->kind != SIM_WRITE || op->peer != node || op->data != entry->data)
 		sim_fail(sim, "node %u: remote data %#lx that nobody wrote", node->index,
 			 entry->data);
+	if (op->withdrawn)
+		sim_fail(sim, "node %u: remote data of write %lu comes, which was cancelled",
+			 node->index, op->id);
 	if (op->received)
 		sim_fail(sim, "node %u: remote data of write %lu comes twice", node->index, op->id);
 	if (entry->flags != (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA) || entry->len != op->len)
@@ -677,7 +701,8 @@ static void check_word(struct sim_node *node, uint32_t word)
 	for (size_t i = 0; i < sim->op_count; i++) {
 		const struct sim_op *op = sim->ops[i];
 
-		if (op->kind != SIM_ATOMIC || op->swap || op->peer != node || op->word != word)
+		if (op->kind != SIM_ATOMIC || op->swap || op->withdrawn || op->peer != node ||
+		    op->word != word)
 			continue;
 		if (op->error || (!op->entry && op->may_fail)) {
 			unknown++;

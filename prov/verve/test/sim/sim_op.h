@@ -33,6 +33,7 @@ struct sim_op {
 	uint64_t data;
 	size_t len;
 	struct sim_buffer buf;
+	bool cancelled; /* fi_cancel was called for it */
 	bool entry; /* the completion queue will tell of its end */
 	bool done, over;
 	bool may_fail;	/* the peer was not there, or dies */
@@ -43,11 +44,12 @@ struct sim_op {
 	bool received; /* taken, or thrown away */
 	bool guessed;  /* taken without its id */
 	bool stray;    /* in peer->strays */
+	bool withdrawn; /* cancelled in time */
 	struct sim_op *taken_by;
 	uint64_t taken_offset; /* multi-receive: where */
 	uint64_t taken_order;  /* of the receive, claim or discard that took it */
 	/* receive: */
-	bool multi, sweep, cancelled;
+	bool multi, sweep;
 	size_t used;			/* multi-receive: bytes that messages took */
 	uint64_t claim_tag, claim_data; /* what the peek said of the message that is claimed */
 	size_t claim_len;

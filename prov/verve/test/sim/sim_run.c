@@ -197,7 +197,7 @@ static void act(struct sim_node *node)
 	case 4:
 		if (sim_chance(sim, 100))
 			sim_start_peek(node);
-		else if (sim_chance(sim, 60))
+		else if (sim_chance(sim, sim->options->fickle ? 900 : 60))
 			sim_cancel_some(node);
 		break;
 	default:

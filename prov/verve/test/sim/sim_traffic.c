@@ -667,6 +667,14 @@ void sim_start_claim(struct sim_node *node)
 	node->claim = NULL;
 }
 
+/* Each swap expects what the one before it left: that must not be missing. */
+static bool may_cancel(const struct sim_op *op)
+{
+	if (op->kind == SIM_RECV)
+		return !op->claimed;
+	return op->entry && op->kind != SIM_PEEK && !op->swap;
+}
+
 void sim_cancel_some(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
@@ -675,10 +683,12 @@ void sim_cancel_some(struct sim_node *node)
 		struct sim_op *op = sim->ops[sim_below(sim, (uint32_t)sim->op_count)];
 		int ret;
 
-		if (op->kind != SIM_RECV || op->node != node || op->done || op->cancelled ||
-		    op->claimed)
+		if (op->node != node || op->done || op->cancelled || !may_cancel(op))
 			continue;
-		ret = (int)fi_cancel(&sim_node_rx(node)->fid, op);
+		ret = (int)fi_cancel(op->kind == SIM_RECV ? &sim_node_rx(node)->fid :
+							    &node->ep[op->from]->fid,
+				     op);
+		sim_trace("node %u: cancel %lu: %d", node->index, op->id, ret);
 		if (ret && ret != -FI_ENOENT)
 			sim_fail(sim, "fi_cancel: %s", fi_strerror(-ret));
 		op->cancelled = true;

@@ -269,3 +269,36 @@ Test(traffic, shared_receive_contexts_tiny_queues_and_sleepers)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(traffic, cancelling)
+{
+	struct sim_options options = {
+		.name = "traffic/cancelling",
+		.nodes = 3,
+		.ops = 150,
+		.max_len = 6000,
+		.slice = 6000,
+		.fickle = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
+Test(traffic, cancelling_in_tiny_queues_with_exported_keys_and_few_connections)
+{
+	struct sim_options options = {
+		.name = "traffic/cancelling_in_tiny_queues_with_exported_keys_and_few_connections",
+		.nodes = 5,
+		.ops = 80,
+		.max_len = 6000,
+		.slice = 6000,
+		.segments = SIM_SEGMENTS,
+		.conns = 2,
+		.wait = true,
+		.events = true,
+		.fickle = true,
+		.tiny = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}
