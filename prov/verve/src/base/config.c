@@ -20,6 +20,8 @@ static const char prefix[] = "FI_VERVE_";
 enum {
 	NAME_MAX_LEN = 64,
 	EAGER_SIZE_MIN = 256, /* bytes */
+	BUFFER_EXTRA = 128,   /* bytes of a buffer for what comes before the payload */
+	RX_BUFFERS_MIN = 16,
 };
 
 struct verve_config verve_config = {
@@ -82,7 +84,7 @@ static const struct verve_config_param params[] = {
 		.help = "Receive buffers, each of the eager size, that an endpoint pins.",
 		.unit = "buffers",
 		.number = &verve_config.rx_buffers,
-		.min = 16,
+		.min = RX_BUFFERS_MIN,
 		.max = 32768,
 	},
 	{
@@ -275,8 +277,8 @@ static void warn_unknown(void)
 }
 
 /*
- * Where an unprivileged process may lock little memory, receive buffers get smaller, so that the most
- * of it stays the application's: a quarter is theirs.
+ * Where an unprivileged process may lock little memory, receive buffers get smaller, and then fewer, so that
+ * the most of it stays the application's: a quarter is theirs.
  */
 static void fit_memlock(void)
 {
@@ -287,6 +289,9 @@ static void fit_memlock(void)
 		return;
 	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
 		verve_config.mr_cache_size = limit.rlim_cur / 4;
+	fit = limit.rlim_cur / 4 / (EAGER_SIZE_MIN + BUFFER_EXTRA);
+	if (fit < verve_config.rx_buffers)
+		verve_config.rx_buffers = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
 	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;
 	if (fit < EAGER_SIZE_MIN)
 		fit = EAGER_SIZE_MIN;

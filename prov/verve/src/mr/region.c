@@ -2,6 +2,7 @@
 /* Region: registers, and says in one line why the device or the kernel would not. */
 #include "mr/region.h"
 
+#include <atomic_ops.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,10 +62,14 @@ static const char *remedy(int error, unsigned access)
 static void explain(struct verve_net_device *dev, const void *addr, size_t len, unsigned access,
 		    int error)
 {
+	static AO_t shortages; /* of the process: each message that is copied instead would say so */
 	const struct verve_net_port *port = verve_net_device_port(dev);
 	char access_text[TEXT_MAX], limit[TEXT_MAX];
 
-	if (error == FI_ENOMEM)
+	if (error == FI_ENOMEM && AO_fetch_and_add1(&shortages))
+		VERVE_INFO(MR, "%s: no memory to register %zu bytes at %p, again\n", port->device, len,
+			   addr);
+	else if (error == FI_ENOMEM)
 		VERVE_WARN(MR,
 			   "%s: no memory to register %zu bytes at %p: RLIMIT_MEMLOCK is %s, the "
 			   "device takes %u regions of up to %llu bytes; raise the limit "

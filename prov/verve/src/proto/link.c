@@ -139,11 +139,17 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 	return !verve_link_post(xport, link, &wr, tell, slab);
 }
 
-void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
+void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
-	bool outstanding = link->signaled - link->retired < link->produced - link->retired;
+	bool asked = link->signaled - link->retired < link->produced - link->retired;
 
+	if (!asked && link->may_send && verve_link_has_room(xport, link, true))
+		verve_link_post(xport, link, &wr, NULL, NULL);
+}
+
+void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
+{
 	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
 	if (link->heard != link->retired)
 		link->silent = false;
@@ -152,8 +158,7 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
 	else
 		link->silent = true;
 	link->heard = link->retired;
-	if (!outstanding && link->may_send && verve_link_has_room(xport, link, true))
-		verve_link_post(xport, link, &wr, NULL, NULL);
+	verve_link_ask(xport, link);
 }
 
 /* All requests are off the hardware: the operations can end now. */

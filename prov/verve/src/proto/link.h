@@ -117,6 +117,9 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 /* Fills in destination and the credits that we owe. */
 void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
 
+/* A request that asks for its completion is outstanding, if there is room: a write of no bytes, if need be. */
+void verve_link_ask(struct verve_xport *xport, struct verve_link *link);
+
 /*
  * Looks after a peer that owes an answer. Makes sure that a request which asks for its completion is
  * outstanding, so that a peer that died is found dead by the transport: a write of no bytes, which no

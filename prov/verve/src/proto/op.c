@@ -27,7 +27,7 @@ static const uint16_t next_states[VERVE_OP_STATES] = {
 	[VERVE_OP_NEW] = BIT(QUEUED) | BIT(POSTED) | BIT(FINISH),
 	[VERVE_OP_QUEUED] = BIT(SENT) | BIT(AWAIT) | BIT(FINISH) | BIT(DOOMED),
 	[VERVE_OP_SENT] = BIT(AWAIT) | BIT(FINISH) | BIT(DOOMED),
-	[VERVE_OP_AWAIT] = BIT(DOOMED),
+	[VERVE_OP_AWAIT] = BIT(QUEUED) | BIT(FINISH) | BIT(DOOMED),
 	[VERVE_OP_POSTED] = BIT(QUEUED) | BIT(FINISH),
 	[VERVE_OP_FINISH] = BIT(DOOMED),
 	[VERVE_OP_DOOMED] = 0,
@@ -115,14 +115,22 @@ void verve_op_free(struct verve_xport *xport, struct verve_op *op)
 		verve_idtab_free(&xport->op_ids, op->id);
 	if (op->slab)
 		verve_slab_free(&xport->tx_slabs, op->slab);
-	for (uint32_t i = 0; op->owned; i++, op->owned >>= 1)
-		if (op->owned & 1)
-			verve_mr_cache_put(xport->attr.mr_cache, op->region[i]);
+	verve_op_unregister(xport, op);
 	if (op->kind == VERVE_OP_REPLY)
 		free(op->reply.values);
 	if (op->flags & VERVE_OP_TX)
 		xport->tx_used--;
 	verve_pool_free(&xport->rx->ops, op);
+}
+
+void verve_op_unregister(struct verve_xport *xport, struct verve_op *op)
+{
+	for (uint32_t i = 0; op->owned; i++, op->owned >>= 1) {
+		if (!(op->owned & 1))
+			continue;
+		verve_mr_cache_put(xport->attr.mr_cache, op->region[i]);
+		op->region[i] = NULL;
+	}
 }
 
 int verve_op_name(struct verve_xport *xport, struct verve_op *op)

@@ -36,6 +36,7 @@ enum verve_op_kind {
 	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
 	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
 	VERVE_OP_KEY,	 /* carries what a peer is to hear of a key of ours, which is its tag */
+	VERVE_OP_CHUNK,	   /* carries the next bytes of a message of ours, whose id is its tag, to recv.fin_id */
 	VERVE_OP_WITHDRAW, /* carries that a message of ours, recv.fin_id, is taken back */
 };
 
@@ -62,6 +63,7 @@ enum {
 	VERVE_OP_FENCE = 1 << 8,
 	VERVE_OP_TX = 1 << 9,	      /* counts against the transmit queue's size */
 	VERVE_OP_CANCELLED = 1 << 10, /* by the application; ends when peer and device let go of it */
+	VERVE_OP_PULLED = 1 << 11,    /* a chunk of it is about to be sent */
 };
 
 /* Memory to move by RDMA read or write: the operation's iov on this side, segments on the other. */
@@ -168,6 +170,9 @@ int verve_op_name(struct verve_xport *xport, struct verve_op *op);
  * -FI_ENOMEM and others: what registration said; what was got is given back by verve_op_free.
  */
 int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned access);
+
+/* Gives back what verve_op_register got. */
+void verve_op_unregister(struct verve_xport *xport, struct verve_op *op);
 
 /* Its last work request completed. */
 void verve_op_done(struct verve_xport *xport, struct verve_op *op);

@@ -14,6 +14,7 @@
 #include "conn/hello.h"
 #include "proto/key.h"
 #include "proto/link.h"
+#include "proto/pull.h"
 #include "proto/quiesce.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
@@ -235,6 +236,8 @@ static bool send_control(struct verve_xport *xport, struct verve_link *link, str
 		return verve_atomic_reply(xport, link, op);
 	case VERVE_OP_KEY:
 		return verve_key_send(xport, link, op);
+	case VERVE_OP_CHUNK:
+		return verve_pull_send(xport, link, op);
 	default:
 		return send_fin(xport, link, op);
 	}

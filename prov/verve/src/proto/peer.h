@@ -33,7 +33,7 @@ struct verve_peer {
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
 	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
-	struct verve_op_queue control; /* FINs, replies, RMA events of reads and what is said of keys */
+	struct verve_op_queue control; /* FINs, replies, chunks, RMA events of reads and what is said of keys */
 	struct verve_op_queue active;  /* started, not finished */
 	TAILQ_HEAD(, verve_unexpected) offers; /* messages of its that wait here, and that it wants to hear of */
 };

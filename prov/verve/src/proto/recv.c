@@ -14,6 +14,7 @@
 #include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
+#include "proto/pull.h"
 #include "proto/quiesce.h"
 #include "proto/rma.h"
 #include "proto/rndv.h"
@@ -188,9 +189,8 @@ static void handle_message(struct verve_xport *xport, struct verve_link *link,
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory for an unexpected message");
 }
 
-/* The operation of ours that the packet answers; NULL: none waits for an answer over this link. */
-static struct verve_op *find_awaiting(struct verve_xport *xport, const struct verve_link *link,
-				      const struct verve_wire_packet *packet)
+struct verve_op *verve_recv_find_awaiting(struct verve_xport *xport, const struct verve_link *link,
+					  const struct verve_wire_packet *packet)
 {
 	struct verve_op *op = verve_idtab_get(&xport->op_ids, packet->op_id);
 
@@ -203,7 +203,7 @@ static struct verve_op *find_awaiting(struct verve_xport *xport, const struct ve
 static void handle_fin(struct verve_xport *xport, struct verve_link *link,
 		       struct verve_wire_packet *packet)
 {
-	struct verve_op *op = find_awaiting(xport, link, packet);
+	struct verve_op *op = verve_recv_find_awaiting(xport, link, packet);
 
 	if (op && op->kind == VERVE_OP_SEND)
 		verve_send_finished(xport, op, packet->status);
@@ -218,7 +218,7 @@ static void handle_atomic(struct verve_xport *xport, struct verve_link *link,
 static void handle_atomic_reply(struct verve_xport *xport, struct verve_link *link,
 				struct verve_wire_packet *packet)
 {
-	struct verve_op *op = find_awaiting(xport, link, packet);
+	struct verve_op *op = verve_recv_find_awaiting(xport, link, packet);
 
 	if (op && (op->kind == VERVE_OP_ATOMIC || op->kind == VERVE_OP_FETCH))
 		verve_atomic_finished(xport, op, packet);
@@ -285,6 +285,8 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
 	[VERVE_WIRE_QUIESCE] = verve_quiesce_receive,
 	[VERVE_WIRE_WITHDRAW] = verve_recv_withdrawn,
+	[VERVE_WIRE_PULL] = verve_pull_asked,
+	[VERVE_WIRE_CHUNK] = verve_pull_arrived,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */

@@ -34,6 +34,10 @@ void verve_recv_refill(struct verve_xport *xport, bool force);
 /* The receive has its data, or its error: reports, and sends the FIN if one is due. */
 void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);
 
+/* The operation of ours that the packet answers; NULL: none waits for an answer over this link. */
+struct verve_op *verve_recv_find_awaiting(struct verve_xport *xport, const struct verve_link *link,
+					  const struct verve_wire_packet *packet);
+
 /* For peek.c: */
 
 /* Out of its table, or of the claimed ones, already. */

@@ -9,6 +9,7 @@
 #include "net/mr.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/pull.h"
 #include "proto/recv.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
@@ -51,20 +52,25 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 		.data = op->data,
 		.len = op->len,
 	};
+	bool offers_memory = true;
 	int ret;
 
 	if (!op->id && verve_op_name(xport, op))
 		return false;
 	if (!op->slab && op->len && !copy_out(xport, op)) {
 		ret = verve_op_register(xport, op, VERVE_NET_REMOTE_READ);
-		if (ret) {
+		if (ret == -FI_ENOMEM) {
+			verve_op_unregister(xport, op);
+			offers_memory = false;
+		} else if (ret) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
 			return true;
 		}
 	}
 	packet.op_id = op->id;
-	fill_segments(op, &packet);
+	if (offers_memory)
+		fill_segments(op, &packet);
 	if (!verve_link_send(xport, link, &packet, NULL))
 		return link->broken;
 
@@ -106,7 +112,14 @@ bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct
 {
 	int ret;
 
+	if (!op->transfer.remote_count)
+		return verve_pull_start(xport, link, op);
 	ret = prepare_read(xport, op);
+	if (ret == -FI_ENOMEM) {
+		verve_op_unregister(xport, op);
+		op->transfer.remote_count = 0;
+		return verve_pull_start(xport, link, op);
+	}
 	if (ret) {
 		op->recv.fin_status = -ret;
 		op->len = 0;

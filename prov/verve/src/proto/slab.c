@@ -16,7 +16,7 @@ struct verve_slab_chunk {
 	struct verve_slab slab[];
 };
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, RETRY = 1024 };
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
 			  size_t batch, size_t limit, unsigned access)
@@ -42,27 +42,32 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool)
 	}
 }
 
-struct verve_slab *verve_slab_grow(struct verve_slab_pool *pool)
+/* Once: whoever has no buffer waits for one, and tries again. */
+static void explain(struct verve_slab_pool *pool, size_t bytes, int error)
+{
+	if (pool->failures++)
+		return;
+	VERVE_WARN(EP_DATA, "cannot register %zu bytes of message buffers: %s; "
+		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(error));
+}
+
+static int grow(struct verve_slab_pool *pool, size_t batch)
 {
 	struct verve_slab_chunk *chunk;
 	size_t page = sysconf(_SC_PAGESIZE);
-	size_t batch = pool->limit - pool->count < pool->batch ?
-		pool->limit - pool->count : pool->batch;
 	size_t bytes = (batch * pool->size + page - 1) / page * page;
 	int ret;
 
-	if (!batch)
-		return NULL;
 	chunk = malloc(sizeof(*chunk) + batch * sizeof(chunk->slab[0]));
 	if (!chunk)
-		return NULL;
+		return -FI_ENOMEM;
+	ret = -FI_ENOMEM;
 	/* Whole pages of its own: nobody else's memory is pinned with it. */
 	if (posix_memalign(&chunk->memory, page, bytes))
 		goto err_free;
 	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, pool->access, &chunk->mr);
 	if (ret) {
-		VERVE_WARN(EP_DATA, "cannot register %zu bytes of message buffers: %s; "
-			   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(-ret));
+		explain(pool, bytes, -ret);
 		goto err_free_memory;
 	}
 
@@ -78,11 +83,28 @@ struct verve_slab *verve_slab_grow(struct verve_slab_pool *pool)
 	chunk->next = pool->chunks;
 	pool->chunks = chunk;
 	pool->count += batch;
-	return verve_slab_alloc(pool);
+	return 0;
 
 err_free_memory:
 	free(chunk->memory);
 err_free:
 	free(chunk);
-	return NULL;
+	return ret;
+}
+
+int verve_slab_reserve(struct verve_slab_pool *pool, size_t count)
+{
+	return grow(pool, count < pool->limit - pool->count ? count : pool->limit - pool->count);
+}
+
+struct verve_slab *verve_slab_grow(struct verve_slab_pool *pool)
+{
+	if (pool->count >= pool->limit)
+		return NULL;
+	/* After a failure only a few of those who ask are worth the system call. */
+	if (pool->failures && pool->failures++ % RETRY)
+		return NULL;
+	if (verve_slab_reserve(pool, pool->batch))
+		return NULL;
+	return verve_slab_alloc(pool);
 }

@@ -27,6 +27,7 @@ struct verve_slab_pool {
 	size_t batch; /* slabs a chunk */
 	size_t count, limit, used; /* slabs */
 	unsigned access; /* VERVE_NET_* */
+	size_t failures; /* to grow, so far */
 };
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
@@ -34,10 +35,12 @@ void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device 
 /* No work request may refer to a slab any more. */
 void verve_slab_pool_fini(struct verve_slab_pool *pool);
 
+/* There are so many more, up to the limit, from here on. Negative: what registration said. */
+int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
 /* Cold half of verve_slab_alloc. */
 struct verve_slab *verve_slab_grow(struct verve_slab_pool *pool);
 
-/* NULL: at the limit, or no memory to register (logged once a pool). */
+/* NULL: at the limit, or no memory to register (logged once a pool; tried again now and then). */
 static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
 {
 	struct verve_slab *slab = pool->free;

@@ -97,6 +97,8 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 	switch (packet->type) {
 	case VERVE_WIRE_FIN:
 	case VERVE_WIRE_WITHDRAW:
+	case VERVE_WIRE_PULL:
+	case VERVE_WIRE_CHUNK:
 	case VERVE_WIRE_QUIESCE:
 	case VERVE_WIRE_ATOMIC_REPLY:
 		return packet->op_id | (uint64_t) packet->status << 32;
@@ -137,6 +139,7 @@ static uint8_t *put_body(uint8_t *at, const struct verve_wire_packet *packet)
 	case VERVE_WIRE_ATOMIC:
 		return put_segments(at, packet);
 	case VERVE_WIRE_WRITE_DATA:
+	case VERVE_WIRE_PULL:
 		return put64(at, packet->len);
 	case VERVE_WIRE_RMA_EVENT:
 		return put_event(at, packet);
@@ -204,7 +207,8 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 			return -FI_EINVAL;
 		sum += packet->segment[i].len;
 	}
-	return sum == packet->len ? 0 : -FI_EINVAL;
+	/* Without any, the sender could not register it. */
+	return sum == packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
 }
 
 /* Whether operands and segments agree depends on the operation: proto/atomic.c. */
@@ -288,6 +292,14 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 		return left ? -FI_EINVAL : 0;
 	case VERVE_WIRE_ATOMIC:
 		return get_atomic(at, left, packet);
+	case VERVE_WIRE_PULL:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		if (left != 8)
+			return -FI_EINVAL;
+		packet->len = get64(at);
+		return 0;
+	case VERVE_WIRE_CHUNK:
 	case VERVE_WIRE_ATOMIC_REPLY:
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;

@@ -10,7 +10,8 @@
  *   ATOMIC: segments, then operands; ATOMIC_REPLY: what was there before. Operands and what was there
  *   travel as they lie in memory. RMA_EVENT: 8 bytes length and the 8-byte keys of the regions, each once.
  *   KEY_REPLY: 8 bytes generation, 4 access, 2 segments in all, 2 first of these; segments. KEY_REVOKE: 8
- *   bytes generation.
+ *   bytes generation. PULL: operation id of the sender, in the upper half the receiver's; 8 bytes length. CHUNK:
+ *   operation id; payload.
  */
 #ifndef VERVE_PROTO_WIRE_H
 #define VERVE_PROTO_WIRE_H
@@ -21,7 +22,7 @@
 
 enum verve_wire_type {
 	VERVE_WIRE_EAGER = 1,	   /* a whole message; if it is not small, it costs the sender one credit */
-	VERVE_WIRE_RTS = 2,	   /* a message to be read from the sender's memory */
+	VERVE_WIRE_RTS = 2,	   /* a message to be read from the sender's memory; without segments, pulled */
 	VERVE_WIRE_FIN = 3,	   /* operation id: read, or processed; status in the upper half */
 	VERVE_WIRE_CREDIT = 4,	   /* nothing but credits */
 	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write that came just before */
@@ -34,7 +35,9 @@ enum verve_wire_type {
 	VERVE_WIRE_KEY_REVOKE = 12, /* what was told of the key up to this generation is over */
 	VERVE_WIRE_QUIESCE = 13,    /* how many packets arrived; in the upper half proto/quiesce.c */
 	VERVE_WIRE_WITHDRAW = 14,   /* operation id: RTS, or EAGER with ACK; FIN says FI_ECANCELED if nobody took it */
-	VERVE_WIRE_TYPES = 15,
+	VERVE_WIRE_PULL = 15,	    /* the next bytes of a message that was offered; answered by */
+	VERVE_WIRE_CHUNK = 16,	    /* operation id: the receiver's; so many bytes */
+	VERVE_WIRE_TYPES = 17,
 };
 
 enum {
@@ -86,14 +89,14 @@ struct verve_wire_packet {
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
 	uint32_t op_id;	   /* flag ACK; RTS; FIN; WITHDRAW; ATOMIC; ATOMIC_REPLY; QUIESCE: a number of packets */
-	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE */
+	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE; PULL: an id */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
-	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA, RMA_EVENT: bytes moved */
+	uint64_t len;	   /* EAGER, CHUNK, ATOMIC(_REPLY): payload; RTS: message; PULL: wanted; WRITE_DATA, RMA_EVENT: moved */
 	struct verve_wire_key key; /* KEY_* */
 	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT, KEY_REPLY */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
-	const void *payload; /* EAGER, ATOMIC, ATOMIC_REPLY: into the buffer */
+	const void *payload; /* EAGER, CHUNK, ATOMIC, ATOMIC_REPLY: into the buffer */
 };
 
 /* Bytes before the payload of an EAGER packet with these flags. */
@@ -116,7 +119,7 @@ static inline bool verve_wire_costs_credit(uint64_t len)
 
 /*
  * Header and what follows it up to the payload, into buf of VERVE_WIRE_RTS_MAX bytes. Returns the bytes
- * written; the payload of an EAGER, ATOMIC or ATOMIC_REPLY packet goes behind them.
+ * written; the payload of an EAGER, CHUNK, ATOMIC or ATOMIC_REPLY packet goes behind them.
  */
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
 

@@ -158,11 +158,16 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	ret = fill_receives(xport);
 	if (ret)
 		goto err_queues;
+	/* With none at all, and no memory later, what needs one would wait for ever. */
+	ret = verve_slab_reserve(&xport->tx_slabs, VERVE_TX_SLABS_MIN);
+	if (ret)
+		goto err_queues;
 	return 0;
 
 err_queues:
 	close_queues(xport);
 	verve_slab_pool_fini(&xport->rx_slabs);
+	verve_slab_pool_fini(&xport->tx_slabs);
 err_tables:
 	fini_tables(xport);
 	return ret;
@@ -192,6 +197,18 @@ static bool poll_sends(struct verve_xport *xport)
 	return count > 0;
 }
 
+/* Buffers come back with completions, which nobody may have asked for; more of them there cannot be. */
+static void reclaim_slabs(struct verve_xport *xport)
+{
+	struct verve_link *link, *next;
+
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (link->retired != link->produced)
+			verve_link_ask(xport, link);
+	}
+}
+
 /* Everybody who waited gets one try; who still does not fit is back in the queue by then. */
 static void kick_waiting(struct verve_xport *xport)
 {
@@ -204,6 +221,8 @@ static void kick_waiting(struct verve_xport *xport)
 		peer->is_waiting = false;
 		verve_peer_kick(xport, peer);
 	}
+	if (__builtin_expect(xport->tx_slabs.failures && !xport->tx_slabs.free, 0))
+		reclaim_slabs(xport);
 }
 
 bool verve_xport_is_waiting(const struct verve_xport *xport)

@@ -207,14 +207,17 @@ Test(link, credit_waits_where_nothing_may_be_sent)
 Test(link, packet_without_a_slab_keeps_its_credits)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+	struct verve_slab *free = a.xport.tx_slabs.free;
 	size_t limit = a.xport.tx_slabs.limit;
 
 	link->inline_size = 0;
 	link->owed = 3;
+	a.xport.tx_slabs.free = NULL;
 	a.xport.tx_slabs.limit = 0;
 	cr_expect_not(verve_link_send(&a.xport, link, &packet, NULL));
 	cr_expect_eq(link->owed, 3);
 	cr_expect_not(link->broken);
+	a.xport.tx_slabs.free = free;
 	a.xport.tx_slabs.limit = limit;
 	cr_expect(verve_link_send(&a.xport, link, &packet, NULL));
 	cr_expect_eq(link->owed, 0);

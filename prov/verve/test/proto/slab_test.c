@@ -130,9 +130,27 @@ Test(slab, refused_registration_leaves_the_pool_as_it_was)
 	cr_expect(fake_net_has_failed());
 	cr_expect_eq(pool.count, 0);
 	cr_expect_eq(pool.used, 0);
-	slab = verve_slab_alloc(&pool); /* and it tries again */
+	/* Not at once, but it tries again. */
+	slab = verve_slab_alloc(&pool);
+	cr_expect_null(slab);
+	for (int i = 0; i < 2000 && !slab; i++)
+		slab = verve_slab_alloc(&pool);
 	cr_assert_not_null(slab);
 	cr_expect_eq(pool.used, 1);
+}
+
+Test(slab, what_is_reserved_is_there)
+{
+	uint64_t before = registrations();
+
+	cr_assert_eq(verve_slab_reserve(&pool, 2), 0);
+	cr_expect_eq(pool.count, 2);
+	fake_net_memlock(0);
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect_eq(registrations(), before + 1);
+	cr_expect_eq(verve_slab_reserve(&pool, 2), -FI_ENOMEM);
 }
 
 Test(slab, limit_0_gives_nothing)

@@ -253,6 +253,43 @@ Test(wire, fin_carries_id_and_status)
 	cr_assert_eq(out.status, 12);
 }
 
+Test(wire, pull_carries_two_ids_and_a_length)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_PULL, .op_id = 0xfedcba98,
+					    .status = 0x12345678, .len = 1ull << 40};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	size_t len = verve_wire_encode(&in, buf);
+
+	cr_assert_eq(verve_wire_decode(buf, len, &out), 0);
+	cr_assert_eq(out.op_id, in.op_id);
+	cr_assert_eq(out.status, in.status);
+	cr_assert_eq(out.len, in.len);
+	cr_expect_eq(verve_wire_decode(buf, len - 1, &out), -FI_EINVAL);
+	cr_expect_eq(verve_wire_decode(buf, len + 1, &out), -FI_EINVAL);
+}
+
+Test(wire, chunk_carries_an_id_and_bytes)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_CHUNK, .op_id = 0xfedcba98};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	size_t len = verve_wire_encode(&in, buf);
+
+	cr_assert_eq(verve_wire_decode(buf, len + 20, &out), 0);
+	cr_assert_eq(out.op_id, in.op_id);
+	cr_assert_eq(out.len, 20);
+	cr_assert_eq(out.payload, buf + len);
+}
+
+Test(wire, rts_without_segments_has_any_length)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_RTS, .op_id = 3, .len = 1ull << 50};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+
+	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), 0);
+	cr_assert_eq(out.segment_count, 0);
+	cr_assert_eq(out.len, in.len);
+}
+
 Test(wire, withdraw_carries_an_id_and_nothing_else)
 {
 	struct verve_wire_packet out, in = {.type = VERVE_WIRE_WITHDRAW, .op_id = 0xfedcba98};

@@ -46,6 +46,7 @@ struct sim_options {
 	bool retire;  /* nodes close when their work is done */
 	bool abandon; /* nodes close at any moment */
 	bool kill;    /* a host dies in the middle */
+	bool poor;    /* there is little memory to register, now and then */
 	bool fickle;  /* nodes cancel much of what they start */
 	bool device;  /* devices execute atomics */
 	bool tiny;    /* every queue of the device is as small as it can be */

@@ -39,8 +39,12 @@ void sim_buffer_init(struct sim_node *node, struct sim_buffer *buf, size_t len, 
 	if (!registered || !len)
 		return;
 	if (fi_mr_reg(node->domain, buf->base, buf->size, FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0,
-		      ++node->next_key, 0, &buf->mr, NULL))
+		      ++node->next_key, 0, &buf->mr, NULL)) {
+		buf->mr = NULL;
+		if (sim->options->poor)
+			return;
 		sim_fail(sim, "node %u: fi_mr_reg fails", node->index);
+	}
 	for (size_t i = 0; i < pieces; i++)
 		buf->desc[i] = fi_mr_desc(buf->mr);
 }

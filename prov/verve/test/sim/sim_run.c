@@ -305,6 +305,14 @@ static void dump(struct sim *sim)
 	}
 }
 
+static void change_memlock(struct sim *sim)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	fake_net_memlock(sim_chance(sim, 300) ? UINT64_MAX : stats.pinned + sim_below(sim, 20000));
+}
+
 static void traffic(struct sim *sim)
 {
 	uint32_t nodes = sim->options->nodes, idle = 0, turns = 0;
@@ -322,6 +330,8 @@ static void traffic(struct sim *sim)
 			}
 			idle = count ? 0 : idle + 1;
 			fake_net_advance(sim_below(sim, 2000));
+			if (sim->options->poor && sim_chance(sim, 20))
+				change_memlock(sim);
 			if (++turns == kill_at)
 				kill_host(sim);
 		}
@@ -355,7 +365,8 @@ static void run_seed(const struct sim_options *options, uint64_t seed)
 
 	running = &sim;
 	TAILQ_INIT(&sim.delivered);
-	sim_log_reset(options->late || options->abandon || options->kill || options->tiny);
+	sim_log_reset(options->late || options->abandon || options->kill || options->tiny ||
+		      options->poor);
 	sim_open(&sim);
 	fake_net_on_pause(on_pause, &sim);
 	traffic(&sim);

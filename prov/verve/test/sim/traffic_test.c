@@ -302,3 +302,18 @@ Test(traffic, cancelling_in_tiny_queues_with_exported_keys_and_few_connections)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(traffic, little_memory_to_register)
+{
+	struct sim_options options = {
+		.name = "traffic/little_memory_to_register",
+		.nodes = 3,
+		.ops = 100,
+		.max_len = 20000,
+		.slice = 6000,
+		.poor = true,
+		.fickle = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

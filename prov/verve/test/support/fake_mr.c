@@ -61,7 +61,7 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 		return -FI_EFAULT;
 	if (((uintptr_t)addr ^ iova) % PAGE)
 		return -FI_EINVAL;
-	if (dev->mr_count >= limits->mr)
+	if (dev->mr_count >= limits->mr || fake_world.stats.pinned + len > fake_world.memlock)
 		return -FI_ENOMEM;
 	region = calloc(1, sizeof(*region));
 	if (!region)
@@ -86,6 +86,11 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 	if (fake_world.open[FAKE_MR] > fake_world.stats.max_mr)
 		fake_world.stats.max_mr = fake_world.open[FAKE_MR];
 	return 0;
+}
+
+void fake_net_memlock(uint64_t bytes)
+{
+	fake_world.memlock = bytes;
 }
 
 void verve_net_mr_dereg(struct verve_net_mr *mr)

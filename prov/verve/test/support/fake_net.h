@@ -97,6 +97,9 @@ void fake_net_device_remove(uint32_t h);
 /* verve_net_port_list calls the port unusable for this reason; NULL: usable. */
 void fake_net_port_reject(uint32_t h, const char *reason);
 
+/* No more than so many bytes are registered in all from here on: RLIMIT_MEMLOCK. At the start there is no limit. */
+void fake_net_memlock(uint64_t bytes);
+
 /*
  * Objects that are open: their number, and a list ("2 qp, 1 cq") into text of size bytes, which may
  * be NULL.

@@ -349,6 +349,7 @@ void fake_net_start(const struct fake_net_config *config)
 	for (int i = 0; i < 4; i++)
 		world->random[i] = splitmix(&state);
 	world->next_key = (uint32_t)fake_net_random();
+	world->memlock = UINT64_MAX;
 	world->trace = getenv("VERVE_TRACE") != NULL;
 	LIST_INIT(&world->devices);
 	world->hosts = calloc(config->hosts, sizeof(world->hosts[0]));

@@ -66,6 +66,7 @@ struct fake_world {
 	uint64_t random[4];
 	uint64_t next_seq;
 	uint32_t next_key;
+	uint64_t memlock; /* bytes */
 	struct fake_event **heap; /* 1-based */
 	size_t heap_count, heap_size;
 	struct fake_host *hosts;
