@@ -33,7 +33,8 @@ enum verve_wire_type {
 	VERVE_WIRE_KEY_REPLY = 11, /* segments, in as many packets as they need; or none: no such key */
 	VERVE_WIRE_KEY_REVOKE = 12, /* what was told of the key up to this generation is over */
 	VERVE_WIRE_QUIESCE = 13,    /* how many packets arrived; in the upper half proto/quiesce.c */
-	VERVE_WIRE_TYPES = 14,
+	VERVE_WIRE_RESUME = 14,	    /* on another queue pair: how many packets arrived; proto/replay.c */
+	VERVE_WIRE_TYPES = 15,
 };
 
 enum {
@@ -84,8 +85,8 @@ struct verve_wire_packet {
 	uint32_t dest;
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
-	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY; QUIESCE: a number of packets */
-	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN; ATOMIC; ATOMIC_REPLY; QUIESCE, RESUME: packets */
+	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE, RESUME */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
 	uint64_t len;	   /* EAGER, ATOMIC(_REPLY): payload; RTS: message; WRITE_DATA, RMA_EVENT: bytes moved */
@@ -118,6 +119,11 @@ static inline bool verve_wire_costs_credit(uint64_t len)
  * written; the payload of an EAGER, ATOMIC or ATOMIC_REPLY packet goes behind them.
  */
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
+
+/* An encoded packet goes to another connection of the peer's. */
+void verve_wire_readdress(void *buf, uint32_t dest);
+/* The credits that it returns. */
+uint16_t verve_wire_credits(const void *buf);
 
 /* Reads any bytes. -FI_EINVAL: not a packet (too short, unknown type or flag, lengths that disagree). */
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet);
