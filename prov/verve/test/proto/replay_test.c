@@ -303,6 +303,35 @@ Test(replay, new_work_waits_and_goes_last)
 	cr_expect_eq(memcmp(remote + 3 * SLOT, local + 3 * SLOT, SLOT), 0);
 }
 
+/* One side never stops; the other's reads, which take longest, end all the same. */
+Test(replay, who_is_refused_again_and_again_stops_nobody)
+{
+	struct verve_mr_region *memory;
+	struct iovec iov = {in, ROOM / 4};
+	struct verve_wire_segment from;
+	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&b, &a),
+				     .flags = VERVE_OP_NOTIFY, .remote = &from, .remote_count = 1};
+	int rounds = 0;
+
+	cr_assert_eq(verve_mr_region_open(a.dev, local, ROOM, VERVE_NET_REMOTE_READ, &memory), 0);
+	from = (struct verve_wire_segment){(uintptr_t)local, ROOM / 4, memory->rkey};
+	refuse(&a);
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(verve_rma(&b.xport, VERVE_OP_READ, &read), 0);
+	while (AO_load(&b.read.value) < 20) {
+		refuse(&a);
+		refuse(&a);
+		nodes_settle();
+		cr_assert(is_suspended(&a, &b));
+		node_resume(&a, &b);
+		cr_assert_lt(++rounds, 4);
+	}
+	cr_expect(pattern_holds(in, ROOM / 4, 1));
+	while (node_link(&a, &b)->replay)
+		node_resume(&a, &b);
+	verve_mr_region_close(memory);
+}
+
 /* Links that do not go on. */
 
 static void suspend_with_work(void)
