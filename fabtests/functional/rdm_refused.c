@@ -258,7 +258,7 @@ int main(int argc, char **argv)
 {
 	static const struct suite suite = {
 		.usage = { "rdm_refused",
-			   "RMA that the target refuses: it fails alone, whatever is beside it.", false },
+			   "RMA that the target refuses: it fails alone, whatever is beside it.", true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};
