@@ -2,7 +2,8 @@
 /*
  * Connection manager: performs what the connections (conn/conn.c) decide: datagrams, queue pairs,
  * events, timers, admission. All in the service thread but verve_cm_connect, verve_cm_drop
- * and verve_cm_check, whose requests have the types UP, DOWN and READY (may_send: the first).
+ * verve_cm_check and verve_cm_resume, whose requests have the types FAILED, DOWN, READY (may_send: the
+ * first) and UP.
  *
  * A connection's events are allocated before its first HELLO, so that none can be missing later.
  */
@@ -57,7 +58,7 @@ struct verve_cm {
 	struct verve_conn_self self;
 	struct verve_guard guard;
 	struct verve_net_dgram *dgram;
-	struct verve_mailbox requests; /* verve_cm_event: FAILED, a connect; DOWN, a drop */
+	struct verve_mailbox requests; /* verve_cm_event: FAILED, a connect; DOWN, a drop; and so on */
 	struct entry *entries;	       /* uthash */
 	struct entry_list lists[LISTS];
 	size_t count[LISTS];
@@ -209,12 +210,14 @@ static void put_event(struct verve_cm *cm, struct entry *entry, struct verve_cm_
 	cm->has_news = true;
 }
 
-static void put_down(struct verve_cm *cm, struct entry *entry, int error)
+static void put_down(struct verve_cm *cm, struct entry *entry, int error, bool suspended)
 {
 	char name[VERVE_ADDR_STRLEN];
 
-	VERVE_INFO(EP_CTRL, "connection %#x to %s is down: %s\n", entry->id,
-		   verve_addr_str(&entry->conn.addr, name), fi_strerror(error));
+	VERVE_INFO(EP_CTRL, "connection %#x to %s is %s: %s\n", entry->id,
+		   verve_addr_str(&entry->conn.addr, name), suspended ? "suspended" : "down",
+		   fi_strerror(error));
+	entry->down->suspended = suspended;
 	put_event(cm, entry, &entry->down, VERVE_CM_DOWN, error);
 }
 
@@ -239,6 +242,7 @@ static void put_up(struct verve_cm *cm, struct entry *entry, bool may_send)
 	event->window = entry->conn.remote.window;
 	event->eager_size = entry->conn.remote.eager_size;
 	event->features = entry->conn.remote.features;
+	event->resumes = entry->conn.remote.resumes;
 	event->may_send = may_send;
 	put_event(cm, entry, &entry->up, VERVE_CM_UP, 0);
 	entry->qp = NULL;
@@ -290,7 +294,7 @@ static int perform_once(struct verve_cm *cm, struct entry *entry, struct verve_c
 			verve_conn_abort(&entry->conn, -ret, out);
 	}
 	if (out->actions & VERVE_CONN_DO_DOWN)
-		put_down(cm, entry, out->error);
+		put_down(cm, entry, out->error, out->suspended);
 	if (out->actions & VERVE_CONN_DO_FAIL)
 		put_failed(cm, entry, out->error);
 	if (out->actions & VERVE_CONN_DO_UP)
@@ -330,6 +334,8 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 		cm->stats.failed++;
 		return;
 	}
+	if (entry->conn.state == VERVE_CONN_IDLE)
+		verve_conn_forget(&entry->conn, request->conn_id);
 	verve_conn_connect(&entry->conn);
 	if (entry->request || entry->conn.state == VERVE_CONN_WAIT_READY ||
 	    entry->conn.state == VERVE_CONN_UP)
@@ -349,6 +355,19 @@ static void request_drop(struct verve_cm *cm, struct verve_cm_event *request)
 		return;
 	verve_conn_drop(&entry->conn, &out);
 	perform(cm, entry, &out);
+}
+
+/* The peer may have said the same meanwhile, or have asked for the next one: that serves both. */
+static void request_resume(struct verve_cm *cm, struct verve_cm_event *request)
+{
+	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
+	struct verve_conn_out out;
+
+	if (entry) {
+		verve_conn_suspend(&entry->conn, &out);
+		perform(cm, entry, &out);
+	}
+	request_connect(cm, request);
 }
 
 static void request_check(struct verve_cm *cm, struct verve_cm_event *request)
@@ -376,6 +395,8 @@ static void step_requests(struct verve_cm *cm)
 			request_drop(cm, request);
 		else if (request->type == VERVE_CM_READY)
 			request_check(cm, request);
+		else if (request->type == VERVE_CM_UP)
+			request_resume(cm, request);
 		else
 			request_connect(cm, request);
 	}
@@ -657,6 +678,12 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
 {
 	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_DOWN, .conn_id = conn_id});
+}
+
+int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id)
+{
+	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_UP, .addr = *addr,
+							.conn_id = conn_id});
 }
 
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)

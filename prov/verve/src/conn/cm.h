@@ -48,6 +48,8 @@ struct verve_cm_event {
 	uint32_t eager_size; /* bytes of payload that its receive buffers take */
 	uint32_t features;   /* that the peer announced: VERVE_HELLO_* */
 	bool may_send;
+	uint32_t resumes; /* UP: the peer's id of the suspended connection that this one continues; 0: none */
+	bool suspended; /* DOWN: the peer wants to go on with another queue pair: verve_cm_resume */
 	int error; /* FAILED, DOWN: positive FI errno */
 };
 
@@ -93,6 +95,13 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr);
  * forgets it and frees conn_id; the next connect starts anew. No event follows. -FI_ENOMEM.
  */
 int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
+
+/*
+ * The same, but the engine wants to go on with another queue pair: tells the peer, and connects. Ends in UP
+ * or FAILED, once; in UP's resumes the peer says that it goes on, too. Also after a DOWN that says suspended.
+ * -FI_ENOMEM.
+ */
+int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id);
 
 /*
  * The engine waits for an answer over the connection: DOWN with FI_EHOSTUNREACH follows the second time

@@ -103,6 +103,7 @@ static void send_end(const struct verve_conn *conn, enum verve_hello_kind kind,
 	hello->window = conn->self->window;
 	hello->eager_size = conn->self->eager_size;
 	hello->features = conn->self->features;
+	hello->resumes = conn->suspended.local;
 	if (verve_conn_is_established(conn)) {
 		hello->recipient_incarnation = conn->remote.incarnation;
 		hello->recipient_id = conn->remote.id;
@@ -152,7 +153,12 @@ void verve_conn_challenge(const struct verve_conn_self *self, const struct verve
 static void refuse(const struct verve_conn *conn, const struct verve_hello *hello,
 		   struct verve_conn_out *out)
 {
-	verve_conn_refuse(conn->self, hello, VERVE_HELLO_UNKNOWN, &out->hello);
+	bool suspended = conn->suspended.local &&
+			 hello->recipient_id == conn->suspended.local &&
+			 hello->sender_id == conn->suspended.remote;
+
+	verve_conn_refuse(conn->self, hello, suspended ? VERVE_HELLO_SUSPENDED : VERVE_HELLO_UNKNOWN,
+			  &out->hello);
 	out->foreign = true;
 	out->actions |= VERVE_CONN_DO_SEND;
 }
@@ -209,6 +215,7 @@ static void close_conn(struct verve_conn *conn)
 	memset(&conn->local, 0, sizeof(conn->local));
 	memset(&conn->candidate, 0, sizeof(conn->candidate));
 	memset(&conn->challenge, 0, sizeof(conn->challenge));
+	memset(&conn->suspended, 0, sizeof(conn->suspended));
 	conn->timer = VERVE_TIMER_NEVER;
 	conn->error = 0;
 	conn->checking = false;
@@ -222,11 +229,39 @@ static void end(struct verve_conn *conn, unsigned report, int error, struct verv
 	out->error = error;
 }
 
+/* The same, and the next one, of the same incarnations, goes on where this one stopped. */
+static void suspend(struct verve_conn *conn)
+{
+	uint32_t local = conn->local.id, remote = conn->remote.id;
+
+	close_conn(conn);
+	conn->suspended.local = local;
+	conn->suspended.remote = remote;
+}
+
+static void end_suspended(struct verve_conn *conn, struct verve_conn_out *out)
+{
+	suspend(conn);
+	out->actions |= VERVE_CONN_DO_DOWN;
+	out->error = FI_ENOTCONN;
+	out->suspended = true;
+}
+
+/* Both mean the same one: the peer has not forgotten it, nor have we. */
+static bool resumes(const struct verve_conn *conn, const struct verve_hello *hello)
+{
+	return hello->resumes && conn->suspended.local &&
+	       hello->resumes == conn->suspended.remote &&
+	       hello->sender_incarnation == conn->remote.incarnation;
+}
+
 static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 		  uint64_t random, struct verve_conn_out *out)
 {
-	bool answered = hello->recipient_id;
+	bool answered = hello->recipient_id, resumed = resumes(conn, hello);
 
+	if (!resumed)
+		verve_conn_forget(conn, 0);
 	conn->remote = (struct verve_conn_remote){
 		.incarnation = hello->sender_incarnation,
 		.id = hello->sender_id,
@@ -236,6 +271,7 @@ static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint
 		.window = hello->window,
 		.eager_size = hello->eager_size,
 		.features = hello->features,
+		.resumes = resumed ? hello->resumes : 0,
 	};
 	out->actions |= VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;
 	out->may_send = answered;
@@ -316,10 +352,16 @@ static void receive_request(struct verve_conn *conn, const struct verve_hello *h
 		else
 			out->foreign = true;
 	} else if (verve_conn_is_established(conn)) {
-		if (is_proven_candidate(conn, hello))
-			end(conn, VERVE_CONN_DO_DOWN | VERVE_CONN_DO_OPEN, FI_ENOTCONN, out);
-		else
+		if (!is_proven_candidate(conn, hello)) {
 			send_challenge(conn, hello, random, out);
+			return;
+		}
+		if (hello->resumes == conn->remote.id &&
+		    hello->sender_incarnation == conn->remote.incarnation)
+			end_suspended(conn, out); /* the BYE was lost */
+		else
+			end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
+		out->actions |= VERVE_CONN_DO_OPEN;
 	} else if (!conn->local.id) {
 		out->actions |= VERVE_CONN_DO_OPEN;
 	} else {
@@ -358,6 +400,10 @@ static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello
 {
 	if (names_us(conn, hello) && conn->state == VERVE_CONN_WAIT_HELLO)
 		end(conn, VERVE_CONN_DO_FAIL, refusal(hello->reason), out);
+	else if (names_us(conn, hello) && verve_conn_is_established(conn) &&
+		 hello->sender_id == conn->remote.id && hello->reason == VERVE_HELLO_SUSPENDED &&
+		 hello->sender_incarnation == conn->remote.incarnation)
+		end_suspended(conn, out);
 	else if (names_us(conn, hello) && verve_conn_is_established(conn) &&
 		 hello->sender_id == conn->remote.id &&
 		 (hello->reason == VERVE_HELLO_UNKNOWN ||
@@ -404,6 +450,7 @@ void verve_conn_start(struct verve_conn *conn, uint64_t now, uint64_t random,
 			.window = conn->self->window,
 			.eager_size = conn->self->eager_size,
 			.features = conn->self->features,
+			.resumes = conn->suspended.local,
 		};
 		set_state(conn, VERVE_CONN_UP);
 		out->actions = VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;
@@ -519,6 +566,22 @@ void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out)
 	if (!is_self(conn))
 		send_bye(conn, VERVE_HELLO_CLOSED, out);
 	close_conn(conn);
+}
+
+void verve_conn_suspend(struct verve_conn *conn, struct verve_conn_out *out)
+{
+	out_init(out);
+	if (!verve_conn_is_established(conn))
+		return;
+	if (!is_self(conn))
+		send_bye(conn, VERVE_HELLO_SUSPENDED, out);
+	suspend(conn);
+}
+
+void verve_conn_forget(struct verve_conn *conn, uint32_t id)
+{
+	if (!id || conn->suspended.local != id)
+		memset(&conn->suspended, 0, sizeof(conn->suspended));
 }
 
 void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out)

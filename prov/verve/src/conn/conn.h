@@ -62,6 +62,7 @@ struct verve_conn_remote {
 	uint32_t window;
 	uint32_t eager_size;
 	uint32_t features;
+	uint32_t resumes; /* its suspended connection, of which ours this one continues; 0: none */
 };
 
 struct verve_conn {
@@ -77,6 +78,9 @@ struct verve_conn {
 	struct { /* what the peer gave us to echo; nonce 0: nothing */
 		uint64_t incarnation, nonce;
 	} challenge;
+	struct { /* the last one, if it is to go on with another queue pair; local 0: it is not */
+		uint32_t local, remote;
+	} suspended;
 	uint64_t timer; /* when verve_conn_timer is due; VERVE_TIMER_NEVER */
 	uint64_t deadline, interval;
 	unsigned attempts; /* HELLOs sent by the timer since the last change of state */
@@ -101,6 +105,7 @@ struct verve_conn_out {
 	unsigned actions;
 	int error;     /* DOWN, FAIL: positive FI errno */
 	bool may_send; /* UP */
+	bool suspended; /* DOWN: the peer wants to go on with another queue pair */
 	bool foreign;  /* the datagram did not mean this connection */
 	struct verve_hello hello;
 };
@@ -141,6 +146,13 @@ void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_con
  * about a HELLO of ours that waits.
  */
 bool verve_conn_doubt(struct verve_conn *conn, const struct verve_hello *bye);
+/*
+ * The engine gives a WAIT_READY or UP one up, to go on with another queue pair: like verve_conn_drop, but the
+ * next one says so.
+ */
+void verve_conn_suspend(struct verve_conn *conn, struct verve_conn_out *out);
+/* The next one is to have nothing to do with one that was suspended; id: unless that is it, 0: none. */
+void verve_conn_forget(struct verve_conn *conn, uint32_t id);
 /* The engine, or the endpoint, gives a WAIT_READY or UP one up: BYE, and no report. */
 void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out);
 /* It waited in WAIT_READY too long, or others need its place. */

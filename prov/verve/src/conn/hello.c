@@ -30,7 +30,7 @@ struct layout {
 	uint8_t mtu_log2, rd_atomic_target;
 	uint32_t window;
 	uint32_t eager_size;
-	uint32_t reserved;
+	uint32_t resumes;
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE];
 };
 
@@ -55,6 +55,7 @@ _Static_assert(offsetof(struct layout, mtu_log2) == 90, "hello");
 _Static_assert(offsetof(struct layout, rd_atomic_target) == 91, "hello");
 _Static_assert(offsetof(struct layout, window) == 92, "hello");
 _Static_assert(offsetof(struct layout, eager_size) == 96, "hello");
+_Static_assert(offsetof(struct layout, resumes) == 100, "hello");
 _Static_assert(offsetof(struct layout, auth) == VERVE_HELLO_AUTH_OFFSET, "hello");
 _Static_assert(sizeof(struct layout) == VERVE_HELLO_SIZE, "hello");
 
@@ -82,6 +83,7 @@ void verve_hello_encode(const struct verve_hello *hello, void *buf)
 		.rd_atomic_target = hello->qp.rd_atomic_target,
 		.window = htole32(hello->window),
 		.eager_size = htole32(hello->eager_size),
+		.resumes = htole32(hello->resumes),
 	};
 
 	memcpy(layout.gid, hello->qp.gid.raw, sizeof(layout.gid));
@@ -116,6 +118,7 @@ static void read_queue_pair(const struct layout *layout, struct verve_hello *hel
 	hello->qp.rd_atomic_target = layout->rd_atomic_target;
 	hello->window = le32toh(layout->window);
 	hello->eager_size = le32toh(layout->eager_size);
+	hello->resumes = le32toh(layout->resumes);
 }
 
 /* Who speaks, and whether whom it speaks to is named wholly or not at all. */

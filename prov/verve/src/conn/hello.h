@@ -9,7 +9,7 @@
  *  32 sender's connection       36 recipient's connection, 0: unknown
  *  40 serial                    48 nonce                  56 echo
  *  64 GID (16)  80 QPN  84 PSN  88 LID  90 MTU, reads  92 window
- *  96 eager size      100 reserved  104 authentication (32)
+ *  96 eager size      100 resumes   104 authentication (32)
  *
  * Bytes 0 to 63 and the authentication (conn/auth.h) mean the same in every version, so that one
  * version can tell another why they do not fit. A later minor version appends; who does not know the
@@ -46,6 +46,7 @@ enum verve_hello_reason {
 	VERVE_HELLO_VERSION = 3,  /* no version in common */
 	VERVE_HELLO_RESOURCE = 4, /* the sender has no queue pair for it */
 	VERVE_HELLO_AUTH = 5,	  /* the recipient's key is not the sender's; never authenticated itself */
+	VERVE_HELLO_SUSPENDED = 6, /* the sender's queue pair is over, and it wants another for the same */
 };
 
 /* Feature bits. Unknown ones mean nothing. */
@@ -70,6 +71,7 @@ struct verve_hello {
 	struct verve_net_qp_addr qp;
 	uint32_t window;     /* eager messages the recipient may have unconsumed at the sender */
 	uint32_t eager_size; /* bytes of payload that the sender's receive buffers take */
+	uint32_t resumes;    /* the sender's suspended connection, which this one continues; 0: none */
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE];
 };
 

@@ -31,11 +31,13 @@ struct verve_net_wc {
 	uint32_t qp_num;
 };
 
-/* The three statuses that the left side tells apart (InfiniBand spec. vol. 1, 11.6.2). */
+/* The statuses that the left side tells apart (InfiniBand spec. vol. 1, 11.6.2). */
 enum {
 	VERVE_NET_WC_OK = 0,
 	VERVE_NET_WC_FLUSHED = 5,	/* IBV_WC_WR_FLUSH_ERR */
+	VERVE_NET_WC_REMOTE_INVALID = 9, /* IBV_WC_REM_INV_REQ_ERR */
 	VERVE_NET_WC_REMOTE_ACCESS = 10, /* IBV_WC_REM_ACCESS_ERR */
+	VERVE_NET_WC_REMOTE_OPERATION = 11, /* IBV_WC_REM_OP_ERR */
 	VERVE_NET_WC_RETRY_EXCEEDED = 12, /* IBV_WC_RETRY_EXC_ERR */
 };
 

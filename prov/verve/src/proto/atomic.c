@@ -118,7 +118,7 @@ static int post(struct verve_xport *xport, struct verve_link *link, struct verve
 	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
 	int ret;
 
-	if (len > link->inline_size)
+	if (len > verve_link_inline_room(link))
 		return verve_link_post(xport, link, &wr, NULL, slab);
 	wr.flags = VERVE_NET_INLINE;
 	ret = verve_link_post(xport, link, &wr, NULL, NULL);

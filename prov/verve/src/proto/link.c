@@ -12,17 +12,14 @@
 #include "proto/peer.h"
 #include "proto/peek.h"
 #include "proto/recv.h"
+#include "proto/replay.h"
 #include <rdma/fi_errno.h>
 
 _Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
+_Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
 
 /* Nanoseconds for the last acknowledgements of a peer that leaves. */
 static const uint64_t grace = 100000000;
-
-static struct verve_slot *slot_of(struct verve_link *link, uint32_t number)
-{
-	return &link->slots[number & (VERVE_LINK_DEPTH - 1)];
-}
 
 int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
 		    uint32_t conn_id, uint32_t remote_id, struct verve_link **linkp)
@@ -51,15 +48,22 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	return 0;
 }
 
+/* Of a request that is outstanding no more. */
+static void release(struct verve_xport *xport, struct verve_link *link, const struct verve_slot *slot)
+{
+	if (slot->kind == VERVE_SLOT_COPY)
+		link->copied_retired = slot->copied;
+	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)
+		verve_slab_free(&xport->tx_slabs, slot->slab);
+}
+
 void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 {
 	while (link->retired != link->produced) {
-		struct verve_slot *slot = slot_of(link, link->retired++);
-
-		if (slot->slab)
-			verve_slab_free(&xport->tx_slabs, slot->slab);
+		release(xport, link, verve_link_slot(link, link->retired++));
 		xport->wr_used--;
 	}
+	verve_replay_free(xport, link);
 	verve_key_forget_all(link);
 	if (link->qp)
 		verve_net_qp_close(link->qp);
@@ -80,24 +84,25 @@ void verve_link_address(struct verve_link *link, struct verve_wire_packet *packe
 	link->owed -= credits;
 }
 
-int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-		    struct verve_op *op, struct verve_slab *slab)
+int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+			 const struct verve_slot *holds)
 {
 	uint32_t number = link->produced;
-	struct verve_slot *slot = slot_of(link, number);
 	int ret;
 
 	assert(verve_lock_held(xport->lock));
 	assert(!link->broken && verve_link_has_room(xport, link, true));
-	slot->op = op;
-	slot->slab = slab;
-	if (number - link->signaled >= VERVE_LINK_SIGNAL || verve_xport_is_tight(xport))
+	*verve_link_slot(link, number) = *holds;
+	if (number - link->signaled >= VERVE_LINK_SIGNAL ||
+	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
+	    verve_xport_is_tight(xport))
 		wr->flags |= VERVE_NET_SIGNALED;
-	if (wr->flags & VERVE_NET_SIGNALED)
+	if (wr->flags & VERVE_NET_SIGNALED) {
 		link->signaled = number;
+		link->copied_signaled = link->copied;
+	}
 	wr->wr_id = (uint64_t) link->id << 32 | number;
 	link->produced++;
-	link->sent += wr->op == VERVE_NET_SEND;
 	xport->wr_used++;
 
 	ret = verve_net_qp_post(link->qp, wr, 1);
@@ -105,11 +110,53 @@ int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct v
 		/* It never got to the hardware and will not be flushed. */
 		link->produced--;
 		xport->wr_used--;
-		if (slab)
-			verve_slab_free(&xport->tx_slabs, slab);
+		release(xport, link, holds);
 		verve_link_break(xport, link, -ret, 0, "posting a work request failed");
 	}
 	return ret;
+}
+
+/* An inline packet leaves nothing behind to send it again from but this. */
+static void keep_copy(struct verve_link *link, const struct verve_net_wr *wr, struct verve_slot *slot,
+		      struct verve_net_sge *copy)
+{
+	uint32_t at, length = 0;
+
+	for (uint32_t i = 0; i < wr->sge_count; i++)
+		length += wr->sge[i].length;
+	assert(length <= verve_link_inline_room(link));
+	at = link->copied & (VERVE_LINK_COPIES - 1);
+	if (at + length > VERVE_LINK_COPIES) {
+		link->copied += VERVE_LINK_COPIES - at;
+		at = 0;
+	}
+	*copy = (struct verve_net_sge) {(uintptr_t) &link->copies[at], length, 0};
+	for (uint32_t i = 0; i < wr->sge_count; i++) {
+		memcpy(&link->copies[at], (void *) (uintptr_t) wr->sge[i].addr, wr->sge[i].length);
+		at += wr->sge[i].length;
+	}
+	slot->length = length;
+	slot->copied = link->copied += length;
+}
+
+int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+		    struct verve_op *op, struct verve_slab *slab)
+{
+	struct verve_slot slot = {.op = op, .tell = op, .slab = slab};
+	struct verve_net_sge copy;
+
+	if (wr->op == VERVE_NET_SEND && slab) {
+		slot.kind = VERVE_SLOT_SLAB;
+		slot.at = (char *) (uintptr_t) wr->sge[0].addr - (char *) slab->data;
+		slot.length = wr->sge[0].length;
+	} else if (wr->op == VERVE_NET_SEND) {
+		slot.kind = VERVE_SLOT_COPY;
+		keep_copy(link, wr, &slot, &copy);
+		wr->sge = &copy;
+		wr->sge_count = 1;
+	}
+	link->sent += wr->op == VERVE_NET_SEND;
+	return verve_link_post_slot(xport, link, wr, &slot);
 }
 
 bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
@@ -122,7 +169,7 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 
 	verve_link_address(link, packet);
 	sge.length = verve_wire_encode(packet, buf);
-	if (sge.length <= link->inline_size) {
+	if (sge.length <= verve_link_inline_room(link)) {
 		wr.flags |= VERVE_NET_INLINE;
 	} else {
 		slab = verve_slab_alloc(&xport->tx_slabs);
@@ -139,12 +186,19 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 	return !verve_link_post(xport, link, &wr, tell, slab);
 }
 
+bool verve_link_is_waiting(const struct verve_link *link)
+{
+	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
+	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
+}
+
 void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
 	bool asked = link->signaled - link->retired < link->produced - link->retired;
 
-	if (!asked && link->may_send && verve_link_has_room(xport, link, true))
+	if (!asked && (link->may_send || verve_replay_may_probe(link)) &&
+	    verve_link_has_room(xport, link, true))
 		verve_link_post(xport, link, &wr, NULL, NULL);
 }
 
@@ -190,12 +244,18 @@ static void doom(struct verve_link *link, struct verve_op_queue *queue)
 	TAILQ_CONCAT(&link->doomed, queue, link);
 }
 
+void verve_link_hear(struct verve_link *link)
+{
+	if (!link->replay && !link->leaving && !link->broken)
+		link->may_send = true;
+}
+
 /*
- * Requests that ended well before the break, but did not ask for a completion, are not flushed. A
+ * Requests that ended well before the error, but did not ask for a completion, are not flushed. A
  * marker behind them is, and retires them. A device that refuses it has the queue pair taken away:
  * nothing is outstanding then.
  */
-static void post_marker(struct verve_xport *xport, struct verve_link *link)
+bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker)
 {
 	struct verve_net_wr wr = {
 		.wr_id = (uint64_t)link->id << 32 | link->produced,
@@ -205,21 +265,23 @@ static void post_marker(struct verve_xport *xport, struct verve_link *link)
 
 	verve_net_qp_error(link->qp);
 	if (link->retired == link->produced)
-		return;
+		return false;
 	if (verve_net_qp_post(link->qp, &wr, 1)) {
 		verve_net_qp_close(link->qp);
 		link->qp = NULL;
-		return;
+		return false;
 	}
-	*slot_of(link, link->produced++) = (struct verve_slot){NULL, NULL};
+	*marker = link->produced;
+	*verve_link_slot(link, link->produced++) = (struct verve_slot){.kind = VERVE_SLOT_NOTHING};
 	xport->wr_used++;
+	return true;
 }
 
 /* Something that was posted is to tell an operation of its end. */
 static bool has_news(struct verve_link *link)
 {
 	for (uint32_t number = link->retired; number != link->produced; number++)
-		if (slot_of(link, number)->op)
+		if (verve_link_slot(link, number)->tell)
 			return true;
 	return false;
 }
@@ -228,7 +290,7 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 {
 	if (link->broken || link->leaving)
 		return;
-	if (!has_news(link)) {
+	if (link->replay || !has_news(link)) {
 		verve_link_break(xport, link, error, 0, reason);
 		return;
 	}
@@ -258,8 +320,10 @@ void verve_link_part(struct verve_xport *xport)
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
 		      const char *reason)
 {
+	bool is_stopped = verve_replay_is_stopped(link);
 	struct verve_peer *peer = link->peer;
 	char name[VERVE_ADDR_STRLEN];
+	uint32_t marker;
 
 	if (link->broken)
 		return;
@@ -283,27 +347,28 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	peer->link = NULL;
 	TAILQ_REMOVE(&xport->links, link, all);
 	TAILQ_INSERT_TAIL(&xport->broken_links, link, all);
-	post_marker(xport, link);
+	verve_replay_free(xport, link);
+	if (link->qp && !is_stopped)
+		verve_link_stop(xport, link, &marker);
 	if (xport->cm && verve_cm_drop(xport->cm, link->conn_id))
 		VERVE_WARN(EP_CTRL, "no memory to give connection %#x up\n", link->conn_id);
 	if (xport->cm && !TAILQ_EMPTY(&peer->pending))
 		verve_peer_kick(xport, peer);
 }
 
-static void retire(struct verve_xport *xport, struct verve_link *link, uint32_t status)
+void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status)
 {
-	struct verve_slot *slot = slot_of(link, link->retired++);
+	struct verve_slot *slot = verve_link_slot(link, link->retired++);
 
 	xport->wr_used--;
-	if (slot->slab)
-		verve_slab_free(&xport->tx_slabs, slot->slab);
+	release(xport, link, slot);
 	if (!slot->op)
 		return;
-	if (!status) {
-		verve_op_done(xport, slot->op);
-	} else if (status != VERVE_NET_WC_FLUSHED) {
+	if (status && status != VERVE_NET_WC_FLUSHED) {
 		slot->op->error = verve_net_wc_errno(status);
 		slot->op->status = status;
+	} else if (!status && slot->tell) {
+		verve_op_done(xport, slot->op);
 	}
 }
 
@@ -316,8 +381,12 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 		xport->count.stale++;
 		return;
 	}
+	while (link->retired != number && !link->failed)
+		verve_link_retire(xport, link, VERVE_NET_WC_OK);
+	if (wc->status && !link->broken && verve_replay_take(xport, link, number, wc->status))
+		return;
 	while (link->retired != number)
-		retire(xport, link, VERVE_NET_WC_OK);
+		verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	if (wc->status == VERVE_NET_WC_FLUSHED && !link->broken)
 		/* None of ours failed: the device ended it, for what the peer asked of it. */
 		verve_link_break(xport, link, FI_ENOTCONN, wc->status,
@@ -325,9 +394,12 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 	else if (wc->status && !link->broken)
 		verve_link_break(xport, link, verve_net_wc_errno(wc->status), wc->status,
 				 verve_net_wc_str(wc->status));
-	retire(xport, link, wc->status);
-	if (!link->broken)
-		verve_quiesce_end(xport, link);
+	verve_link_retire(xport, link, wc->status);
+	if (link->broken)
+		return;
+	verve_quiesce_end(xport, link);
+	if (link->replay)
+		verve_replay_continue(xport, link);
 }
 
 void verve_link_reap(struct verve_xport *xport)

@@ -2,9 +2,10 @@
 /*
  * Link: one connection of a peer: the queue pair, what is outstanding on it, its credits.
  *
- * Requests are numbered; a completion of number n retires all up to n. When a link breaks, it keeps
- * its operations until the hardware has let go of them (every request flushed), then ends each with
- * an error; the peer can have a new link meanwhile. The engine's lock protects everything here.
+ * Requests are numbered; a completion of number n retires all up to n. Until then a request's slot says how to
+ * post it again, on another queue pair: proto/replay.h. When a link breaks, it keeps its operations until the
+ * hardware has let go of them (every request flushed), then ends each with an error; the peer can have
+ * a new link meanwhile. The engine's lock protects everything here.
  */
 #ifndef VERVE_PROTO_LINK_H
 #define VERVE_PROTO_LINK_H
@@ -17,19 +18,17 @@
 #include "proto/key.h"
 #include "proto/op.h"
 #include "proto/quiesce.h"
+#include "proto/slot.h"
 #include "proto/xport.h"
+
+struct verve_replay;
 
 enum {
 	VERVE_LINK_DEPTH = 64, /* slots for work requests; a power of two */
 	/* Outstanding at most. soft-RoCE adds one and rounds up to a power of two: twice the memory. */
 	VERVE_LINK_REQUESTS = VERVE_LINK_DEPTH - 1,
 	VERVE_LINK_SIGNAL = 16, /* at least every so many-th asks for a completion */
-};
-
-/* What a work request holds until it retires. */
-struct verve_slot {
-	struct verve_op *op;	 /* told when this request retires; NULL: nobody */
-	struct verve_slab *slab; /* goes back; NULL: none */
+	VERVE_LINK_COPIES = 4096, /* bytes of inline packets that are kept until they retire; a power of two */
 };
 
 struct verve_link {
@@ -50,11 +49,14 @@ struct verve_link {
 	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
 	uint32_t sent;	    /* packets */
 	uint32_t arrived;   /* packets */
+	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
+	uint64_t copied_signaled; /* when a completion was last asked for */
 	bool may_send;
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
 	bool device_atomics; /* the peer's device executes atomics */
 	bool broken;
+	bool failed; /* a request has, so those from retired on did not end well */
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */
 	bool silent; /* none since the time before that, and the manager checks it */
@@ -64,8 +66,11 @@ struct verve_link {
 	const char *reason;
 	struct verve_key_cache keys;
 	struct verve_quiesce quiesce;
+	struct verve_replay *replay; /* it is suspended; NULL: it is not */
+	uint32_t futile, futile_packets; /* suspended in vain, so often; with how many packets */
 	struct verve_op_queue doomed;
 	struct verve_slot slots[VERVE_LINK_DEPTH];
+	unsigned char copies[VERVE_LINK_COPIES];
 };
 
 /* Takes the queue pair over. -FI_ENOMEM. */
@@ -87,6 +92,18 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
 }
 
+/* Bytes of a packet that may be posted inline, because a copy of them can be kept. */
+static inline uint32_t verve_link_inline_room(const struct verve_link *link)
+{
+	uint32_t room = VERVE_LINK_COPIES - (uint32_t) (link->copied - link->copied_retired);
+	uint32_t end = VERVE_LINK_COPIES - (uint32_t) (link->copied & (VERVE_LINK_COPIES - 1));
+
+	/* In one piece: here or, without the rest, at the beginning. */
+	if (room > end)
+		room = room - end > end ? room - end : end;
+	return room < link->inline_size ? room : link->inline_size;
+}
+
 /* Requests may be posted. */
 static inline bool verve_link_is_open(const struct verve_link *link)
 {
@@ -94,20 +111,20 @@ static inline bool verve_link_is_open(const struct verve_link *link)
 }
 
 /* The peer owes us something, so it is looked after. */
-static inline bool verve_link_is_waiting(const struct verve_link *link)
-{
-	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
-	       link->quiesce.state != VERVE_QUIESCE_OPEN;
-}
+bool verve_link_is_waiting(const struct verve_link *link);
 
 /*
- * Posts one request on an unbroken link with room. wr_id and the signal are the link's business unless
+ * Posts one request on an unbroken link with room: a packet, of verve_link_inline_room bytes at most if it is
+ * inline, or a write of nothing. wr_id and the signal are the link's business unless
  * VERVE_NET_SIGNALED is set already. op, if not NULL, hears of its end; slab goes back then.
  * A negative error: it was not posted, slab is freed, and the link is broken (the peer's operations are
  * doomed: do not touch them).
  */
 int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
 		    struct verve_op *op, struct verve_slab *slab);
+/* The same for any request, which is no packet that the peer counts. holds: what it would be posted again from. */
+int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+			 const struct verve_slot *holds);
 /*
  * Posts a packet without payload, inline or through a slab; there is room. tell, if not NULL, hears
  * of its end. False: no slab now, or the link broke.
@@ -126,6 +143,18 @@ void verve_link_ask(struct verve_xport *xport, struct verve_link *link);
  * application notices. If nothing was acknowledged since the last time, the manager checks the peer, too.
  */
 void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
+
+/* The peer can hear us: requests may be posted from here on, unless the link is suspended or leaving. */
+void verve_link_hear(struct verve_link *link);
+
+/* To the error state; *marker: whose flush says that all is off the hardware. False: nothing is outstanding. */
+bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
+/* The oldest outstanding request ended; status: ibv_wc_status. */
+void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status);
+static inline struct verve_slot *verve_link_slot(struct verve_link *link, uint32_t number)
+{
+	return &link->slots[number & (VERVE_LINK_DEPTH - 1)];
+}
 
 /* A completion of the send queue. */
 void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc);

@@ -298,6 +298,6 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 void verve_op_fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason)
 {
 	verve_op_dequeue(op);
-	verve_op_report_error(xport, op, error, 0, reason);
+	verve_op_report_error(xport, op, error, op->status, reason);
 	verve_op_free(xport, op);
 }

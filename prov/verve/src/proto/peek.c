@@ -55,7 +55,7 @@ static int prepare_discard(const struct verve_unexpected *unexpected, struct ver
 	*fin = NULL;
 	if (packet->type != VERVE_WIRE_RTS && !(packet->flags & VERVE_WIRE_ACK))
 		return 0;
-	if (!verve_recv_live_link(xport, unexpected->conn_id))
+	if (!verve_recv_live_link(xport, unexpected->link_id))
 		return 0;
 	*fin = verve_op_alloc(xport, VERVE_OP_FIN, VERVE_OP_REPORTED);
 	if (!*fin)
@@ -73,7 +73,7 @@ static void discard(struct verve_unexpected *unexpected, struct verve_op *fin)
 	if (fin)
 		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
-		verve_recv_return_credit(xport, unexpected->conn_id, unexpected->packet.len);
+		verve_recv_return_credit(xport, unexpected->link_id, unexpected->packet.len);
 	verve_recv_free_unexpected(unexpected);
 }
 
@@ -114,7 +114,7 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 	verve_op_fill(op, request);
 	LIST_REMOVE(claimed, claims);
 	if (claimed->packet.type == VERVE_WIRE_RTS &&
-	    !verve_recv_live_link(claimed->xport, claimed->conn_id)) {
+	    !verve_recv_live_link(claimed->xport, claimed->link_id)) {
 		op->peer = claimed->peer;
 		op->len = 0;
 		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0,
@@ -173,7 +173,7 @@ void verve_recv_withdrawn(struct verve_xport *xport, struct verve_link *link,
 	struct verve_op *fin;
 
 	TAILQ_FOREACH(offer, &link->peer->offers, offer)
-		if (offer->conn_id == link->conn_id && offer->packet.op_id == packet->op_id)
+		if (offer->link_id == link->id && offer->packet.op_id == packet->op_id)
 			break;
 	/* Somebody has it, or is to have it: the FIN that says so goes its way. */
 	if (!offer || offer->claimed)
@@ -232,7 +232,7 @@ static void drop_unexpected(struct verve_xport *xport, const struct verve_link *
 
 			next = TAILQ_NEXT(msg, order);
 			if (unexpected->xport != xport ||
-			    (link && (unexpected->conn_id != link->conn_id ||
+			    (link && (unexpected->link_id != link->id ||
 				      unexpected->packet.type != VERVE_WIRE_RTS)))
 				continue;
 			verve_match_remove(match, msg);

@@ -17,6 +17,7 @@
 #include "proto/pull.h"
 #include "proto/quiesce.h"
 #include "proto/recv.h"
+#include "proto/replay.h"
 #include "proto/rma.h"
 #include "proto/rndv.h"
 #include "proto/send.h"
@@ -182,7 +183,7 @@ void verve_peer_free_all(struct verve_xport *xport)
 	free(xport->link_of_conn);
 }
 
-static void wait_for_room(struct verve_xport *xport, struct verve_peer *peer)
+void verve_peer_wait(struct verve_xport *xport, struct verve_peer *peer)
 {
 	if (peer->is_waiting)
 		return;
@@ -290,11 +291,13 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 			verve_peer_connect(xport, peer);
 		return;
 	}
-	if (!verve_link_is_open(peer->link))
+	if (peer->link->replay)
+		verve_replay_continue(xport, peer->link);
+	if (!peer->link || !verve_link_is_open(peer->link))
 		return;
 	if (peer->link->quiesce.refuse && !verve_quiesce_refuse(xport, peer->link)) {
 		if (peer->link)
-			wait_for_room(xport, peer);
+			verve_peer_wait(xport, peer);
 		return;
 	}
 	/* A link that breaks under way empties both queues and leaves peer->link NULL. */
@@ -304,7 +307,7 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 	start_queue(xport, peer, &peer->reads);
 	start_queue(xport, peer, &peer->pending);
 	if (peer->link && verve_peer_has_work(peer))
-		wait_for_room(xport, peer);
+		verve_peer_wait(xport, peer);
 }
 
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
@@ -334,12 +337,20 @@ struct verve_link *verve_peer_link_of(struct verve_xport *xport, uint32_t conn_i
 	if (index >= xport->link_of_conn_count)
 		return NULL;
 	link = xport->link_of_conn[index];
-	return link && link->conn_id == conn_id ? link : NULL;
+	return link && (link->conn_id == conn_id || verve_replay_is_next(link, conn_id)) ? link : NULL;
 }
 
-static int map_conn(struct verve_xport *xport, struct verve_link *link)
+void verve_peer_unmap(struct verve_xport *xport, const struct verve_link *link, uint32_t conn_id)
 {
-	uint32_t index = verve_idtab_index(link->conn_id);
+	uint32_t index = verve_idtab_index(conn_id);
+
+	if (index < xport->link_of_conn_count && xport->link_of_conn[index] == link)
+		xport->link_of_conn[index] = NULL;
+}
+
+int verve_peer_map(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id)
+{
+	uint32_t index = verve_idtab_index(conn_id);
 
 	if (index >= xport->link_of_conn_count) {
 		size_t count = xport->link_of_conn_count ? xport->link_of_conn_count : 64;
@@ -359,12 +370,32 @@ static int map_conn(struct verve_xport *xport, struct verve_link *link)
 	return 0;
 }
 
+/* It continues a connection that we do not have any more. */
+static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
+		      const struct verve_cm_event *event)
+{
+	if (peer->link)
+		verve_link_break(xport, peer->link, FI_ENOTCONN, 0,
+				 "the peer goes on with another connection");
+	verve_net_qp_close(event->qp);
+	verve_cm_drop(xport->cm, event->conn_id);
+	verve_peer_kick(xport, peer);
+}
+
 static void handle_up(struct verve_xport *xport, const struct verve_cm_event *event)
 {
 	struct verve_peer *peer = find_by_addr(xport, &event->addr);
 	struct verve_link *link;
 	char name[VERVE_ADDR_STRLEN];
 
+	if (peer && event->resumes) {
+		set_connecting(xport, peer, false);
+		if (peer->link && verve_replay_expects(peer->link, event->resumes))
+			verve_replay_join(xport, peer->link, event);
+		else
+			refuse_up(xport, peer, event);
+		return;
+	}
 	if (!peer || verve_link_open(xport, peer, event->qp, event->conn_id, event->remote_id, &link)) {
 		VERVE_WARN(EP_CTRL, "no memory for the connection with %s\n",
 			   verve_addr_str(&event->addr, name));
@@ -378,7 +409,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
 	set_connecting(xport, peer, false);
-	if (map_conn(xport, link))
+	if (verve_peer_map(xport, link, link->conn_id))
 		goto err_link;
 	/* The manager ends the old one first; a break here is its DOWN that found no memory. */
 	if (peer->link) {
@@ -412,6 +443,8 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	if (!peer)
 		return;
 	set_connecting(xport, peer, false);
+	if (peer->link && peer->link->replay)
+		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
 	fail_pending(xport, peer, event->error, "cannot connect");
 }
 
@@ -424,8 +457,10 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		handle_up(xport, event);
 		break;
 	case VERVE_CM_READY:
-		if (link && !link->may_send && !link->leaving) {
-			link->may_send = true;
+		if (link && link->replay) {
+			verve_replay_ready(xport, link, event->conn_id);
+		} else if (link && !link->may_send) {
+			verve_link_hear(link);
 			verve_peer_kick(xport, link->peer);
 		}
 		break;
@@ -434,6 +469,8 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		break;
 	case VERVE_CM_DOWN:
 		if (!link)
+			break;
+		if (event->suspended && !link->broken && verve_replay_down(xport, link, event->conn_id))
 			break;
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
 		while (verve_recv_poll(xport))

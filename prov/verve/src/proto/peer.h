@@ -72,6 +72,9 @@ bool verve_peer_has_events(struct verve_xport *xport);
 /* Starts what room, credits and the connection allow: control, then reads, then pending, each in order. */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 
+/* Room is missing: it is kicked again in a later turn. */
+void verve_peer_wait(struct verve_xport *xport, struct verve_peer *peer);
+
 /* Asks the manager, if something is pending. What is fails if there is no memory. */
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
 
@@ -80,5 +83,8 @@ bool verve_peer_events(struct verve_xport *xport);
 
 /* The connection that a packet's destination id names; NULL: stale. */
 struct verve_link *verve_peer_link_of(struct verve_xport *xport, uint32_t conn_id);
+/* It names this one from here on; -FI_ENOMEM. Or no more. */
+int verve_peer_map(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id);
+void verve_peer_unmap(struct verve_xport *xport, const struct verve_link *link, uint32_t conn_id);
 
 #endif

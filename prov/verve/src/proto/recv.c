@@ -16,6 +16,7 @@
 #include "proto/peer.h"
 #include "proto/pull.h"
 #include "proto/quiesce.h"
+#include "proto/replay.h"
 #include "proto/rma.h"
 #include "proto/rndv.h"
 #include "proto/send.h"
@@ -23,16 +24,16 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
-struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t conn_id)
+struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t link_id)
 {
-	struct verve_link *link = verve_peer_link_of(xport, conn_id);
+	struct verve_link *link = verve_idtab_get(&xport->link_ids, link_id);
 
 	return link && !link->broken ? link : NULL;
 }
 
-void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id, uint64_t len)
+void verve_recv_return_credit(struct verve_xport *xport, uint32_t link_id, uint64_t len)
 {
-	struct verve_link *link = verve_recv_live_link(xport, conn_id);
+	struct verve_link *link = verve_recv_live_link(xport, link_id);
 
 	if (link && verve_wire_costs_credit(len))
 		verve_link_return_credit(xport, link);
@@ -49,7 +50,7 @@ void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error
 		reason = "the message is longer than the receive buffer";
 	}
 	if (error)
-		verve_op_report_error(xport, op, error, 0, reason);
+		verve_op_report_error(xport, op, error, op->status, reason);
 	else
 		verve_op_report(xport, op);
 	if (answer)
@@ -73,7 +74,7 @@ static void label(struct verve_xport *xport, struct verve_op *op, struct verve_p
 
 /* The receive takes the message. op is in no queue and no table. */
 static void deliver(struct verve_xport *xport, struct verve_op *op, struct verve_peer *peer,
-		    uint32_t conn_id, const struct verve_wire_packet *packet)
+		    uint32_t link_id, const struct verve_wire_packet *packet)
 {
 	label(xport, op, peer, packet);
 	op->peer = peer;
@@ -82,10 +83,10 @@ static void deliver(struct verve_xport *xport, struct verve_op *op, struct verve
 		return;
 	}
 	op->len = verve_iov_scatter(op->iov, op->iov_count, 0, packet->payload, packet->len);
-	if (packet->flags & VERVE_WIRE_ACK && verve_recv_live_link(xport, conn_id))
+	if (packet->flags & VERVE_WIRE_ACK && verve_recv_live_link(xport, link_id))
 		op->recv.fin_id = packet->op_id;
 	verve_recv_finish(xport, op, 0, NULL);
-	verve_recv_return_credit(xport, conn_id, packet->len);
+	verve_recv_return_credit(xport, link_id, packet->len);
 }
 
 /*
@@ -159,7 +160,7 @@ static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 		return -FI_ENOMEM;
 	unexpected->xport = xport;
 	unexpected->peer = link->peer;
-	unexpected->conn_id = link->conn_id;
+	unexpected->link_id = link->id;
 	unexpected->claimed = false;
 	unexpected->packet = *packet;
 	if (payload)
@@ -184,7 +185,7 @@ static void handle_message(struct verve_xport *xport, struct verve_link *link,
 
 	link->held += packet->type == VERVE_WIRE_EAGER && verve_wire_costs_credit(packet->len);
 	if (op)
-		deliver(xport, op, link->peer, link->conn_id, packet);
+		deliver(xport, op, link->peer, link->id, packet);
 	else if (keep_unexpected(xport, link, packet))
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory for an unexpected message");
 }
@@ -287,6 +288,7 @@ static void (*const handle[VERVE_WIRE_TYPES])(struct verve_xport *, struct verve
 	[VERVE_WIRE_WITHDRAW] = verve_recv_withdrawn,
 	[VERVE_WIRE_PULL] = verve_pull_asked,
 	[VERVE_WIRE_CHUNK] = verve_pull_arrived,
+	[VERVE_WIRE_RESUME] = verve_replay_receive,
 };
 
 /* False, and nothing is done: its connection is not known, and may be among the manager's events. */
@@ -305,7 +307,8 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	if (!link && verve_peer_has_events(xport))
 		return false;
 	/* Nobody speaks for another. */
-	if (link && link->qp_num != qp_num) {
+	if (link && link->qp_num != qp_num &&
+	    !verve_replay_is_from(link, packet.dest, qp_num)) {
 		xport->count.malformed++;
 		VERVE_INFO(EP_DATA, "dropped a packet for connection %#x from another queue pair\n",
 			   packet.dest);
@@ -317,7 +320,8 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 		return true;
 	}
 	link->credits += packet.credits;
-	link->may_send = !link->leaving;
+	if (__builtin_expect(!link->may_send, 0))
+		verve_link_hear(link);
 	link->arrived++;
 	handle[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))
@@ -406,7 +410,7 @@ static struct verve_match *prepare_recv(struct verve_xport *xport, const struct 
 
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected)
 {
-	deliver(unexpected->xport, op, unexpected->peer, unexpected->conn_id, &unexpected->packet);
+	deliver(unexpected->xport, op, unexpected->peer, unexpected->link_id, &unexpected->packet);
 	verve_recv_free_unexpected(unexpected);
 }
 

@@ -15,7 +15,7 @@ struct verve_unexpected {
 	void *claim_context;
 	struct verve_xport *xport; /* that it came to */
 	struct verve_peer *peer;
-	uint32_t conn_id; /* it came over */
+	uint32_t link_id; /* of the link that it came over: its id in xport->link_ids */
 	struct verve_wire_packet packet;
 	unsigned char payload[];
 };
@@ -45,9 +45,9 @@ void verve_recv_free_unexpected(struct verve_unexpected *unexpected);
 /* op takes a message that waited; the message is out of its table and is freed. */
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected);
 /* The link that a message came over, if it can still be answered; NULL: it is gone. */
-struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t conn_id);
-/* An eager message of len bytes that came over conn_id has been consumed. */
-void verve_recv_return_credit(struct verve_xport *xport, uint32_t conn_id, uint64_t len);
+struct verve_link *verve_recv_live_link(struct verve_xport *xport, uint32_t link_id);
+/* An eager message of len bytes that came over the link has been consumed. */
+void verve_recv_return_credit(struct verve_xport *xport, uint32_t link_id, uint64_t len);
 
 static inline struct verve_op *verve_recv_op_of(struct verve_match_recv *recv)
 {

@@ -52,7 +52,7 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 	char *start;
 
 	packet->type = VERVE_WIRE_EAGER;
-	if (!slab && verve_wire_prefix(packet->flags) + len > link->inline_size) {
+	if (!slab && verve_wire_prefix(packet->flags) + len > verve_link_inline_room(link)) {
 		slab = verve_slab_alloc(&xport->tx_slabs);
 		if (!slab)
 			return -FI_EAGAIN;

@@ -85,13 +85,12 @@ static size_t locate_remote(const struct verve_link *link, const struct verve_op
 }
 
 /*
- * This side's memory from offset on, up to len bytes in at most VERVE_IOV_LIMIT segments. is_inline: for
+ * This side's memory from offset on, len bytes in at most VERVE_IOV_LIMIT segments. is_inline: for
  * the processor, which copies it, not for the device.
  */
-static uint32_t locate_local(const struct verve_op *op, size_t len, bool is_inline,
+static uint32_t locate_local(const struct verve_op *op, size_t offset, size_t len, bool is_inline,
 			     struct verve_net_sge *sge)
 {
-	size_t offset = op->transfer.offset;
 	uint32_t count = 0;
 
 	if (op->slab) {
@@ -118,6 +117,25 @@ static uint32_t locate_local(const struct verve_op *op, size_t len, bool is_inli
 	return count;
 }
 
+int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
+			  const struct verve_slot *slot, uint32_t flags)
+{
+	bool is_inline = slot->verb == VERVE_NET_WRITE && slot->length <= link->inline_size;
+	struct verve_net_sge sge[VERVE_IOV_LIMIT];
+	struct verve_net_wr wr = {
+		.op = slot->verb,
+		.flags = flags | (is_inline ? VERVE_NET_INLINE : 0),
+		.remote_addr = slot->remote_addr,
+		.rkey = slot->rkey,
+		.sge = sge,
+		.sge_count = locate_local(slot->op, slot->offset, slot->length, is_inline, sge),
+	};
+
+	if (slot->verb == VERVE_NET_FETCH_ADD || slot->verb == VERVE_NET_COMPARE_SWAP)
+		verve_atomic_device_describe(slot->op, &wr);
+	return verve_link_post_slot(xport, link, &wr, slot);
+}
+
 enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					       struct verve_op *op, enum verve_net_wr_op verb, bool tell)
 {
@@ -127,24 +145,24 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 	if (verb == VERVE_NET_READ)
 		longest = min(longest, READ_SIZE);
 	do {
-		struct verve_net_sge sge[VERVE_IOV_LIMIT];
-		struct verve_net_wr wr = {.op = verb, .sge = sge};
 		size_t len, left = transfer->len - transfer->offset;
-		bool is_inline, last;
+		struct verve_slot slot;
+		struct verve_net_wr wr = {.rkey = 0};
 
 		if (!verve_link_has_room(xport, link, false))
 			return VERVE_TRANSFER_MORE;
 		len = min(min(locate_remote(link, op, &wr), left), longest);
-		if (verb == VERVE_NET_FETCH_ADD || verb == VERVE_NET_COMPARE_SWAP)
-			verve_atomic_device_describe(op, &wr);
-		is_inline = verb == VERVE_NET_WRITE && len <= link->inline_size;
-		wr.sge_count = locate_local(op, len, is_inline, sge);
-		last = len == left;
-		if (is_inline)
-			wr.flags |= VERVE_NET_INLINE;
-		if (last && tell)
-			wr.flags |= VERVE_NET_SIGNALED;
-		if (verve_link_post(xport, link, &wr, last && tell ? op : NULL, NULL))
+		slot = (struct verve_slot) {
+			.op = op,
+			.offset = transfer->offset,
+			.remote_addr = wr.remote_addr,
+			.rkey = wr.rkey,
+			.length = len,
+			.kind = VERVE_SLOT_MEMORY,
+			.verb = verb,
+			.tell = tell && len == left,
+		};
+		if (verve_transfer_repeat(xport, link, &slot, slot.tell ? VERVE_NET_SIGNALED : 0))
 			return VERVE_TRANSFER_BROKE;
 		transfer->offset += len;
 	} while (transfer->offset < transfer->len);

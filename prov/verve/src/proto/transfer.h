@@ -8,6 +8,7 @@
 
 #include "net/qp.h"
 #include "proto/op.h"
+#include "proto/slot.h"
 
 enum verve_transfer_result {
 	VERVE_TRANSFER_MORE,   /* no room for the rest */
@@ -18,6 +19,13 @@ enum verve_transfer_result {
 /* verb: one of RDMA, or an atomic of 8 bytes. If tell, the last request reports to verve_op_done. */
 enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					       struct verve_op *op, enum verve_net_wr_op verb, bool tell);
+
+/*
+ * Posts the request that the slot remembers. There is room, and the link takes as much inline as when it was
+ * posted first. Not 0: the link broke.
+ */
+int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
+			  const struct verve_slot *slot, uint32_t flags);
 
 /* Copies len bytes between memory and an iov from offset on; returns how many fitted. */
 size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len);

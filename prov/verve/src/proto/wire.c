@@ -100,6 +100,7 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 	case VERVE_WIRE_PULL:
 	case VERVE_WIRE_CHUNK:
 	case VERVE_WIRE_QUIESCE:
+	case VERVE_WIRE_RESUME:
 	case VERVE_WIRE_ATOMIC_REPLY:
 		return packet->op_id | (uint64_t) packet->status << 32;
 	case VERVE_WIRE_ATOMIC:
@@ -170,6 +171,21 @@ size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 	if (packet->flags & VERVE_WIRE_ACK)
 		at = put64(at, packet->op_id);
 	return put_body(at, packet) - (uint8_t *) buf;
+}
+
+void verve_wire_readdress(void *buf, uint32_t dest)
+{
+	uint32_t le = htole32(dest);
+
+	memcpy((uint8_t *) buf + offsetof(struct header, dest), &le, sizeof(le));
+}
+
+uint16_t verve_wire_credits(const void *buf)
+{
+	uint16_t le;
+
+	memcpy(&le, (const uint8_t *) buf + offsetof(struct header, credits), sizeof(le));
+	return le16toh(le);
 }
 
 static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
@@ -287,6 +303,7 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 	case VERVE_WIRE_FIN:
 	case VERVE_WIRE_WITHDRAW:
 	case VERVE_WIRE_QUIESCE:
+	case VERVE_WIRE_RESUME:
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;
 		return left ? -FI_EINVAL : 0;

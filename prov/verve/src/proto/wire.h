@@ -37,7 +37,8 @@ enum verve_wire_type {
 	VERVE_WIRE_WITHDRAW = 14,   /* operation id: RTS, or EAGER with ACK; FIN says FI_ECANCELED if nobody took it */
 	VERVE_WIRE_PULL = 15,	    /* the next bytes of a message that was offered; answered by */
 	VERVE_WIRE_CHUNK = 16,	    /* operation id: the receiver's; so many bytes */
-	VERVE_WIRE_TYPES = 17,
+	VERVE_WIRE_RESUME = 17,	    /* on another queue pair: how many packets arrived; proto/replay.c */
+	VERVE_WIRE_TYPES = 18,
 };
 
 enum {
@@ -88,8 +89,8 @@ struct verve_wire_packet {
 	uint32_t dest;
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
-	uint32_t op_id;	   /* flag ACK; RTS; FIN; WITHDRAW; ATOMIC; ATOMIC_REPLY; QUIESCE: a number of packets */
-	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; QUIESCE; PULL: an id */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN; WITHDRAW; PULL; CHUNK; ATOMIC(_REPLY); QUIESCE, RESUME: packets */
+	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: proto/atomic.c; 0 success; PULL: an id; QUIESCE, RESUME */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
 	uint64_t len;	   /* EAGER, CHUNK, ATOMIC(_REPLY): payload; RTS: message; PULL: wanted; WRITE_DATA, RMA_EVENT: moved */
@@ -122,6 +123,11 @@ static inline bool verve_wire_costs_credit(uint64_t len)
  * written; the payload of an EAGER, CHUNK, ATOMIC or ATOMIC_REPLY packet goes behind them.
  */
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
+
+/* An encoded packet goes to another connection of the peer's. */
+void verve_wire_readdress(void *buf, uint32_t dest);
+/* The credits that it returns. */
+uint16_t verve_wire_credits(const void *buf);
 
 /* Reads any bytes. -FI_EINVAL: not a packet (too short, unknown type or flag, lengths that disagree). */
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet);

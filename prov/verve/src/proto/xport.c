@@ -16,6 +16,7 @@
 #include "proto/peer.h"
 #include "proto/quiesce.h"
 #include "proto/recv.h"
+#include "proto/replay.h"
 #include <rdma/fi_errno.h>
 
 enum { SEND_CQ_DEPTH = 8192 };
@@ -262,6 +263,8 @@ bool verve_xport_poll(struct verve_xport *xport)
 	any = verve_recv_poll(xport);
 	any |= poll_sends(xport);
 	any |= verve_peer_events(xport);
+	if (__builtin_expect(xport->drained_count, 0))
+		verve_replay_step(xport);
 	if (__builtin_expect(xport->leaving_count, 0))
 		verve_link_part(xport);
 	if (__builtin_expect(!TAILQ_EMPTY(&xport->broken_links), 0))
@@ -297,7 +300,7 @@ bool verve_xport_is_busy(const struct verve_xport *xport, bool await)
 	const struct verve_peer *peer;
 
 	for (peer = xport->peers; peer; peer = peer->hh.next)
-		if (verve_peer_has_work(peer) ||
+		if (verve_peer_has_work(peer) || (peer->link && peer->link->replay) ||
 		    (!TAILQ_EMPTY(&peer->active) && (await || !is_awaiting(peer))))
 			return true;
 	return false;
@@ -314,6 +317,10 @@ bool verve_xport_say_bye(struct verve_xport *xport)
 		next = TAILQ_NEXT(link, all);
 		/* It ends by itself, and its peer hears nothing more. */
 		if (link->quiesce.state == VERVE_QUIESCE_AGREED) {
+			done = false;
+			continue;
+		}
+		if (link->replay) {
 			done = false;
 			continue;
 		}

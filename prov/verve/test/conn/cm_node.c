@@ -144,6 +144,17 @@ void node_drop(unsigned n, unsigned peer)
 		close_link(link);
 }
 
+void node_suspend(unsigned n, unsigned peer)
+{
+	struct link *link = &nodes[n].links[peer];
+	struct verve_addr addr;
+
+	cm_world_addr(peer, &addr);
+	expect(!verve_cm_resume(nodes[n].cm, &addr, link->conn_id), "no memory", n, peer);
+	close_link(link);
+	link->asked = true;
+}
+
 /* Whoever may send finds the other side connected, and its engine told. */
 static void expect_partner(unsigned n, unsigned peer)
 {
@@ -168,6 +179,7 @@ static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *even
 	link->conn_id = event->conn_id;
 	link->remote_id = event->remote_id;
 	link->window = event->window;
+	link->resumes = event->resumes;
 	link->may_send = event->may_send;
 	link->asked = false;
 	link->ups++;
@@ -205,6 +217,7 @@ static void take_event(unsigned n, unsigned peer, const struct verve_cm_event *e
 		if (ours)
 			close_link(link);
 		link->downs++;
+		link->suspended += event->suspended;
 		link->error = event->error;
 		break;
 	}

@@ -24,7 +24,8 @@ struct link {
 	bool may_send;
 	struct verve_net_qp *qp; /* NULL: no connection */
 	uint32_t conn_id, remote_id, window;
-	unsigned ups, downs, fails;
+	unsigned ups, downs, fails, suspended;
+	uint32_t resumes; /* of the last UP */
 	int error; /* of the last DOWN or FAILED */
 	uint64_t broken_at; /* since when the transport would find nobody; 0: it is well */
 };
@@ -60,6 +61,9 @@ void node_close(unsigned n, bool orderly);
 void node_connect(unsigned n, unsigned peer);
 /* The engine's queue pair failed, or so it says. Nothing happens if there is no memory. */
 void node_drop(unsigned n, unsigned peer);
+
+/* The engine wants to go on with another queue pair. */
+void node_suspend(unsigned n, unsigned peer);
 
 /* Runs until the time, or until nothing is left to happen before it. */
 void nodes_run(uint64_t until);

@@ -213,6 +213,103 @@ Test(cm, dropped_on_one_side_and_asked_again)
 	nodes_stop();
 }
 
+static void expect_resumed(uint32_t id_0, uint32_t id_1)
+{
+	nodes_expect_connected(0, 1);
+	cr_assert_eq(nodes[0].links[1].resumes, id_1);
+	cr_assert_eq(nodes[1].links[0].resumes, id_0);
+	cr_assert_eq(nodes[0].links[1].ups, 2);
+	cr_assert_eq(nodes[1].links[0].ups, 2);
+	cr_assert_eq(cm_world_qps(), 2);
+}
+
+Test(cm, suspended_by_one_side)
+{
+	uint32_t id_0, id_1;
+
+	nodes_start(30, 2);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	id_0 = nodes[0].links[1].conn_id;
+	id_1 = nodes[1].links[0].conn_id;
+	node_suspend(0, 1);
+	nodes_run(UINT64_MAX);
+	cr_assert_eq(nodes[1].links[0].suspended, 1);
+	expect_resumed(id_0, id_1);
+	/* The next one resumes nothing. */
+	node_drop(1, 0);
+	node_connect(1, 0);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 1);
+	cr_assert_eq(nodes[0].links[1].resumes, 0);
+	cr_assert_eq(nodes[1].links[0].resumes, 0);
+	nodes_stop();
+}
+
+Test(cm, suspended_by_both_sides)
+{
+	uint32_t id_0, id_1;
+
+	nodes_start(31, 2);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	id_0 = nodes[0].links[1].conn_id;
+	id_1 = nodes[1].links[0].conn_id;
+	node_suspend(0, 1);
+	node_suspend(1, 0);
+	nodes_run(UINT64_MAX);
+	expect_resumed(id_0, id_1);
+	nodes_stop();
+}
+
+Test(cm, suspended_through_loss)
+{
+	for (uint64_t seed = 0; seed < 200; seed++) {
+		uint32_t id_0, id_1;
+
+		nodes_start(1000 + seed, 2);
+		node_connect(0, 1);
+		nodes_run(UINT64_MAX);
+		id_0 = nodes[0].links[1].conn_id;
+		id_1 = nodes[1].links[0].conn_id;
+		cm_world_config.loss = 200;
+		node_suspend(0, 1);
+		nodes_run(UINT64_MAX);
+		cr_assert_eq(nodes[1].links[0].suspended, 1, "seed %lu", seed);
+		expect_resumed(id_0, id_1);
+		nodes_stop();
+	}
+}
+
+Test(cm, suspended_by_who_talks_to_itself)
+{
+	uint32_t id;
+
+	nodes_start(32, 1);
+	node_connect(0, 0);
+	nodes_run(UINT64_MAX);
+	id = nodes[0].links[0].conn_id;
+	node_suspend(0, 0);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 0);
+	cr_assert_eq(nodes[0].links[0].resumes, id);
+	nodes_stop();
+}
+
+Test(cm, suspended_while_the_peer_is_gone)
+{
+	nodes_start(33, 2);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	node_close(1, false);
+	cm_world_config.refuse = true;
+	node_suspend(0, 1);
+	nodes_run(cm_world_time + 1000 * ms);
+	cr_assert_eq(nodes[0].links[1].fails, 1);
+	cr_assert_eq(nodes[0].links[1].error, FI_ECONNREFUSED);
+	nodes_stop();
+}
+
 Test(cm, drop_of_an_old_id_is_nothing)
 {
 	uint32_t old;

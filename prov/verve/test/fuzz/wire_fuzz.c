@@ -26,6 +26,7 @@
 #include "net/sys.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/replay.h"
 #include "proto/wire.h"
 #include "proto/xport.h"
 #include "support/fake_net.h"
@@ -347,7 +348,8 @@ static void send_raw(const void *bytes, size_t len)
 	memcpy(exact, bytes, len);
 	verve_wire_decode(exact, len, &packet);
 	free(exact);
-	if (link && verve_link_has_room(xport, link, false)) {
+	if (link && link->qp && !verve_replay_is_stopped(link) &&
+	    verve_link_has_room(xport, link, false)) {
 		slab = verve_slab_alloc(&xport->tx_slabs);
 		if (slab) {
 			memcpy(slab->data, bytes, len);

@@ -222,29 +222,56 @@ static uint32_t features_of(const struct node *node)
 	       (node->xport.attr.app_keys ? VERVE_HELLO_APP_KEYS : 0);
 }
 
-void node_connect(struct node *a, struct node *b, uint32_t window)
+static void put_up(struct node *node, const struct node *peer, struct verve_net_qp *qp,
+		   uint32_t window, uint32_t resumes, bool first)
+{
+	struct verve_cm_event *event = make_event(VERVE_CM_UP, peer, node->next_conn, 0);
+
+	event->remote_id = peer->next_conn;
+	event->features = features_of(peer);
+	event->qp = qp;
+	event->window = window;
+	event->eager_size = peer->xport.attr.eager_size;
+	event->resumes = resumes;
+	event->may_send = first;
+	verve_mailbox_put(&node->xport.events, &event->mail);
+}
+
+/* resumes: what each says of itself; 0: nothing. */
+static void make_connection(struct node *a, struct node *b, uint32_t window, uint32_t a_resumes,
+			    uint32_t b_resumes)
 {
 	struct verve_net_qp *qp_a = open_qp(a), *qp_b = open_qp(b);
-	uint32_t id_a = ++a->next_conn, id_b = ++b->next_conn;
-	struct verve_cm_event *event;
 
 	connect_qp(qp_a, qp_b);
 	connect_qp(qp_b, qp_a);
-	event = make_event(VERVE_CM_UP, b, id_a, 0);
-	event->remote_id = id_b;
-	event->features = features_of(b);
-	event->qp = qp_a;
-	event->window = window;
-	event->eager_size = b->xport.attr.eager_size;
-	event->may_send = true;
-	verve_mailbox_put(&a->xport.events, &event->mail);
-	event = make_event(VERVE_CM_UP, a, id_b, 0);
-	event->remote_id = id_a;
-	event->features = features_of(a);
-	event->qp = qp_b;
-	event->window = window;
-	event->eager_size = a->xport.attr.eager_size;
-	verve_mailbox_put(&b->xport.events, &event->mail);
+	a->next_conn++;
+	b->next_conn++;
+	put_up(a, b, qp_a, window, b_resumes, true);
+	put_up(b, a, qp_b, window, a_resumes, false);
+}
+
+void node_connect(struct node *a, struct node *b, uint32_t window)
+{
+	make_connection(a, b, window, 0, 0);
+}
+
+static void put_suspended(struct node *node, const struct node *peer, uint32_t conn_id)
+{
+	struct verve_cm_event *event = make_event(VERVE_CM_DOWN, peer, conn_id, FI_ENOTCONN);
+
+	event->suspended = true;
+	verve_mailbox_put(&node->xport.events, &event->mail);
+}
+
+void node_resume(struct node *a, struct node *b)
+{
+	uint32_t id_a = node_link(a, b)->conn_id, id_b = node_link(b, a)->conn_id;
+
+	put_suspended(a, b, id_a);
+	put_suspended(b, a, id_b);
+	make_connection(a, b, NODE_WINDOW, id_a, id_b);
+	nodes_settle();
 }
 
 void node_join(struct node *a, struct node *b, uint32_t window)

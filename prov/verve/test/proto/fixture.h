@@ -62,6 +62,11 @@ void node_event(struct node *node, enum verve_cm_event_type type, const struct n
 void node_connect(struct node *a, struct node *b, uint32_t window);
 /* The same, and both have read it. */
 void node_join(struct node *a, struct node *b, uint32_t window);
+/*
+ * Gives their connection, which one of them has suspended at least, other queue pairs; settles. a may send at once,
+ * b after a's first packet.
+ */
+void node_resume(struct node *a, struct node *b);
 /* Polls all nodes until nothing happens any more. Takes no real time. */
 void nodes_settle(void);
 

@@ -68,6 +68,22 @@ Test(wire, header_bytes_are_fixed)
 	cr_assert_eq(memcmp(buf, expected, sizeof(expected)), 0);
 }
 
+Test(wire, resume_round_trips)
+{
+	struct verve_wire_packet out, in = {
+		.type = VERVE_WIRE_RESUME, .dest = 1, .op_id = 0x81828384, .status = 0x91929394};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	size_t size = verve_wire_encode(&in, buf);
+
+	verve_wire_readdress(buf, 0xa1a2a3a4);
+	cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
+	cr_assert_eq(out.type, VERVE_WIRE_RESUME);
+	cr_assert_eq(out.dest, 0xa1a2a3a4);
+	cr_assert_eq(out.op_id, in.op_id);
+	cr_assert_eq(out.status, in.status);
+	cr_assert_eq(verve_wire_decode(buf, size + 1, &out), -FI_EINVAL);
+}
+
 Test(wire, rma_event_round_trips_with_every_key_count)
 {
 	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The nth call of the device, the sockets or the threads fails, for every n from the first to the
- * last that two endpoints need to open, exchange a message and close: nothing leaks, nothing hangs,
+ * last that two endpoints need to open, exchange a message, with or without a write before it that the
+ * device refuses, and close: nothing leaks, nothing hangs,
  * and the next attempt works.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdlib.h>
@@ -33,6 +35,7 @@ struct pair {
 	struct fi_info *list;
 	struct fid_fabric *fabric;
 	struct end end[2];
+	bool refuse; /* the message comes behind a write that fails */
 };
 
 static void close_fid(struct fid *fid)
@@ -144,11 +147,13 @@ static int exchange(struct pair *pair)
 	cr_assert_eq(fi_av_insert(from->av, &name, 1, &addr, 0, NULL), 1);
 	memset(from->buf, 'x', LEN);
 	ret = (int)fi_trecv(to->ep, to->buf, LEN, NULL, FI_ADDR_UNSPEC, 7, 0, to);
+	if (!ret && pair->refuse)
+		ret = (int)fi_write(from->ep, from->buf, 8, NULL, addr, 0, 12345, from);
 	if (!ret)
 		ret = (int)fi_tsend(from->ep, from->buf, LEN, NULL, addr, 7, from);
 	if (ret)
 		return ret;
-	while (!from->completions && !from->errors) {
+	while (from->completions + from->errors < 1 + pair->refuse) {
 		progress(pair);
 		cr_assert_lt(fake_net_time(), end, "the send never completes");
 		fake_net_advance(fake_net_next() == UINT64_MAX ? 1000000
@@ -158,13 +163,13 @@ static int exchange(struct pair *pair)
 		fake_net_advance(1000);
 		progress(pair);
 	}
-	return from->errors ? -FI_EIO : 0;
+	return from->errors > pair->refuse ? -FI_EIO : 0;
 }
 
 /* what: for a failure's message. */
-static int attempt(const char *what, uint64_t n)
+static int attempt(const char *what, uint64_t n, bool refuse)
 {
-	struct pair pair = {0};
+	struct pair pair = {.refuse = refuse};
 	char open[256];
 	int ret = pair_open(&pair);
 
@@ -180,7 +185,7 @@ static int attempt(const char *what, uint64_t n)
 	return ret;
 }
 
-static void sweep(uint32_t kinds, int error)
+static void sweep(uint32_t kinds, int error, bool refuse)
 {
 	struct fake_net_config config;
 	int failed = 0;
@@ -191,13 +196,13 @@ static void sweep(uint32_t kinds, int error)
 		config.seed = n;
 		fake_net_start(&config);
 		fake_net_fail(kinds, n, error);
-		failed += attempt("with failing call", n) != 0;
+		failed += attempt("with failing call", n, refuse) != 0;
 		if (!fake_net_has_failed()) {
 			cr_expect_gt(failed, 10, "only %d of %lu failures were felt", failed,
 				     n - 1);
 			return;
 		}
-		cr_assert_eq(attempt("after failed call", n), 0,
+		cr_assert_eq(attempt("after failed call", n, refuse), 0,
 			     "after call %lu failed, the next attempt fails too", n);
 	}
 	cr_assert_fail("it never gets through");
@@ -205,10 +210,15 @@ static void sweep(uint32_t kinds, int error)
 
 Test(nth_call, no_memory)
 {
-	sweep(FAKE_NET_CALL_ALL, -FI_ENOMEM);
+	sweep(FAKE_NET_CALL_ALL, -FI_ENOMEM, false);
 }
 
 Test(nth_call, other_error)
 {
-	sweep(FAKE_NET_CALL_OPENS, -FI_EIO);
+	sweep(FAKE_NET_CALL_OPENS, -FI_EIO, false);
+}
+
+Test(nth_call, no_memory_to_replace_a_queue_pair)
+{
+	sweep(FAKE_NET_CALL_ALL, -FI_ENOMEM, true);
 }

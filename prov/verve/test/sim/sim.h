@@ -39,6 +39,7 @@ struct sim_options {
 	uint32_t conns;	   /* that an endpoint keeps; 0: all */
 	uint32_t members;  /* endpoints of a node, on one shared receive context; 0: one, without */
 	uint32_t dgram_loss;
+	uint32_t refused; /* of what is started: RDMA that the target's device refuses */
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */
 	bool threads; /* domains have progress threads, and applications seldom look */

@@ -56,6 +56,7 @@ struct sim_op {
 	bool claimed;
 	/* RMA: */
 	uint8_t *slice; /* the peer's memory */
+	bool refused;	/* with a key or a range that is none of the peer's */
 	/* peek: */
 	uint64_t peek_flags;
 	/* atomic: */
@@ -72,6 +73,8 @@ TAILQ_HEAD(sim_op_queue, sim_op);
 
 void sim_start_send(struct sim_node *node);
 void sim_start_rma(struct sim_node *node);
+/* One that the peer's device refuses, all of it or its end. */
+void sim_start_refused(struct sim_node *node);
 void sim_start_atomic(struct sim_node *node);
 void sim_start_recv(struct sim_node *node);
 /* A receive that takes anything. */

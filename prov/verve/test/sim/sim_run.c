@@ -186,7 +186,9 @@ static void act(struct sim_node *node)
 			sim_start_send(node);
 		break;
 	case 2:
-		if (node->budget && sim_chance(sim, 600))
+		if (node->budget && sim_chance(sim, sim->options->refused))
+			sim_start_refused(node);
+		else if (node->budget && sim_chance(sim, 600))
 			sim_start_rma(node);
 		else if (node->budget && sim_chance(sim, 700))
 			sim_start_atomic(node);
@@ -366,7 +368,7 @@ static void run_seed(const struct sim_options *options, uint64_t seed)
 	running = &sim;
 	TAILQ_INIT(&sim.delivered);
 	sim_log_reset(options->late || options->abandon || options->kill || options->tiny ||
-		      options->poor);
+		      options->poor || options->refused);
 	sim_open(&sim);
 	fake_net_on_pause(on_pause, &sim);
 	traffic(&sim);

@@ -392,6 +392,48 @@ void sim_start_rma(struct sim_node *node)
 	started(op, inject || flags & FI_INJECT);
 }
 
+void sim_start_refused(struct sim_node *node)
+{
+	struct sim *sim = node->sim;
+	struct sim_node *peer = choose_peer(node);
+	bool write = sim_chance(sim, 600);
+	struct sim_op *op = op_new(node, write ? SIM_WRITE : SIM_READ), **holder;
+	uint64_t key = peer ? fi_mr_key(peer->region_mr) : 0;
+	struct fi_rma_iov remote[2];
+	struct fi_msg_rma msg = {.rma_iov = remote, .context = op};
+	size_t first;
+
+	choose_way(op, peer);
+	holder = peer && peer != node ? choose_slice(op) : NULL;
+	if (!holder) {
+		sim_op_free(op);
+		return;
+	}
+	op->refused = op->entry = true;
+	op->may_fail = may_fail(node, peer);
+	op->len = 1 + choose_len(sim, sim->options->slice - 1);
+	first = sim_chance(sim, 500) ? 0 : sim_below(sim, (uint32_t)op->len);
+	remote[0] = (struct fi_rma_iov){(uintptr_t)op->slice, first, key};
+	remote[1] = (struct fi_rma_iov){(uintptr_t)op->slice, op->len - first, (uint32_t)key + 1};
+	if (sim_chance(sim, 500))
+		remote[1] = (struct fi_rma_iov){UINT64_MAX / 2, op->len - first, key};
+	sim_buffer_init(node, &op->buf, op->len, 1 + sim_below(sim, SIM_IOV),
+			sim_chance(sim, 400));
+	if (write)
+		sim_buffer_fill(&op->buf, op->id);
+	msg.msg_iov = op->buf.iov;
+	msg.desc = op->buf.desc;
+	msg.iov_count = op->buf.count;
+	msg.addr = target(op);
+	msg.rma_iov_count = 2;
+	if (!admit(op, write ? fi_writemsg(node->ep[op->from], &msg, FI_COMPLETION)
+			     : fi_readmsg(node->ep[op->from], &msg, FI_COMPLETION),
+		   write ? "refused write" : "refused read"))
+		return;
+	*holder = op;
+	started(op, false);
+}
+
 /* A sum, by any call that adds. */
 static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 {
@@ -469,7 +511,8 @@ void sim_start_atomic(struct sim_node *node)
 		return;
 	}
 	choose_way(op, peer);
-	op->may_fail = may_fail(node, peer);
+	/* Nobody knows whether a device executed one whose answer was lost with its queue pair. */
+	op->may_fail = may_fail(node, peer) || (sim->options->refused && sim->options->device);
 	op->swap = sim_chance(sim, 300);
 	/* Swaps are to be executed in order: all go one way. */
 	if (op->swap)

@@ -79,6 +79,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 
 void fake_wr_free(struct fake_wr *wr)
 {
+	free(wr->response);
 	free(wr->inline_data);
 	free(wr);
 }

@@ -44,6 +44,8 @@ struct fake_wr {
 	uint32_t status;
 	uint64_t when; /* FLYING: executed; EXECUTED: response; DONE: completes */
 	bool acked;    /* the acknowledgement has left the target */
+	uint8_t *response; /* a read's, that left the target before it refused a later request; NULL */
+	bool responded;	   /* the response has left so */
 };
 
 TAILQ_HEAD(fake_wr_queue, fake_wr);

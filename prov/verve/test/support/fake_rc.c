@@ -8,6 +8,7 @@
  * when they arrive, and once. Whoever lets
  * go of memory before the completion is found out.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake_qp.h"
@@ -340,6 +341,33 @@ static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 	}
 }
 
+/*
+ * A responder answers in order: what it executed before it refused a request is on its way already, and the
+ * refusal acknowledges it (InfiniBand spec. vol. 1, 9.7.5.1.2).
+ */
+static void answer_older(struct verve_net_qp *qp, const struct fake_wr *refused)
+{
+	struct verve_net_qp *target;
+	struct fake_wr *wr;
+
+	HASH_FIND(hh, qp->peer->qps, &qp->peer_num, sizeof(qp->peer_num), target);
+	for (wr = TAILQ_FIRST(&qp->wrs); wr != refused; wr = TAILQ_NEXT(wr, link)) {
+		wr->acked |= wr->state == FAKE_WR_DONE;
+		if (wr->state != FAKE_WR_EXECUTED)
+			continue;
+		wr->responded = wr->wr.op != VERVE_NET_READ || may_read(wr, target);
+		if (wr->wr.op != VERVE_NET_READ || !wr->responded)
+			continue;
+		wr->response = malloc(wr->len + 1);
+		if (!wr->response)
+			fake_fatal("no memory");
+		if (wr->len)
+			memcpy(wr->response,
+			       fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr),
+			       wr->len);
+	}
+}
+
 static void arrive(struct fake_event *event)
 {
 	struct verve_net_qp *qp = QP_OF(event, arrive), *target = target_of(qp);
@@ -363,6 +391,8 @@ static void arrive(struct fake_event *event)
 	if (qp->state != FAKE_QP_RTS)
 		return; /* connected to itself: the error flushed it */
 	if (status) {
+		if (status >= FAKE_WC_REMOTE_INVALID)
+			answer_older(qp, wr);
 		fail(qp, wr, (uint32_t)status, fake_world.now + fake_rc_delay());
 		return;
 	}
@@ -387,12 +417,12 @@ static void respond(struct fake_event *event)
 	struct verve_net_qp *qp = QP_OF(event, respond), *target = target_of(qp);
 	struct fake_wr *wr = oldest_response(qp);
 
-	if (!target) {
+	if (!target && !wr->responded) {
 		unanswered(qp, wr, event, respond);
 		return;
 	}
 	qp->silent_since = 0;
-	if (wr->wr.op == VERVE_NET_READ && !may_read(wr, target)) {
+	if (wr->wr.op == VERVE_NET_READ && !wr->responded && !may_read(wr, target)) {
 		refuse(target, 0);
 		if (qp->state == FAKE_QP_RTS)
 			fail(qp, wr, FAKE_WC_REMOTE_ACCESS, fake_world.now);
@@ -403,7 +433,9 @@ static void respond(struct fake_event *event)
 		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
 		return;
 	}
-	if (wr->wr.op == VERVE_NET_READ)
+	if (wr->response)
+		scatter(qp, wr, wr->response);
+	else if (wr->wr.op == VERVE_NET_READ)
 		scatter(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
 	else
 		scatter(qp, wr, &wr->fetched);
@@ -422,7 +454,7 @@ static void respond(struct fake_event *event)
 /* Has the acknowledgement come? If not, it is asked for again. */
 static bool is_answered(struct verve_net_qp *qp, struct fake_wr *wr)
 {
-	if (wr->status || (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
+	if (wr->status || wr->responded || (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
 		return true;
 	wr->acked = target_of(qp);
 	return wr->acked;
