@@ -190,11 +190,11 @@ Test(rndv, second_segment_that_cannot_be_registered_gives_the_first_back)
 
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM}), 0);
 	nodes_settle();
-	fake_net_fail(FAKE_NET_MR_REG, 2, -FI_ENOMEM);
+	fake_net_fail(FAKE_NET_MR_REG, 2, -FI_EFAULT);
 	cr_assert_eq(node_recv(&b, &(struct message){.iov = iov, .iov_count = 2}), 0);
 	nodes_settle();
-	expect_error(&b.rx_queue, FI_ENOMEM);
-	expect_error(&a.tx_queue, FI_ENOMEM);
+	expect_error(&b.rx_queue, FI_EFAULT);
+	expect_error(&a.tx_queue, FI_EFAULT);
 	cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
 }
 
