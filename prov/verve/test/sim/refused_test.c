@@ -159,3 +159,21 @@ Test(refused, endpoints_close_at_any_moment)
 
 	sim_run_seeds(&options, 50);
 }
+
+/* With all else that holds operations back, or takes them away. */
+Test(refused, with_cancelling_little_memory_and_shared_receives)
+{
+	struct sim_options options = {
+		.name = "refused/with_cancelling_little_memory_and_shared_receives",
+		.nodes = 3,
+		.ops = 80,
+		.max_len = 20000,
+		.slice = 6000,
+		.refused = 150,
+		.members = SIM_MEMBERS,
+		.fickle = true,
+		.poor = true,
+	};
+
+	sim_run_seeds(&options, 40);
+}
