@@ -616,6 +616,29 @@ static void step_lists(struct verve_cm *cm, uint64_t now)
 		free_entry(cm, TAILQ_FIRST(&cm->lists[LIST_IDLE]));
 }
 
+static void notify(struct verve_cm *cm)
+{
+	if (!cm->has_news)
+		return;
+	cm->has_news = false;
+	cm->attr.notify(cm->attr.arg);
+}
+
+void verve_cm_abandon(struct verve_cm *cm, int error)
+{
+	struct entry *entry, *next;
+
+	HASH_ITER(hh, cm->entries, entry, next) {
+		struct verve_conn_out out;
+
+		if (entry->conn.state == VERVE_CONN_IDLE)
+			continue;
+		verve_conn_abandon(&entry->conn, error, &out);
+		perform(cm, entry, &out);
+	}
+	notify(cm);
+}
+
 uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now)
 {
 	const struct verve_timer *timer;
@@ -625,10 +648,7 @@ uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now)
 	more = step_dgrams(cm, now);
 	step_timers(cm, now);
 	step_lists(cm, now);
-	if (cm->has_news) {
-		cm->has_news = false;
-		cm->attr.notify(cm->attr.arg);
-	}
+	notify(cm);
 	timer = verve_timers_first(&cm->timers);
 	if (more)
 		return now;

@@ -187,8 +187,8 @@ static void doom(struct verve_link *link, struct verve_op_queue *queue)
 
 /*
  * Requests that ended well before the break, but did not ask for a completion, are not flushed. A
- * marker behind them is, and retires them. A device that refuses it has the queue pair taken away:
- * nothing is outstanding then.
+ * marker behind them is, and retires them. A device that refuses it, or the flush, has the queue pair
+ * taken away: nothing is outstanding then.
  */
 static void post_marker(struct verve_xport *xport, struct verve_link *link)
 {
@@ -197,11 +197,11 @@ static void post_marker(struct verve_xport *xport, struct verve_link *link)
 		.op = VERVE_NET_SEND,
 		.flags = VERVE_NET_SIGNALED,
 	};
+	int ret = verve_net_qp_error(link->qp);
 
-	verve_net_qp_error(link->qp);
 	if (link->retired == link->produced)
 		return;
-	if (verve_net_qp_post(link->qp, &wr, 1)) {
+	if (ret || verve_net_qp_post(link->qp, &wr, 1)) {
 		verve_net_qp_close(link->qp);
 		link->qp = NULL;
 		return;
