@@ -321,6 +321,7 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 	struct node node, third;
 	fi_addr_t to_third, to_node;
 	size_t len = sizeof(theirs);
+	uint64_t dead;
 
 	node_open(&third, env, &attr);
 	node_enable(&third);
@@ -339,9 +340,12 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 	talk(&node, &third, to_third, SMALL);
 	if (!scene->after)
 		env_sync(env, "dead");
+	dead = env_now();
 	talk(&third, &node, to_node, LONG);
 	for (unsigned i = 0; i < scene->count; i++)
 		await(&node, &ops[i]);
+	if (env->opts.verify)
+		printf("%.1f s after the death all operations have ended\n", (env_now() - dead) / 1e9);
 	check_ends(scene, ops);
 	talk(&node, &third, to_third, LONG);
 	comp_expect_none(&node, node.txcq);
