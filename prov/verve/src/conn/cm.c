@@ -77,13 +77,6 @@ static uint64_t random64(void)
 	return random;
 }
 
-static uint64_t random64_nonzero(void)
-{
-	uint64_t random = random64();
-
-	return random ? random : 1;
-}
-
 /* Entries. */
 
 static struct entry *find_entry(const struct verve_cm *cm, const struct verve_addr *addr)
@@ -160,7 +153,7 @@ static void free_entry(struct verve_cm *cm, struct entry *entry)
 
 static int open_end(struct verve_cm *cm, struct entry *entry)
 {
-	struct verve_conn_local local = {.nonce = random64_nonzero()};
+	struct verve_conn_local local = {.nonce = random64() | 1};
 	int ret = -FI_ENOMEM;
 
 	entry->up = calloc(1, sizeof(*entry->up));
@@ -561,8 +554,7 @@ static bool step_dgrams(struct verve_cm *cm, uint64_t now)
 
 		if (len >= 0)
 			receive_dgram(cm, buf, (size_t)len, &from, now);
-		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH ||
-			 len == -FI_ENETUNREACH)
+		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH || len == -FI_ENETUNREACH)
 			receive_error(cm, &from, (int)-len);
 		else
 			return false;
@@ -616,27 +608,14 @@ static void step_lists(struct verve_cm *cm, uint64_t now)
 		free_entry(cm, TAILQ_FIRST(&cm->lists[LIST_IDLE]));
 }
 
-static void notify(struct verve_cm *cm)
-{
-	if (!cm->has_news)
-		return;
-	cm->has_news = false;
-	cm->attr.notify(cm->attr.arg);
-}
-
 void verve_cm_abandon(struct verve_cm *cm, int error)
 {
-	struct entry *entry, *next;
+	struct verve_conn_out out;
 
-	HASH_ITER(hh, cm->entries, entry, next) {
-		struct verve_conn_out out;
-
-		if (entry->conn.state == VERVE_CONN_IDLE)
-			continue;
+	for (struct entry *entry = cm->entries; entry; entry = entry->hh.next) {
 		verve_conn_abandon(&entry->conn, error, &out);
 		perform(cm, entry, &out);
 	}
-	notify(cm);
 }
 
 uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now)
@@ -648,7 +627,10 @@ uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now)
 	more = step_dgrams(cm, now);
 	step_timers(cm, now);
 	step_lists(cm, now);
-	notify(cm);
+	if (cm->has_news) {
+		cm->has_news = false;
+		cm->attr.notify(cm->attr.arg);
+	}
 	timer = verve_timers_first(&cm->timers);
 	if (more)
 		return now;
@@ -710,7 +692,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	if (ret)
 		goto err_free;
 	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
-	cm->self.incarnation = random64_nonzero();
+	cm->self.incarnation = random64() | 1; /* not 0, as the nonces */
 	cm->self.window = attr->window;
 	cm->self.eager_size = attr->eager_size;
 	cm->self.features = attr->features;

@@ -103,7 +103,8 @@ int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first);
 
 /*
  * Service thread: the device is gone. Every connection ends, and everything that waits for one fails, with
- * error, positive; peers are told. Opening queue pairs fails from now on, so what comes later fails by itself.
+ * error, positive; peers are told. The next step wakes the reader. Opening queue pairs fails from now on, so what
+ * comes later fails by itself.
  */
 void verve_cm_abandon(struct verve_cm *cm, int error);
 

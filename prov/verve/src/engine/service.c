@@ -50,11 +50,12 @@ static uint64_t step(void *arg)
 	(void) arg;
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link) {
-		uint64_t timer = verve_cm_step(client->cm, now);
+		uint64_t timer;
 
+		step_device(client);
+		timer = verve_cm_step(client->cm, now);
 		if (timer < next)
 			next = timer;
-		step_device(client);
 	}
 	pthread_mutex_unlock(&lock);
 	if (next == UINT64_MAX)
