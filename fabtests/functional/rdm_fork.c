@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_fork: both halves fork with an endpoint open and go on: the child ends in several ways, or lives on
- * while the parent writes to registered memory that both share. With FI_VERVE_MR_CACHE the memory is that of
- * kept registrations.
+ * rdm_fork: both halves fork with an endpoint open and go on: the child ends in several ways, or
+ * lives on while the parent writes to registered memory that both share. With FI_VERVE_MR_CACHE the
+ * memory is that of kept registrations.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -50,17 +50,20 @@ static void ends_close(struct ends *ends)
 	pattern_free(ends->in);
 }
 
-/* A long message each way in the same buffers as before; then a write, and what it wrote read back. */
+/*
+ * A long message each way in the same buffers as before; then a write, and what it wrote read back.
+ */
 static void work(struct ends *ends, unsigned round)
 {
 	bool server = ends->node.env->server;
 	uint64_t seed = 2 * round + server, theirs = 2 * round + !server;
 	struct xfer recv = { .op = XFER_RECV, .buf = ends->in, .len = SIZE, .addr = FI_ADDR_UNSPEC,
 			     .context = &recv };
-	struct xfer send = { .op = XFER_SEND, .buf = ends->out, .len = SIZE, .addr = ends->node.peer,
-			     .context = &send };
+	struct xfer send = { .op = XFER_SEND, .buf = ends->out, .len = SIZE,
+			     .addr = ends->node.peer, .context = &send };
 	struct rma rma = { .op = RMA_WRITE, .buf = ends->out, .len = SIZE, .addr = ends->node.peer,
-			   .remote_addr = ends->remote.addr, .key = ends->remote.key, .context = &rma };
+			   .remote_addr = ends->remote.addr, .key = ends->remote.key,
+			   .context = &rma };
 
 	pattern_fill(ends->out, SIZE, seed);
 	memset(ends->in, PATTERN_EMPTY, SIZE);

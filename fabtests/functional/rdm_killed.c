@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_killed: a peer whose process ends without closing, in the middle of this or that. The client's
- * operations with it end, each once, with an error that says so or with success; a third endpoint does not
- * notice; and a new process at the same address is reached under the same fi_addr_t. -v prints the errors.
+ * rdm_killed: a peer whose process ends without closing, in the middle of this or that. The
+ * client's operations with it end, each once, with an error that says so or with success; a third
+ * endpoint does not notice; and a new process at the same address is reached under the same
+ * fi_addr_t. -v prints the errors.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -37,7 +38,8 @@
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
 
-static const struct node_attr attr = { .caps = CAPS, .one_cq = true, .app_keys = true, .by_offset = true };
+static const struct node_attr attr = { .caps = CAPS, .one_cq = true, .app_keys = true,
+				       .by_offset = true };
 
 /* Contexts point to these. */
 struct op {
@@ -76,7 +78,8 @@ static void take(struct node *node)
 		return;
 	CHECK(*comp.reason != '\0');
 	if (node->env->opts.verify)
-		printf("%s, prov_errno %d: %s\n", fi_strerror(comp.err), comp.prov_errno, comp.reason);
+		printf("%s, prov_errno %d: %s\n", fi_strerror(comp.err), comp.prov_errno,
+		       comp.reason);
 }
 
 static void await(struct node *node, const struct op *op)
@@ -240,10 +243,14 @@ static void serve(struct env *env, const struct scene *scene, char *name)
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHECK_PASS);
 }
 
-/* The server itself has no endpoint. at_once: there is a new process before the client knows of the death. */
+/*
+ * The server itself has no endpoint. at_once: there is a new process before the client knows of the
+ * death.
+ */
 static void run_server(struct env *env, const struct scene *scene, bool at_once)
 {
-	char *name = mmap(NULL, NODE_ADDR_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *name = mmap(NULL, NODE_ADDR_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
 
 	REQUIRE(name != MAP_FAILED);
 	serve(env, scene, name);
@@ -273,8 +280,8 @@ static void client_adds(struct node *node, struct op *op, unsigned i, size_t len
 {
 	static const uint64_t one = 1;
 	struct atomic add = { .call = ATOMIC_FETCH, .datatype = FI_UINT64, .op = FI_SUM, .count = 1,
-			      .buf = &one, .result = &op->before, .addr = node->peer, .key = WORD_KEY,
-			      .context = op };
+			      .buf = &one, .result = &op->before, .addr = node->peer,
+			      .key = WORD_KEY, .context = op };
 
 	(void)i;
 	(void)len;
@@ -285,7 +292,8 @@ static void client_adds(struct node *node, struct op *op, unsigned i, size_t len
 /* As applications know a peer that is gone. */
 static bool is_departure(int err)
 {
-	return err == FI_EHOSTUNREACH || err == FI_ECONNREFUSED || err == FI_ENOTCONN || err == FI_ETIMEDOUT;
+	return err == FI_EHOSTUNREACH || err == FI_ECONNREFUSED || err == FI_ENOTCONN ||
+	       err == FI_ETIMEDOUT;
 }
 
 static void check_ends(const struct scene *scene, const struct op *ops)
@@ -345,7 +353,8 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 	for (unsigned i = 0; i < scene->count; i++)
 		await(&node, &ops[i]);
 	if (env->opts.verify)
-		printf("%.1f s after the death all operations have ended\n", (env_now() - dead) / 1e9);
+		printf("%.1f s after the death all operations have ended\n",
+		       (env_now() - dead) / 1e9);
 	check_ends(scene, ops);
 	talk(&node, &third, to_third, LONG);
 	comp_expect_none(&node, node.txcq);
@@ -376,7 +385,8 @@ static void run(struct env *env, const struct scene *scene)
 static void run_connecting(struct env *env)
 {
 	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
-					    .live = never_mind, .strangers = true, .least_errors = COUNT };
+					    .live = never_mind, .strangers = true,
+					    .least_errors = COUNT };
 
 	run(env, &scene);
 }
@@ -384,7 +394,8 @@ static void run_connecting(struct env *env)
 static void run_idle(struct env *env)
 {
 	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
-					    .live = never_mind, .after = true, .least_errors = COUNT };
+					    .live = never_mind, .after = true,
+					    .least_errors = COUNT };
 
 	run(env, &scene);
 }
@@ -392,7 +403,8 @@ static void run_idle(struct env *env)
 static void run_idle_long(struct env *env)
 {
 	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_sends,
-					    .live = never_mind, .after = true, .least_errors = LONGS };
+					    .live = never_mind, .after = true,
+					    .least_errors = LONGS };
 
 	run(env, &scene);
 }
@@ -433,7 +445,8 @@ static void run_read_from(struct env *env)
 
 static void run_atomic(struct env *env)
 {
-	static const struct scene scene = { .count = COUNT, .begin = client_adds, .live = add_some };
+	static const struct scene scene = { .count = COUNT, .begin = client_adds,
+					    .live = add_some };
 
 	run(env, &scene);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * board: what the members of one half share with their keeper, in memory that outlives each of them.
- * Members write their own entries; the keeper writes the phase and the other half's names.
+ * board: what the members of one half share with their keeper, in memory that outlives each of
+ * them. Members write their own entries; the keeper writes the phase and the other half's names.
  *
  * A member is named by its number among all of both halves: half * SOAK_MEMBERS + index.
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * member: every operation has a slot, and must complete once, within -T seconds. Every message has a number,
- * which says who sent it, to whom, how long it is and what is in it, and must not come twice. An error is
- * right only where a mayfly is at one of the two ends, and only if it is one that says so.
+ * member: every operation has a slot, and must complete once, within -T seconds. Every message has
+ * a number, which says who sent it, to whom, how long it is and what is in it, and must not come
+ * twice. An error is right only where a mayfly is at one of the two ends, and only if it is one
+ * that says so.
  */
 #include "soak/member.h"
 
@@ -26,10 +27,11 @@
 #include "common/xfer.h"
 
 #define SLOTS 8
-#define SLOTS_MAYFLY (SLOTS / 2) /* at most so many for them, who may take seconds to be found dead */
+#define SLOTS_MAYFLY (SLOTS / 2) /* at most: finding a dead one takes seconds */
 #define LONGEST 300000
 #define SLICE 32768 /* bytes of every region that belong to one slot of one member */
-#define REGION (SOAK_ALL * SLOTS * SLICE + SOAK_ALL * sizeof(uint64_t))
+#define WORDS (SOAK_ALL * SLOTS * SLICE) /* where the words begin that members add to */
+#define REGION (WORDS + SOAK_ALL * sizeof(uint64_t))
 #define REGION_KEY 7
 #define RECVS 12
 #define POOLS 2 /* multi-receive buffers */
@@ -42,6 +44,9 @@
 enum kind { SLOT, RECV, POOL };
 
 enum job { JOB_TAGGED, JOB_MESSAGE, JOB_WRITE, JOB_READ, JOB_ADD };
+
+static const char *const job_names[] = { "a tagged message", "a message", "a write", "a read",
+					 "an addition" };
 
 /* What an operation's context points to. */
 struct slot {
@@ -92,7 +97,8 @@ struct member {
 	uint64_t turn; /* when the last one was */
 };
 
-static const int codes[SOAK_CODES - 1] = { FI_EHOSTUNREACH, FI_ENOTCONN, FI_ECONNREFUSED, FI_ETIMEDOUT };
+static const int codes[SOAK_CODES - 1] = { FI_EHOSTUNREACH, FI_ENOTCONN, FI_ECONNREFUSED,
+					   FI_ETIMEDOUT };
 
 static uint64_t mix(uint64_t x)
 {
@@ -149,18 +155,22 @@ static void post_recvs(struct member *m)
 	REQUIRE_RET(fi_setopt(&m->node.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min,
 			      sizeof(min)), 0);
 	for (unsigned i = 0; i < RECVS; i++) {
-		m->recvs[i].kind = RECV;
-		m->recvs[i].xfer = (struct xfer){ .op = XFER_RECV, .tagged = true, .len = LONGEST,
-						  .buf = pattern_alloc(LONGEST), .context = &m->recvs[i],
-						  .addr = FI_ADDR_UNSPEC, .ignore = UINT64_MAX };
-		post_recv(m, &m->recvs[i]);
+		struct recv *recv = &m->recvs[i];
+
+		recv->kind = RECV;
+		recv->xfer = (struct xfer){ .op = XFER_RECV, .tagged = true, .len = LONGEST,
+					    .buf = pattern_alloc(LONGEST), .context = recv,
+					    .addr = FI_ADDR_UNSPEC, .ignore = UINT64_MAX };
+		post_recv(m, recv);
 	}
 	for (unsigned i = 0; i < POOLS; i++) {
-		m->pools[i].kind = POOL;
-		m->pools[i].xfer = (struct xfer){ .op = XFER_RECVMSG, .flags = FI_MULTI_RECV | FI_COMPLETION,
-						  .len = POOL_SIZE, .buf = pattern_alloc(POOL_SIZE),
-						  .context = &m->pools[i], .addr = FI_ADDR_UNSPEC };
-		post_recv(m, &m->pools[i]);
+		struct recv *pool = &m->pools[i];
+
+		pool->kind = POOL;
+		pool->xfer = (struct xfer){ .op = XFER_RECVMSG, .len = POOL_SIZE, .context = pool,
+					    .buf = pattern_alloc(POOL_SIZE), .addr = FI_ADDR_UNSPEC,
+					    .flags = FI_MULTI_RECV | FI_COMPLETION };
+		post_recv(m, pool);
 	}
 }
 
@@ -271,7 +281,7 @@ static ssize_t try_add(struct member *m, struct slot *slot)
 	struct atomic add = { .call = ATOMIC_FETCH, .datatype = FI_UINT64, .op = FI_SUM, .count = 1,
 			      .buf = &one, .result = &slot->before, .addr = m->addrs[slot->to],
 			      .key = REGION_KEY, .context = slot,
-			      .remote_addr = SOAK_ALL * SLOTS * SLICE + m->self * sizeof(uint64_t) };
+			      .remote_addr = WORDS + m->self * sizeof(uint64_t) };
 
 	return atomic_try(&m->node, &add);
 }
@@ -375,10 +385,7 @@ static void end_slot(struct member *m, struct slot *slot)
 
 static void fail_slot(struct member *m, struct slot *slot, const struct comp *comp)
 {
-	static const char *const names[] = { "a tagged message", "a message", "a write", "a read",
-					     "an addition" };
-
-	judge_error(m, comp, names[slot->job], slot->to);
+	judge_error(m, comp, job_names[slot->job], slot->to);
 	if (slot->job == JOB_ADD)
 		m->words[slot->to].most++;
 	else if (slot->job == JOB_TAGGED || slot->job == JOB_MESSAGE)
@@ -453,9 +460,9 @@ static void check_time(struct member *m)
 		if (gap > SECOND)
 			slot->since += gap;
 		if (slot->busy && now > slot->since + m->env.opts.timeout * SECOND)
-			check_fatal("member %u: job %d with member %u, %zu bytes, has no completion "
-				    "after %u s", m->self, slot->job, slot->to, slot->len,
-				    m->env.opts.timeout);
+			check_fatal("member %u: %s with member %u, %zu bytes, has no completion "
+				    "after %u s", m->self, job_names[slot->job], slot->to,
+				    slot->len, m->env.opts.timeout);
 	}
 }
 
@@ -540,23 +547,29 @@ static void part(struct member *m)
 		;
 }
 
+static char *name_of(struct member *m, unsigned number)
+{
+	return m->board->names[number / SOAK_MEMBERS][number % SOAK_MEMBERS];
+}
+
 static void open_endpoint(struct member *m)
 {
 	struct node_attr attr = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV,
 				  .msg_order = FI_ORDER_SAS, .one_cq = true, .app_keys = true,
 				  .by_offset = true };
-	char *name = m->board->names[m->self / SOAK_MEMBERS][m->self % SOAK_MEMBERS];
+	char *name = name_of(m, m->self);
+	const struct sockaddr_in *before = (const void *)name;
 	char port[16];
 
 	if (m->life) {
-		snprintf(port, sizeof(port), "%u", ntohs(((struct sockaddr_in *)(void *)name)->sin_port));
+		snprintf(port, sizeof(port), "%u", ntohs(before->sin_port));
 		attr.src_port = port;
 	}
 	node_open(&m->node, &m->env, &attr);
 	m->node.next_key = REGION_KEY - 1;
 	node_enable(&m->node);
 	region_open(&m->node, &m->region, REGION, FI_REMOTE_READ | FI_REMOTE_WRITE);
-	memset((char *)m->region.buf + SOAK_ALL * SLOTS * SLICE, 0, SOAK_ALL * sizeof(uint64_t));
+	memset((char *)m->region.buf + WORDS, 0, REGION - WORDS);
 	post_recvs(m);
 	if (!m->life)
 		node_name(&m->node, name);
@@ -574,8 +587,7 @@ static void meet(struct member *m)
 	await(m, SOAK_RUN);
 	for (unsigned i = 0; i < SOAK_ALL; i++)
 		if (is_other(m, i))
-			m->addrs[i] = node_insert(&m->node,
-						  m->board->names[i / SOAK_MEMBERS][i % SOAK_MEMBERS]);
+			m->addrs[i] = node_insert(&m->node, name_of(m, i));
 	m->turn = env_now();
 }
 
@@ -592,8 +604,8 @@ static void close_endpoint(struct member *m)
 	node_close(&m->node);
 }
 
-int soak_member_run(const struct opts *opts, struct soak_board *board, unsigned half, unsigned index,
-		    unsigned members)
+int soak_member_run(const struct opts *opts, struct soak_board *board, unsigned half,
+		    unsigned index, unsigned members)
 {
 	static struct member m;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_soak: processes of both halves talk to each other, all to all and in all ways: daemons, who live through
- * everything, and mayflies, who die in the middle of it and come back at the same address. -W sets the
- * processes of a half, every second of them a mayfly; it ends when each daemon has done -I operations, or by
- * SIGINT. Whoever starts it may hurt it meanwhile: kill soak-mayfly, stop any, cut the cable (contrib/soak does).
+ * rdm_soak: processes of both halves talk to each other, all to all and in all ways: daemons, who
+ * live through everything, and mayflies, who die in the middle of it and come back at the same
+ * address. -W sets the processes of a half, every second of them a mayfly; it ends when each daemon
+ * has done -I operations, or by SIGINT. Whoever starts it may hurt it meanwhile: kill soak-mayfly,
+ * stop any, cut the cable (contrib/soak does).
  *
  * Here is the keeper: it starts the members of its half, and the dead ones again, and says every
  * five seconds what the daemons need. It never calls libfabric.
@@ -47,6 +48,11 @@ static void on_interrupt(int signal)
 
 /* Members. */
 
+static const char *kind_of(unsigned index)
+{
+	return soak_is_mayfly(index) ? "mayfly" : "daemon";
+}
+
 static void start_member(struct keeper *k, unsigned index)
 {
 	bool mayfly = soak_is_mayfly(index);
@@ -88,8 +94,7 @@ static void reap(struct keeper *k, bool again)
 			continue;
 		}
 		if (!WIFEXITED(status) || WEXITSTATUS(status) || k->board->phase < SOAK_PART)
-			check_fatal("%s %u of half %u has ended (%s %d)",
-				    soak_is_mayfly(i) ? "mayfly" : "daemon", i, k->half,
+			check_fatal("%s %u of half %u has ended (%s %d)", kind_of(i), i, k->half,
 				    WIFSIGNALED(status) ? "signal" : "status",
 				    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	}
@@ -197,8 +202,8 @@ static void await(struct keeper *k, bool (*is_over)(const struct keeper *), cons
 	while (!is_over(k)) {
 		tick(k, false);
 		if (env_now() > end)
-			check_fatal("half %u waited %u s %s", k->half, PATIENCE * k->env.opts.timeout,
-				    what);
+			check_fatal("half %u waited %u s %s", k->half,
+				    PATIENCE * k->env.opts.timeout, what);
 	}
 }
 
@@ -245,8 +250,7 @@ static void meet_others(struct keeper *k)
 	REQUIRE(oob_exchange(&k->env.oob, ours, len, board->names[!k->half], len) == len);
 	env_sync(&k->env, "names");
 	for (unsigned i = 0; i < k->members; i++)
-		printf("%s %u of half %u is process %d\n", soak_is_mayfly(i) ? "mayfly" : "daemon", i,
-		       k->half, k->pids[i]);
+		printf("%s %u of half %u is process %d\n", kind_of(i), i, k->half, k->pids[i]);
 	printf("sample,seconds,half,member,rss_kb,pinned_kb,locked_kb,heap_kb,descriptors,threads,"
 	       "operations,errors\n");
 	k->begin = env_now();
@@ -356,8 +360,7 @@ static void keeper_init(struct keeper *k)
 int main(int argc, char **argv)
 {
 	static const struct opts_usage usage = {
-		"rdm_soak", "Processes talk to each other in all ways; half of them die and come back.",
-		true };
+		"rdm_soak", "Processes talk in all ways; half of them die and come back.", true };
 	static struct keeper keeper;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
