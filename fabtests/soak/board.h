@@ -16,7 +16,7 @@
 
 #define SOAK_MEMBERS 8 /* of a half, at most */
 #define SOAK_ALL (2 * SOAK_MEMBERS)
-#define SOAK_CODES 5 /* errors that a peer's end may cause, and all others */
+#define SOAK_CODES 7 /* errors that a peer's end, or a port's, may cause, and all others */
 
 enum soak_phase {
 	SOAK_MEET,  /* members open and say their names */

@@ -3,7 +3,7 @@
  * member: every operation has a slot, and must complete once, within -T seconds. Every message has
  * a number, which says who sent it, to whom, how long it is and what is in it, and must not come
  * twice. An error is right only where a mayfly is at one of the two ends, and only if it is one
- * that says so.
+ * that says so; with -o torn elsewhere, too, and then it is printed with the time.
  */
 #include "soak/member.h"
 
@@ -95,10 +95,12 @@ struct member {
 	struct slot slots[SLOTS];
 	struct recv recvs[RECVS], pools[POOLS];
 	uint64_t turn; /* when the last one was */
+	bool torn;     /* connections may break */
 };
 
+#define DEPARTURES 4 /* the first of codes: what a peer that is gone may cause */
 static const int codes[SOAK_CODES - 1] = { FI_EHOSTUNREACH, FI_ENOTCONN, FI_ECONNREFUSED,
-					   FI_ETIMEDOUT };
+					   FI_ETIMEDOUT, FI_EIO, FI_EACCES };
 
 static uint64_t mix(uint64_t x)
 {
@@ -210,26 +212,22 @@ static void take_message(struct member *m, uint64_t number, const void *buf, siz
 	m->entry->tally.received[from]++;
 }
 
-static void count_error(struct member *m, int err)
-{
-	unsigned i = 0;
-
-	while (i < SOAK_CODES - 1 && codes[i] != err)
-		i++;
-	m->entry->errors[i]++;
-}
-
 /* other: the member at the other end, or SOAK_ALL: it is not known. */
 static void judge_error(struct member *m, const struct comp *comp, const char *what, unsigned other)
 {
-	bool known = false;
+	unsigned code = 0;
 
-	for (unsigned i = 0; i < SOAK_CODES - 1; i++)
-		known |= codes[i] == comp->err;
-	count_error(m, comp->err);
-	if (known && *comp->reason &&
+	while (code < SOAK_CODES - 1 && codes[code] != comp->err)
+		code++;
+	m->entry->errors[code]++;
+	if (code < DEPARTURES && *comp->reason &&
 	    (other == SOAK_ALL || soak_is_mayfly(other) || soak_is_mayfly(m->self)))
 		return;
+	if (code < SOAK_CODES - 1 && *comp->reason && m->torn) {
+		printf("torn,%llu,%u,%u,%s\n", (unsigned long long)(env_now() / SECOND), m->self,
+		       other, comp->reason);
+		return;
+	}
 	check_fail("member %u: %s %s member %u: %s, prov_errno %d: \"%s\"", m->self, what,
 		   other == SOAK_ALL ? "of some" : "with", other, fi_strerror(comp->err),
 		   comp->prov_errno, comp->reason);
@@ -559,9 +557,13 @@ static void open_endpoint(struct member *m)
 				  .by_offset = true };
 	char *name = name_of(m, m->self);
 	const struct sockaddr_in *before = (const void *)name;
+	uint64_t end = env_deadline(&m->env);
 	char port[16];
 
 	if (m->life) {
+		/* The device's port may be down. */
+		while (m->torn && !node_offered(&m->env, attr.caps) && env_now() < end)
+			sched_yield();
 		snprintf(port, sizeof(port), "%u", ntohs(before->sin_port));
 		attr.src_port = port;
 	}
@@ -617,6 +619,7 @@ int soak_member_run(const struct opts *opts, struct soak_board *board, unsigned 
 	m.self = half * SOAK_MEMBERS + index;
 	m.members = members;
 	m.life = m.entry->life;
+	m.torn = opts->op && opts_selects(opts, "torn");
 	m.random = (uint64_t)m.self << 32 | m.life;
 	if (soak_is_mayfly(m.self))
 		m.die_at = 200 + draw(&m, 1000);

@@ -4,7 +4,7 @@
  * live through everything, and mayflies, who die in the middle of it and come back at the same
  * address. -W sets the processes of a half, every second of them a mayfly; it ends when each daemon
  * has done -I operations, or by SIGINT. Whoever starts it may hurt it meanwhile: kill soak-mayfly,
- * stop any, cut the cable (contrib/soak does).
+ * stop any, cut the cable (contrib/soak does); or, with -o torn, what breaks connections.
  *
  * Here is the keeper: it starts the members of its half, and the dead ones again, and says every
  * five seconds what the daemons need. It never calls libfabric.
@@ -317,7 +317,7 @@ static void compare_all(struct keeper *k)
 static void report(const struct keeper *k)
 {
 	static const char *const names[SOAK_CODES] = { "EHOSTUNREACH", "ENOTCONN", "ECONNREFUSED",
-						       "ETIMEDOUT", "others" };
+						       "ETIMEDOUT", "EIO", "EACCES", "others" };
 	unsigned long operations = 0, errors[SOAK_CODES] = { 0 };
 	uint64_t received = 0;
 	unsigned lives = 0;
@@ -365,8 +365,10 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	opts_parse(&keeper.env.opts, &usage, argc, argv);
-	if (keeper.env.opts.list)
+	if (keeper.env.opts.list) {
+		puts("torn");
 		return CHECK_PASS;
+	}
 	keeper_init(&keeper);
 	for (unsigned i = 0; i < keeper.members; i++)
 		start_member(&keeper, i);
