@@ -26,11 +26,16 @@ enum soak_phase {
 	SOAK_END,   /* nothing is under way: read what is there, close */
 };
 
-/* Messages between a member and each of all. */
+/*
+ * Messages between a member and each of all. Those with an odd number ask for FI_DELIVERY_COMPLETE;
+ * of the others, success says nothing if the connection breaks.
+ */
 struct soak_tally {
-	uint64_t sent[SOAK_ALL];   /* and completed */
-	uint64_t failed[SOAK_ALL]; /* completed with an error: they may have arrived */
-	uint64_t received[SOAK_ALL];
+	struct soak_count {
+		uint64_t sent;	 /* and completed */
+		uint64_t failed; /* completed with an error: they may have arrived */
+		uint64_t received;
+	} plain[SOAK_ALL], acked[SOAK_ALL];
 };
 
 struct soak_entry {

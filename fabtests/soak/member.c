@@ -51,7 +51,7 @@ static const char *const job_names[] = { "a tagged message", "a message", "a wri
 /* What an operation's context points to. */
 struct slot {
 	enum kind kind;
-	bool busy, posted, delivery;
+	bool busy, posted;
 	enum job job;
 	unsigned to;
 	uint64_t number; /* of the message; what is written */
@@ -137,6 +137,19 @@ static size_t length_of(uint64_t number)
 	return lengths[mix(number) % (sizeof(lengths) / sizeof(*lengths))];
 }
 
+static bool is_acked(uint64_t number)
+{
+	return number & 1;
+}
+
+/* What is counted of messages like this one, with that member. */
+static struct soak_count *messages_of(struct member *m, uint64_t number, unsigned other)
+{
+	struct soak_tally *tally = &m->entry->tally;
+
+	return is_acked(number) ? &tally->acked[other] : &tally->plain[other];
+}
+
 static bool is_other(const struct member *m, unsigned number)
 {
 	return number < SOAK_ALL && number % SOAK_MEMBERS < m->members && number != m->self;
@@ -209,7 +222,7 @@ static void take_message(struct member *m, uint64_t number, const void *buf, siz
 	CHECK_EQ(len, length_of(number));
 	pattern_check(buf, len, number);
 	see(m, number);
-	m->entry->tally.received[from]++;
+	messages_of(m, number, from)->received++;
 }
 
 /* other: the member at the other end, or SOAK_ALL: it is not known. */
@@ -259,7 +272,7 @@ static ssize_t try_send(struct member *m, struct slot *slot)
 			     .addr = m->addrs[slot->to], .tag = slot->number, .data = slot->number,
 			     .context = slot };
 
-	send.op = slot->delivery ? XFER_SENDMSG : send.tagged ? XFER_SEND : XFER_SENDDATA;
+	send.op = is_acked(slot->number) ? XFER_SENDMSG : send.tagged ? XFER_SEND : XFER_SENDDATA;
 	send.flags = FI_DELIVERY_COMPLETE | FI_COMPLETION | (send.tagged ? 0 : FI_REMOTE_CQ_DATA);
 	return xfer_try(&m->node, &send);
 }
@@ -337,7 +350,6 @@ static void start_any(struct member *m, struct slot *slot)
 
 	if (to == m->self)
 		return;
-	slot->delivery = draw(m, 2);
 	if (lot < 20 && !m->words[to].busy)
 		start(m, slot, JOB_ADD, to);
 	else if (lot < 45)
@@ -387,7 +399,7 @@ static void fail_slot(struct member *m, struct slot *slot, const struct comp *co
 	if (slot->job == JOB_ADD)
 		m->words[slot->to].most++;
 	else if (slot->job == JOB_TAGGED || slot->job == JOB_MESSAGE)
-		m->entry->tally.failed[slot->to]++;
+		messages_of(m, slot->number, slot->to)->failed++;
 }
 
 static void finish_slot(struct member *m, struct slot *slot, const struct comp *comp)
@@ -410,7 +422,7 @@ static void finish_slot(struct member *m, struct slot *slot, const struct comp *
 	} else if (slot->job == JOB_ADD) {
 		check_added(&m->words[slot->to], slot);
 	} else {
-		m->entry->tally.sent[slot->to]++;
+		messages_of(m, slot->number, slot->to)->sent++;
 	}
 	end_slot(m, slot);
 }
@@ -499,24 +511,23 @@ static void run(struct member *m)
 	}
 }
 
-/* Messages before it on the same way have arrived when the last has. */
+/* Messages before it on the same way have arrived when the last has, which asks for that. */
+static void start_last(struct member *m, struct slot *slot, enum job job, unsigned to)
+{
+	m->next[to] += m->next[to] & 1;
+	start(m, slot, job, to);
+	while (busy_slots(m))
+		turn(m, false);
+}
+
 static void send_last(struct member *m)
 {
 	for (unsigned to = 0; to < SOAK_ALL; to++) {
-		struct slot *slot = &m->slots[to % SLOTS];
-
 		if (!is_other(m, to) || soak_is_mayfly(to))
 			continue;
-		while (slot->busy)
-			turn(m, false);
-		slot->delivery = true;
-		start(m, slot, JOB_TAGGED, to);
-		while (busy_slots(m))
-			turn(m, false);
-		start(m, slot, JOB_MESSAGE, to);
+		start_last(m, &m->slots[0], JOB_TAGGED, to);
+		start_last(m, &m->slots[0], JOB_MESSAGE, to);
 	}
-	while (busy_slots(m))
-		turn(m, false);
 }
 
 static void reach(struct member *m, int phase)

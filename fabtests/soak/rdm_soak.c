@@ -281,23 +281,30 @@ static void end(struct keeper *k)
 	await(k, all_left, "for its daemons to close");
 }
 
-/* Of messages between daemons: each that completed has come once, and none that was not sent. */
-static void compare(const struct soak_tally *from, unsigned sender, const struct soak_tally *to,
-		    unsigned receiver)
+/*
+ * Of messages between daemons: each that completed has come, if success says that it did, and none
+ * that was not sent.
+ */
+static void compare(const struct soak_count *from, unsigned sender, const struct soak_count *to,
+		    unsigned receiver, bool says)
 {
-	uint64_t sent = from->sent[receiver], failed = from->failed[receiver];
-	uint64_t received = to->received[sender];
-
-	if (received < sent || received > sent + failed)
+	if (to->received < (says ? from->sent : 0) || to->received > from->sent + from->failed)
 		check_fail("daemon %u sent %llu messages to daemon %u and failed with %llu, "
-			   "but %llu came", sender, (unsigned long long)sent, receiver,
-			   (unsigned long long)failed, (unsigned long long)received);
+			   "but %llu came", sender, (unsigned long long)from->sent, receiver,
+			   (unsigned long long)from->failed, (unsigned long long)to->received);
 	else
-		CHECK(received >= sent);
+		CHECK(to->received <= from->sent + from->failed);
+}
+
+static void compare_pair(const struct soak_tally *tallies, unsigned i, unsigned j, bool torn)
+{
+	compare(&tallies[i].acked[j], i, &tallies[j].acked[i], j, true);
+	compare(&tallies[i].plain[j], i, &tallies[j].plain[i], j, !torn);
 }
 
 static void compare_all(struct keeper *k)
 {
+	bool torn = k->env.opts.op && opts_selects(&k->env.opts, "torn");
 	static struct soak_tally tallies[SOAK_ALL];
 
 	for (unsigned i = 0; i < k->members; i++) {
@@ -311,7 +318,7 @@ static void compare_all(struct keeper *k)
 	for (unsigned i = 0; i < SOAK_ALL; i++)
 		for (unsigned j = 0; j < SOAK_ALL; j++)
 			if (i != j && !soak_is_mayfly(i) && !soak_is_mayfly(j))
-				compare(&tallies[i], i, &tallies[j], j);
+				compare_pair(tallies, i, j, torn);
 }
 
 static void report(const struct keeper *k)
@@ -330,7 +337,8 @@ static void report(const struct keeper *k)
 		for (unsigned j = 0; j < SOAK_CODES; j++)
 			errors[j] += entry->errors[j];
 		for (unsigned j = 0; j < SOAK_ALL; j++)
-			received += entry->tally.received[j];
+			received += entry->tally.plain[j].received +
+				    entry->tally.acked[j].received;
 	}
 	printf("half %u: %lu operations in %.0f s, %llu messages received, %u mayflies killed; "
 	       "errors:", k->half, operations, (env_now() - k->begin) / 1e9,
