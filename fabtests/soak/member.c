@@ -98,7 +98,6 @@ struct member {
 	bool torn;     /* connections may break */
 };
 
-#define DEPARTURES 4 /* the first of codes: what a peer that is gone may cause */
 static const int codes[SOAK_CODES - 1] = { FI_EHOSTUNREACH, FI_ENOTCONN, FI_ECONNREFUSED,
 					   FI_ETIMEDOUT, FI_EIO, FI_EACCES };
 
@@ -233,7 +232,8 @@ static void judge_error(struct member *m, const struct comp *comp, const char *w
 	while (code < SOAK_CODES - 1 && codes[code] != comp->err)
 		code++;
 	m->entry->errors[code]++;
-	if (code < DEPARTURES && *comp->reason &&
+	/* Some devices refuse access to the memory of a process before its connections end. */
+	if (code < SOAK_CODES - 1 && comp->err != FI_EIO && *comp->reason &&
 	    (other == SOAK_ALL || soak_is_mayfly(other) || soak_is_mayfly(m->self)))
 		return;
 	if (code < SOAK_CODES - 1 && *comp->reason && m->torn) {
