@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* comp: reads completion queues of every format; the only place that waits for completions. */
 #include <poll.h>
+#include <string.h>
 
 #include <rdma/fi_errno.h>
 
@@ -8,6 +9,7 @@
 #include "common/comp.h"
 
 #define NAP_MS 20
+#define REASON_MAX 256
 
 union entry {
 	struct fi_cq_entry context;
@@ -33,9 +35,12 @@ static void fill(struct comp *comp, const union entry *e, enum fi_cq_format form
 
 static void fill_error(struct fid_cq *cq, struct comp *comp)
 {
-	struct fi_cq_err_entry e = { 0 };
-	ssize_t ret = fi_cq_readerr(cq, &e, 0);
+	static _Thread_local char reason[REASON_MAX];
+	struct fi_cq_err_entry e = { .err_data = reason, .err_data_size = sizeof(reason) - 1 };
+	ssize_t ret;
 
+	memset(reason, 0, sizeof(reason));
+	ret = fi_cq_readerr(cq, &e, 0);
 	if (ret != 1)
 		check_fatal("fi_cq_readerr after -FI_EAVAIL: %zd", ret);
 	if (e.err <= 0)
@@ -43,7 +48,7 @@ static void fill_error(struct fid_cq *cq, struct comp *comp)
 	*comp = (struct comp){
 		.context = e.op_context, .flags = e.flags, .len = e.len, .buf = e.buf,
 		.data = e.data, .tag = e.tag, .err = e.err, .olen = e.olen,
-		.src = FI_ADDR_NOTAVAIL,
+		.src = FI_ADDR_NOTAVAIL, .prov_errno = e.prov_errno, .reason = reason,
 	};
 }
 
@@ -80,10 +85,10 @@ bool comp_read_from(struct node *node, struct fid_cq *cq, struct comp *comp)
 	return finish(node, cq, ret, &e, src, comp);
 }
 
-static bool sread(struct node *node, struct fid_cq *cq, struct comp *comp)
+bool comp_nap(struct node *node, struct fid_cq *cq, int milliseconds, struct comp *comp)
 {
 	union entry e = { 0 };
-	ssize_t ret = fi_cq_sread(cq, &e, 1, NULL, NAP_MS);
+	ssize_t ret = fi_cq_sread(cq, &e, 1, NULL, milliseconds);
 
 	return finish(node, cq, ret, &e, FI_ADDR_NOTAVAIL, comp);
 }
@@ -101,7 +106,7 @@ static void sleep_on_fd(struct node *node, struct fid_cq *cq)
 static bool try_once(struct node *node, struct fid_cq *cq, struct comp *comp)
 {
 	if (node->env->opts.method == OPTS_SREAD && node->cq_wait != FI_WAIT_NONE)
-		return sread(node, cq, comp);
+		return comp_nap(node, cq, NAP_MS, comp);
 	if (comp_read(node, cq, comp))
 		return true;
 	if (node->env->opts.method == OPTS_FD && node->cq_wait == FI_WAIT_FD)

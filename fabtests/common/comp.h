@@ -23,11 +23,15 @@ struct comp {
 	fi_addr_t src;
 	int err; /* positive FI errno; 0 for success */
 	size_t olen;
+	int prov_errno;
+	const char *reason; /* of an error: err_data, or ""; until this thread's next error */
 };
 
 /* Reads one; returns whether there was one. A code that is neither ends the program. */
 bool comp_read(struct node *node, struct fid_cq *cq, struct comp *comp);
 bool comp_read_from(struct node *node, struct fid_cq *cq, struct comp *comp);
+/* The same, but sleeps so long at most if there is none; the queue has a wait object. */
+bool comp_nap(struct node *node, struct fid_cq *cq, int milliseconds, struct comp *comp);
 /* Waits for one, as -c says; ends the program when nothing comes within -T seconds. */
 void comp_wait(struct node *node, struct fid_cq *cq, struct comp *comp);
 void comp_wait_from(struct node *node, struct fid_cq *cq, struct comp *comp);

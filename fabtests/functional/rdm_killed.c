@@ -1,119 +1,490 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A peer whose process is killed: the client's operations end with errors, and it serves others on. */
+/*
+ * rdm_killed: a peer whose process ends without closing, in the middle of this or that. The
+ * client's operations with it end, each once, with an error that says so or with success; a third
+ * endpoint does not notice; and a new process at the same address is reached under the same
+ * fi_addr_t. -v prints the errors.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
 
+#include "common/atomic.h"
 #include "common/check.h"
 #include "common/comp.h"
 #include "common/env.h"
-#include "common/exchange.h"
 #include "common/node.h"
 #include "common/pattern.h"
+#include "common/rma.h"
 #include "common/xfer.h"
 
-#define SIZE (1 << 20)
-#define COUNT 4
+#define COUNT 48  /* operations under way; of them the peer sees some: */
+#define SOME 10
+#define SMALL 2000
+#define LONG (2 << 20)
+#define LONGS 6
+#define WORD_KEY 7
+#define TIMES 3
 
-/* The server's endpoint lives in a process of its own. */
-static void serve(struct env *env, bool die)
+#define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
+
+static const struct node_attr attr = { .caps = CAPS, .one_cq = true, .app_keys = true,
+				       .by_offset = true };
+
+/* Contexts point to these. */
+struct op {
+	bool done;
+	int err;
+	struct xfer xfer;
+	uint64_t before; /* an addition's result */
+};
+
+/* What both halves have of a case. */
+struct scene {
+	unsigned count;	   /* operations */
+	size_t len;
+	/* Of the client: begins operation i with the peer. */
+	void (*begin)(struct node *node, struct op *op, unsigned i, size_t len);
+	/* Of the peer: returns when it is time to end. */
+	void (*live)(struct node *node, const struct scene *scene, struct op *ops);
+	bool strangers; /* no message before: they may not be connected */
+	bool exits;	/* is not killed, but leaves without closing */
+	bool after;	/* the client begins when it is dead */
+	unsigned least_errors;
+};
+
+static void take(struct node *node)
+{
+	struct comp comp;
+	struct op *op;
+
+	comp_wait(node, node->txcq, &comp);
+	op = comp.context;
+	REQUIRE(op != NULL);
+	CHECK(!op->done);
+	op->done = true;
+	op->err = comp.err;
+	if (!comp.err)
+		return;
+	CHECK(*comp.reason != '\0' || comp.err == FI_ECANCELED);
+	if (node->env->opts.verify)
+		printf("%s, prov_errno %d: %s\n", fi_strerror(comp.err), comp.prov_errno,
+		       comp.reason);
+}
+
+static void await(struct node *node, const struct op *op)
+{
+	while (!op->done)
+		take(node);
+}
+
+static void begin_recv(struct node *node, struct op *op, size_t len, bool tagged)
+{
+	op->done = false;
+	op->xfer = (struct xfer){ .op = XFER_RECV, .tagged = tagged, .buf = pattern_alloc(len),
+				  .len = len, .addr = FI_ADDR_UNSPEC, .context = op };
+	REQUIRE_RET(xfer_post(node, &op->xfer), 0);
+}
+
+static void begin_send(struct node *node, struct op *op, size_t len, bool tagged, fi_addr_t to)
+{
+	op->done = false;
+	op->xfer = (struct xfer){ .op = XFER_SENDMSG, .tagged = tagged, .len = len, .addr = to,
+				  .buf = pattern_alloc(len), .context = op,
+				  .flags = FI_DELIVERY_COMPLETE | FI_COMPLETION };
+	pattern_fill(op->xfer.buf, len, len);
+	REQUIRE_RET(xfer_post(node, &op->xfer), 0);
+}
+
+static void finish(struct node *node, struct op *op)
+{
+	await(node, op);
+	REQUIRE_RET(op->err, 0);
+	pattern_check(op->xfer.buf, op->xfer.len, op->xfer.len);
+	pattern_free(op->xfer.buf);
+}
+
+/* A message each way. */
+static void hello(struct node *node)
+{
+	struct op in = { 0 }, out = { 0 };
+
+	begin_recv(node, &in, 100, true);
+	begin_send(node, &out, 100, true, node->peer);
+	finish(node, &in);
+	finish(node, &out);
+	node_sync(node);
+}
+
+/* Between two nodes of this process. */
+static void talk(struct node *from, struct node *to, fi_addr_t addr, size_t len)
+{
+	struct op in = { 0 }, out = { 0 };
+
+	begin_recv(to, &in, len, true);
+	begin_send(from, &out, len, true, addr);
+	finish(to, &in);
+	finish(from, &out);
+}
+
+/* The peer's process. */
+
+static void never_mind(struct node *node, const struct scene *scene, struct op *ops)
+{
+	(void)node;
+	(void)scene;
+	(void)ops;
+}
+
+static void receive_some(struct node *node, const struct scene *scene, struct op *ops)
+{
+	unsigned some = scene->count > SOME ? SOME : 1;
+
+	for (unsigned i = 0; i < some; i++)
+		finish(node, &ops[i]);
+}
+
+static void send_one(struct node *node, const struct scene *scene, struct op *ops)
+{
+	for (unsigned i = 0; i < scene->count; i++)
+		begin_send(node, &ops[i], scene->len, false, node->peer);
+	await(node, &ops[0]);
+	REQUIRE_RET(ops[0].err, 0);
+}
+
+static struct region word;
+
+static void add_some(struct node *node, const struct scene *scene, struct op *ops)
+{
+	uint64_t end = env_deadline(node->env);
+
+	(void)scene;
+	(void)ops;
+	while (__atomic_load_n((uint64_t *)word.buf, __ATOMIC_ACQUIRE) < SOME) {
+		node_progress(node);
+		if (env_now() > end)
+			check_fatal("nobody adds");
+	}
+}
+
+/* name: where it had its endpoint; none: it is the first, and leaves its own there. */
+static void open_peer(struct node *node, struct env *env, char *name)
+{
+	struct node_attr own = attr;
+	char port[16];
+
+	if (*name) {
+		snprintf(port, sizeof(port), "%u",
+			 ntohs(((struct sockaddr_in *)(void *)name)->sin_port));
+		own.src_port = port;
+	}
+	node_open(node, env, &own);
+	node->next_key = WORD_KEY - 1;
+	node_enable(node);
+	region_open(node, &word, sizeof(uint64_t), FI_REMOTE_READ | FI_REMOTE_WRITE);
+	memset(word.buf, 0, sizeof(uint64_t));
+	node_name(node, name);
+	node_connect(node);
+}
+
+static void live_and_die(struct env *env, const struct scene *scene, char *name)
+{
+	struct op ops[COUNT] = { 0 };
+	struct node node;
+
+	open_peer(&node, env, name);
+	if (scene->live == receive_some)
+		for (unsigned i = 0; i < scene->count; i++)
+			begin_recv(&node, &ops[i], scene->len, false);
+	if (!scene->strangers)
+		hello(&node);
+	scene->live(&node, scene, ops);
+	if (scene->exits)
+		exit(check_failed() ? CHECK_FAIL : CHECK_PASS);
+	raise(SIGKILL);
+}
+
+static void live_again(struct env *env, char *name)
+{
+	struct node node;
+
+	open_peer(&node, env, name);
+	hello(&node);
+	region_close(&word);
+	node_close(&node);
+	exit(check_failed() ? CHECK_FAIL : CHECK_PASS);
+}
+
+static void serve(struct env *env, const struct scene *scene, char *name)
 {
 	pid_t pid = fork();
-	struct node node;
 	int status;
 
 	REQUIRE(pid >= 0);
 	if (!pid) {
-		node_start(&node, env, NULL);
-		exchange_hello(&node);
-		if (die)
-			raise(SIGKILL);
-		node_sync(&node);
-		node_close(&node);
-		_exit(check_failed() ? CHECK_FAIL : CHECK_PASS);
+		if (scene)
+			live_and_die(env, scene, name);
+		live_again(env, name);
 	}
 	REQUIRE(waitpid(pid, &status, 0) == pid);
-	if (die)
+	if (scene && !scene->exits)
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	else
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CHECK_PASS);
 }
 
-/* Messages that only the peer's reading completes. */
-static void post(struct node *node, struct xfer *sends, void *buf)
+/*
+ * The server itself has no endpoint. at_once: there is a new process before the client knows of the
+ * death.
+ */
+static void run_server(struct env *env, const struct scene *scene, bool at_once)
 {
-	for (int i = 0; i < COUNT; i++) {
-		sends[i] = (struct xfer){ .op = XFER_SEND, .buf = buf, .len = SIZE,
-					  .addr = node->peer, .context = &sends[i] };
-		REQUIRE_RET(xfer_post(node, &sends[i]), 0);
-	}
+	char *name = mmap(NULL, NODE_ADDR_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
+
+	REQUIRE(name != MAP_FAILED);
+	serve(env, scene, name);
+	env_sync(env, "dead");
+	if (!at_once)
+		env_sync(env, "ended");
+	serve(env, NULL, name);
+	env_sync(env, "served");
+	munmap(name, NODE_ADDR_MAX);
 }
 
-static void expect_errors(struct node *node, const struct xfer *sends)
-{
-	struct comp comp;
+/* The client. */
 
-	for (int i = 0; i < COUNT; i++) {
-		comp_wait(node, node->txcq, &comp);
-		CHECK(comp.context == &sends[i]);
-		CHECK(comp.err > 0);
-	}
-	comp_expect_none(node, node->txcq);
+static void client_sends(struct node *node, struct op *op, unsigned i, size_t len)
+{
+	(void)i;
+	begin_send(node, op, len, false, node->peer);
 }
 
-/* before: the messages are posted while the peer still lives. */
-static void outlive(struct env *env, bool before)
+static void client_receives(struct node *node, struct op *op, unsigned i, size_t len)
 {
-	struct xfer sends[COUNT];
-	struct node node;
-	void *buf;
+	(void)i;
+	begin_recv(node, op, len, false);
+}
 
-	if (env->server) {
-		serve(env, true);
-		env_sync(env, "killed");
-		serve(env, false);
-		env_sync(env, "served");
-		return;
+static void client_adds(struct node *node, struct op *op, unsigned i, size_t len)
+{
+	static const uint64_t one = 1;
+	struct atomic add = { .call = ATOMIC_FETCH, .datatype = FI_UINT64, .op = FI_SUM, .count = 1,
+			      .buf = &one, .result = &op->before, .addr = node->peer,
+			      .key = WORD_KEY, .context = op };
+
+	(void)i;
+	(void)len;
+	op->done = false;
+	REQUIRE_RET(atomic_post(node, &add), 0);
+}
+
+/* As applications know a peer that is gone. */
+static bool is_departure(int err)
+{
+	return err == FI_EHOSTUNREACH || err == FI_ECONNREFUSED || err == FI_ENOTCONN ||
+	       err == FI_ETIMEDOUT;
+}
+
+static void check_ends(const struct scene *scene, const struct op *ops)
+{
+	unsigned errors = 0;
+
+	for (unsigned i = 0; i < scene->count; i++) {
+		errors += ops[i].err != 0;
+		if (ops[i].err && !is_departure(ops[i].err) &&
+		    !(ops[i].err == FI_ECANCELED && scene->begin == client_receives))
+			check_fail("operation %u has ended with %s", i, fi_strerror(ops[i].err));
+		if (!ops[i].err && scene->begin == client_adds)
+			CHECK_EQ(ops[i].before, i);
+		if (!ops[i].err && scene->begin == client_receives)
+			pattern_check(ops[i].xfer.buf, ops[i].xfer.len, ops[i].xfer.len);
+		pattern_free(ops[i].xfer.buf);
 	}
-	buf = pattern_alloc(SIZE);
-	node_start(&node, env, NULL);
-	exchange_hello(&node);
-	if (before)
-		post(&node, sends, buf);
-	env_sync(env, "killed");
-	if (!before)
-		post(&node, sends, buf);
-	expect_errors(&node, sends);
-	node_connect(&node);
-	exchange_hello(&node);
-	node_sync(&node);
+	CHECK(errors >= scene->least_errors);
+}
+
+static void connect_again(struct node *node, const char *name)
+{
+	char mine[NODE_ADDR_MAX], theirs[NODE_ADDR_MAX];
+	size_t len = node_name(node, mine);
+
+	REQUIRE(oob_exchange(&node->env->oob, mine, len, theirs, sizeof(theirs)) == len);
+	CHECK(!memcmp(theirs, name, len));
+}
+
+/* The peer may have died before it had sent them all. What is being read goes on. */
+static void cancel_unmatched(struct node *node, struct op *ops, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		fi_cancel(&node->ep->fid, &ops[i]);
+}
+
+static void run_client(struct env *env, const struct scene *scene, bool at_once)
+{
+	struct op ops[COUNT] = { 0 };
+	char name[NODE_ADDR_MAX], theirs[NODE_ADDR_MAX];
+	struct node node, third;
+	fi_addr_t to_third, to_node;
+	size_t len = sizeof(theirs);
+	uint64_t dead;
+
+	node_open(&third, env, &attr);
+	node_enable(&third);
+	node_start(&node, env, &attr);
+	REQUIRE_RET(fi_av_lookup(node.av, node.peer, theirs, &len), 0);
+	node_name(&third, name);
+	to_third = node_insert(&node, name);
+	node_name(&node, name);
+	to_node = node_insert(&third, name);
+	if (!scene->strangers)
+		hello(&node);
+	if (scene->after)
+		env_sync(env, "dead");
+	for (unsigned i = 0; i < scene->count; i++)
+		scene->begin(&node, &ops[i], i, scene->len);
+	talk(&node, &third, to_third, SMALL);
+	if (!scene->after)
+		env_sync(env, "dead");
+	dead = env_now();
+	talk(&third, &node, to_node, LONG);
+	if (scene->begin == client_receives)
+		cancel_unmatched(&node, ops, scene->count);
+	for (unsigned i = 0; i < scene->count; i++)
+		await(&node, &ops[i]);
+	if (env->opts.verify)
+		printf("%.1f s after the death all operations have ended\n",
+		       (env_now() - dead) / 1e9);
+	check_ends(scene, ops);
+	talk(&node, &third, to_third, LONG);
+	comp_expect_none(&node, node.txcq);
+	if (!at_once)
+		env_sync(env, "ended");
+	connect_again(&node, theirs);
+	hello(&node);
 	env_sync(env, "served");
 	node_close(&node);
-	pattern_free(buf);
+	node_close(&third);
 }
 
-static void run_before(struct env *env)
+static void run_once(struct env *env, const struct scene *scene, bool at_once)
 {
-	outlive(env, true);
+	if (env->server)
+		run_server(env, scene, at_once);
+	else
+		run_client(env, scene, at_once);
 }
 
-static void run_after(struct env *env)
+static void run(struct env *env, const struct scene *scene)
 {
-	outlive(env, false);
+	run_once(env, scene, false);
+	for (unsigned i = 1; i < TIMES; i++)
+		run_once(env, scene, true);
+}
+
+static void run_connecting(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .live = never_mind, .strangers = true,
+					    .least_errors = COUNT };
+
+	run(env, &scene);
+}
+
+static void run_idle(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .live = never_mind, .after = true,
+					    .least_errors = COUNT };
+
+	run(env, &scene);
+}
+
+static void run_idle_long(struct env *env)
+{
+	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_sends,
+					    .live = never_mind, .after = true,
+					    .least_errors = LONGS };
+
+	run(env, &scene);
+}
+
+static void run_eager(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .live = receive_some };
+
+	run(env, &scene);
+}
+
+static void run_unexpected(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .live = never_mind, .least_errors = COUNT };
+
+	run(env, &scene);
+}
+
+/* It dies while it reads what we send. */
+static void run_read_by(struct env *env)
+{
+	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_sends,
+					    .live = receive_some };
+
+	run(env, &scene);
+}
+
+/* It dies while we read what it sends. */
+static void run_read_from(struct env *env)
+{
+	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_receives,
+					    .live = send_one };
+
+	run(env, &scene);
+}
+
+static void run_atomic(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .begin = client_adds,
+					    .live = add_some };
+
+	run(env, &scene);
+}
+
+static void run_exits(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .live = receive_some, .exits = true };
+
+	run(env, &scene);
 }
 
 static const struct suite_case cases[] = {
-	{ "before", FI_MSG, run_before },
-	{ "after", FI_MSG, run_after },
+	{ "connecting", CAPS, run_connecting },
+	{ "idle", CAPS, run_idle },
+	{ "idle_long", CAPS, run_idle_long },
+	{ "eager", CAPS, run_eager },
+	{ "unexpected", CAPS, run_unexpected },
+	{ "read_by", CAPS, run_read_by },
+	{ "read_from", CAPS, run_read_from },
+	{ "atomic", CAPS, run_atomic },
+	{ "exits", CAPS, run_exits },
 };
 
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_killed", "A peer whose process is killed.", true },
+		.usage = { "rdm_killed", "A peer whose process ends without closing.", true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

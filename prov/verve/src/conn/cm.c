@@ -78,13 +78,6 @@ static uint64_t random64(void)
 	return random;
 }
 
-static uint64_t random64_nonzero(void)
-{
-	uint64_t random = random64();
-
-	return random ? random : 1;
-}
-
 /* Entries. */
 
 static struct entry *find_entry(const struct verve_cm *cm, const struct verve_addr *addr)
@@ -161,7 +154,7 @@ static void free_entry(struct verve_cm *cm, struct entry *entry)
 
 static int open_end(struct verve_cm *cm, struct entry *entry)
 {
-	struct verve_conn_local local = {.nonce = random64_nonzero()};
+	struct verve_conn_local local = {.nonce = random64() | 1};
 	int ret = -FI_ENOMEM;
 
 	entry->up = calloc(1, sizeof(*entry->up));
@@ -582,8 +575,7 @@ static bool step_dgrams(struct verve_cm *cm, uint64_t now)
 
 		if (len >= 0)
 			receive_dgram(cm, buf, (size_t)len, &from, now);
-		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH ||
-			 len == -FI_ENETUNREACH)
+		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH || len == -FI_ENETUNREACH)
 			receive_error(cm, &from, (int)-len);
 		else
 			return false;
@@ -635,6 +627,16 @@ static void step_lists(struct verve_cm *cm, uint64_t now)
 	}
 	while (cm->count[LIST_IDLE] > IDLE_LIMIT)
 		free_entry(cm, TAILQ_FIRST(&cm->lists[LIST_IDLE]));
+}
+
+void verve_cm_abandon(struct verve_cm *cm, int error)
+{
+	struct verve_conn_out out;
+
+	for (struct entry *entry = cm->entries; entry; entry = entry->hh.next) {
+		verve_conn_abandon(&entry->conn, error, &out);
+		perform(cm, entry, &out);
+	}
 }
 
 uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now)
@@ -717,7 +719,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	if (ret)
 		goto err_free;
 	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
-	cm->self.incarnation = random64_nonzero();
+	cm->self.incarnation = random64() | 1; /* not 0, as the nonces */
 	cm->self.window = attr->window;
 	cm->self.eager_size = attr->eager_size;
 	cm->self.features = attr->features;

@@ -111,6 +111,13 @@ int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first);
 
 /*
+ * Service thread: the device is gone. Every connection ends, and everything that waits for one fails, with
+ * error, positive; peers are told. The next step wakes the reader. Opening queue pairs fails from now on, so what
+ * comes later fails by itself.
+ */
+void verve_cm_abandon(struct verve_cm *cm, int error);
+
+/*
  * Service thread: requests, datagrams, timers. now: nanoseconds of the monotonic clock. Returns the
  * time of the next timer, UINT64_MAX if none runs.
  */

@@ -599,3 +599,15 @@ void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out 
 		send_bye(conn, VERVE_HELLO_RESOURCE, out);
 	end(conn, VERVE_CONN_DO_FAIL, error, out);
 }
+
+void verve_conn_abandon(struct verve_conn *conn, int error, struct verve_conn_out *out)
+{
+	bool established = verve_conn_is_established(conn);
+
+	out_init(out);
+	if (conn->state == VERVE_CONN_IDLE)
+		return;
+	if (established && !is_self(conn))
+		send_bye(conn, VERVE_HELLO_CLOSED, out);
+	end(conn, established ? VERVE_CONN_DO_DOWN : VERVE_CONN_DO_FAIL, error, out);
+}

@@ -159,6 +159,8 @@ void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out);
 void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out);
 /* Our end cannot be opened or connected; not reported as UP. error: positive FI errno. */
 void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out *out);
+/* Our device is gone: an established connection is down, one under way has failed, with error. */
+void verve_conn_abandon(struct verve_conn *conn, int error, struct verve_conn_out *out);
 
 /* A BYE to who sent the HELLO or READY, about the connection of ours that it means. */
 void verve_conn_refuse(const struct verve_conn_self *self, const struct verve_hello *hello,

@@ -17,11 +17,30 @@ struct client {
 	LIST_ENTRY(client) link;
 	struct verve_cm *cm;
 	struct verve_net_device *dev;
+	bool lost; /* the device is */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, client) clients = LIST_HEAD_INITIALIZER(clients);
 static struct verve_net_thread *thread;
+
+/* The descriptor of a device that is gone stays readable: nobody may watch it any more. */
+static void step_device(struct client *client)
+{
+	int ret;
+
+	if (client->lost)
+		return;
+	do
+		ret = verve_net_device_async_next(client->dev);
+	while (!ret);
+	if (ret != -FI_ENODEV)
+		return;
+	client->lost = true;
+	if (thread)
+		verve_net_thread_unwatch(thread, verve_net_device_async_fd(client->dev));
+	verve_cm_abandon(client->cm, FI_ENODEV);
+}
 
 static uint64_t step(void *arg)
 {
@@ -31,12 +50,12 @@ static uint64_t step(void *arg)
 	(void) arg;
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link) {
-		uint64_t timer = verve_cm_step(client->cm, now);
+		uint64_t timer;
 
+		step_device(client);
+		timer = verve_cm_step(client->cm, now);
 		if (timer < next)
 			next = timer;
-		while (verve_net_device_async_next(client->dev) == 0)
-			;
 	}
 	pthread_mutex_unlock(&lock);
 	if (next == UINT64_MAX)
@@ -88,6 +107,7 @@ int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
 		return -FI_ENOMEM;
 	client->cm = cm;
 	client->dev = dev;
+	client->lost = false;
 	pthread_mutex_lock(&lock);
 	if (!thread)
 		ret = verve_net_thread_start("verve-service", step, NULL, &thread);

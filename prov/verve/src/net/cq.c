@@ -19,6 +19,9 @@ _Static_assert((int) VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "statu
 
 const char *verve_net_wc_str(uint32_t status)
 {
+	/* What soft-RoCE says when it cannot send. */
+	if (status == IBV_WC_LOC_QP_OP_ERR)
+		return "local QP operation error (is the port of this endpoint up?)";
 	return ibv_wc_status_str(status);
 }
 

@@ -240,11 +240,10 @@ int verve_net_device_async_fd(const struct verve_net_device *dev)
 int verve_net_device_async_next(struct verve_net_device *dev)
 {
 	struct ibv_async_event event;
-	bool lost;
 
 	if (ibv_get_async_event(dev->ctx, &event)) {
 		if (errno == EAGAIN || errno == EINTR)
-			return -FI_EAGAIN;
+			return dev->lost ? -FI_ENODEV : -FI_EAGAIN;
 		/* The driver let go of us: its descriptor says so from now on. */
 		if (!dev->lost)
 			VERVE_WARN(DOMAIN, "%s: the device was removed: %s\n", dev->port.device,
@@ -252,7 +251,9 @@ int verve_net_device_async_next(struct verve_net_device *dev)
 		dev->lost = true;
 		return -FI_ENODEV;
 	}
-	lost = event.event_type == IBV_EVENT_DEVICE_FATAL;
+	/* What is open on it can only be closed (ibv_get_async_event(3)). */
+	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+		dev->lost = true;
 	switch (event.event_type) {
 	case IBV_EVENT_DEVICE_FATAL:
 	case IBV_EVENT_PORT_ERR:
@@ -267,5 +268,5 @@ int verve_net_device_async_next(struct verve_net_device *dev)
 	}
 	/* What it is about cannot be closed before. */
 	ibv_ack_async_event(&event);
-	return lost ? -FI_ENODEV : 0;
+	return 0;
 }

@@ -255,7 +255,7 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	return verve_net_error(ret);
 }
 
-void verve_net_qp_error(struct verve_net_qp *qp)
+int verve_net_qp_error(struct verve_net_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	int ret = ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
@@ -263,6 +263,7 @@ void verve_net_qp_error(struct verve_net_qp *qp)
 	if (ret)
 		VERVE_WARN(EP_CTRL, "%s: cannot stop queue pair %#x: %s\n", qp->dev->port.device,
 			   qp->qp->qp_num, strerror(ret));
+	return ret ? verve_net_error(ret) : 0;
 }
 
 static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr *to)

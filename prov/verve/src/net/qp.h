@@ -90,8 +90,11 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp); /* bytes grant
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);
-/* To the error state: everything outstanding completes as flushed. */
-void verve_net_qp_error(struct verve_net_qp *qp);
+/*
+ * To the error state: everything outstanding completes as flushed. Logs. Negative: the device refuses, and may
+ * be gone; whether anything completes any more is not known.
+ */
+int verve_net_qp_error(struct verve_net_qp *qp);
 
 /*
  * Posts count requests with one doorbell, in order, all or none: the caller knows that the queue has

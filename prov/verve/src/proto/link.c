@@ -252,8 +252,8 @@ void verve_link_hear(struct verve_link *link)
 
 /*
  * Requests that ended well before the error, but did not ask for a completion, are not flushed. A
- * marker behind them is, and retires them. A device that refuses it has the queue pair taken away:
- * nothing is outstanding then.
+ * marker behind them is, and retires them. A device that refuses it, or the flush, has the queue pair
+ * taken away: nothing is outstanding then.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker)
 {
@@ -262,11 +262,11 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
 		.op = VERVE_NET_SEND,
 		.flags = VERVE_NET_SIGNALED,
 	};
+	int ret = verve_net_qp_error(link->qp);
 
-	verve_net_qp_error(link->qp);
 	if (link->retired == link->produced)
 		return false;
-	if (verve_net_qp_post(link->qp, &wr, 1)) {
+	if (ret || verve_net_qp_post(link->qp, &wr, 1)) {
 		verve_net_qp_close(link->qp);
 		link->qp = NULL;
 		return false;

@@ -436,6 +436,26 @@ err_close:
 	}
 }
 
+/* For who reads err_data: what to look at. */
+static const char *why_failed(int error)
+{
+	switch (error) {
+	case FI_ECONNREFUSED:
+		return "cannot connect: no endpoint has the peer's port";
+	case FI_ETIMEDOUT:
+		return "cannot connect: no answer from the peer's host";
+	case FI_EHOSTUNREACH:
+	case FI_ENETUNREACH:
+		return "cannot connect: there is no way to the peer's host";
+	case FI_EKEYREJECTED:
+		return "cannot connect: the peer has another authorization key";
+	case FI_ENODEV:
+		return "cannot connect: the device of this endpoint is gone";
+	default:
+		return "cannot connect";
+	}
+}
+
 static void handle_failed(struct verve_xport *xport, const struct verve_cm_event *event)
 {
 	struct verve_peer *peer = find_by_addr(xport, &event->addr);
@@ -445,7 +465,19 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	set_connecting(xport, peer, false);
 	if (peer->link && peer->link->replay)
 		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
-	fail_pending(xport, peer, event->error, "cannot connect");
+	fail_pending(xport, peer, event->error, why_failed(event->error));
+}
+
+static const char *why_down(int error)
+{
+	switch (error) {
+	case FI_EHOSTUNREACH:
+		return "the peer's process, or its host, is gone";
+	case FI_ENODEV:
+		return "the device of this endpoint was removed, or failed";
+	default:
+		return "the peer closed its endpoint, or was started anew";
+	}
 }
 
 static void handle_event(struct verve_xport *xport, const struct verve_cm_event *event)
@@ -476,8 +508,7 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		while (verve_recv_poll(xport))
 			;
 		verve_quiesce_down(link);
-		verve_link_leave(xport, link, event->error, event->error == FI_EHOSTUNREACH ? "the peer's process, or its host, is gone" :
-								  "the peer ended the connection");
+		verve_link_leave(xport, link, event->error, why_down(event->error));
 		break;
 	}
 }

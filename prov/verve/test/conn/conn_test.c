@@ -909,3 +909,20 @@ Test(conn, bye_of_another_incarnation_suspends_nothing)
 	cr_assert_eq(receive(&b, &bye), 0);
 	cr_assert_eq(b.conn.state, VERVE_CONN_UP);
 }
+
+Test(conn, abandoned_is_reported_as_what_it_was)
+{
+	struct verve_hello first = request(&a);
+
+	verve_conn_abandon(&a.conn, FI_ENODEV, &out);
+	cr_assert_eq(out.actions, FAIL);
+	cr_assert_eq(out.error, FI_ENODEV);
+	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
+	receive(&b, &first);
+	cr_assert(verve_conn_is_established(&b.conn));
+	verve_conn_abandon(&b.conn, FI_ENODEV, &out);
+	cr_assert_eq(out.actions, VERVE_CONN_DO_DOWN | SEND);
+	cr_assert_eq(out.error, FI_ENODEV);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
+	cr_assert_eq(b.conn.state, VERVE_CONN_IDLE);
+}

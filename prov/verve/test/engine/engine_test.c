@@ -452,6 +452,34 @@ Test(engine, peer_hears_of_the_close_and_reaches_who_comes_after)
 	expect_len(&b.rx_queue, 6);
 }
 
+/* A message that waits for its receive, one that waits for its connection; then one more. */
+Test(engine, device_that_is_removed_fails_what_needs_it_and_closes)
+{
+	uint64_t start, nobody;
+	struct verve_addr name;
+
+	open_both();
+	cr_assert_eq(send_to(b_addr(), ROOM, 0), 0);
+	run(100 * ms);
+	name = *verve_engine_addr(b.engine);
+	name.in.sin_port++;
+	cr_assert_eq(verve_addrvec_insert(&a.addrvec, &name, &nobody), 0);
+	fake_net_link(1, false);
+	cr_assert_eq(send_to(nobody, 5, 0), 0);
+	run(10 * ms);
+	fake_net_device_remove(0);
+	run(200 * ms);
+	expect_error(&a.tx_queue, FI_ENODEV);
+	expect_error(&a.tx_queue, FI_ENODEV);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	run(10 * ms);
+	expect_error(&a.tx_queue, FI_ENODEV);
+	start = fake_net_time();
+	close_end(&a);
+	cr_expect_lt(fake_net_time() - start, ms);
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
+}
+
 Test(engine, closes_with_events_that_nobody_read)
 {
 	open_both();

@@ -2,6 +2,7 @@
 /* Service thread: when it runs, whom it serves, and what can keep it from starting. */
 #include "engine/service.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
@@ -214,6 +215,38 @@ Test(service, takes_the_events_of_its_devices)
 	fake_net_step_threads();
 	cr_expect_eq(verve_net_device_async_next(dev[0]), -FI_ENODEV);
 	verve_service_remove(cm[0]);
+}
+
+/* Clients 0 and 2; client 1 is on another device and waits on. */
+Test(service, tells_all_on_a_device_that_is_gone_and_nobody_else)
+{
+	struct verve_mail *mail, *next;
+	struct verve_addr silent;
+	int told = 0;
+
+	fake_net_host_addr(1, &silent);
+	silent.in.sin_addr.s_addr = htonl(0x0a0100ff); /* nobody's */
+	verve_addr_set_port(&silent, 9);
+	for (int i = 0; i < CLIENTS; i++) {
+		cr_assert_eq(verve_cm_connect(cm[i], &silent), 0);
+		cr_assert_eq(verve_service_add(cm[i], dev[i]), 0);
+	}
+	fake_net_run_until(fake_net_time() + second / 100);
+	cr_expect(verve_mailbox_is_empty(&events));
+	fake_net_device_remove(0);
+	fake_net_run_until(fake_net_time() + second / 100);
+	for (mail = verve_mailbox_take(&events); mail; mail = next) {
+		struct verve_cm_event *event = (struct verve_cm_event *)mail;
+
+		next = mail->next;
+		cr_expect_eq(event->type, VERVE_CM_FAILED);
+		cr_expect_eq(event->error, FI_ENODEV);
+		verve_cm_event_free(event);
+		told++;
+	}
+	cr_expect_eq(told, 2);
+	for (int i = 0; i < CLIENTS; i++)
+		verve_service_remove(cm[i]);
 }
 
 Test(service, unloading_stops_it_with_endpoints_left_open)

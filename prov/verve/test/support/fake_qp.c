@@ -48,6 +48,8 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	struct verve_net_qp *qp;
 	int ret = fake_gate(FAKE_NET_QP_OPEN);
 
+	if (!ret && host->removed)
+		ret = -FI_ENODEV;
 	if (!ret)
 		ret = check_attr(host, attr, psn);
 	if (ret)
@@ -158,9 +160,12 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	return 0;
 }
 
-void verve_net_qp_error(struct verve_net_qp *qp)
+int verve_net_qp_error(struct verve_net_qp *qp)
 {
+	if (qp->dev->host->removed)
+		return -FI_ENODEV;
 	fake_rc_error(qp);
+	return 0;
 }
 
 static uint32_t length_of(const struct verve_net_wr *wr)
