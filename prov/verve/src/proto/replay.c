@@ -449,8 +449,13 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 	}
 	if (replay->peer_lot <= replay->lot)
 		return true;
-	if (link->retired == link->produced)
-		return say(xport, link, done);
+	if (link->retired == link->produced) {
+		if (say(xport, link, done))
+			return true;
+		if (!link->broken)
+			verve_peer_wait(xport, link->peer);
+		return false;
+	}
 	if (link->signaled != link->produced - 1 && verve_link_has_room(xport, link, true))
 		verve_link_post(xport, link, &nothing, NULL, NULL); /* tells when */
 	return false;

@@ -97,14 +97,12 @@ int verve_slab_reserve(struct verve_slab_pool *pool, size_t count)
 	return grow(pool, count < pool->limit - pool->count ? count : pool->limit - pool->count);
 }
 
-struct verve_slab *verve_slab_grow(struct verve_slab_pool *pool)
+bool verve_slab_grow(struct verve_slab_pool *pool)
 {
 	if (pool->count >= pool->limit)
-		return NULL;
+		return false;
 	/* After a failure only a few of those who ask are worth the system call. */
 	if (pool->failures && pool->failures++ % RETRY)
-		return NULL;
-	if (verve_slab_reserve(pool, pool->batch))
-		return NULL;
-	return verve_slab_alloc(pool);
+		return false;
+	return !verve_slab_reserve(pool, pool->batch);
 }

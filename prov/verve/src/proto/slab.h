@@ -6,6 +6,7 @@
 #ifndef VERVE_PROTO_SLAB_H
 #define VERVE_PROTO_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,16 +38,19 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool);
 
 /* There are so many more, up to the limit, from here on. Negative: what registration said. */
 int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
-/* Cold half of verve_slab_alloc. */
-struct verve_slab *verve_slab_grow(struct verve_slab_pool *pool);
+/* False: at the limit, or no memory to register (logged once a pool; tried again now and then). */
+bool verve_slab_grow(struct verve_slab_pool *pool);
 
-/* NULL: at the limit, or no memory to register (logged once a pool; tried again now and then). */
+/* NULL: all are in use, and there cannot be more now. */
 static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
 {
 	struct verve_slab *slab = pool->free;
 
-	if (__builtin_expect(!slab, 0))
-		return verve_slab_grow(pool);
+	if (__builtin_expect(!slab, 0)) {
+		if (!verve_slab_grow(pool))
+			return NULL;
+		slab = pool->free;
+	}
 	pool->free = slab->next;
 	pool->used++;
 	return slab;
@@ -58,7 +62,12 @@ static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
  */
 static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
 {
-	return pool->used < pool->limit / 2 ? verve_slab_alloc(pool) : NULL;
+	if (pool->used >= pool->limit / 2)
+		return NULL;
+	/* Of the pool as it is, if it cannot grow. */
+	if (pool->used >= pool->count / 2 && !verve_slab_grow(pool))
+		return NULL;
+	return verve_slab_alloc(pool);
 }
 
 static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_slab *slab)

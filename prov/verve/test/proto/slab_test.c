@@ -153,6 +153,18 @@ Test(slab, what_is_reserved_is_there)
 	cr_expect_eq(verve_slab_reserve(&pool, 2), -FI_ENOMEM);
 }
 
+Test(slab, what_is_kept_leaves_half_of_a_pool_that_cannot_grow)
+{
+	cr_assert_eq(verve_slab_reserve(&pool, 4), 0);
+	fake_net_memlock(0);
+	cr_expect_not_null(verve_slab_alloc_kept(&pool));
+	cr_expect_not_null(verve_slab_alloc_kept(&pool));
+	cr_expect_null(verve_slab_alloc_kept(&pool));
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_null(verve_slab_alloc(&pool));
+}
+
 Test(slab, limit_0_gives_nothing)
 {
 	struct verve_slab_pool empty;
