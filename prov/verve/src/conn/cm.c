@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Connection manager: performs what the connections (conn/conn.c) decide: datagrams, queue pairs,
- * events, timers, admission. All in the service thread but verve_cm_connect, verve_cm_drop
- * verve_cm_check and verve_cm_resume, whose requests have the types FAILED, DOWN, READY (may_send: the
- * first) and UP.
+ * events, timers, admission. All in the service thread but verve_cm_connect, _drop, _check and
+ * _resume, whose requests have the types FAILED, DOWN, READY (may_send: the first) and UP.
  *
  * A connection's events are allocated before its first HELLO, so that none can be missing later.
  */
@@ -203,15 +202,14 @@ static void put_event(struct verve_cm *cm, struct entry *entry, struct verve_cm_
 	cm->has_news = true;
 }
 
-static void put_down(struct verve_cm *cm, struct entry *entry, int error, bool suspended)
+static void put_down(struct verve_cm *cm, struct entry *entry, const struct verve_conn_out *out)
 {
 	char name[VERVE_ADDR_STRLEN];
 
-	VERVE_INFO(EP_CTRL, "connection %#x to %s is %s: %s\n", entry->id,
-		   verve_addr_str(&entry->conn.addr, name), suspended ? "suspended" : "down",
-		   fi_strerror(error));
-	entry->down->suspended = suspended;
-	put_event(cm, entry, &entry->down, VERVE_CM_DOWN, error);
+	VERVE_INFO(EP_CTRL, "connection %#x to %s is down: %s\n", entry->id,
+		   verve_addr_str(&entry->conn.addr, name), fi_strerror(out->error));
+	entry->down->suspended = out->suspended;
+	put_event(cm, entry, &entry->down, VERVE_CM_DOWN, out->error);
 }
 
 static void put_failed(struct verve_cm *cm, struct entry *entry, int error)
@@ -287,7 +285,7 @@ static int perform_once(struct verve_cm *cm, struct entry *entry, struct verve_c
 			verve_conn_abort(&entry->conn, -ret, out);
 	}
 	if (out->actions & VERVE_CONN_DO_DOWN)
-		put_down(cm, entry, out->error, out->suspended);
+		put_down(cm, entry, out);
 	if (out->actions & VERVE_CONN_DO_FAIL)
 		put_failed(cm, entry, out->error);
 	if (out->actions & VERVE_CONN_DO_UP)
@@ -338,42 +336,24 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 	settle(cm, entry);
 }
 
-static void request_drop(struct verve_cm *cm, struct verve_cm_event *request)
+/* If a suspended one is gone, the peer may have suspended it, or have asked for the next: that serves both. */
+static void request_about(struct verve_cm *cm, struct verve_cm_event *request)
 {
 	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
 	struct verve_conn_out out;
 
-	free(request);
-	if (!entry)
-		return;
-	verve_conn_drop(&entry->conn, &out);
-	perform(cm, entry, &out);
-}
-
-/* The peer may have said the same meanwhile, or have asked for the next one: that serves both. */
-static void request_resume(struct verve_cm *cm, struct verve_cm_event *request)
-{
-	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
-	struct verve_conn_out out;
-
-	if (entry) {
+	if (entry && request->type == VERVE_CM_DOWN)
+		verve_conn_drop(&entry->conn, &out);
+	else if (entry && request->type == VERVE_CM_READY)
+		verve_conn_check(&entry->conn, request->may_send, &out);
+	else if (entry)
 		verve_conn_suspend(&entry->conn, &out);
+	if (entry)
 		perform(cm, entry, &out);
-	}
-	request_connect(cm, request);
-}
-
-static void request_check(struct verve_cm *cm, struct verve_cm_event *request)
-{
-	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
-	bool first = request->may_send;
-	struct verve_conn_out out;
-
-	free(request);
-	if (!entry)
-		return;
-	verve_conn_check(&entry->conn, first, &out);
-	perform(cm, entry, &out);
+	if (request->type == VERVE_CM_UP)
+		request_connect(cm, request);
+	else
+		free(request);
 }
 
 static void step_requests(struct verve_cm *cm)
@@ -384,14 +364,10 @@ static void step_requests(struct verve_cm *cm)
 		struct verve_cm_event *request = (struct verve_cm_event *)mail;
 
 		next = mail->next;
-		if (request->type == VERVE_CM_DOWN)
-			request_drop(cm, request);
-		else if (request->type == VERVE_CM_READY)
-			request_check(cm, request);
-		else if (request->type == VERVE_CM_UP)
-			request_resume(cm, request);
-		else
+		if (request->type == VERVE_CM_FAILED)
 			request_connect(cm, request);
+		else
+			request_about(cm, request);
 	}
 }
 

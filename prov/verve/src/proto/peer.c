@@ -374,11 +374,12 @@ int verve_peer_map(struct verve_xport *xport, struct verve_link *link, uint32_t 
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		      const struct verve_cm_event *event)
 {
+	verve_net_qp_close(event->qp);
+	/* Before anybody asks for the next one. */
+	verve_cm_drop(xport->cm, event->conn_id);
 	if (peer->link)
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0,
 				 "the peer goes on with another connection");
-	verve_net_qp_close(event->qp);
-	verve_cm_drop(xport->cm, event->conn_id);
 	verve_peer_kick(xport, peer);
 }
 

@@ -121,8 +121,7 @@ struct verve_xport {
 	struct verve_link_queue links, broken_links;
 	uint32_t link_count; /* of both */
 	uint32_t connecting_count, quiescing_count; /* peers; links that are being closed in agreement */
-	uint32_t leaving_count; /* of links, whose peer has left */
-	uint32_t drained_count; /* of links, whose queue pair is over: proto/replay.h */
+	uint32_t leaving_count, drained_count; /* of links: whose peer, or whose queue pair, has left */
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
