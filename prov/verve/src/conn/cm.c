@@ -328,8 +328,7 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 	if (entry->conn.state == VERVE_CONN_IDLE)
 		verve_conn_forget(&entry->conn, request->conn_id);
 	verve_conn_connect(&entry->conn);
-	if (entry->request || entry->conn.state == VERVE_CONN_WAIT_READY ||
-	    entry->conn.state == VERVE_CONN_UP)
+	if (entry->request || verve_conn_is_established(&entry->conn))
 		free(request);
 	else
 		entry->request = request;
@@ -337,20 +336,21 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 }
 
 /* If a suspended one is gone, the peer may have suspended it, or have asked for the next: that serves both. */
-static void request_about(struct verve_cm *cm, struct verve_cm_event *request)
+static void step_request(struct verve_cm *cm, struct verve_cm_event *request)
 {
 	struct entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
 	struct verve_conn_out out;
 
-	if (entry && request->type == VERVE_CM_DOWN)
-		verve_conn_drop(&entry->conn, &out);
-	else if (entry && request->type == VERVE_CM_READY)
-		verve_conn_check(&entry->conn, request->may_send, &out);
-	else if (entry)
-		verve_conn_suspend(&entry->conn, &out);
-	if (entry)
+	if (entry) {
+		if (request->type == VERVE_CM_DOWN)
+			verve_conn_drop(&entry->conn, &out);
+		else if (request->type == VERVE_CM_READY)
+			verve_conn_check(&entry->conn, request->may_send, &out);
+		else
+			verve_conn_suspend(&entry->conn, &out);
 		perform(cm, entry, &out);
-	if (request->type == VERVE_CM_UP)
+	}
+	if (request->type == VERVE_CM_UP || request->type == VERVE_CM_FAILED)
 		request_connect(cm, request);
 	else
 		free(request);
@@ -361,13 +361,8 @@ static void step_requests(struct verve_cm *cm)
 	struct verve_mail *mail, *next;
 
 	for (mail = verve_mailbox_take(&cm->requests); mail; mail = next) {
-		struct verve_cm_event *request = (struct verve_cm_event *)mail;
-
 		next = mail->next;
-		if (request->type == VERVE_CM_FAILED)
-			request_connect(cm, request);
-		else
-			request_about(cm, request);
+		step_request(cm, (struct verve_cm_event *)mail);
 	}
 }
 

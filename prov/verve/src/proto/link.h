@@ -136,11 +136,9 @@ void verve_link_address(struct verve_link *link, struct verve_wire_packet *packe
 
 /* A request that asks for its completion is outstanding, if there is room: a write of no bytes, if need be. */
 void verve_link_ask(struct verve_xport *xport, struct verve_link *link);
-
 /*
- * Looks after a peer that owes an answer. Makes sure that a request which asks for its completion is
- * outstanding, so that a peer that died is found dead by the transport: a write of no bytes, which no
- * application notices. If nothing was acknowledged since the last time, the manager checks the peer, too.
+ * Looks after a peer that owes an answer: asks, so that the transport finds a dead one. If nothing was
+ * acknowledged since the last time, the manager checks the peer, too.
  */
 void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
 
@@ -176,7 +174,6 @@ void verve_link_part(struct verve_xport *xport);
 
 /* Ends the broken links that the hardware has let go of. Not from inside other work on links. */
 void verve_link_reap(struct verve_xport *xport);
-
 /* The receiver consumed an eager message that came over it. */
 void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link);
 

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 
 #include "proto/match.h"
+#include "proto/request.h"
 #include "proto/wire.h"
 
 struct verve_link;
@@ -135,21 +136,6 @@ struct verve_op {
 };
 
 TAILQ_HEAD(verve_op_queue, verve_op);
-
-/* A request as the API layer hands it over, on the stack; memory is the caller's. */
-struct verve_request {
-	const struct iovec *iov;
-	void *const *desc; /* struct verve_mr_region * each; NULL, or NULL entries: not registered */
-	size_t iov_count;
-	uint64_t addr; /* fi_addr_t of the peer; UINT64_MAX on a receive: any */
-	uint64_t tag;
-	uint64_t ignore;
-	uint64_t data;
-	void *context;
-	uint32_t flags; /* VERVE_OP_* that a caller may set: NOTIFY TAGGED DATA ACK TRANSMIT INJECT MULTI FENCE */
-	const struct verve_wire_segment *remote; /* RMA, atomics */
-	size_t remote_count;
-};
 
 /* A zeroed operation in state NEW, or NULL: no memory, or (VERVE_OP_TX in flags) the queue is full. */
 struct verve_op *verve_op_alloc(struct verve_xport *xport, enum verve_op_kind kind, uint32_t flags);

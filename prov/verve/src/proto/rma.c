@@ -157,8 +157,8 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
 }
 
 /*
- * The key was revoked under way, or the application does not want it any more. What is posted must end before its memory is let go of: a write of
- * nothing behind it tells when.
+ * The key was revoked under way, or the application does not want it any more. What is posted must end before
+ * its memory is let go of: a write of nothing behind it tells when.
  */
 static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op, int error)
 {

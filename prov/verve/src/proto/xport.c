@@ -19,7 +19,7 @@
 #include "proto/replay.h"
 #include <rdma/fi_errno.h>
 
-enum { SEND_CQ_DEPTH = 8192 };
+enum { SEND_CQ_DEPTH = 8192, TX_SLABS_MIN = 4 };
 
 static int open_queues(struct verve_xport *xport)
 {
@@ -160,7 +160,7 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	if (ret)
 		goto err_queues;
 	/* With none at all, and no memory later, what needs one would wait for ever. */
-	ret = verve_slab_reserve(&xport->tx_slabs, VERVE_TX_SLABS_MIN);
+	ret = verve_slab_reserve(&xport->tx_slabs, TX_SLABS_MIN);
 	if (ret)
 		goto err_queues;
 	return 0;

@@ -64,7 +64,6 @@ struct verve_xport_attr {
 enum {
 	VERVE_LINK_RESERVE = 8,	 /* work requests of a link that only control messages may use */
 	VERVE_TX_SLABS = 512,	 /* buffers for what is copied on its way out */
-	VERVE_TX_SLABS_MIN = 4,	 /* that are there from the start */
 	VERVE_SLAB_BATCH = 32,
 	VERVE_POLL_BATCH = 16,
 	VERVE_WATCH_POLLS = 16, /* the clock is looked at every so many polls */
