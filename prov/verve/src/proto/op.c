@@ -278,10 +278,10 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 	};
 	char name[VERVE_ADDR_STRLEN];
 
-	/* The application asked for no access: the message's memory went, with the peer's process mostly. */
+	/* The application asked for no access: it is the message that went, with the peer's process mostly. */
 	if (op->kind == VERVE_OP_RECV && error == FI_EACCES) {
 		entry.err = FI_ENOTCONN;
-		reason = "the message is no more at the peer: it ended, or packets overtook each other";
+		reason = "the peer's device does not let the message be read any more";
 	}
 	assert(!(op->flags & VERVE_OP_REPORTED) && error > 0);
 	op->flags |= VERVE_OP_REPORTED;
