@@ -150,6 +150,48 @@ static void run_levels(struct env *env)
 	}
 }
 
+/* Not before the receive is there, nor before its buffer is filled. */
+static void send_matched(struct node *node, struct env *env, uint64_t flags, size_t size)
+{
+	struct xfer send = { .op = XFER_SENDMSG, .tagged = true, .tag = 9, .flags = flags,
+			     .len = size, .buf = pattern_alloc(size), .addr = node->peer,
+			     .context = &send };
+	struct xfer recv = { .op = XFER_RECV, .tagged = true, .tag = 9, .len = size,
+			     .buf = send.buf, .addr = FI_ADDR_UNSPEC, .context = &recv };
+	struct comp comp;
+
+	if (env->server) {
+		node_sync(node);
+		node_sync(node);
+		REQUIRE_RET(xfer_post(node, &recv), 0);
+		xfer_finish_recv(node, &recv, &send, size);
+		pattern_check(recv.buf, size, 3);
+	} else {
+		pattern_fill(send.buf, size, 3);
+		REQUIRE_RET(xfer_post(node, &send), 0);
+		node_sync(node);
+		comp_expect_none(node, node->txcq);
+		node_sync(node);
+		comp_expect(node, node->txcq, &send, &comp);
+	}
+	node_sync(node);
+	pattern_free(send.buf);
+}
+
+static void run_matched(struct env *env)
+{
+	static const size_t sizes[] = { 0, 64, 20000, 500000 };
+	struct node_attr attr = { .caps = FI_TAGGED };
+	struct node node;
+
+	node_start(&node, env, &attr);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		send_matched(&node, env, FI_DELIVERY_COMPLETE, sizes[i]);
+		send_matched(&node, env, FI_MATCH_COMPLETE, sizes[i]);
+	}
+	node_close(&node);
+}
+
 /* FI_INJECT on sendmsg: it completes, and the buffer is ours as soon as the call returns. */
 static void run_inject_flag(struct env *env)
 {
@@ -303,6 +345,7 @@ static const struct suite_case cases[] = {
 	{ "selective_recv", FI_MSG, run_selective_recv },
 	{ "selective_error", FI_MSG, run_selective_error },
 	{ "levels", FI_MSG, run_levels },
+	{ "matched", FI_TAGGED, run_matched },
 	{ "inject_flag", FI_MSG, run_inject_flag },
 	{ "data_values", FI_MSG | FI_TAGGED, run_data_values },
 	{ "any_context", FI_MSG, run_any_context },

@@ -37,7 +37,8 @@ static const uint64_t VERVE_CAPS = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | VER
 
 /* What an endpoint may do by default, fi_endpoint(3). */
 static const uint64_t VERVE_TX_OP_FLAGS = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
-					  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+					  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
+					  FI_MATCH_COMPLETE;
 static const uint64_t VERVE_RX_OP_FLAGS = FI_COMPLETION | FI_MULTI_RECV;
 
 /* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */

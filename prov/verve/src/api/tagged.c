@@ -7,7 +7,7 @@
 
 /* Flags of fi_tsendmsg and fi_trecvmsg that mean something here, or may be ignored safely. */
 static const uint64_t send_flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
-	FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+	FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_FENCE;
 static const uint64_t recv_flags = FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM |
 	FI_DISCARD;
 

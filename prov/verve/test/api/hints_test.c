@@ -475,9 +475,9 @@ static void ask_domain_caps(void)
 	hints->domain_attr->caps = FI_SHARED_AV;
 }
 
-static void ask_match_complete(void)
+static void ask_commit_complete(void)
 {
-	hints->tx_attr->op_flags = FI_MATCH_COMPLETE;
+	hints->tx_attr->op_flags = FI_COMMIT_COMPLETE;
 }
 
 static void ask_rx_op_flags(void)
@@ -612,7 +612,7 @@ static const struct refusal refusals[] = {
 	{ask_tx_caps, "tx_attr->caps asks for FI_MULTICAST"},
 	{ask_rx_caps, "rx_attr->caps asks for"},
 	{ask_domain_caps, "domain_attr->caps asks for FI_SHARED_AV"},
-	{ask_match_complete, "tx_attr->op_flags asks for FI_MATCH_COMPLETE"},
+	{ask_commit_complete, "tx_attr->op_flags asks for"},
 	{ask_rx_op_flags, "rx_attr->op_flags asks for FI_DELIVERY_COMPLETE"},
 	{ask_msg_order, "tx_attr->msg_order asks for"},
 	{ask_rx_msg_order, "rx_attr->msg_order asks for FI_ORDER_WAS"},

@@ -140,6 +140,33 @@ Test(tagged, peek_claim_and_discard)
 	cr_expect_eq(fi_trecvmsg(b->ep, &msg, FI_DISCARD), -FI_EINVAL);
 }
 
+/* Of a message that waits for its receive, and of one that is thrown away. */
+Test(tagged, match_complete_waits_for_the_match)
+{
+	struct iovec iov = {out, LEN};
+	struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .addr = a->peer, .tag = tag,
+				    .context = out};
+	struct fi_msg_tagged look = {.addr = FI_ADDR_UNSPEC, .tag = tag, .context = in};
+	struct fi_cq_tagged_entry entry;
+
+	for (int discard = 0; discard < 2; discard++) {
+		cr_assert_eq(fi_tsendmsg(a->ep, &msg, FI_MATCH_COMPLETE), 0);
+		for (int i = 0; i < 200; i++) {
+			cr_assert_eq(fi_cq_read(a->cq, &entry, 1), -FI_EAGAIN);
+			cr_assert_eq(fi_cq_read(b->cq, &entry, 1), -FI_EAGAIN);
+			fake_net_advance(20000);
+		}
+		if (discard) {
+			cr_assert_eq(fi_trecvmsg(b->ep, &look, FI_PEEK | FI_DISCARD), 0);
+			cr_expect_eq(ep_pair_comp(&pair, b).len, LEN);
+		} else {
+			post();
+			expect_arrived(false);
+		}
+		expect_sent();
+	}
+}
+
 Test(tagged, flags_that_mean_nothing_here_are_refused)
 {
 	struct iovec iov = {out, LEN};
