@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_memlock: a user who may lock little memory, $MEMLOCK bytes or 8 MiB, Debian's default. Messages of
- * any length, several at a time, arrive all the same. Started by root it becomes somebody who is not.
+ * any length, several at a time, arrive all the same, and memory that cannot be registered is written from and
+ * read to. Started by root it becomes somebody who is not.
  */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 
 #include "common/check.h"
 #include "common/pattern.h"
+#include "common/rma.h"
 #include "common/xfer.h"
 
 #define NOBODY 65534
 #define TOGETHER 4
+#define HOGS 64
+
+static size_t memlock(void)
+{
+	const char *text = getenv("MEMLOCK");
+
+	return text ? strtoull(text, NULL, 0) : 8 << 20;
+}
 
 static void become_poor(void)
 {
-	const char *text = getenv("MEMLOCK");
-	rlim_t bytes = text ? strtoull(text, NULL, 0) : 8 << 20;
-	struct rlimit limit = { .rlim_cur = bytes, .rlim_max = bytes };
+	struct rlimit limit = { .rlim_cur = memlock(), .rlim_max = memlock() };
 
 	REQUIRE(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	if (geteuid())
@@ -84,14 +93,77 @@ static void run_messages(struct env *env)
 	node_close(&node);
 }
 
+/* Registers until no page more can be; how many regions that took. */
+static unsigned hog(struct node *node, void *memory, struct fid_mr **mrs)
+{
+	unsigned count = 0;
+
+	for (size_t len = memlock(); len >= 4096;) {
+		REQUIRE(count < HOGS);
+		if (fi_mr_reg(node->domain, memory, len, FI_SEND, 0, ++node->next_key, 0, &mrs[count],
+			      NULL))
+			len /= 2;
+		else
+			count++;
+	}
+	return count;
+}
+
+/* What is written is what is read, and all of the peer's region. */
+static void access_all(struct node *node, const struct remote *remote)
+{
+	struct rma rma = { .op = RMA_WRITE, .len = remote->len, .addr = node->peer,
+			   .remote_addr = remote->addr, .key = remote->key, .context = &rma };
+
+	rma.buf = pattern_alloc(rma.len);
+	pattern_fill(rma.buf, rma.len, 7);
+	rma_run(node, &rma);
+	pattern_free(rma.buf);
+	rma.op = RMA_READ;
+	rma.buf = pattern_alloc(rma.len);
+	rma_run(node, &rma);
+	pattern_check(rma.buf, rma.len, 7);
+	pattern_free(rma.buf);
+}
+
+/* Each side has a region, and then takes its turn without a page that it could register. */
+static void run_rma(struct env *env)
+{
+	static const struct node_attr attr = { .caps = FI_RMA | FI_MSG };
+	void *memory = pattern_alloc(memlock());
+	struct fid_mr *mrs[HOGS];
+	struct region region;
+	struct remote remote;
+	struct node node;
+	unsigned count;
+
+	node_start(&node, env, &attr);
+	region_open(&node, &region, memlock() / 4, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	remote = region_exchange(&node, &region);
+	count = hog(&node, memory, mrs);
+	REQUIRE(count);
+	for (unsigned turn = 0; turn < 2; turn++) {
+		if (env->server == turn)
+			access_all(&node, &remote);
+		node_sync(&node);
+	}
+	pattern_check(region.buf, region.len, 7);
+	while (count)
+		CHECK_RET(fi_close(&mrs[--count]->fid), 0);
+	region_close(&region);
+	node_close(&node);
+	pattern_free(memory);
+}
+
 static const struct suite_case cases[] = {
 	{ "messages", FI_MSG, run_messages },
+	{ "rma", FI_RMA, run_rma },
 };
 
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_memlock", "Messages of a user who may lock little memory.", true },
+		.usage = { "rdm_memlock", "Messages and RMA of a user who may lock little memory.", true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -188,7 +188,9 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 
 bool verve_link_is_waiting(const struct verve_link *link)
 {
-	return !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
+	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
+
+	return begun || !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
 	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
 }
 

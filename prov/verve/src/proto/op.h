@@ -73,6 +73,7 @@ struct verve_transfer {
 	uint32_t remote_count;
 	uint64_t len;	 /* bytes to move */
 	uint64_t offset; /* bytes posted */
+	uint64_t base;	 /* where in it the operation's slab begins, which holds what fits */
 };
 
 struct verve_op_recv {

@@ -24,14 +24,24 @@ static bool has_descriptors(const struct verve_op *op)
 	return true;
 }
 
+static int bounce(struct verve_xport *xport, struct verve_op *op)
+{
+	op->slab = verve_slab_alloc(&xport->tx_slabs);
+	if (!op->slab)
+		return -FI_EAGAIN;
+	verve_transfer_load(xport, op);
+	return 0;
+}
+
 /*
- * A write without descriptors is copied if it is short; the rest of the memory is registered.
- * Negative: why not, see *reason; -FI_EAGAIN: later.
+ * What has no descriptors is copied if it is short; other memory is registered or, where that is more than the
+ * process may lock, copied piece by piece. Negative: why not, see *reason; -FI_EAGAIN: later.
  */
 static int prepare(struct verve_xport *xport, struct verve_link *link, struct verve_op *op,
 		   const char **reason)
 {
 	bool write = op->kind == VERVE_OP_WRITE;
+	int ret;
 
 	if (verve_atomic_device_executes(xport, op))
 		return verve_atomic_device_prepare(xport, link, op, reason);
@@ -39,15 +49,13 @@ static int prepare(struct verve_xport *xport, struct verve_link *link, struct ve
 
 	if (op->slab || op->owned || (write && op->len <= link->inline_size))
 		return 0;
-	if (!has_descriptors(op) && op->len <= xport->attr.eager_size) {
-		op->slab = verve_slab_alloc(&xport->tx_slabs);
-		if (op->slab) {
-			if (write)
-				verve_iov_gather(op->slab->data, op->iov, op->iov_count, 0, op->len);
-			return 0;
-		}
-	}
-	return verve_op_register(xport, op, write ? 0 : VERVE_NET_LOCAL_WRITE);
+	if (!has_descriptors(op) && op->len <= xport->attr.eager_size && !bounce(xport, op))
+		return 0;
+	ret = verve_op_register(xport, op, write ? 0 : VERVE_NET_LOCAL_WRITE);
+	if (ret != -FI_ENOMEM)
+		return ret;
+	verve_op_unregister(xport, op);
+	return bounce(xport, op);
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request)
@@ -196,6 +204,8 @@ bool verve_rma_start(struct verve_xport *xport, struct verve_link *link, struct 
 	if (!op->posted) {
 		bool over;
 
+		if (verve_transfer_is_under_way(xport, op))
+			return false;
 		if (op->flags & VERVE_OP_CANCELLED) {
 			abandon(xport, link, op, FI_ECANCELED);
 			return true;
@@ -236,13 +246,16 @@ void verve_rma_done(struct verve_xport *xport, struct verve_op *op)
 							  "the target closed the region meanwhile");
 		return;
 	}
+	if (op->slab && !verve_transfer_unload(xport, op)) {
+		if (op->state != VERVE_OP_DOOMED)
+			verve_peer_kick(xport, peer);
+		return;
+	}
 	/* Only now: a device whose response was lost reads again. */
 	notice = op->kind == VERVE_OP_READ && op->state != VERVE_OP_DOOMED && peer->link &&
 		 peer->link->rma_event;
 
 	verve_op_dequeue(op);
-	if (op->kind == VERVE_OP_READ && op->slab)
-		verve_iov_scatter(op->iov, op->iov_count, 0, op->slab->data, op->len);
 	verve_op_report(xport, op);
 	if (notice)
 		verve_peer_queue_control(xport, peer, op);

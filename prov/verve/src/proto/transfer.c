@@ -94,6 +94,7 @@ static uint32_t locate_local(const struct verve_op *op, size_t offset, size_t le
 	uint32_t count = 0;
 
 	if (op->slab) {
+		offset -= op->transfer.base;
 		sge[0] = (struct verve_net_sge) {(uintptr_t) op->slab->data + offset, len, op->slab->lkey};
 		return len ? 1 : 0;
 	}
@@ -115,6 +116,43 @@ static uint32_t locate_local(const struct verve_op *op, size_t offset, size_t le
 		offset = 0;
 	}
 	return count;
+}
+
+/* Of the transfer, so much can be posted now. */
+static uint64_t end_of_piece(const struct verve_xport *xport, const struct verve_op *op)
+{
+	const struct verve_transfer *transfer = &op->transfer;
+	uint64_t left = transfer->len - transfer->base;
+
+	return op->slab ? transfer->base + min(left, xport->tx_slabs.size) : transfer->len;
+}
+
+void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op)
+{
+	uint64_t base = op->transfer.base;
+
+	if (op->kind == VERVE_OP_WRITE)
+		verve_iov_gather(op->slab->data, op->iov, op->iov_count, base,
+				 end_of_piece(xport, op) - base);
+}
+
+bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_transfer *transfer = &op->transfer;
+
+	if (op->kind == VERVE_OP_READ)
+		verve_iov_scatter(op->iov, op->iov_count, transfer->base, op->slab->data,
+				  transfer->offset - transfer->base);
+	transfer->base = transfer->offset;
+	if (transfer->base == transfer->len)
+		return true;
+	verve_transfer_load(xport, op);
+	return false;
+}
+
+bool verve_transfer_is_under_way(const struct verve_xport *xport, const struct verve_op *op)
+{
+	return op->transfer.offset < op->transfer.len && op->transfer.offset == end_of_piece(xport, op);
 }
 
 int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
@@ -141,11 +179,12 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 {
 	struct verve_transfer *transfer = &op->transfer;
 	size_t longest = verve_net_device_port(xport->attr.dev)->limits.msg_size;
+	uint64_t end = end_of_piece(xport, op);
 
 	if (verb == VERVE_NET_READ)
 		longest = min(longest, READ_SIZE);
 	do {
-		size_t len, left = transfer->len - transfer->offset;
+		size_t len, left = end - transfer->offset;
 		struct verve_slot slot;
 		struct verve_net_wr wr = {.rkey = 0};
 
@@ -160,11 +199,11 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 			.length = len,
 			.kind = VERVE_SLOT_MEMORY,
 			.verb = verb,
-			.tell = tell && len == left,
+			.tell = len == left && (tell || end < transfer->len),
 		};
 		if (verve_transfer_repeat(xport, link, &slot, slot.tell ? VERVE_NET_SIGNALED : 0))
 			return VERVE_TRANSFER_BROKE;
 		transfer->offset += len;
-	} while (transfer->offset < transfer->len);
-	return VERVE_TRANSFER_POSTED;
+	} while (transfer->offset < end);
+	return end < transfer->len ? VERVE_TRANSFER_MORE : VERVE_TRANSFER_POSTED;
 }

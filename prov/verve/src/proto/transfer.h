@@ -11,7 +11,7 @@
 #include "proto/slot.h"
 
 enum verve_transfer_result {
-	VERVE_TRANSFER_MORE,   /* no room for the rest */
+	VERVE_TRANSFER_MORE,   /* no room for the rest, in the queue or in the slab */
 	VERVE_TRANSFER_POSTED, /* all on the wire */
 	VERVE_TRANSFER_BROKE,  /* the link broke; the operation is doomed: hands off */
 };
@@ -19,6 +19,16 @@ enum verve_transfer_result {
 /* verb: one of RDMA, or an atomic of 8 bytes. If tell, the last request reports to verve_op_done. */
 enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					       struct verve_op *op, enum verve_net_wr_op verb, bool tell);
+
+/*
+ * Memory that cannot be registered moves through the operation's slab, a piece at a time: of a write it has
+ * the first piece from here on.
+ */
+void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op);
+/* The piece in the slab, or all of a transfer that fits there, was moved. False: the next piece is to be posted. */
+bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op);
+/* A piece is on the wire, and not the last: the slab is not free for the next. */
+bool verve_transfer_is_under_way(const struct verve_xport *xport, const struct verve_op *op);
 
 /*
  * Posts the request that the slot remembers. There is room, and the link takes as much inline as when it was

@@ -10,6 +10,7 @@
 
 #include "fixture.h"
 #include "mr/region.h"
+#include "proto/cancel.h"
 
 enum { LONGEST = 2048, ROOM = 3 * LONGEST };
 
@@ -35,6 +36,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+	fake_net_memlock(UINT64_MAX);
 	node_close(&a);
 	verve_mr_region_close(region);
 	node_close(&b);
@@ -264,6 +266,102 @@ Test(rma, local_memory_that_cannot_be_registered_is_this_ones_error_alone)
 	}
 	cr_expect_eq(AO_load(&a.write.errors), 1);
 	cr_expect_eq(AO_load(&a.read.errors), 1);
+}
+
+/* Nothing more can be registered: what is too long for a slab goes through one, a piece at a time. */
+static void become_poor(void)
+{
+	/* Its slabs are there. */
+	cr_assert_eq(start_len(VERVE_OP_READ, 1, 0), 0);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	fake_net_memlock(0);
+}
+
+Test(rma, memory_that_is_more_than_may_be_locked)
+{
+	struct fake_net_stats before, after;
+
+	become_poor();
+	fake_net_stats(&before);
+	for (size_t i = 0; i < SIZES; i++) {
+		memset(remote, 0, ROOM);
+		pattern_fill(local, ROOM, i);
+		cr_assert_eq(start_len(VERVE_OP_WRITE, sizes[i], VERVE_OP_DATA), 0);
+		nodes_settle();
+		cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_WRITE);
+		cr_expect_eq(expect_comp(&b.rx_queue).len, sizes[i]);
+		cr_expect(pattern_holds(remote, sizes[i], i));
+		memset(local, 0, ROOM);
+		cr_assert_eq(start_len(VERVE_OP_READ, sizes[i], 0), 0);
+		nodes_settle();
+		cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
+		cr_expect(pattern_holds(local, sizes[i], i));
+		if (sizes[i] < ROOM)
+			cr_expect_eq(local[sizes[i]], 0);
+	}
+	fake_net_stats(&after);
+	cr_expect_eq(after.regs, before.regs);
+	cr_expect_eq(a.xport.tx_slabs.used, 0);
+}
+
+Test(rma, pieces_do_not_overtake_one_another)
+{
+	struct iovec iov[2] = {{local, 1000}, {local + 1001, ROOM - 1001}};
+	struct verve_wire_segment to[2] = {segment(1, 3000), segment(3001, ROOM - 3001)};
+
+	become_poor();
+	pattern_fill(local, ROOM, 1);
+	cr_assert_eq(start(VERVE_OP_WRITE, iov, 2, to, 2, 0, NULL), 0);
+	cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_OP_WRITE, 8, 0), 0);
+	nodes_settle();
+	for (int i = 0; i < 3; i++)
+		expect_comp(&a.tx_queue);
+	cr_expect(pattern_holds(remote, ROOM, 1));
+}
+
+Test(rma, cancelled_between_pieces)
+{
+	become_poor();
+	memset(remote, 0, ROOM);
+	memset(local, 1, ROOM);
+	cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, 0), 0);
+	cr_expect_eq(verve_cancel(&a.xport, &context), 0);
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_ECANCELED);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(remote[0], 1);
+	cr_expect_eq(remote[ROOM - 1], 0);
+	cr_expect_eq(a.xport.tx_slabs.used, 0);
+}
+
+Test(rma, refused_between_pieces)
+{
+	struct verve_wire_segment to[2] = {segment(0, ROOM / 2), segment(ROOM - 8, ROOM / 2)};
+	struct iovec iov = {local, ROOM};
+
+	become_poor();
+	cr_assert_eq(start(VERVE_OP_WRITE, &iov, 1, to, 2, 0, NULL), 0);
+	cr_assert_eq(start_len(VERVE_OP_READ, ROOM, 0), 0);
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_EACCES);
+	node_resume(&a, &b);
+	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
+	cr_expect_eq(a.xport.tx_slabs.used, 0);
+}
+
+Test(rma, host_dies_between_pieces)
+{
+	become_poor();
+	cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_OP_READ, ROOM, 0), 0);
+	fake_net_host_kill(1);
+	cr_expect(verve_xport_is_waiting(&a.xport), "nobody looks after the peer");
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
+	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
+	cr_expect_eq(a.xport.tx_slabs.used, 0);
 }
 
 /* Which memory the peer's key opens. */

@@ -131,10 +131,6 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 	op->node->live -= op->entry;
 	op->error = end->err;
 	if (end->err) {
-		/* Memory of RMA without descriptors; messages go all the same. */
-		if (op->node->sim->options->poor && end->err == FI_ENOMEM &&
-		    (op->kind == SIM_WRITE || op->kind == SIM_READ))
-			op->may_fail = true;
 		if (op->cancelled && end->err == FI_ECANCELED) {
 			end_cancelled(op);
 			return;
