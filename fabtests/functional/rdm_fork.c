@@ -82,21 +82,35 @@ static void work(struct ends *ends, unsigned round)
 	node_sync(&ends->node);
 }
 
-static void child_leaves(void)
+/* What a child does with its copy of everything. */
+typedef void child_fn(struct ends *ends);
+
+static void child_leaves(struct ends *ends)
 {
+	(void)ends;
 	_exit(0);
 }
 
 /* What libraries clean up when a process ends must not be the parent's. */
-static void child_cleans_up(void)
+static void child_cleans_up(struct ends *ends)
 {
+	(void)ends;
 	exit(0);
 }
 
-static void child_runs_another(void)
+static void child_runs_another(struct ends *ends)
 {
+	(void)ends;
 	execl("/bin/true", "true", (char *)NULL);
 	_exit(1);
+}
+
+/* Shares all memory with us until it is killed. */
+static void child_stands_still(struct ends *ends)
+{
+	(void)ends;
+	for (;;)
+		pause();
 }
 
 /* Its copies of the pages are its own. */
@@ -119,76 +133,70 @@ static void expect_end(pid_t pid, int signal)
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void run_rounds(struct env *env, void (*child)(void))
+static pid_t begin(struct ends *ends, child_fn *child)
+{
+	pid_t pid = fork();
+
+	REQUIRE(pid >= 0);
+	if (!pid)
+		child(ends);
+	return pid;
+}
+
+/* It has ended before we go on. */
+static void run_before(struct env *env, child_fn *child)
 {
 	struct ends ends;
 
 	ends_open(&ends, env);
 	work(&ends, 0);
 	for (unsigned round = 1; round < ROUNDS; round++) {
-		pid_t pid = fork();
-
-		REQUIRE(pid >= 0);
-		if (!pid)
-			child();
-		expect_end(pid, 0);
+		expect_end(begin(&ends, child), 0);
 		work(&ends, round);
+	}
+	ends_close(&ends);
+}
+
+/* It is there while we and the device write to the memory. signal: it must be killed; 0: it ends. */
+static void run_beside(struct env *env, child_fn *child, int signal)
+{
+	struct ends ends;
+
+	ends_open(&ends, env);
+	work(&ends, 0);
+	for (unsigned round = 1; round < ROUNDS; round++) {
+		pid_t pid = begin(&ends, child);
+
+		work(&ends, round);
+		REQUIRE(!signal || !kill(pid, signal));
+		expect_end(pid, signal);
 	}
 	ends_close(&ends);
 }
 
 static void run_leaves(struct env *env)
 {
-	run_rounds(env, child_leaves);
+	run_before(env, child_leaves);
 }
 
 static void run_cleans_up(struct env *env)
 {
-	run_rounds(env, child_cleans_up);
+	run_before(env, child_cleans_up);
 }
 
 static void run_another(struct env *env)
 {
-	run_rounds(env, child_runs_another);
+	run_before(env, child_runs_another);
 }
 
-/* All memory is shared with a child, which stands still, while we and the device write to it. */
 static void run_shared(struct env *env)
 {
-	struct ends ends;
-
-	ends_open(&ends, env);
-	work(&ends, 0);
-	for (unsigned round = 1; round < ROUNDS; round++) {
-		pid_t pid = fork();
-
-		REQUIRE(pid >= 0);
-		if (!pid)
-			for (;;)
-				pause();
-		work(&ends, round);
-		REQUIRE(!kill(pid, SIGKILL));
-		expect_end(pid, SIGKILL);
-	}
-	ends_close(&ends);
+	run_beside(env, child_stands_still, SIGKILL);
 }
 
 static void run_writes(struct env *env)
 {
-	struct ends ends;
-
-	ends_open(&ends, env);
-	work(&ends, 0);
-	for (unsigned round = 1; round < ROUNDS; round++) {
-		pid_t pid = fork();
-
-		REQUIRE(pid >= 0);
-		if (!pid)
-			child_writes(&ends);
-		work(&ends, round);
-		expect_end(pid, 0);
-	}
-	ends_close(&ends);
+	run_beside(env, child_writes, 0);
 }
 
 static const struct suite_case cases[] = {

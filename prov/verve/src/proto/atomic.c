@@ -11,6 +11,7 @@
 #include "proto/atomic_device.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/rma.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
@@ -110,22 +111,6 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	return 0;
 }
 
-/* One packet in a slab, which goes back in any case. There is room. Not 0: the link broke. */
-static int post(struct verve_xport *xport, struct verve_link *link, struct verve_slab *slab,
-		size_t len)
-{
-	struct verve_net_sge sge = {(uintptr_t) slab->data, len, slab->lkey};
-	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
-	int ret;
-
-	if (len > verve_link_inline_room(link))
-		return verve_link_post(xport, link, &wr, NULL, slab);
-	wr.flags = VERVE_NET_INLINE;
-	ret = verve_link_post(xport, link, &wr, NULL, NULL);
-	verve_slab_free(&xport->tx_slabs, slab);
-	return ret;
-}
-
 bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
@@ -135,7 +120,7 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 		.amo_type = op->atomic.type,
 		.segment_count = op->transfer.remote_count,
 	};
-	struct verve_slab *slab = op->slab;
+	struct verve_outgoing out;
 	size_t payload, len;
 
 	payload = op->len + sum_of(op->atomic.compare, op->atomic.compare_count);
@@ -148,20 +133,20 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 		return verve_atomic_device_start(xport, link, op);
 	if (!op->id && verve_op_name(xport, op))
 		return false;
-	if (!slab) {
-		slab = verve_slab_alloc(&xport->tx_slabs);
-		if (!slab)
-			return false;
-		gather(op, slab->data);
-	} else {
-		op->slab = NULL; /* the request's from here on */
-	}
 	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
+	if (op->slab) {
+		out = (struct verve_outgoing) {op->slab->data, op->slab};
+		op->slab = NULL; /* the request's from here on */
+	} else if (verve_link_reserve(xport, link, len, &out)) {
+		gather(op, out.data);
+	} else {
+		return false;
+	}
 	packet.op_id = op->id;
 	memcpy(packet.segment, op->transfer.remote, sizeof(packet.segment));
 	verve_link_address(link, &packet);
-	verve_wire_encode(&packet, slab->data);
-	if (post(xport, link, slab, len))
+	verve_wire_encode(&packet, out.data);
+	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
 		return true;
 	verve_op_activate(op, VERVE_OP_AWAIT);
 	return true;
@@ -353,19 +338,17 @@ bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, stru
 		.op_id = op->reply.id,
 		.status = op->reply.status,
 	};
-	struct verve_slab *slab;
+	struct verve_outgoing out;
 	size_t prefix;
 
-	if (!verve_link_has_room(xport, link, true))
-		return false;
-	slab = verve_slab_alloc(&xport->tx_slabs);
-	if (!slab)
+	if (!verve_link_has_room(xport, link, true) ||
+	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + op->len, &out))
 		return false;
 	verve_link_address(link, &packet);
-	prefix = verve_wire_encode(&packet, slab->data);
+	prefix = verve_wire_encode(&packet, out.data);
 	if (op->len)
-		memcpy((char *) slab->data + prefix, op->reply.values, op->len);
-	if (post(xport, link, slab, prefix + op->len))
+		memcpy(out.data + prefix, op->reply.values, op->len);
+	if (verve_link_post_packet(xport, link, &out, prefix + op->len, false, NULL))
 		return false;
 	TAILQ_REMOVE(&link->peer->control, op, link);
 	verve_op_free(xport, op);

@@ -14,6 +14,7 @@
 #include "proto/atomic_device.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 

@@ -11,12 +11,12 @@
 #include "net/sys.h"
 #include "proto/peer.h"
 #include "proto/peek.h"
+#include "proto/post.h"
 #include "proto/recv.h"
 #include "proto/replay.h"
 #include <rdma/fi_errno.h>
 
 _Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
-_Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
 
 /* Nanoseconds for the last acknowledgements of a peer that leaves. */
 static const uint64_t grace = 100000000;
@@ -48,19 +48,10 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	return 0;
 }
 
-/* Of a request that is outstanding no more. */
-static void release(struct verve_xport *xport, struct verve_link *link, const struct verve_slot *slot)
-{
-	if (slot->kind == VERVE_SLOT_COPY)
-		link->copied_retired = slot->copied;
-	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)
-		verve_slab_free(&xport->tx_slabs, slot->slab);
-}
-
 void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 {
 	while (link->retired != link->produced) {
-		release(xport, link, verve_link_slot(link, link->retired++));
+		verve_link_release(xport, link, verve_link_slot(link, link->retired++));
 		xport->wr_used--;
 	}
 	verve_replay_free(xport, link);
@@ -75,133 +66,12 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 	free(link);
 }
 
-void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet)
-{
-	uint32_t credits = link->owed < UINT16_MAX ? link->owed : UINT16_MAX;
-
-	packet->dest = link->remote_id;
-	packet->credits = credits;
-	link->owed -= credits;
-}
-
-int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-			 const struct verve_slot *holds)
-{
-	uint32_t number = link->produced;
-	int ret;
-
-	assert(verve_lock_held(xport->lock));
-	assert(!link->broken && verve_link_has_room(xport, link, true));
-	*verve_link_slot(link, number) = *holds;
-	if (number - link->signaled >= VERVE_LINK_SIGNAL ||
-	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
-	    verve_xport_is_tight(xport))
-		wr->flags |= VERVE_NET_SIGNALED;
-	if (wr->flags & VERVE_NET_SIGNALED) {
-		link->signaled = number;
-		link->copied_signaled = link->copied;
-	}
-	wr->wr_id = (uint64_t) link->id << 32 | number;
-	link->produced++;
-	xport->wr_used++;
-
-	ret = verve_net_qp_post(link->qp, wr, 1);
-	if (__builtin_expect(ret, 0)) {
-		/* It never got to the hardware and will not be flushed. */
-		link->produced--;
-		xport->wr_used--;
-		release(xport, link, holds);
-		verve_link_break(xport, link, -ret, 0, "posting a work request failed");
-	}
-	return ret;
-}
-
-/* An inline packet leaves nothing behind to send it again from but this. */
-static void keep_copy(struct verve_link *link, const struct verve_net_wr *wr, struct verve_slot *slot,
-		      struct verve_net_sge *copy)
-{
-	uint32_t at, length = 0;
-
-	for (uint32_t i = 0; i < wr->sge_count; i++)
-		length += wr->sge[i].length;
-	assert(length <= verve_link_inline_room(link));
-	at = link->copied & (VERVE_LINK_COPIES - 1);
-	if (at + length > VERVE_LINK_COPIES) {
-		link->copied += VERVE_LINK_COPIES - at;
-		at = 0;
-	}
-	*copy = (struct verve_net_sge) {(uintptr_t) &link->copies[at], length, 0};
-	for (uint32_t i = 0; i < wr->sge_count; i++) {
-		memcpy(&link->copies[at], (void *) (uintptr_t) wr->sge[i].addr, wr->sge[i].length);
-		at += wr->sge[i].length;
-	}
-	slot->length = length;
-	slot->copied = link->copied += length;
-}
-
-int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-		    struct verve_op *op, struct verve_slab *slab)
-{
-	struct verve_slot slot = {.op = op, .tell = op, .slab = slab};
-	struct verve_net_sge copy;
-
-	if (wr->op == VERVE_NET_SEND && slab) {
-		slot.kind = VERVE_SLOT_SLAB;
-		slot.at = (char *) (uintptr_t) wr->sge[0].addr - (char *) slab->data;
-		slot.length = wr->sge[0].length;
-	} else if (wr->op == VERVE_NET_SEND) {
-		slot.kind = VERVE_SLOT_COPY;
-		keep_copy(link, wr, &slot, &copy);
-		wr->sge = &copy;
-		wr->sge_count = 1;
-	}
-	link->sent += wr->op == VERVE_NET_SEND;
-	return verve_link_post_slot(xport, link, wr, &slot);
-}
-
-bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
-		     struct verve_wire_packet *packet, struct verve_op *tell)
-{
-	uint8_t buf[VERVE_WIRE_RTS_MAX];
-	struct verve_net_sge sge = {.addr = (uintptr_t) buf};
-	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
-	struct verve_slab *slab = NULL;
-
-	verve_link_address(link, packet);
-	sge.length = verve_wire_encode(packet, buf);
-	if (sge.length <= verve_link_inline_room(link)) {
-		wr.flags |= VERVE_NET_INLINE;
-	} else {
-		slab = verve_slab_alloc(&xport->tx_slabs);
-		if (!slab) {
-			link->owed += packet->credits;
-			return false;
-		}
-		memcpy(slab->data, buf, sge.length);
-		sge.addr = (uintptr_t) slab->data;
-		sge.lkey = slab->lkey;
-	}
-	if (tell || packet->type == VERVE_WIRE_BYE || packet->type == VERVE_WIRE_QUIESCE)
-		wr.flags |= VERVE_NET_SIGNALED;
-	return !verve_link_post(xport, link, &wr, tell, slab);
-}
-
 bool verve_link_is_waiting(const struct verve_link *link)
 {
 	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
 
 	return begun || !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
 	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
-}
-
-void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
-	bool asked = link->signaled - link->retired < link->produced - link->retired;
-
-	if (!asked && (link->may_send || verve_replay_may_probe(link)) &&
-	    verve_link_has_room(xport, link, true))
-		verve_link_post(xport, link, &wr, NULL, NULL);
 }
 
 void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
@@ -363,7 +233,7 @@ void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint3
 	struct verve_slot *slot = verve_link_slot(link, link->retired++);
 
 	xport->wr_used--;
-	release(xport, link, slot);
+	verve_link_release(xport, link, slot);
 	if (!slot->op)
 		return;
 	if (status && status != VERVE_NET_WC_FLUSHED) {

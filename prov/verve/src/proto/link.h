@@ -3,7 +3,7 @@
  * Link: one connection of a peer: the queue pair, what is outstanding on it, its credits.
  *
  * Requests are numbered; a completion of number n retires all up to n. Until then a request's slot says how to
- * post it again, on another queue pair: proto/replay.h. When a link breaks, it keeps its operations until the
+ * post it again, on another queue pair: proto/post.h, proto/replay.h. When a link breaks, it keeps its operations until the
  * hardware has let go of them (every request flushed), then ends each with an error; the peer can have
  * a new link meanwhile. The engine's lock protects everything here.
  */
@@ -79,31 +79,6 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 /* Nothing may be outstanding, or the queues are about to be destroyed. */
 void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
-/*
- * Room for one more request. The last few are for control messages; the very last of each link, in its
- * queue and in the send CQ, for the marker that follows a break.
- */
-static inline bool verve_link_has_room(const struct verve_xport *xport, const struct verve_link *link,
-				       bool control)
-{
-	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
-
-	return link->produced - link->retired < VERVE_LINK_REQUESTS - reserve &&
-	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
-}
-
-/* Bytes of a packet that may be posted inline, because a copy of them can be kept. */
-static inline uint32_t verve_link_inline_room(const struct verve_link *link)
-{
-	uint32_t room = VERVE_LINK_COPIES - (uint32_t) (link->copied - link->copied_retired);
-	uint32_t end = VERVE_LINK_COPIES - (uint32_t) (link->copied & (VERVE_LINK_COPIES - 1));
-
-	/* In one piece: here or, without the rest, at the beginning. */
-	if (room > end)
-		room = room - end > end ? room - end : end;
-	return room < link->inline_size ? room : link->inline_size;
-}
-
 /* Requests may be posted. */
 static inline bool verve_link_is_open(const struct verve_link *link)
 {
@@ -113,29 +88,6 @@ static inline bool verve_link_is_open(const struct verve_link *link)
 /* The peer owes us something, so it is looked after. */
 bool verve_link_is_waiting(const struct verve_link *link);
 
-/*
- * Posts one request on an unbroken link with room: a packet, of verve_link_inline_room bytes at most if it is
- * inline, or a write of nothing. wr_id and the signal are the link's business unless
- * VERVE_NET_SIGNALED is set already. op, if not NULL, hears of its end; slab goes back then.
- * A negative error: it was not posted, slab is freed, and the link is broken (the peer's operations are
- * doomed: do not touch them).
- */
-int verve_link_post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-		    struct verve_op *op, struct verve_slab *slab);
-/* The same for any request, which is no packet that the peer counts. holds: what it would be posted again from. */
-int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-			 const struct verve_slot *holds);
-/*
- * Posts a packet without payload, inline or through a slab; there is room. tell, if not NULL, hears
- * of its end. False: no slab now, or the link broke.
- */
-bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
-		     struct verve_wire_packet *packet, struct verve_op *tell);
-/* Fills in destination and the credits that we owe. */
-void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
-
-/* A request that asks for its completion is outstanding, if there is room: a write of no bytes, if need be. */
-void verve_link_ask(struct verve_xport *xport, struct verve_link *link);
 /*
  * Looks after a peer that owes an answer: asks, so that the transport finds a dead one. If nothing was
  * acknowledged since the last time, the manager checks the peer, too.

@@ -109,21 +109,7 @@ void verve_op_fill(struct verve_op *op, const struct verve_request *request)
 	}
 }
 
-void verve_op_free(struct verve_xport *xport, struct verve_op *op)
-{
-	if (op->id)
-		verve_idtab_free(&xport->op_ids, op->id);
-	if (op->slab)
-		verve_slab_free(&xport->tx_slabs, op->slab);
-	verve_op_unregister(xport, op);
-	if (op->kind == VERVE_OP_REPLY)
-		free(op->reply.values);
-	if (op->flags & VERVE_OP_TX)
-		xport->tx_used--;
-	verve_pool_free(&xport->rx->ops, op);
-}
-
-void verve_op_unregister(struct verve_xport *xport, struct verve_op *op)
+static void unregister(struct verve_xport *xport, struct verve_op *op)
 {
 	for (uint32_t i = 0; op->owned; i++, op->owned >>= 1) {
 		if (!(op->owned & 1))
@@ -131,6 +117,20 @@ void verve_op_unregister(struct verve_xport *xport, struct verve_op *op)
 		verve_mr_cache_put(xport->attr.mr_cache, op->region[i]);
 		op->region[i] = NULL;
 	}
+}
+
+void verve_op_free(struct verve_xport *xport, struct verve_op *op)
+{
+	if (op->id)
+		verve_idtab_free(&xport->op_ids, op->id);
+	if (op->slab)
+		verve_slab_free(&xport->tx_slabs, op->slab);
+	unregister(xport, op);
+	if (op->kind == VERVE_OP_REPLY)
+		free(op->reply.values);
+	if (op->flags & VERVE_OP_TX)
+		xport->tx_used--;
+	verve_pool_free(&xport->rx->ops, op);
 }
 
 int verve_op_name(struct verve_xport *xport, struct verve_op *op)
@@ -157,8 +157,10 @@ int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned a
 			continue;
 		ret = verve_mr_cache_get(xport->attr.mr_cache, op->iov[i].iov_base,
 					 op->iov[i].iov_len, access, &op->region[i]);
-		if (ret)
+		if (ret) {
+			unregister(xport, op);
 			return ret;
+		}
 		op->owned |= 1u << i;
 	}
 	return 0;

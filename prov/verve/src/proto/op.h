@@ -154,12 +154,9 @@ void verve_op_activate(struct verve_op *op, enum verve_op_state state);
 int verve_op_name(struct verve_xport *xport, struct verve_op *op);
 /*
  * Every iov gets a region: the application's descriptor, or one from the cache. access: VERVE_NET_*.
- * -FI_ENOMEM and others: what registration said; what was got is given back by verve_op_free.
+ * -FI_ENOMEM and others: what registration said; nothing is registered then.
  */
 int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned access);
-
-/* Gives back what verve_op_register got. */
-void verve_op_unregister(struct verve_xport *xport, struct verve_op *op);
 
 /* Its last work request completed. */
 void verve_op_done(struct verve_xport *xport, struct verve_op *op);

@@ -14,6 +14,7 @@
 #include "conn/hello.h"
 #include "proto/key.h"
 #include "proto/link.h"
+#include "proto/post.h"
 #include "proto/pull.h"
 #include "proto/quiesce.h"
 #include "proto/recv.h"

@@ -6,6 +6,7 @@
 
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/recv.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
@@ -76,7 +77,7 @@ void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct
 	verve_peer_queue_control(xport, link->peer, chunk);
 }
 
-/* Behind its header, from the application's memory or the copy of it. */
+/* Behind its header, from the application's memory or the copy of it; how long that is. */
 static size_t fill(const struct verve_op *source, const struct verve_op *op, struct verve_link *link,
 		   char *to)
 {
@@ -96,9 +97,8 @@ static size_t fill(const struct verve_op *source, const struct verve_op *op, str
 bool verve_pull_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_op *source = verve_idtab_get(&xport->op_ids, op->tag);
-	struct verve_net_sge sge;
-	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
-	struct verve_slab *slab;
+	struct verve_outgoing out;
+	size_t len;
 	bool sent;
 
 	/* Its receiver may have ended it meanwhile. */
@@ -107,15 +107,13 @@ bool verve_pull_send(struct verve_xport *xport, struct verve_link *link, struct 
 		verve_op_free(xport, op);
 		return true;
 	}
-	if (!verve_link_has_room(xport, link, false))
+	if (!verve_link_has_room(xport, link, false) ||
+	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + op->len, &out))
 		return false;
-	slab = verve_slab_alloc(&xport->tx_slabs);
-	if (!slab)
-		return false;
-	sge = (struct verve_net_sge) {(uintptr_t) slab->data, fill(source, op, link, slab->data), slab->lkey};
+	len = fill(source, op, link, out.data);
 	source->transfer.offset += op->len;
 	source->flags &= ~VERVE_OP_PULLED;
-	sent = !verve_link_post(xport, link, &wr, NULL, slab);
+	sent = !verve_link_post_packet(xport, link, &out, len, false, NULL);
 	if (sent) {
 		TAILQ_REMOVE(&link->peer->control, op, link);
 		verve_op_free(xport, op);

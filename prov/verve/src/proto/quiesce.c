@@ -9,6 +9,7 @@
 #include "net/sys.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 

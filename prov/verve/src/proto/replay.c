@@ -11,6 +11,7 @@
 #include "net/sys.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/recv.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
@@ -385,55 +386,41 @@ static bool say(struct verve_xport *xport, struct verve_link *link, uint32_t wha
 	return !verve_link_post_slot(xport, link, &wr, &slot);
 }
 
-static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, struct entry *entry,
-			  uint32_t flags)
+static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, struct entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
-	struct verve_net_sge sge = {.length = slot->length};
-	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .flags = flags, .sge = &sge, .sge_count = 1};
-	struct verve_slab *slab = NULL;
+	struct verve_outgoing out;
 
 	if (slot->kind == VERVE_SLOT_SLAB) {
-		slab = slot->slab;
+		out = (struct verve_outgoing) {packet_of(entry), slot->slab};
 		slot->slab = NULL; /* the request's from here on */
-		sge.addr = (uintptr_t) slab->data + slot->at;
-	} else if (slot->length <= verve_link_inline_room(link)) {
-		sge.addr = (uintptr_t) entry->bytes;
-		wr.flags |= VERVE_NET_INLINE;
+	} else if (verve_link_reserve(xport, link, slot->length, &out)) {
+		memcpy(out.data, entry->bytes, slot->length);
 	} else {
-		slab = verve_slab_alloc(&xport->tx_slabs);
-		if (!slab)
-			return false;
-		memcpy(slab->data, entry->bytes, slot->length);
-		sge.addr = (uintptr_t) slab->data;
+		return false;
 	}
-	if (slab)
-		sge.lkey = slab->lkey;
-	verve_wire_readdress((void *) (uintptr_t) sge.addr, link->remote_id);
-	return !verve_link_post(xport, link, &wr, slot->tell ? slot->op : NULL, slab);
+	verve_wire_readdress(out.data, link->remote_id);
+	return !verve_link_post_packet(xport, link, &out, slot->length, false,
+				       slot->tell ? slot->op : NULL);
 }
 
 /* False: no room now, or the link broke. */
 static bool repeat(struct verve_xport *xport, struct verve_link *link, struct entry *entry)
 {
-	uint32_t flags = entry->slot.tell ? VERVE_NET_SIGNALED : 0;
-	struct verve_net_wr nothing = {.op = VERVE_NET_WRITE, .flags = flags};
-
 	if (entry->dead)
 		return true;
 	if (!verve_link_has_room(xport, link, true))
 		return false;
 	if (is_packet(&entry->slot))
-		return repeat_packet(xport, link, entry, flags);
+		return repeat_packet(xport, link, entry);
 	if (entry->slot.kind == VERVE_SLOT_MEMORY)
-		return !verve_transfer_repeat(xport, link, &entry->slot, flags);
-	return !verve_link_post(xport, link, &nothing, entry->slot.op, NULL);
+		return !verve_transfer_repeat(xport, link, &entry->slot);
+	return !verve_link_post_nothing(xport, link, entry->slot.op);
 }
 
 /* False: not all is executed, or the link broke. */
 static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 {
-	struct verve_net_wr nothing = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
 	struct verve_replay *replay = link->replay;
 
 	while (replay->at < replay->count) {
@@ -457,7 +444,7 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 		return false;
 	}
 	if (link->signaled != link->produced - 1 && verve_link_has_room(xport, link, true))
-		verve_link_post(xport, link, &nothing, NULL, NULL); /* tells when */
+		verve_link_post_nothing(xport, link, NULL); /* tells when */
 	return false;
 }
 

@@ -12,6 +12,7 @@
 #include "proto/key.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
@@ -52,10 +53,7 @@ static int prepare(struct verve_xport *xport, struct verve_link *link, struct ve
 	if (!has_descriptors(op) && op->len <= xport->attr.eager_size && !bounce(xport, op))
 		return 0;
 	ret = verve_op_register(xport, op, write ? 0 : VERVE_NET_LOCAL_WRITE);
-	if (ret != -FI_ENOMEM)
-		return ret;
-	verve_op_unregister(xport, op);
-	return bounce(xport, op);
+	return ret == -FI_ENOMEM ? bounce(xport, op) : ret;
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_op_kind kind, const struct verve_request *request)
@@ -170,9 +168,7 @@ static bool send_notice(struct verve_xport *xport, struct verve_link *link, stru
  */
 static void abandon(struct verve_xport *xport, struct verve_link *link, struct verve_op *op, int error)
 {
-	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
-
-	if (verve_link_post(xport, link, &wr, op, NULL))
+	if (verve_link_post_nothing(xport, link, op))
 		return;
 	op->error = error;
 	verve_op_activate(op, VERVE_OP_SENT);

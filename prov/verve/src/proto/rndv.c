@@ -9,6 +9,7 @@
 #include "net/mr.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/pull.h"
 #include "proto/recv.h"
 #include "proto/transfer.h"
@@ -59,10 +60,8 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 		return false;
 	if (!op->slab && op->len && !copy_out(xport, op)) {
 		ret = verve_op_register(xport, op, VERVE_NET_REMOTE_READ);
-		if (ret == -FI_ENOMEM) {
-			verve_op_unregister(xport, op);
-			offers_memory = false;
-		} else if (ret) {
+		offers_memory = ret != -FI_ENOMEM;
+		if (ret && offers_memory) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
 			return true;
@@ -116,7 +115,6 @@ bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct
 		return verve_pull_start(xport, link, op);
 	ret = prepare_read(xport, op);
 	if (ret == -FI_ENOMEM) {
-		verve_op_unregister(xport, op);
 		op->transfer.remote_count = 0;
 		return verve_pull_start(xport, link, op);
 	}

@@ -10,6 +10,7 @@
 #include "proto/comp_queue.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/rndv.h"
 #include "proto/transfer.h"
 #include "proto/xport.h"
@@ -39,42 +40,20 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet, const struct iovec *iov, size_t count,
 		      size_t len, struct verve_slab *slab, struct verve_op *tell)
 {
-	unsigned char header[VERVE_WIRE_RTS_MAX];
-	struct verve_net_sge sge[1 + VERVE_IOV_LIMIT];
-	struct verve_net_wr wr = {
-		.op = VERVE_NET_SEND,
-		.flags = tell ? VERVE_NET_SIGNALED : 0,
-		.sge = sge,
-		.sge_count = 1,
-	};
-	bool copied = slab;
-	size_t prefix;
-	char *start;
+	size_t prefix = verve_wire_prefix(packet->flags);
+	struct verve_outgoing out;
 
 	packet->type = VERVE_WIRE_EAGER;
-	if (!slab && verve_wire_prefix(packet->flags) + len > verve_link_inline_room(link)) {
-		slab = verve_slab_alloc(&xport->tx_slabs);
-		if (!slab)
-			return -FI_EAGAIN;
-	}
+	if (slab)
+		out = (struct verve_outgoing) {(char *) slab->data + VERVE_WIRE_PREFIX - prefix, slab};
+	else if (verve_link_reserve(xport, link, prefix + len, &out))
+		verve_iov_gather(out.data + prefix, iov, count, 0, len);
+	else
+		return -FI_EAGAIN;
 	verve_link_address(link, packet);
-	prefix = verve_wire_encode(packet, header);
-	if (slab) {
-		start = (char *) slab->data + VERVE_WIRE_PREFIX - prefix;
-		memcpy(start, header, prefix);
-		if (!copied)
-			verve_iov_gather(start + prefix, iov, count, 0, len);
-		sge[0] = (struct verve_net_sge) {(uintptr_t) start, prefix + len, slab->lkey};
-	} else {
-		wr.flags |= VERVE_NET_INLINE;
-		sge[0] = (struct verve_net_sge) {(uintptr_t) header, prefix, 0};
-		for (size_t i = 0; i < count; i++)
-			if (iov[i].iov_len)
-				sge[wr.sge_count++] = (struct verve_net_sge) {
-					(uintptr_t) iov[i].iov_base, iov[i].iov_len, 0};
-	}
+	verve_wire_encode(packet, out.data);
 	link->credits -= verve_wire_costs_credit(len);
-	return verve_link_post(xport, link, &wr, tell, slab);
+	return verve_link_post_packet(xport, link, &out, prefix + len, false, tell);
 }
 
 /* The completion of a send that never was an operation. */

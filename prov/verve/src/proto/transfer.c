@@ -8,6 +8,7 @@
 #include "proto/atomic_device.h"
 #include "proto/key.h"
 #include "proto/link.h"
+#include "proto/post.h"
 #include "proto/xport.h"
 
 /*
@@ -156,13 +157,13 @@ bool verve_transfer_is_under_way(const struct verve_xport *xport, const struct v
 }
 
 int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
-			  const struct verve_slot *slot, uint32_t flags)
+			  const struct verve_slot *slot)
 {
 	bool is_inline = slot->verb == VERVE_NET_WRITE && slot->length <= link->inline_size;
 	struct verve_net_sge sge[VERVE_IOV_LIMIT];
 	struct verve_net_wr wr = {
 		.op = slot->verb,
-		.flags = flags | (is_inline ? VERVE_NET_INLINE : 0),
+		.flags = (slot->tell ? VERVE_NET_SIGNALED : 0) | (is_inline ? VERVE_NET_INLINE : 0),
 		.remote_addr = slot->remote_addr,
 		.rkey = slot->rkey,
 		.sge = sge,
@@ -201,7 +202,7 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 			.verb = verb,
 			.tell = len == left && (tell || end < transfer->len),
 		};
-		if (verve_transfer_repeat(xport, link, &slot, slot.tell ? VERVE_NET_SIGNALED : 0))
+		if (verve_transfer_repeat(xport, link, &slot))
 			return VERVE_TRANSFER_BROKE;
 		transfer->offset += len;
 	} while (transfer->offset < end);

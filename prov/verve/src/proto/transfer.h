@@ -35,7 +35,7 @@ bool verve_transfer_is_under_way(const struct verve_xport *xport, const struct v
  * posted first. Not 0: the link broke.
  */
 int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
-			  const struct verve_slot *slot, uint32_t flags);
+			  const struct verve_slot *slot);
 
 /* Copies len bytes between memory and an iov from offset on; returns how many fitted. */
 size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len);

@@ -14,6 +14,7 @@
 #include "proto/link.h"
 #include "proto/peek.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/quiesce.h"
 #include "proto/recv.h"
 #include "proto/replay.h"
@@ -315,12 +316,8 @@ bool verve_xport_say_bye(struct verve_xport *xport)
 		struct verve_wire_packet packet = {.type = VERVE_WIRE_BYE};
 
 		next = TAILQ_NEXT(link, all);
-		/* It ends by itself, and its peer hears nothing more. */
-		if (link->quiesce.state == VERVE_QUIESCE_AGREED) {
-			done = false;
-			continue;
-		}
-		if (link->replay) {
+		/* It says nothing now: it ends by itself, or goes on later. */
+		if (link->quiesce.state == VERVE_QUIESCE_AGREED || link->replay) {
 			done = false;
 			continue;
 		}

@@ -26,6 +26,7 @@
 #include "net/sys.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/replay.h"
 #include "proto/wire.h"
 #include "proto/xport.h"
@@ -339,25 +340,18 @@ static void send_raw(const void *bytes, size_t len)
 	struct verve_engine *engine = verve_ep_from_fid(world.ends[HOSTILE].ep)->engine;
 	struct verve_xport *xport = verve_engine_lock(engine);
 	struct verve_link *link = link_to(xport, &world.ends[HOSTILE], VICTIM);
-	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge_count = 1};
 	struct verve_wire_packet packet;
-	struct verve_net_sge sge;
-	struct verve_slab *slab;
+	struct verve_outgoing out;
 	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees one byte too far */
 
 	memcpy(exact, bytes, len);
 	verve_wire_decode(exact, len, &packet);
 	free(exact);
 	if (link && link->qp && !verve_replay_is_stopped(link) &&
-	    verve_link_has_room(xport, link, false)) {
-		slab = verve_slab_alloc(&xport->tx_slabs);
-		if (slab) {
-			memcpy(slab->data, bytes, len);
-			sge = (struct verve_net_sge){(uintptr_t)slab->data, (uint32_t)len,
-						     slab->lkey};
-			wr.sge = &sge;
-			verve_link_post(xport, link, &wr, NULL, slab);
-		}
+	    verve_link_has_room(xport, link, false) &&
+	    verve_link_reserve(xport, link, len, &out)) {
+		memcpy(out.data, bytes, len);
+		verve_link_post_packet(xport, link, &out, len, false, NULL);
 	}
 	verve_engine_unlock(engine);
 }

@@ -19,6 +19,7 @@
 #include "proto/atomic.h"
 #include "proto/link.h"
 #include "proto/peer.h"
+#include "proto/post.h"
 #include "proto/xport.h"
 
 enum { WORDS = 16384, CNTR_WRITE = 0, CNTR_READ, CNTR_REMOTE_WRITE, CNTR_REMOTE_READ, CNTRS };
@@ -678,14 +679,11 @@ static void post_raw(const void *packet, size_t len)
 {
 	struct verve_xport *xport = verve_engine_lock(verve_ep_from_fid(us->ep)->engine);
 	struct verve_link *link = xport->peers->link;
-	struct verve_slab *slab = verve_slab_alloc(&xport->tx_slabs);
-	struct verve_net_sge sge;
-	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .sge = &sge, .sge_count = 1};
+	struct verve_outgoing out;
 
-	cr_assert_not_null(slab);
-	memcpy(slab->data, packet, len);
-	sge = (struct verve_net_sge){(uintptr_t)slab->data, (uint32_t)len, slab->lkey};
-	cr_assert_eq(verve_link_post(xport, link, &wr, NULL, slab), 0);
+	cr_assert(verve_link_reserve(xport, link, len, &out));
+	memcpy(out.data, packet, len);
+	cr_assert_eq(verve_link_post_packet(xport, link, &out, len, false, NULL), 0);
 	verve_engine_unlock(verve_ep_from_fid(us->ep)->engine);
 }
 

@@ -10,6 +10,7 @@
 #include "conn/hello.h"
 #include "net/device.h"
 #include "proto/peek.h"
+#include "proto/post.h"
 #include "proto/recv.h"
 #include "proto/send.h"
 
@@ -336,15 +337,12 @@ int node_peek(struct node *node, const struct message *message)
 
 void node_send_raw(struct node *node, const struct node *to, const void *bytes, size_t len)
 {
-	struct verve_net_sge sge = {.addr = (uintptr_t)bytes, .length = len};
-	struct verve_net_wr wr = {
-		.op = VERVE_NET_SEND,
-		.flags = VERVE_NET_INLINE,
-		.sge = &sge,
-		.sge_count = 1,
-	};
+	struct verve_link *link = node_link(node, to);
+	struct verve_outgoing out;
 
-	cr_assert_eq(verve_link_post(&node->xport, node_link(node, to), &wr, NULL, NULL), 0);
+	cr_assert(verve_link_reserve(&node->xport, link, len, &out));
+	memcpy(out.data, bytes, len);
+	cr_assert_eq(verve_link_post_packet(&node->xport, link, &out, len, false, NULL), 0);
 	nodes_settle();
 }
 

@@ -6,6 +6,7 @@
 
 #include "fixture.h"
 #include "proto/peek.h"
+#include "proto/post.h"
 #include "proto/recv.h"
 #include "proto/rma.h"
 
@@ -44,7 +45,7 @@ static int post(uint32_t flags)
 {
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = flags};
 
-	return verve_link_post(&a.xport, link, &wr, NULL, NULL);
+	return verve_link_post_slot(&a.xport, link, &wr, &(struct verve_slot){.op = NULL});
 }
 
 static void join_again(void)

@@ -11,6 +11,7 @@
 #include "mr/region.h"
 #include "net/sys.h"
 #include "proto/peek.h"
+#include "proto/post.h"
 #include "proto/rma.h"
 
 enum { SLOT = 256, SLOTS = 32, ROOM = SLOT * SLOTS };
