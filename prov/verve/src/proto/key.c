@@ -165,10 +165,53 @@ static enum verve_key_result resolve(struct verve_xport *xport, struct verve_lin
 	return *reason ? VERVE_KEY_FAILED : VERVE_KEY_READY;
 }
 
+static unsigned access_of(const struct verve_op *op)
+{
+	switch (op->kind) {
+	case VERVE_OP_READ:
+		return VERVE_NET_REMOTE_READ;
+	case VERVE_OP_WRITE:
+		return VERVE_NET_REMOTE_WRITE;
+	default:
+		return VERVE_NET_REMOTE_ATOMIC;
+	}
+}
+
+/* NULL: an rkey of our own opens what the operation wants. */
+static const char *check_own(struct verve_xport *xport, const struct verve_op *op,
+			     const struct verve_wire_segment *segment)
+{
+	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
+	unsigned access = access_of(op);
+	const struct verve_mr_key *key;
+	const char *reason = NULL;
+	uint64_t position;
+
+	verve_mr_keytab_lock(keytab);
+	key = verve_mr_keytab_find(keytab, segment->key);
+	if (!key)
+		reason = "no region here has the key";
+	else if ((key->access & access) != access)
+		reason = "the region does not grant the access";
+	else if (!verve_mr_segments_find(&key->segments, segment->addr, segment->len, &position))
+		reason = "the operation reaches beyond the region";
+	verve_mr_keytab_unlock(keytab);
+	return reason;
+}
+
 /* With no more above it than the place in a page. */
 static bool is_rkey(uint64_t key)
 {
 	return key >> 32 <= UINT16_MAX;
+}
+
+static const char *check_rkey(struct verve_xport *xport, const struct verve_link *link,
+			      const struct verve_op *op, const struct verve_wire_segment *segment)
+{
+	if (!is_rkey(segment->key))
+		return "the target has no region with the key";
+	/* The device would flush the very request that it refuses: both ends are one queue pair. */
+	return link->is_self && !op->transfer.offset ? check_own(xport, op, segment) : NULL;
 }
 
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
@@ -183,10 +226,9 @@ enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_
 		if (!segment->len)
 			continue;
 		if (!verve_key_is_exported(link, segment->key)) {
-			if (!is_rkey(segment->key)) {
-				*reason = "the target has no region with the key";
+			*reason = check_rkey(xport, link, op, segment);
+			if (*reason)
 				return VERVE_KEY_FAILED;
-			}
 			continue;
 		}
 		one = resolve(xport, link, op, segment, reason);

@@ -40,6 +40,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	link->inline_size = verve_net_qp_inline_size(qp);
 	if (link->inline_size > xport->attr.inline_size)
 		link->inline_size = xport->attr.inline_size;
+	link->is_self = xport->cm && verve_addr_equal(&peer->addr, verve_cm_addr(xport->cm));
 	link->signaled = UINT32_MAX; /* none, the one before number 0 */
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);

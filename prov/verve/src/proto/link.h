@@ -52,6 +52,7 @@ struct verve_link {
 	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
 	uint64_t copied_signaled; /* when a completion was last asked for */
 	bool may_send;
+	bool is_self;	/* the peer is this endpoint: both ends are one queue pair */
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
 	bool device_atomics; /* the peer's device executes atomics */

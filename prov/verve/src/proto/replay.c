@@ -143,14 +143,13 @@ static void set_drained(struct verve_xport *xport, struct verve_replay *replay)
  * could tell which? And a device that fails again and again for no reason that either side hears of is not to
  * be tried for ever.
  */
-static bool is_hopeless(struct verve_xport *xport, struct verve_link *link)
+static bool is_hopeless(struct verve_link *link)
 {
 	uint32_t packets = link->sent + link->arrived;
 
 	link->futile = link->futile_packets == packets ? link->futile + 1 : 0;
 	link->futile_packets = packets;
-	return link->futile > TRIES ||
-	       verve_addr_equal(&link->peer->addr, verve_cm_addr(xport->cm));
+	return link->futile > TRIES || link->is_self;
 }
 
 /* False: this link cannot go on. */
@@ -163,7 +162,7 @@ static bool begin(struct verve_xport *xport, struct verve_link *link)
 		return false;
 	if (replay && replay->state != RESUMED)
 		return true;
-	if (is_hopeless(xport, link))
+	if (is_hopeless(link))
 		return false;
 	if (!replay)
 		replay = calloc(1, sizeof(*replay));

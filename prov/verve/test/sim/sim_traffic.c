@@ -404,7 +404,7 @@ void sim_start_refused(struct sim_node *node)
 	size_t first;
 
 	choose_way(op, peer);
-	holder = peer && peer != node ? choose_slice(op) : NULL;
+	holder = peer ? choose_slice(op) : NULL;
 	if (!holder) {
 		sim_op_free(op);
 		return;
