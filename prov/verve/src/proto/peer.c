@@ -25,6 +25,8 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
+enum { PEERS_MIN = 1024 }; /* that are not worth a sweep */
+
 /* Starts what the head of pending is; may_start. False: no room or no slab now. */
 static bool (*const start[])(struct verve_xport *, struct verve_link *, struct verve_op *) = {
 	[VERVE_OP_SEND] = verve_send_start,
@@ -40,15 +42,24 @@ static struct verve_peer *find_by_addr(struct verve_xport *xport, const struct v
 /* In a shared receive context, an address is one source, whichever of its endpoints it sends to. */
 static int name_source(struct verve_xport *xport, struct verve_peer *peer)
 {
-	struct verve_peer *shared;
-
 	if (xport->rx == xport)
 		return verve_idtab_alloc(&xport->peer_ids, peer, &peer->id);
-	shared = find_by_addr(xport->rx, &peer->addr);
-	if (!shared)
+	peer->shared = find_by_addr(xport->rx, &peer->addr);
+	if (!peer->shared)
 		return -FI_ENOMEM;
-	peer->id = shared->id;
+	peer->shared->sharers++;
+	peer->id = peer->shared->id;
 	return 0;
+}
+
+/* In no table any more. */
+static void peer_free(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (peer->shared)
+		peer->shared->sharers--;
+	else
+		verve_idtab_free(&xport->peer_ids, peer->id);
+	free(peer);
 }
 
 static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct verve_addr *addr)
@@ -58,8 +69,10 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	if (!peer)
 		return NULL;
 	peer->addr = *addr;
-	if (name_source(xport, peer))
-		goto err_peer;
+	if (name_source(xport, peer)) {
+		free(peer);
+		return NULL;
+	}
 	peer->fi_addr = UINT64_MAX;
 	peer->av_version = UINT64_MAX;
 	TAILQ_INIT(&peer->pending);
@@ -68,15 +81,11 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	TAILQ_INIT(&peer->active);
 	TAILQ_INIT(&peer->offers);
 	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);
-	if (!peer->hh.tbl)
-		goto err_id;
+	if (!peer->hh.tbl) {
+		peer_free(xport, peer);
+		return NULL;
+	}
 	return peer;
-
-err_id:
-	verve_idtab_free(&xport->peer_ids, peer->id);
-err_peer:
-	free(peer);
-	return NULL;
 }
 
 static struct verve_peer *find_by_addr(struct verve_xport *xport, const struct verve_addr *addr)
@@ -176,12 +185,77 @@ void verve_peer_free_all(struct verve_xport *xport)
 	HASH_ITER(hh, xport->peers, peer, next) {
 		assert(!peer->link && TAILQ_EMPTY(&peer->pending));
 		HASH_DEL(xport->peers, peer);
-		if (xport->rx == xport)
-			verve_idtab_free(&xport->peer_ids, peer->id);
-		free(peer);
+		peer_free(xport, peer);
 	}
 	free(xport->peer_of_addr);
 	free(xport->link_of_conn);
+}
+
+static bool is_at_rest(const struct verve_peer *peer)
+{
+	return !peer->link && !verve_peer_has_work(peer) && TAILQ_EMPTY(&peer->active) &&
+	       TAILQ_EMPTY(&peer->offers) && !peer->is_waiting && !peer->is_wanting &&
+	       !peer->connecting && !peer->sharers;
+}
+
+static void need_sender(const struct verve_xport *rx, struct verve_unexpected *message)
+{
+	struct verve_peer *source = verve_idtab_get(&rx->peer_ids, message->match.source);
+
+	message->peer->is_needed = true;
+	source->is_needed = true;
+}
+
+/* Sources of receives, and of messages that wait for one. */
+static void need_sources(const struct verve_xport *rx)
+{
+	struct verve_unexpected *claimed;
+
+	for (int i = 0; i < 2; i++) {
+		struct verve_match_recv *recv;
+		struct verve_match_msg *msg;
+
+		TAILQ_FOREACH(recv, &rx->match[i].posted, order)
+			if (recv->source != VERVE_MATCH_ANY)
+				((struct verve_peer *) verve_idtab_get(&rx->peer_ids, recv->source))
+					->is_needed = true;
+		TAILQ_FOREACH(msg, &rx->match[i].unexpected, order)
+			need_sender(rx, verve_unexpected_of(msg));
+	}
+	LIST_FOREACH(claimed, &rx->claimed, claims)
+		need_sender(rx, claimed);
+}
+
+static void need_linked(const struct verve_link_queue *links)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, links, all)
+		link->peer->is_needed = true;
+}
+
+void verve_peer_sweep(struct verve_xport *xport)
+{
+	struct verve_peer *peer, *next;
+
+	assert(verve_lock_held(xport->lock));
+	for (peer = xport->peers; peer; peer = peer->hh.next)
+		peer->is_needed = !is_at_rest(peer);
+	for (size_t i = 0; i < xport->peer_of_addr_count; i++)
+		if (xport->peer_of_addr[i])
+			xport->peer_of_addr[i]->is_needed = true;
+	need_linked(&xport->links);
+	need_linked(&xport->broken_links);
+	need_sources(xport->rx);
+	HASH_ITER(hh, xport->peers, peer, next) {
+		if (peer->is_needed)
+			continue;
+		HASH_DEL(xport->peers, peer);
+		peer_free(xport, peer);
+	}
+	xport->peers_limit = 2 * HASH_COUNT(xport->peers) + PEERS_MIN;
+	if (xport->rx != xport && HASH_COUNT(xport->rx->peers) > xport->rx->peers_limit)
+		verve_peer_sweep(xport->rx);
 }
 
 void verve_peer_wait(struct verve_xport *xport, struct verve_peer *peer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Peer: another endpoint, known by its address, connected or not: what waits to be sent to it, and the
- * connection that carries it. Outlives its connections.
+ * connection that carries it. Outlives its connections, until it is swept.
  *
  * The engine's lock protects everything here.
  */
@@ -27,6 +27,9 @@ struct verve_peer {
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
 	uint64_t av_version;
 	uint32_t id;		 /* as a source in match tables: of xport->rx->peer_ids */
+	struct verve_peer *shared; /* whose id that is: the shared receive context's; NULL: its own */
+	uint32_t sharers;	 /* peers whose id is this one's */
+	bool is_needed;		 /* verve_peer_sweep's */
 	bool is_waiting;	 /* in xport->waiting */
 	bool is_wanting;	 /* in xport->wanting: a place, to be connected */
 	bool connecting;	 /* asked for; UP or FAILED will come */
@@ -62,6 +65,12 @@ uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
 /* Ends what waits for a connection with FI_ECANCELED. */
 void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer);
 void verve_peer_free_all(struct verve_xport *xport);
+/*
+ * Frees those that nothing refers to any more: whose connection ended and that are not in the address vector.
+ * Not from inside other work on peers. verve_xport_poll calls it now and then, so that clients that come and go do
+ * not add up.
+ */
+void verve_peer_sweep(struct verve_xport *xport);
 
 /* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);

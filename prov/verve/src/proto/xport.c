@@ -276,6 +276,8 @@ bool verve_xport_poll(struct verve_xport *xport)
 		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))
 		watch_links(xport);
+	if (__builtin_expect(HASH_COUNT(xport->peers) > xport->peers_limit, 0))
+		verve_peer_sweep(xport);
 	return any;
 }
 

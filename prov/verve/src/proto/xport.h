@@ -107,6 +107,7 @@ struct verve_xport {
 	struct verve_claim_list claimed;
 
 	struct verve_peer *peers; /* uthash by address */
+	size_t peers_limit;	  /* above it they are swept */
 	struct verve_peer **peer_of_addr; /* by fi_addr_t; NULL where not looked up yet */
 	size_t peer_of_addr_count;
 	struct verve_idtab peer_ids;
@@ -124,7 +125,6 @@ struct verve_xport {
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
-
 	struct { /* relaxed statistics */
 		uint64_t stale, malformed;
 	} count;

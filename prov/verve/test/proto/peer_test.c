@@ -50,6 +50,22 @@ static struct verve_addr stranger(uint16_t port)
 	return addr;
 }
 
+/* They are put into b's address vector, looked up, and removed. */
+static void strangers_come_and_go(uint16_t count)
+{
+	for (uint16_t port = 1000; port < 1000 + count; port++) {
+		struct verve_addr addr = stranger(port);
+		struct verve_peer *peer;
+		uint64_t fi_addr;
+
+		cr_assert_eq(verve_addrvec_insert(&b.addrvec, &addr, &fi_addr), 0);
+		cr_assert_eq(verve_peer_find(&b.xport, fi_addr, &peer), 0);
+		verve_peer_forget(&b.xport, fi_addr);
+		cr_assert_eq(verve_addrvec_remove(&b.addrvec, fi_addr), 1);
+		verve_xport_poll(&b.xport);
+	}
+}
+
 /* Addresses. */
 
 Test(peer, is_the_same_for_each_of_its_names)
@@ -118,6 +134,54 @@ Test(peer, forgotten_address_reaches_nobody_and_may_become_another)
 	cr_expect_neq(node_addr(&a, &b), fi_addr);
 	cr_expect_eq(node_peer(&a, &b), peer);
 	cr_expect_eq(verve_peer_fi_addr(&a.xport, peer), node_addr(&a, &b));
+}
+
+Test(peer, who_comes_and_goes_does_not_stay)
+{
+	struct verve_peer *known = node_peer(&b, &a);
+
+	strangers_come_and_go(20000);
+	cr_expect_lt(HASH_COUNT(b.xport.peers), 2000);
+	cr_expect_eq(node_peer(&b, &a), known);
+}
+
+static void receive_from_a(void)
+{
+	cr_assert_eq(node_recv(&b, &(struct message){.peer = &a, .buf = in, .len = ROOM,
+						     .context = in}),
+		     0);
+}
+
+static void forget_a(void)
+{
+	uint64_t fi_addr = node_addr(&b, &a);
+
+	verve_peer_forget(&b.xport, fi_addr);
+	cr_assert_eq(verve_addrvec_remove(&b.addrvec, fi_addr), 1);
+}
+
+Test(peer, who_is_waited_for_stays)
+{
+	receive_from_a();
+	forget_a();
+	strangers_come_and_go(5000);
+	node_connect(&a, &b, NODE_WINDOW);
+	send_len(100);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 100);
+}
+
+Test(peer, who_left_a_message_stays)
+{
+	node_join(&a, &b, NODE_WINDOW);
+	send_len(100);
+	nodes_settle();
+	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	nodes_settle();
+	forget_a();
+	strangers_come_and_go(5000);
+	receive_from_a();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 100);
 }
 
 Test(peer, forgetting_what_was_never_looked_up_is_harmless)

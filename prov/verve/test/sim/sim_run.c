@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/ep.h"
+#include "engine/engine.h"
+#include "proto/xport.h"
 #include "sim.h"
 
 /* AddressSanitizer's, if it is there. */
@@ -307,6 +310,24 @@ static void dump(struct sim *sim)
 	}
 }
 
+/* As if many others had come and gone: whoever is not needed is freed, and looked up again. */
+static void forget_peers(struct sim_node *node)
+{
+	for (uint32_t i = 0; i < SIM_MEMBERS; i++) {
+		struct verve_engine *engine;
+		struct verve_xport *xport;
+
+		if (!node->ep[i])
+			continue;
+		engine = verve_ep_from_fid(node->ep[i])->engine;
+		xport = verve_engine_lock(engine);
+		verve_peer_forget_all(xport);
+		verve_peer_forget_all(xport->rx);
+		xport->peers_limit = xport->rx->peers_limit = 0;
+		verve_engine_unlock(engine);
+	}
+}
+
 static void change_memlock(struct sim *sim)
 {
 	struct fake_net_stats stats;
@@ -332,6 +353,8 @@ static void traffic(struct sim *sim)
 			}
 			idle = count ? 0 : idle + 1;
 			fake_net_advance(sim_below(sim, 2000));
+			if (sim_chance(sim, 20) && node->started && !node->closing && !node->dead)
+				forget_peers(node);
 			if (sim->options->poor && sim_chance(sim, 20))
 				change_memlock(sim);
 			if (++turns == kill_at)
