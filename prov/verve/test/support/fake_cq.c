@@ -200,6 +200,18 @@ void fake_cq_push(struct verve_net_cq *cq, const struct verve_net_wc *wc, struct
 	notify(cq);
 }
 
+uint64_t fake_cq_digest(const struct verve_net_cq *cq, uint64_t digest)
+{
+	for (uint32_t i = 0; i < cq->count; i++) {
+		const struct entry *entry = entry_at((struct verve_net_cq *)cq, i);
+		uint32_t head = entry->wc.opcode == VERVE_NET_WC_SEND ? 0 : entry->number;
+
+		digest = fake_mix(digest, (uint64_t)entry->wc.opcode << 32 | entry->wc.status);
+		digest = fake_mix(digest, (uint64_t)head << 32 | entry->wc.byte_len);
+	}
+	return fake_mix(digest, cq->count);
+}
+
 void fake_cq_forget(struct verve_net_cq *cq, struct verve_net_qp *qp, uint32_t qp_num)
 {
 	for (uint32_t i = 0; i < cq->count; i++) {

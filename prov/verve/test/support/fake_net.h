@@ -48,6 +48,17 @@ void fake_net_run_until(uint64_t time);
 uint64_t fake_net_next(void);
 /* Moves to the next event and runs it. False: there is none. */
 bool fake_net_run_next(void);
+
+/* What is under way on a queue pair: a request to its target, a response from there, a completion. */
+enum fake_net_leg { FAKE_NET_ARRIVE, FAKE_NET_RESPOND, FAKE_NET_COMPLETE, FAKE_NET_LEGS };
+/* On the one queue pair of a host, happens before anything else. False: nothing of the kind is under way. */
+bool fake_net_run_leg(uint32_t h, enum fake_net_leg leg);
+/*
+ * What the host's queue pair, SRQ and CQs hold: two worlds with the same digest go on alike, whenever they came to
+ * it. Of packets, the length and the first four bytes count.
+ */
+uint64_t fake_net_digest(uint32_t h);
+
 /* Calls the step of every thread once, now. They also run by themselves when woken or due. */
 void fake_net_step_threads(void);
 /* Called by verve_net_pause before it lets time pass, unless it is being called already. NULL:

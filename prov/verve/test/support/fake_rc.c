@@ -96,6 +96,17 @@ static void poison(const struct verve_net_qp *qp, const struct fake_wr *wr)
 
 /* Requests at the target. */
 
+/* The first four bytes that were received. */
+static uint32_t head_of(const struct verve_net_qp *target, const struct verve_net_recv *recv,
+			const struct fake_wr *wr)
+{
+	uint32_t head = 0;
+
+	if (wr->len >= sizeof(head) && recv->sge.length >= wr->len)
+		memcpy(&head, memory_of(target, &recv->sge), sizeof(head));
+	return head;
+}
+
 static void push_recv(struct verve_net_qp *target, const struct verve_net_recv *recv,
 		      const struct fake_wr *wr, uint32_t status)
 {
@@ -109,7 +120,7 @@ static void push_recv(struct verve_net_qp *target, const struct verve_net_recv *
 		.qp_num = target->num,
 	};
 
-	fake_cq_push(target->attr.recv_cq, &wc, NULL, 0);
+	fake_cq_push(target->attr.recv_cq, &wc, NULL, head_of(target, recv, wr));
 }
 
 /* What the initiator hears of it, after the target's queue pair went to error. */
@@ -524,4 +535,70 @@ void fake_rc_error(struct verve_net_qp *qp)
 	}
 	qp->flying = qp->posted = NULL;
 	schedule_completion(qp);
+}
+
+static struct verve_net_qp *only_qp(uint32_t h)
+{
+	struct fake_host *host = &fake_world.hosts[h];
+
+	if (HASH_COUNT(host->qps) > 1)
+		fake_fatal("host %u has %u queue pairs", h, HASH_COUNT(host->qps));
+	return host->qps;
+}
+
+/* One at a time, whatever the clock says. */
+static void put_off_younger(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr = TAILQ_FIRST(&qp->wrs);
+
+	while ((wr = TAILQ_NEXT(wr, link)))
+		if (wr->when <= fake_world.now)
+			wr->when = fake_world.now + 1;
+}
+
+bool fake_net_run_leg(uint32_t h, enum fake_net_leg leg)
+{
+	struct verve_net_qp *qp = only_qp(h);
+	struct fake_event *event;
+
+	if (!qp)
+		return false;
+	event = leg == FAKE_NET_ARRIVE ? &qp->arrive :
+		leg == FAKE_NET_RESPOND ? &qp->respond : &qp->complete;
+	if (!fake_event_is_set(event))
+		return false;
+	if (fake_world.now < event->time)
+		fake_world.now = event->time;
+	if (leg == FAKE_NET_COMPLETE)
+		put_off_younger(qp);
+	fake_event_run(event);
+	return true;
+}
+
+static uint64_t digest_wr(const struct verve_net_qp *qp, const struct fake_wr *wr, uint64_t digest)
+{
+	uint32_t head = 0;
+
+	if (wr->inline_data && wr->len >= sizeof(head))
+		memcpy(&head, wr->inline_data, sizeof(head));
+	else if (wr->wr.op == VERVE_NET_SEND && wr->wr.sge_count && wr->state < FAKE_WR_DONE)
+		memcpy(&head, memory_of(qp, &wr->sge[0]), sizeof(head));
+	digest = fake_mix(digest, (uint64_t)wr->wr.op << 32 | wr->state);
+	digest = fake_mix(digest, (uint64_t)wr->len << 32 | wr->status);
+	return fake_mix(digest, (uint64_t)head << 32 | wr->wr.flags);
+}
+
+uint64_t fake_net_digest(uint32_t h)
+{
+	const struct verve_net_qp *qp = only_qp(h);
+	const struct fake_wr *wr;
+	uint64_t digest = 0;
+
+	if (!qp)
+		return 0;
+	TAILQ_FOREACH (wr, &qp->wrs, link)
+		digest = digest_wr(qp, wr, digest);
+	digest = fake_mix(digest, (uint64_t)qp->state << 32 | qp->reads);
+	digest = fake_mix(digest, (uint64_t)qp->attr.srq->count << 32 | (qp->produced - qp->polled));
+	return fake_cq_digest(qp->attr.recv_cq, fake_cq_digest(qp->attr.send_cq, digest));
 }

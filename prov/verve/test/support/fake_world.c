@@ -122,17 +122,20 @@ uint64_t fake_net_next(void)
 	return fake_world.heap_count ? fake_world.heap[1]->time : UINT64_MAX;
 }
 
-bool fake_net_run_next(void)
+void fake_event_run(struct fake_event *event)
 {
-	struct fake_event *event;
-
-	if (!fake_world.heap_count)
-		return false;
-	event = fake_world.heap[1];
 	fake_event_cancel(event);
-	fake_world.now = event->time;
+	if (fake_world.now < event->time)
+		fake_world.now = event->time;
 	event->run(event);
 	fake_threads_look();
+}
+
+bool fake_net_run_next(void)
+{
+	if (!fake_world.heap_count)
+		return false;
+	fake_event_run(fake_world.heap[1]);
 	return true;
 }
 

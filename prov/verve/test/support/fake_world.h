@@ -98,6 +98,16 @@ static inline bool fake_event_is_set(const struct fake_event *event)
 	return event->pos;
 }
 
+/* Runs it now, or moves the clock to its time. */
+void fake_event_run(struct fake_event *event);
+/* Mixes value into a digest. */
+static inline uint64_t fake_mix(uint64_t digest, uint64_t value)
+{
+	digest = (digest ^ value) * 0x9e3779b97f4a7c15u;
+	return digest ^ digest >> 29;
+}
+uint64_t fake_cq_digest(const struct verve_net_cq *cq, uint64_t digest);
+
 /* from min to max. */
 uint64_t fake_between(uint64_t min, uint64_t max);
 /* chance in 1/1000. */
