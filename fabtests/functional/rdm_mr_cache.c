@@ -44,7 +44,7 @@ struct torture {
 	struct node node;
 	struct parallel_pool pools[THREADS];
 	unsigned rounds;
-	atomic_uint stale;
+	atomic_uint stale, split;
 	bool may_be_stale;
 };
 
@@ -230,6 +230,7 @@ static char *change(struct worker *worker, char *memory)
 			return moved;
 		/* Linux 6.1: memory of which a part is watched. moved may be gone. */
 		CHECK_EQ(errno, EFAULT);
+		worker->torture->split++;
 		munmap(memory, SIZE);
 		return NULL;
 	default:
@@ -284,10 +285,11 @@ static unsigned torture_run(struct env *env, bool is_blind)
 	for (unsigned i = 0; i < THREADS; i++)
 		parallel_pool_close(&torture.pools[i]);
 	stats = stats_of(&torture.node);
-	printf("hits %llu, misses %llu, not kept %llu, evictions %llu, invalidations %llu, stale %u\n",
+	printf("hits %llu, misses %llu, not kept %llu, evictions %llu, invalidations %llu, stale %u, "
+	       "mremap failed %u\n",
 	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
 	       (unsigned long long)stats.unkept, (unsigned long long)stats.evictions,
-	       (unsigned long long)stats.invalidations, torture.stale);
+	       (unsigned long long)stats.invalidations, torture.stale, torture.split);
 	CHECK_EQ(!stats.hits, mode_is("off"));
 	CHECK_EQ(!stats.invalidations, mode_is("off"));
 	node_close(&torture.node);
@@ -305,27 +307,55 @@ static void run_blind(struct env *env)
 	CHECK_EQ(torture_run(env, true) > 0, !mode_is("off"));
 }
 
+static void come_and_go(struct node *node)
+{
+	void *memory = map(NULL);
+	struct fid_mr *mr;
+
+	/* Twice: the second time it may be there. */
+	for (int i = 0; i < 2; i++) {
+		REQUIRE_RET(fi_mr_reg(node->domain, memory, SIZE, ACCESS, 0, 0, 0, &mr, NULL), 0);
+		REQUIRE_RET(fi_close(&mr->fid), 0);
+	}
+	munmap(memory, SIZE);
+}
+
+/* Kilobytes that the process has, proc_pid_statm(5). */
+static unsigned long resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	if (file && fscanf(file, "%*u %lu", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return pages * PAGE / 1024;
+}
+
 /* Registered, closed and unmapped again and again: what is pinned stays within the bounds. */
 static void run_come_and_go(struct env *env)
 {
 	unsigned rounds = env->opts.iterations ? env->opts.iterations : COMINGS;
+	unsigned tenth = rounds / 10 ? rounds / 10 : 1;
 	struct fi_verve_mr_cache_stats stats;
+	uint64_t start = env_now();
 	struct node node;
 
 	self_open(&node, env);
-	for (unsigned i = 0; i < rounds; i++) {
-		void *memory = map(NULL);
-		struct fid_mr *mr;
-
-		/* Twice: the second time it may be there. */
-		for (int j = 0; j < 2; j++) {
-			REQUIRE_RET(fi_mr_reg(node.domain, memory, SIZE, ACCESS, 0, 0, 0, &mr, NULL),
-				    0);
-			REQUIRE_RET(fi_close(&mr->fid), 0);
-		}
-		munmap(memory, SIZE);
+	for (unsigned i = 1; i <= rounds; i++) {
+		come_and_go(&node);
+		if (i % tenth)
+			continue;
+		printf("%u rounds: %.0f a second, %lu KB\n", i,
+		       tenth * 1e9 / (double)(env_now() - start), resident());
+		start = env_now();
 	}
 	stats = stats_of(&node);
+	printf("hits %llu, misses %llu, evictions %llu, invalidations %llu, regions %llu\n",
+	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
+	       (unsigned long long)stats.evictions, (unsigned long long)stats.invalidations,
+	       (unsigned long long)stats.regions);
 	CHECK_EQ(stats.hits + stats.misses, 2 * rounds);
 	CHECK(mode_is("on") ? stats.hits > 0 : stats.hits == 0);
 	CHECK(stats.regions <= 1);
