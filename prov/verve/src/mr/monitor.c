@@ -30,20 +30,31 @@ static void register_fork(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
+/* The lock is held. */
+static void tell(uintptr_t start, uintptr_t end)
 {
 	struct verve_mr_listener *listener;
 
-	pthread_mutex_lock(&lock);
 	LIST_FOREACH(listener, &listeners, link)
 		listener->gone(listener, start, end);
+}
+
+void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
+{
+	pthread_mutex_lock(&lock);
+	/* What the kernel does not tell may be that the mapping goes, which was watched. */
+	if (!LIST_EMPTY(&listeners) && watch)
+		verve_net_watch_forget(watch, start, end);
+	tell(start, end);
 	pthread_mutex_unlock(&lock);
 }
 
 static void gone(void *arg, uintptr_t start, uintptr_t end)
 {
 	(void)arg;
-	verve_mr_monitor_notify(start, end);
+	pthread_mutex_lock(&lock);
+	tell(start, end);
+	pthread_mutex_unlock(&lock);
 }
 
 /* The first listener's. */

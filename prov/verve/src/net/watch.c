@@ -142,8 +142,8 @@ out:
 	pthread_mutex_unlock(&watch->lock);
 }
 
-/* Mappings went, and with them that they were watched. Of what is left, one side will do. */
-static void forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+/* Of what is left of a range, one side will do. */
+void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
 	pthread_mutex_lock(&watch->lock);
 	watch->losses++;
@@ -180,7 +180,7 @@ static void report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end
  */
 static void lose(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
-	forget(watch, start, end);
+	verve_net_watch_forget(watch, start, end);
 	report(watch, start, end);
 }
 

@@ -37,6 +37,12 @@ void verve_net_watch_close(struct verve_net_watch *watch);
 int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
 
 /*
+ * Mappings in start to end went, or go before they are watched again, without an event: what was
+ * watched there is no longer relied on. Any thread; under the rule for gone.
+ */
+void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
+
+/*
  * True: whatever went before this call began has been given to gone, and gone has returned. The
  * address of unmapped memory can be another thread's new memory before the event has been read:
  * who trusts what it knows about an address has to ask first. Yields the processor a few times

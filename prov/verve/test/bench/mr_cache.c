@@ -87,7 +87,7 @@ static void get_put(uintptr_t addr)
 
 static void miss(uintptr_t addr)
 {
-	verve_mr_monitor_notify(addr, addr + PAGE);
+	verve_mr_store_invalidate(cache.store, addr, addr + PAGE);
 	get_put(addr);
 }
 

@@ -46,8 +46,10 @@ Test(monitor, everybody_who_listens_hears_what_goes)
 	verve_mr_monitor_notify(0x20000, 0x20001);
 	cr_expect(a.heard == 2 && b.heard == 2);
 	cr_expect(b.start == 0x20000 && b.end == 0x20001);
+	cr_expect(fake_net_watch_forgot((void *)0x20000), "its mapping may go without an event");
 	verve_mr_monitor_remove(&a.listener);
 	fake_net_watch_gone((void *)0x30000, 1);
+	cr_expect_not(fake_net_watch_forgot((void *)0x30000), "the watch knows what it says");
 	verve_mr_monitor_notify(0x30000, 0x30001);
 	cr_expect(a.heard == 2 && b.heard == 4);
 	verve_mr_monitor_remove(&b.listener);

@@ -326,6 +326,24 @@ Test(watch, is_forgotten_before_anybody_hears_that_it_went)
 	while_going = NULL;
 }
 
+/* shmat(2) replaces mappings without an event: who does that says so. */
+Test(watch, forgets_when_told)
+{
+	int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
+	char *page = memory + 2 * PAGE;
+
+	verve_net_watch_forget(watch, (uintptr_t)page, (uintptr_t)page + 1);
+	cr_assert_eq(shmat(id, page, SHM_REMAP), page);
+	shmctl(id, IPC_RMID, NULL);
+	cr_expect_eq(add(page, 1), -FI_EOPNOTSUPP);
+	shmdt(page);
+	map_at(page, 1);
+	cr_expect_not(is_known(page, 1));
+	heard();
+	munmap(page, PAGE);
+	cr_expect_eq(heard(), 1 << 2);
+}
+
 Test(watch, more_mappings_than_can_be_remembered)
 {
 	enum { MANY = 300 };
