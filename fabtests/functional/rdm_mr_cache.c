@@ -5,7 +5,8 @@
  * what was filled in last is a failure. The same with a provider that hears of no unmap must fail,
  * or it proves nothing. Regions that come and go; keys of closed ones; memory that is only read.
  *
- * FI_VERVE_MR_CACHE says whether there is anything to find. One process talks to itself.
+ * FI_VERVE_MR_CACHE says whether there is anything to find; FI_VERVE_MR_CACHE_MONITOR=notify, that it
+ * is for us to tell what goes. One process talks to itself.
  */
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -56,7 +57,7 @@ struct worker {
 
 static atomic_bool blind;
 
-/* The provider's, too: while blind, it watches nothing and does not know. */
+/* The provider's, too: while blind, it watches nothing and does not know. Nor is it told. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	va_list list;
@@ -77,15 +78,36 @@ static bool mode_is(const char *mode)
 	return !strcmp(is && *is ? is : "off", mode);
 }
 
-static struct fi_verve_mr_cache_stats stats_of(struct node *node)
+static struct fi_verve_ops_mr_cache *ops_of(struct node *node)
 {
-	struct fi_verve_mr_cache_stats stats;
 	struct fi_verve_ops_mr_cache *ops;
 
 	REQUIRE_RET(fi_open_ops(&node->domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL),
 		    0);
-	ops->stats(node->domain, &stats, sizeof(stats));
+	return ops;
+}
+
+static struct fi_verve_mr_cache_stats stats_of(struct node *node)
+{
+	struct fi_verve_mr_cache_stats stats;
+
+	ops_of(node)->stats(node->domain, &stats, sizeof(stats));
 	return stats;
+}
+
+/* Before memory goes, where that has been promised. */
+static void tell(struct node *node, void *memory)
+{
+	const char *monitor = getenv("FI_VERVE_MR_CACHE_MONITOR");
+
+	if (monitor && !strcmp(monitor, "notify") && !blind)
+		ops_of(node)->notify(node->domain, memory, SIZE);
+}
+
+static void unmap(struct node *node, void *memory)
+{
+	tell(node, memory);
+	munmap(memory, SIZE);
 }
 
 static void self_open(struct node *node, struct env *env)
@@ -173,7 +195,7 @@ static void write_to_region(struct worker *worker, void *memory)
 	await(torture, op);
 	compare(torture, region.buf, memory);
 	CHECK_RET(fi_close(&region.mr->fid), 0);
-	munmap(region.buf, SIZE);
+	unmap(&torture->node, region.buf);
 }
 
 static void send_to_buffer(struct worker *worker, void *memory)
@@ -192,7 +214,7 @@ static void send_to_buffer(struct worker *worker, void *memory)
 	await(torture, received);
 	await(torture, sent);
 	compare(torture, buffer, memory);
-	munmap(buffer, SIZE);
+	unmap(&torture->node, buffer);
 }
 
 static void transfer(struct worker *worker, void *memory)
@@ -210,6 +232,7 @@ static char *change(struct worker *worker, char *memory)
 	const int where = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	char *moved;
 
+	tell(&worker->torture->node, memory);
 	switch (next(worker) % 5) {
 	case 0:
 		madvise(memory + PAGE, (PAGES - 2) * PAGE, MADV_DONTNEED);
@@ -253,7 +276,7 @@ static void work(void *arg, unsigned thread)
 		if (!memory)
 			continue;
 		transfer(&worker, memory);
-		munmap(memory, SIZE);
+		unmap(&torture->node, memory);
 	}
 }
 
@@ -265,7 +288,7 @@ static void warm_up(struct torture *torture)
 
 	for (int i = 0; i < 4; i++)
 		transfer(&worker, memory);
-	munmap(memory, SIZE);
+	unmap(&torture->node, memory);
 }
 
 /* Returns how often memory was stale. */
@@ -317,7 +340,7 @@ static void come_and_go(struct node *node)
 		REQUIRE_RET(fi_mr_reg(node->domain, memory, SIZE, ACCESS, 0, 0, 0, &mr, NULL), 0);
 		REQUIRE_RET(fi_close(&mr->fid), 0);
 	}
-	munmap(memory, SIZE);
+	unmap(node, memory);
 }
 
 /* Kilobytes that the process has, proc_pid_statm(5). */
