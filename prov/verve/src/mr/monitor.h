@@ -6,7 +6,7 @@
  *
  * Its list of listeners has a lock of its own, taken before theirs. The watch's thread holds
  * both, while whoever unmaps stands still: nobody may map, unmap, allocate or free with either of
- * them held.
+ * them held. The watch's own lock is taken last.
  */
 #ifndef VERVE_MR_MONITOR_H
 #define VERVE_MR_MONITOR_H

@@ -126,7 +126,7 @@ bool verve_mr_store_put(struct verve_mr_entry *entry)
 	return state < USE && !(state & LINKED);
 }
 
-/* A hit is not worth an instruction that locks the line: see store.h for what that costs. */
+/* A plain store: counting is not worth another instruction that locks the line. */
 static void hit(struct verve_mr_entry *entry)
 {
 	AO_store(&entry->hits, AO_load(&entry->hits) + 1);
