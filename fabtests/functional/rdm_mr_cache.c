@@ -5,7 +5,8 @@
  * what was filled in last is a failure. The same with a provider that hears of no unmap must fail,
  * or it proves nothing. Regions that come and go; keys of closed ones; memory that is only read.
  *
- * FI_VERVE_MR_CACHE says whether there is anything to find. One process talks to itself.
+ * FI_VERVE_MR_CACHE says whether there is anything to find; FI_VERVE_MR_CACHE_MONITOR=notify, that it
+ * is for us to tell what goes. One process talks to itself.
  */
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -44,7 +45,7 @@ struct torture {
 	struct node node;
 	struct parallel_pool pools[THREADS];
 	unsigned rounds;
-	atomic_uint stale;
+	atomic_uint stale, split;
 	bool may_be_stale;
 };
 
@@ -56,7 +57,7 @@ struct worker {
 
 static atomic_bool blind;
 
-/* The provider's, too: while blind, it watches nothing and does not know. */
+/* The provider's, too: while blind, it watches nothing and does not know. Nor is it told. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	va_list list;
@@ -77,15 +78,36 @@ static bool mode_is(const char *mode)
 	return !strcmp(is && *is ? is : "off", mode);
 }
 
-static struct fi_verve_mr_cache_stats stats_of(struct node *node)
+static struct fi_verve_ops_mr_cache *ops_of(struct node *node)
 {
-	struct fi_verve_mr_cache_stats stats;
 	struct fi_verve_ops_mr_cache *ops;
 
 	REQUIRE_RET(fi_open_ops(&node->domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL),
 		    0);
-	ops->stats(node->domain, &stats, sizeof(stats));
+	return ops;
+}
+
+static struct fi_verve_mr_cache_stats stats_of(struct node *node)
+{
+	struct fi_verve_mr_cache_stats stats;
+
+	ops_of(node)->stats(node->domain, &stats, sizeof(stats));
 	return stats;
+}
+
+/* Before memory goes, where that has been promised. */
+static void tell(struct node *node, void *memory)
+{
+	const char *monitor = getenv("FI_VERVE_MR_CACHE_MONITOR");
+
+	if (monitor && !strcmp(monitor, "notify") && !blind)
+		ops_of(node)->notify(node->domain, memory, SIZE);
+}
+
+static void unmap(struct node *node, void *memory)
+{
+	tell(node, memory);
+	munmap(memory, SIZE);
 }
 
 static void self_open(struct node *node, struct env *env)
@@ -173,7 +195,7 @@ static void write_to_region(struct worker *worker, void *memory)
 	await(torture, op);
 	compare(torture, region.buf, memory);
 	CHECK_RET(fi_close(&region.mr->fid), 0);
-	munmap(region.buf, SIZE);
+	unmap(&torture->node, region.buf);
 }
 
 static void send_to_buffer(struct worker *worker, void *memory)
@@ -192,7 +214,7 @@ static void send_to_buffer(struct worker *worker, void *memory)
 	await(torture, received);
 	await(torture, sent);
 	compare(torture, buffer, memory);
-	munmap(buffer, SIZE);
+	unmap(&torture->node, buffer);
 }
 
 static void transfer(struct worker *worker, void *memory)
@@ -210,6 +232,7 @@ static char *change(struct worker *worker, char *memory)
 	const int where = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	char *moved;
 
+	tell(&worker->torture->node, memory);
 	switch (next(worker) % 5) {
 	case 0:
 		madvise(memory + PAGE, (PAGES - 2) * PAGE, MADV_DONTNEED);
@@ -230,6 +253,7 @@ static char *change(struct worker *worker, char *memory)
 			return moved;
 		/* Linux 6.1: memory of which a part is watched. moved may be gone. */
 		CHECK_EQ(errno, EFAULT);
+		worker->torture->split++;
 		munmap(memory, SIZE);
 		return NULL;
 	default:
@@ -252,7 +276,7 @@ static void work(void *arg, unsigned thread)
 		if (!memory)
 			continue;
 		transfer(&worker, memory);
-		munmap(memory, SIZE);
+		unmap(&torture->node, memory);
 	}
 }
 
@@ -264,7 +288,7 @@ static void warm_up(struct torture *torture)
 
 	for (int i = 0; i < 4; i++)
 		transfer(&worker, memory);
-	munmap(memory, SIZE);
+	unmap(&torture->node, memory);
 }
 
 /* Returns how often memory was stale. */
@@ -284,10 +308,11 @@ static unsigned torture_run(struct env *env, bool is_blind)
 	for (unsigned i = 0; i < THREADS; i++)
 		parallel_pool_close(&torture.pools[i]);
 	stats = stats_of(&torture.node);
-	printf("hits %llu, misses %llu, not kept %llu, evictions %llu, invalidations %llu, stale %u\n",
+	printf("hits %llu, misses %llu, not kept %llu, evictions %llu, invalidations %llu, stale %u, "
+	       "mremap failed %u\n",
 	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
 	       (unsigned long long)stats.unkept, (unsigned long long)stats.evictions,
-	       (unsigned long long)stats.invalidations, torture.stale);
+	       (unsigned long long)stats.invalidations, torture.stale, torture.split);
 	CHECK_EQ(!stats.hits, mode_is("off"));
 	CHECK_EQ(!stats.invalidations, mode_is("off"));
 	node_close(&torture.node);
@@ -305,27 +330,55 @@ static void run_blind(struct env *env)
 	CHECK_EQ(torture_run(env, true) > 0, !mode_is("off"));
 }
 
+static void come_and_go(struct node *node)
+{
+	void *memory = map(NULL);
+	struct fid_mr *mr;
+
+	/* Twice: the second time it may be there. */
+	for (int i = 0; i < 2; i++) {
+		REQUIRE_RET(fi_mr_reg(node->domain, memory, SIZE, ACCESS, 0, 0, 0, &mr, NULL), 0);
+		REQUIRE_RET(fi_close(&mr->fid), 0);
+	}
+	unmap(node, memory);
+}
+
+/* Kilobytes that the process has, proc_pid_statm(5). */
+static unsigned long resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	if (file && fscanf(file, "%*u %lu", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return pages * PAGE / 1024;
+}
+
 /* Registered, closed and unmapped again and again: what is pinned stays within the bounds. */
 static void run_come_and_go(struct env *env)
 {
 	unsigned rounds = env->opts.iterations ? env->opts.iterations : COMINGS;
+	unsigned tenth = rounds / 10 ? rounds / 10 : 1;
 	struct fi_verve_mr_cache_stats stats;
+	uint64_t start = env_now();
 	struct node node;
 
 	self_open(&node, env);
-	for (unsigned i = 0; i < rounds; i++) {
-		void *memory = map(NULL);
-		struct fid_mr *mr;
-
-		/* Twice: the second time it may be there. */
-		for (int j = 0; j < 2; j++) {
-			REQUIRE_RET(fi_mr_reg(node.domain, memory, SIZE, ACCESS, 0, 0, 0, &mr, NULL),
-				    0);
-			REQUIRE_RET(fi_close(&mr->fid), 0);
-		}
-		munmap(memory, SIZE);
+	for (unsigned i = 1; i <= rounds; i++) {
+		come_and_go(&node);
+		if (i % tenth)
+			continue;
+		printf("%u rounds: %.0f a second, %lu KB\n", i,
+		       tenth * 1e9 / (double)(env_now() - start), resident());
+		start = env_now();
 	}
 	stats = stats_of(&node);
+	printf("hits %llu, misses %llu, evictions %llu, invalidations %llu, regions %llu\n",
+	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
+	       (unsigned long long)stats.evictions, (unsigned long long)stats.invalidations,
+	       (unsigned long long)stats.regions);
 	CHECK_EQ(stats.hits + stats.misses, 2 * rounds);
 	CHECK(mode_is("on") ? stats.hits > 0 : stats.hits == 0);
 	CHECK(stats.regions <= 1);

@@ -31,7 +31,8 @@ struct fi_verve_ops_mr_cache {
 	size_t size;
 	/*
 	 * The memory from addr to addr + len is about to change hands in a way that the kernel does not
-	 * see. No transfer may use it. Never fails; len 0 does nothing.
+	 * see, or, with FI_VERVE_MR_CACHE_MONITOR=notify, in any way: fi_verve(7) says what is promised
+	 * then. No transfer may use it until it has. Never fails; len 0 does nothing.
 	 */
 	void (*notify)(struct fid_domain *domain, const void *addr, size_t len);
 	/* Fills in the first size bytes of stats. */

@@ -37,12 +37,14 @@ struct verve_config verve_config = {
 	.auth_key_file = NULL,
 	.atomics = "target",
 	.mr_cache = "off",
+	.mr_cache_monitor = "userfaultfd",
 	.mr_cache_count = 1024,
 	.mr_cache_size = (size_t) 1 << 30,
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
 static const char *const mr_cache_choices[] = {"off", "on", "strict", NULL};
+static const char *const mr_cache_monitor_choices[] = {"userfaultfd", "notify", NULL};
 
 static const struct verve_config_param params[] = {
 	{
@@ -142,6 +144,13 @@ static const struct verve_config_param params[] = {
 			"also of closed regions; or only those that peers cannot reach.",
 		.text = &verve_config.mr_cache,
 		.choices = mr_cache_choices,
+	},
+	{
+		.name = "mr_cache_monitor",
+		.help = "Who tells that memory is unmapped: the kernel, by userfaultfd; or the application, "
+			"which promises to (see MEMORY).",
+		.text = &verve_config.mr_cache_monitor,
+		.choices = mr_cache_monitor_choices,
 	},
 };
 

@@ -20,15 +20,15 @@ static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 
 enum { NOT_KEPT = 1 }; /* beside negative errors */
 
-static uintptr_t page_down(uintptr_t addr)
+static uintptr_t page_down(const struct verve_mr_cache *cache, uintptr_t addr)
 {
-	return addr & -(uintptr_t)sysconf(_SC_PAGESIZE);
+	return addr & -cache->page;
 }
 
 /* 0 where memory ends. */
-static uintptr_t page_up(uintptr_t addr)
+static uintptr_t page_up(const struct verve_mr_cache *cache, uintptr_t addr)
 {
-	return page_down(addr + sysconf(_SC_PAGESIZE) - 1);
+	return page_down(cache, addr + cache->page - 1);
 }
 
 /* In the watch's thread: unlinks, no more. */
@@ -45,6 +45,7 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 {
 	memset(cache, 0, sizeof(*cache));
 	cache->dev = dev;
+	cache->page = sysconf(_SC_PAGESIZE);
 	cache->listener.gone = gone;
 	cache->strict = !strcmp(verve_config.mr_cache, "strict");
 	if (!strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
@@ -123,7 +124,7 @@ static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 	int ret;
 
 	bury(cache);
-	if (verve_mr_monitor_watch(page_down(start), page_up(end)))
+	if (verve_mr_monitor_watch(page_down(cache, start), page_up(cache, end)))
 		return NOT_KEPT;
 	ret = open_region(cache, (void *)start, end - start, entry->access, NULL, &region);
 	if (ret)
@@ -147,8 +148,8 @@ static int get_new(struct verve_mr_cache *cache, struct verve_mr_want want,
 
 	/* Whole pages serve their neighbours, too; but peers reach no more than what was asked. */
 	if (!want.exact && !(want.access & remote)) {
-		want.start = page_down(want.start);
-		want.end = page_up(want.end);
+		want.start = page_down(cache, want.start);
+		want.end = page_up(cache, want.end);
 	}
 	entry = verve_mr_store_add(cache->store, &want);
 	if (!entry)
@@ -166,7 +167,7 @@ static int get_new(struct verve_mr_cache *cache, struct verve_mr_want want,
 
 static bool may_keep(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
 {
-	return cache->store && want->start < want->end && page_up(want->end) >= want->end &&
+	return cache->store && want->start < want->end && page_up(cache, want->end) >= want->end &&
 	       !(cache->strict && want->access & remote);
 }
 

@@ -27,6 +27,7 @@ struct verve_mr_cache {
 	struct verve_mr_listener listener; /* first */
 	struct verve_net_device *dev;
 	struct verve_mr_store *store; /* what it keeps; NULL: nothing */
+	uintptr_t page;		      /* bytes */
 	bool strict;		      /* keeps nothing that peers can reach */
 	volatile AO_t misses, failures, unkept, invalidations;
 	volatile AO_t regions; /* out or kept */

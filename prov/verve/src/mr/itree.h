@@ -12,10 +12,10 @@
 
 /* Embedded in what it stands for. start < end; both are constant while it is in a tree. */
 struct verve_itree_node {
-	uintptr_t start, end; /* end: the first address behind it */
-	uintptr_t max_end;    /* of this node and those below it */
 	struct verve_itree_node *left, *right;
-	uint64_t priority; /* higher than those below it */
+	uint64_t priority;    /* higher than those below it */
+	uintptr_t max_end;    /* of this node and those below it */
+	uintptr_t start, end; /* end: the first address behind it */
 };
 
 struct verve_itree {

@@ -5,30 +5,67 @@
  */
 #include "mr/monitor.h"
 
+#include <atomic_ops.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "base/config.h"
 #include "net/watch.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, verve_mr_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
-static struct verve_net_watch *watch; /* constant while there are listeners */
+/* Constant while there are listeners. NULL: the application tells. */
+static struct verve_net_watch *watch;
+static volatile AO_t forked; /* a child: what its parent's application tells, it does not hear */
 
-void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
+static void in_child(void)
+{
+	AO_store(&forked, 1);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+/* The lock is held. */
+static void tell(uintptr_t start, uintptr_t end)
 {
 	struct verve_mr_listener *listener;
 
-	pthread_mutex_lock(&lock);
 	LIST_FOREACH(listener, &listeners, link)
 		listener->gone(listener, start, end);
+}
+
+void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
+{
+	pthread_mutex_lock(&lock);
+	/* What the kernel does not tell may be that the mapping goes, which was watched. */
+	if (!LIST_EMPTY(&listeners) && watch)
+		verve_net_watch_forget(watch, start, end);
+	tell(start, end);
 	pthread_mutex_unlock(&lock);
 }
 
 static void gone(void *arg, uintptr_t start, uintptr_t end)
 {
 	(void)arg;
-	verve_mr_monitor_notify(start, end);
+	pthread_mutex_lock(&lock);
+	tell(start, end);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The first listener's. */
+static int open_monitor(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (strcmp(verve_config.mr_cache_monitor, "notify"))
+		return verve_net_watch_open(gone, NULL, &watch);
+	pthread_once(&once, register_fork);
+	return 0;
 }
 
 int verve_mr_monitor_add(struct verve_mr_listener *listener)
@@ -36,8 +73,8 @@ int verve_mr_monitor_add(struct verve_mr_listener *listener)
 	int ret = 0;
 
 	pthread_mutex_lock(&open_lock);
-	if (!watch)
-		ret = verve_net_watch_open(gone, NULL, &watch);
+	if (LIST_EMPTY(&listeners))
+		ret = open_monitor();
 	if (!ret) {
 		pthread_mutex_lock(&lock);
 		LIST_INSERT_HEAD(&listeners, listener, link);
@@ -56,7 +93,7 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener)
 	LIST_REMOVE(listener, link);
 	last = LIST_EMPTY(&listeners);
 	pthread_mutex_unlock(&lock);
-	if (last) {
+	if (last && watch) {
 		verve_net_watch_close(watch);
 		watch = NULL;
 	}
@@ -65,10 +102,10 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener)
 
 int verve_mr_monitor_watch(uintptr_t start, uintptr_t end)
 {
-	return verve_net_watch_add(watch, start, end);
+	return watch ? verve_net_watch_add(watch, start, end) : 0;
 }
 
 bool verve_mr_monitor_quiet(void)
 {
-	return verve_net_watch_quiet(watch);
+	return watch ? verve_net_watch_quiet(watch) : !AO_load(&forked);
 }

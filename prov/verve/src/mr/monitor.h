@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Monitor: one per process; tells every registration cache which memory went away. Opened for the
- * first cache, closed behind the last.
+ * first cache, closed behind the last. It hears that from the kernel (net/watch.h), or from the
+ * application alone where that has promised to tell (FI_VERVE_MR_CACHE_MONITOR=notify).
  *
  * Its list of listeners has a lock of its own, taken before theirs. The watch's thread holds
  * both, while whoever unmaps stands still: nobody may map, unmap, allocate or free with either of
- * them held.
+ * them held. The watch's own lock is taken last.
  */
 #ifndef VERVE_MR_MONITOR_H
 #define VERVE_MR_MONITOR_H
@@ -25,11 +26,14 @@ int verve_mr_monitor_add(struct verve_mr_listener *listener);
 /* gone is not running, and will not be called, when it returns. */
 void verve_mr_monitor_remove(struct verve_mr_listener *listener);
 
-/* While a listener is there: as verve_net_watch_add and verve_net_watch_quiet. */
+/*
+ * While a listener is there: as verve_net_watch_add and verve_net_watch_quiet. Where the application
+ * tells, everything can be watched and, but in a child after fork(2), all is quiet, at no cost.
+ */
 int verve_mr_monitor_watch(uintptr_t start, uintptr_t end);
 bool verve_mr_monitor_quiet(void);
 
-/* The application says so itself, before it gives memory away that the kernel sees no change of. */
+/* The application says so itself, before memory goes. Does nothing without a listener. */
 void verve_mr_monitor_notify(uintptr_t start, uintptr_t end);
 
 #endif

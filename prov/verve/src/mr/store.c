@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,10 +17,23 @@ enum { LINKED = 1, READY = 2, USE = 4 };
 
 enum {
 	CHUNK = 64,	      /* entries allocated at a time */
-	HINTS_MAX = 1 << 18,  /* pointers */
+	HINTS_MAX = 1 << 18,
+	WAYS = 4,	      /* hints in a bucket, which is one line of the processor's cache */
 	PAGE_SHIFT = 12,      /* of hints; any would do */
 	EVICT_LOOKS = 128,    /* entries that an eviction looks at before it gives up */
 };
+
+_Static_assert(offsetof(struct verve_mr_entry, node.start) % 64 == 0, "one line for a hit");
+
+/* Who was found last for a range that starts in that page; which may be anybody else by now. */
+struct hint {
+	volatile AO_t page;
+	volatile AO_t entry; /* struct verve_mr_entry * */
+};
+
+struct bucket {
+	struct hint hints[WAYS];
+} __attribute__((aligned(64)));
 
 struct chunk {
 	struct verve_mr_entry entries[CHUNK];
@@ -38,25 +52,27 @@ struct verve_mr_store {
 	uint64_t evictions;
 	volatile AO_t dead_count;
 	uintptr_t page;
-	unsigned hint_shift;
-	volatile AO_t *hints; /* struct verve_mr_entry *; written under the lock */
+	unsigned bucket_shift;
+	struct bucket *buckets; /* written under the lock */
 };
 
 struct verve_mr_store *verve_mr_store_open(size_t count, size_t size)
 {
 	struct verve_mr_store *store = calloc(1, sizeof(*store));
-	size_t hints = 64;
+	size_t hints = 64, bytes;
 
 	if (!store)
 		return NULL;
 	while (hints < HINTS_MAX && hints < 4 * count)
 		hints *= 2;
-	store->hints = calloc(hints, sizeof(*store->hints));
-	if (!store->hints) {
+	bytes = hints / WAYS * sizeof(struct bucket);
+	store->buckets = aligned_alloc(_Alignof(struct bucket), bytes);
+	if (!store->buckets) {
 		free(store);
 		return NULL;
 	}
-	store->hint_shift = 64 - __builtin_ctzl(hints);
+	memset(store->buckets, 0, bytes);
+	store->bucket_shift = 64 - __builtin_ctzl(hints / WAYS);
 	store->page = sysconf(_SC_PAGESIZE);
 	store->max_count = count;
 	store->max_size = size;
@@ -78,8 +94,13 @@ void verve_mr_store_close(struct verve_mr_store *store)
 		free(chunk);
 	}
 	pthread_mutex_destroy(&store->lock);
-	free((void *)store->hints);
+	free(store->buckets);
 	free(store);
+}
+
+static struct verve_mr_entry *entry_of(const struct verve_itree_node *node)
+{
+	return (void *)((char *)node - offsetof(struct verve_mr_entry, node));
 }
 
 /* One use more of an entry that may be any by now; alone: if it has none. */
@@ -101,17 +122,22 @@ bool verve_mr_store_put(struct verve_mr_entry *entry)
 {
 	AO_t state;
 
-	AO_store(&entry->recent, 1);
 	state = AO_fetch_and_add_full(&entry->state, (AO_t)0 - USE) - USE;
 	return state < USE && !(state & LINKED);
+}
+
+/* A plain store: counting is not worth another instruction that locks the line. */
+static void hit(struct verve_mr_entry *entry)
+{
+	AO_store(&entry->hits, AO_load(&entry->hits) + 1);
 }
 
 static void count_hits(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
 	AO_t hits = AO_load(&entry->hits);
 
-	AO_fetch_and_add(&entry->hits, (AO_t)0 - hits);
-	store->hits += hits;
+	store->hits += hits - entry->counted;
+	entry->counted = hits;
 }
 
 /* Bytes of the pages that it pins. */
@@ -151,14 +177,43 @@ static bool grants(const struct verve_mr_entry *entry, const struct verve_mr_wan
 	       (entry->access & want->access) == want->access;
 }
 
-static volatile AO_t *hint_of(struct verve_mr_store *store, uintptr_t start)
+static struct hint *hints_of(struct verve_mr_store *store, uintptr_t page)
 {
-	return &store->hints[(start >> PAGE_SHIFT) * 0x9e3779b97f4a7c15u >> store->hint_shift];
+	return store->buckets[page * 0x9e3779b97f4a7c15u >> store->bucket_shift].hints;
+}
+
+static struct verve_mr_entry *hinted(struct verve_mr_store *store, uintptr_t start)
+{
+	uintptr_t page = start >> PAGE_SHIFT;
+	struct hint *hints = hints_of(store, page);
+
+	for (int i = 0; i < WAYS; i++)
+		if (AO_load(&hints[i].page) == page)
+			return (void *)AO_load_acquire(&hints[i].entry);
+	return NULL;
+}
+
+/* The lock is held. In place of what was said of that page, of nobody, or of any other. */
+static void give_hint(struct verve_mr_store *store, uintptr_t start, struct verve_mr_entry *entry)
+{
+	uintptr_t page = start >> PAGE_SHIFT;
+	struct hint *hints = hints_of(store, page), *hint = &hints[page % WAYS];
+
+	for (int i = 0; i < WAYS; i++) {
+		AO_t other = AO_load(&hints[i].page);
+
+		if (other == page || !other)
+			hint = &hints[i];
+		if (other == page)
+			break;
+	}
+	AO_store(&hint->page, page);
+	AO_store_release(&hint->entry, (AO_t)entry);
 }
 
 static bool take(const struct verve_itree_node *node, void *arg)
 {
-	struct verve_mr_entry *entry = (struct verve_mr_entry *)node;
+	struct verve_mr_entry *entry = entry_of(node);
 	const struct verve_mr_want *want = arg;
 
 	return grants(entry, want) && use(entry, want->exact);
@@ -167,13 +222,15 @@ static bool take(const struct verve_itree_node *node, void *arg)
 static struct verve_mr_entry *find_in_tree(struct verve_mr_store *store,
 					   const struct verve_mr_want *want)
 {
-	struct verve_mr_entry *entry;
+	struct verve_mr_entry *entry = NULL;
+	struct verve_itree_node *node;
 
 	pthread_mutex_lock(&store->lock);
-	entry = (struct verve_mr_entry *)verve_itree_containing(&store->tree, want->start,
-								want->end, take, (void *)want);
-	if (entry)
-		AO_store_release(hint_of(store, want->start), (AO_t)entry);
+	node = verve_itree_containing(&store->tree, want->start, want->end, take, (void *)want);
+	if (node) {
+		entry = entry_of(node);
+		give_hint(store, want->start, entry);
+	}
 	pthread_mutex_unlock(&store->lock);
 	return entry;
 }
@@ -181,11 +238,11 @@ static struct verve_mr_entry *find_in_tree(struct verve_mr_store *store,
 struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 					   const struct verve_mr_want *want)
 {
-	struct verve_mr_entry *entry = (void *)AO_load_acquire(hint_of(store, want->start));
+	struct verve_mr_entry *entry = hinted(store, want->start);
 
 	if (entry && use(entry, want->exact)) {
 		if (grants(entry, want)) {
-			AO_fetch_and_add1(&entry->hits);
+			hit(entry);
 			return entry;
 		}
 		if (verve_mr_store_put(entry)) {
@@ -196,11 +253,11 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 	}
 	entry = find_in_tree(store, want);
 	if (entry)
-		AO_fetch_and_add1(&entry->hits);
+		hit(entry);
 	return entry;
 }
 
-/* Second chance: the one at the head goes unless it is, or was lately, in use. */
+/* Second chance: the one at the head goes unless it is in use, or was found since the last look. */
 static bool evict(struct verve_mr_store *store)
 {
 	for (int i = 0; i < EVICT_LOOKS; i++) {
@@ -208,12 +265,12 @@ static bool evict(struct verve_mr_store *store)
 
 		if (!entry)
 			return false;
-		if (AO_load(&entry->state) < USE && !AO_load(&entry->recent)) {
+		if (AO_load(&entry->state) < USE && AO_load(&entry->hits) == entry->seen) {
 			unlink_entry(store, entry);
 			store->evictions++;
 			return true;
 		}
-		AO_store(&entry->recent, 0);
+		entry->seen = AO_load(&entry->hits);
 		TAILQ_REMOVE(&store->linked, entry, link);
 		TAILQ_INSERT_TAIL(&store->linked, entry, link);
 	}
@@ -273,8 +330,7 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 	entry->access = want->access;
 	entry->exact = want->exact;
 	entry->region = NULL;
-	AO_store(&entry->hits, 0);
-	AO_store(&entry->recent, 1);
+	entry->seen = AO_load(&entry->hits) - 1; /* it is as good as found */
 	AO_store_release(&entry->state, LINKED | USE);
 	verve_itree_insert(&store->tree, &entry->node);
 	TAILQ_INSERT_TAIL(&store->linked, entry, link);
@@ -288,7 +344,7 @@ out:
 /* The same range, no more access, ready, and another: nobody needs to find it any more. */
 static bool is_superfluous(const struct verve_itree_node *node, void *arg)
 {
-	const struct verve_mr_entry *entry = (const struct verve_mr_entry *)node, *better = arg;
+	const struct verve_mr_entry *entry = entry_of(node), *better = arg;
 
 	return entry != better && node->start == better->node.start &&
 	       node->end == better->node.end && entry->exact == better->exact &&
@@ -306,10 +362,10 @@ bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *e
 	linked = AO_load(&entry->state) & LINKED;
 	if (linked) {
 		AO_fetch_and_add_full(&entry->state, READY);
-		AO_store_release(hint_of(store, entry->node.start), (AO_t)entry);
+		give_hint(store, entry->node.start, entry);
 		while ((old = verve_itree_containing(&store->tree, entry->node.start,
 						     entry->node.end, is_superfluous, entry)))
-			unlink_entry(store, (struct verve_mr_entry *)old);
+			unlink_entry(store, entry_of(old));
 	}
 	pthread_mutex_unlock(&store->lock);
 	return linked;
@@ -348,7 +404,7 @@ size_t verve_mr_store_invalidate(struct verve_mr_store *store, uintptr_t start, 
 
 	pthread_mutex_lock(&store->lock);
 	while ((node = verve_itree_overlap(&store->tree, start, end))) {
-		unlink_entry(store, (struct verve_mr_entry *)node);
+		unlink_entry(store, entry_of(node));
 		count++;
 	}
 	pthread_mutex_unlock(&store->lock);
@@ -388,7 +444,7 @@ uint64_t verve_mr_store_hits(struct verve_mr_store *store)
 	pthread_mutex_lock(&store->lock);
 	hits = store->hits;
 	TAILQ_FOREACH(entry, &store->linked, link)
-		hits += AO_load(&entry->hits);
+		hits += AO_load(&entry->hits) - entry->counted;
 	pthread_mutex_unlock(&store->lock);
 	return hits;
 }

@@ -32,15 +32,17 @@ struct verve_mr_want {
 	bool exact;	      /* no more than that, and nobody else's: the application's */
 };
 
+/* What a hit looks at, from node.start on, is one line of the processor's cache. */
 struct verve_mr_entry {
-	struct verve_itree_node node; /* first */
-	volatile AO_t state;	      /* store.c */
-	volatile AO_t recent;	      /* used since the eviction looked at it last */
-	volatile AO_t hits;
+	TAILQ_ENTRY(verve_mr_entry) link;
+	uint64_t counted; /* of its hits, by the store */
+	uint64_t seen;	  /* of its hits, by the eviction when it looked last */
+	struct verve_itree_node node;
+	volatile AO_t state;		/* store.c */
+	volatile AO_t hits;		/* in all its lives */
 	struct verve_mr_region *region; /* NULL: none yet */
 	unsigned access;		/* VERVE_NET_*, of the region */
 	bool exact;			/* who takes it has it alone */
-	TAILQ_ENTRY(verve_mr_entry) link;
 } __attribute__((aligned(64)));
 
 /* Keeps at most count entries (not 0), their pages at most size bytes. NULL: no memory. */
@@ -79,7 +81,7 @@ struct verve_mr_entry *verve_mr_store_bury(struct verve_mr_store *store);
 /* Its region is closed. */
 void verve_mr_store_free(struct verve_mr_store *store, struct verve_mr_entry *entry);
 
-/* Since open. */
+/* Since open. Of hits that two threads have on one entry at the same moment, one may be missing. */
 uint64_t verve_mr_store_hits(struct verve_mr_store *store);
 uint64_t verve_mr_store_evictions(struct verve_mr_store *store);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Watch: the userfaultfd, the thread that reads it, and the canary that proves them.
+ * Watch: the userfaultfd, the thread that reads it, the ranges that are watched already, and the
+ * canary that proves them.
  *
  * The thread allocates nothing and touches no mapping. While an event is unread, the kernel
  * refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with no
@@ -31,6 +32,13 @@
 enum {
 	CANARY_PAGES = 4,
 	QUIET_TRIES = 4,
+	KNOWN = 64,	/* ranges remembered */
+	LOOKS = 4,	/* until all pieces of a mapping are watched */
+	LINE_REST = 16, /* letters behind the addresses of a line, at least */
+};
+
+struct range {
+	uintptr_t start, end; /* equal: empty */
 };
 
 struct verve_net_watch {
@@ -45,6 +53,11 @@ struct verve_net_watch {
 	volatile AO_t unseen;	/* an event was there, but asking did not tell */
 	uintptr_t canary;
 	size_t page;
+	/* What is watched, so that nobody has to ask. Under the lock, which is held across nothing. */
+	pthread_mutex_t lock;
+	struct range known[KNOWN];
+	unsigned victim;
+	uint64_t losses; /* how often mappings went */
 };
 
 /* For the child after fork(2), which has one thread and may do almost nothing. */
@@ -83,6 +96,70 @@ bool verve_net_watch_quiet(struct verve_net_watch *watch)
 	return false;
 }
 
+static bool contains(const struct range *range, uintptr_t start, uintptr_t end)
+{
+	return range->start <= start && end <= range->end;
+}
+
+/* Watched already. If not, losses is what remember is to be told. */
+static bool is_known(struct verve_net_watch *watch, uintptr_t start, uintptr_t end,
+		     uint64_t *losses)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&watch->lock);
+	for (int i = 0; i < KNOWN && !found; i++)
+		found = contains(&watch->known[i], start, end);
+	*losses = watch->losses;
+	pthread_mutex_unlock(&watch->lock);
+	return found;
+}
+
+/* All of it is watched, if there have been no losses since is_known. */
+static void remember(struct verve_net_watch *watch, struct range range, uint64_t losses)
+{
+	struct range *place = NULL;
+
+	pthread_mutex_lock(&watch->lock);
+	if (watch->losses != losses)
+		goto out;
+	for (int i = 0; i < KNOWN; i++) {
+		struct range *known = &watch->known[i];
+
+		if (known->start < known->end && known->start <= range.end &&
+		    known->end >= range.start) {
+			range.start = known->start < range.start ? known->start : range.start;
+			range.end = known->end > range.end ? known->end : range.end;
+			known->end = known->start;
+		}
+		if (known->start >= known->end)
+			place = known;
+	}
+	if (!place)
+		place = &watch->known[watch->victim++ % KNOWN];
+	*place = range;
+out:
+	pthread_mutex_unlock(&watch->lock);
+}
+
+/* Of what is left of a range, one side will do. */
+void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+{
+	pthread_mutex_lock(&watch->lock);
+	watch->losses++;
+	for (int i = 0; i < KNOWN; i++) {
+		struct range *known = &watch->known[i];
+
+		if (start >= known->end || end <= known->start)
+			continue;
+		if (start > known->start)
+			known->end = start;
+		else
+			known->start = end < known->end ? end : known->end;
+	}
+	pthread_mutex_unlock(&watch->lock);
+}
+
 static void report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
 	if (!AO_load_acquire(&watch->proving)) {
@@ -97,6 +174,16 @@ static void report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end
 	}
 }
 
+/*
+ * In this order, so that who was told that memory is watched, and had said before what it is to
+ * keep of it, is told afterwards that it went.
+ */
+static void lose(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+{
+	verve_net_watch_forget(watch, start, end);
+	report(watch, start, end);
+}
+
 static void handle(struct verve_net_watch *watch)
 {
 	struct uffd_msg event;
@@ -105,11 +192,13 @@ static void handle(struct verve_net_watch *watch)
 		AO_store(&watch->unseen, 1);
 	AO_fetch_and_add1_full(&watch->busy);
 	while (read(watch->fd, &event, sizeof(event)) == sizeof(event)) {
-		if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
-			report(watch, event.arg.remove.start, event.arg.remove.end);
+		if (event.event == UFFD_EVENT_UNMAP)
+			lose(watch, event.arg.remove.start, event.arg.remove.end);
 		else if (event.event == UFFD_EVENT_REMAP)
-			report(watch, event.arg.remap.from,
-			       event.arg.remap.from + event.arg.remap.len);
+			lose(watch, event.arg.remap.from,
+			     event.arg.remap.from + event.arg.remap.len);
+		else if (event.event == UFFD_EVENT_REMOVE)
+			report(watch, event.arg.remove.start, event.arg.remove.end);
 	}
 	AO_fetch_and_sub1_full(&watch->busy);
 }
@@ -131,79 +220,133 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* One line of /proc/self/maps from text of length size; its length, 0: no whole line is there. */
-static size_t next_line(const char *text, size_t size, uintptr_t *start, uintptr_t *end,
-			bool *private_anonymous)
+/* A line of /proc/self/maps. */
+struct line {
+	uintptr_t start, end;
+	uint32_t kind; /* its four letters; 0: not private anonymous memory */
+};
+
+/* From text of length size; its length, 0: no whole line is there. proc(5). */
+static size_t next_line(const char *text, size_t size, struct line *line)
 {
 	const char *newline = memchr(text, '\n', size);
-	unsigned long long from, to, inode;
-	char shared;
+	char *at;
 
 	if (!newline)
 		return 0;
-	if (sscanf(text, "%llx-%llx %*c%*c%*c%c %*x %*x:%*x %llu", &from, &to, &shared,
-		   &inode) != 4)
-		from = to = inode = 1;
-	*start = from;
-	*end = to;
-	*private_anonymous = shared == 'p' && !inode;
+	*line = (struct line){0};
+	line->start = strtoul(text, &at, 16);
+	line->end = strtoul(at + 1, &at, 16);
+	if (newline - at > LINE_REST && at[4] == 'p') {
+		const char *letters = at + 1;
+
+		strtoul(at + 5, &at, 16);     /* offset */
+		strtoul(at + 1, &at, 16);     /* device: major */
+		strtoul(at + 1, &at, 16);     /* and minor */
+		if (!strtoul(at, NULL, 10)) /* inode */
+			memcpy(&line->kind, letters, sizeof(line->kind));
+	}
 	return newline + 1 - text;
 }
 
 /*
- * Is it private anonymous memory? If so, whole is where the mappings that it lies in begin and end.
- * proc(5); paths of any length are cut, since nothing behind the inode matters.
+ * The mappings that start to end lies in (whole), and these with what adjoins them and looks the
+ * same (run). They may be pieces of one mapping.
  */
-static bool is_private_anonymous(uintptr_t start, uintptr_t end, struct uffdio_range *whole)
+struct place {
+	uintptr_t start, end;
+	struct range whole, run;
+	uint32_t kind; /* of the last line of run */
+};
+
+/* The lines come in the order of their addresses. False: there is no more to learn. */
+static bool learn(struct place *place, const struct line *line)
+{
+	bool joins = line->kind && line->kind == place->kind && line->start == place->run.end;
+
+	if (line->start >= place->end && !joins)
+		return false;
+	if (line->start < place->end && line->end > place->start) {
+		struct range *whole = &place->whole;
+
+		if (!line->kind || line->start > (whole->end ? whole->end : place->start))
+			return false;
+		joins |= whole->end != 0;
+		if (!whole->end)
+			whole->start = line->start;
+		whole->end = line->end;
+	}
+	if (!joins)
+		place->run.start = line->start;
+	place->run.end = line->end;
+	place->kind = line->kind;
+	return true;
+}
+
+/* False: start to end is not private anonymous memory, all of it. */
+static bool look(uintptr_t start, uintptr_t end, struct place *place)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	char text[8192];
-	size_t used = 0, at = 0, line;
-	uintptr_t from, to;
-	bool fits = true;
-	ssize_t n = 1;
+	size_t used = 0, at, len;
+	struct line line;
+	bool more = true;
+	ssize_t n;
 
+	*place = (struct place){.start = start, .end = end};
 	if (fd < 0)
 		return false;
-	while (fits && start < end && n > 0) {
-		n = read(fd, text + used, sizeof(text) - 1 - used);
-		used += n > 0 ? n : 0;
+	while (more && (n = read(fd, text + used, sizeof(text) - 1 - used)) > 0) {
+		used += n;
 		text[used] = '\0';
-		for (at = 0; fits && start < end; at += line) {
-			line = next_line(text + at, used - at, &from, &to, &fits);
-			if (!line)
-				break;
-			if (to <= start)
-				fits = true;
-			else if (from > start)
-				fits = false;
-			else if (fits) {
-				if (!whole->start)
-					whole->start = from;
-				whole->len = to - whole->start;
-				start = to;
-			}
-		}
+		for (at = 0; more && (len = next_line(text + at, used - at, &line)); at += len)
+			more = learn(place, &line);
 		memmove(text, text + at, used - at);
 		used -= at;
 	}
 	close(fd);
-	return fits && start >= end;
+	return place->whole.end >= end;
+}
+
+static int watch_range(struct verve_net_watch *watch, const struct range *range)
+{
+	struct uffdio_register reg = {
+		.range = {range->start, range->end - range->start},
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+
+	return ioctl(watch->fd, UFFDIO_REGISTER, &reg);
 }
 
 int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
-	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_WP};
-	struct uffdio_range now = {0};
+	struct range tried;
+	struct place place;
+	uint64_t losses;
+	int looks = 0;
 
+	if (start >= end)
+		return -FI_EOPNOTSUPP;
+	if (is_known(watch, start, end, &losses))
+		return 0;
+	if (!look(start, end, &place))
+		return -FI_EOPNOTSUPP;
 	/*
 	 * Whole mappings: a mapping of which a part is watched becomes several, and mremap(2) of
-	 * all of it, which has nothing to do with us, would fail. Looks again when it is watched:
-	 * what is mapped there instead after that is an event.
+	 * all of it, which has nothing to do with us, would fail. So it would if another thread
+	 * mapped something between our looking and watching that is of one piece with what we
+	 * saw: we look again until all pieces are watched. The last look also shows that what is
+	 * watched is what we think; what is mapped there instead after that is an event.
 	 */
-	if (!is_private_anonymous(start, end, &range.range) ||
-	    ioctl(watch->fd, UFFDIO_REGISTER, &range) || !is_private_anonymous(start, end, &now))
-		return -FI_EOPNOTSUPP;
+	do {
+		tried = place.run;
+		/* What adjoins may be somebody else's to watch, or such that nobody can. */
+		if ((watch_range(watch, &place.run) && watch_range(watch, &place.whole)) ||
+		    !look(start, end, &place))
+			return -FI_EOPNOTSUPP;
+	} while (!contains(&tried, place.run.start, place.run.end) && ++looks < LOOKS);
+	/* The kernel watches a mapping or does not: each line that has some of our memory, all of it. */
+	remember(watch, place.whole, losses);
 	return 0;
 }
 
@@ -304,6 +447,7 @@ int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end)
 		return -FI_ENOMEM;
 	watch->gone = gone;
 	watch->arg = arg;
+	pthread_mutex_init(&watch->lock, NULL);
 	watch->page = sysconf(_SC_PAGESIZE);
 	ret = watch->fd = open_fd();
 	if (ret < 0)
@@ -348,5 +492,6 @@ void verve_net_watch_close(struct verve_net_watch *watch)
 		stop(watch);
 		close(watch->stop_fd);
 	}
+	pthread_mutex_destroy(&watch->lock);
 	free(watch);
 }

@@ -28,11 +28,19 @@ int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end)
 void verve_net_watch_close(struct verve_net_watch *watch);
 
 /*
- * Watches the mappings that start to end, whole pages, lie in, until they are unmapped.
- * -FI_EOPNOTSUPP: not all of it is private anonymous memory; files and shared memory lose pages
- * without any event.
+ * Watches the mappings that start to end, whole pages, lie in, until they are unmapped. That memory
+ * stays mapped during the call; its neighbours may change. What is watched already costs no system
+ * call: 0 is then as true as what has been given to gone, and no more, so whoever relies on it has
+ * told gone before what to do, and asks quiet afterwards. -FI_EOPNOTSUPP: not all of it is private
+ * anonymous memory; files and shared memory lose pages without any event.
  */
 int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
+
+/*
+ * Mappings in start to end went, or go before they are watched again, without an event: what was
+ * watched there is no longer relied on. Any thread; under the rule for gone.
+ */
+void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
 
 /*
  * True: whatever went before this call began has been given to gone, and gone has returned. The

@@ -61,6 +61,8 @@ Test(config, every_variable_is_read)
 	setenv("FI_VERVE_TRANSPORT_TIMEOUT", "6000", 1);
 	setenv("FI_VERVE_AUTH_KEY_FILE", "/etc/verve.key", 1);
 	setenv("FI_VERVE_ATOMICS", "device", 1);
+	setenv("FI_VERVE_MR_CACHE", "strict", 1);
+	setenv("FI_VERVE_MR_CACHE_MONITOR", "notify", 1);
 	load();
 	cr_expect_str_eq(verve_config.iface, "eth7");
 	cr_expect_eq(verve_config.inline_size, 0);
@@ -72,6 +74,8 @@ Test(config, every_variable_is_read)
 	cr_expect_eq(verve_config.transport_timeout, 6000);
 	cr_expect_str_eq(verve_config.auth_key_file, "/etc/verve.key");
 	cr_expect_str_eq(verve_config.atomics, "device");
+	cr_expect_str_eq(verve_config.mr_cache, "strict");
+	cr_expect_str_eq(verve_config.mr_cache_monitor, "notify");
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
@@ -128,6 +132,7 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 		"FI_VERVE_IFACE", "FI_VERVE_INLINE_SIZE", "FI_VERVE_EAGER_SIZE", "FI_VERVE_TX_SIZE",
 		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_MAX_CONNS", "FI_VERVE_CONNECT_TIMEOUT",
 		"FI_VERVE_TRANSPORT_TIMEOUT", "FI_VERVE_AUTH_KEY_FILE", "FI_VERVE_ATOMICS",
+		"FI_VERVE_MR_CACHE", "FI_VERVE_MR_CACHE_MONITOR",
 	};
 	struct fi_param *params;
 	int count;

@@ -16,8 +16,8 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "mr/cache.h"
-#include "mr/monitor.h"
 #include "mr/region.h"
+#include "mr/store.h"
 #include "net/device.h"
 
 enum { ACCESS = VERVE_NET_LOCAL_WRITE };
@@ -72,7 +72,7 @@ static void hit(char *memory, size_t size)
 
 static void miss(char *memory, size_t size)
 {
-	verve_mr_monitor_notify((uintptr_t)memory, (uintptr_t)memory + size);
+	verve_mr_store_invalidate(on.store, (uintptr_t)memory, (uintptr_t)memory + size);
 	get_put(&on, memory, size);
 }
 

@@ -433,6 +433,22 @@ Test(strict, off_keeps_nothing_at_all)
 	verve_mr_cache_fini(&off);
 }
 
+/* Bytes of those regions, each once. */
+static size_t bytes_of(struct verve_mr_region *const *regions, int count)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < count; i++) {
+		int first = 0;
+
+		while (regions[first] != regions[i])
+			first++;
+		if (regions[i] && first == i)
+			bytes += regions[i]->len;
+	}
+	return bytes;
+}
+
 /* Interleaved at random with what the kernel says: nothing stale, nothing lost, no cap exceeded. */
 Test(kept, random_steps)
 {
@@ -465,6 +481,8 @@ Test(kept, random_steps)
 		}
 		fake_net_watch_pending(random >> 59 & 1);
 		cr_assert_leq(stats().regions, 8 + 6);
+		/* What nobody uses is kept, and within the bounds. */
+		cr_assert_leq(stats().bytes, 16 * PAGE + bytes_of(out, 6));
 	}
 	for (int i = 0; i < 6; i++)
 		if (out[i])

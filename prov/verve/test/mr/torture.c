@@ -48,7 +48,7 @@ struct worker {
 	pthread_t thread;
 	uint64_t id, fill, random;
 	int tee[2];
-	uint64_t reads;
+	uint64_t reads, split; /* what the device read; mappings that could not be moved */
 };
 
 static struct fi_provider provider = {.name = "verve"};
@@ -200,6 +200,7 @@ static void one_round(struct worker *worker)
 			/* Split by a neighbour's watch, see ARCHITECTURE.md; moved may be gone. */
 			if (errno != EFAULT)
 				die("mremap");
+			worker->split++;
 			munmap(memory, SIZE);
 			return;
 		}
@@ -230,7 +231,7 @@ static int torture(bool is_blind, int seconds)
 {
 	struct worker workers[THREADS] = {0};
 	struct verve_mr_cache_stats stats;
-	uint64_t reads = 0;
+	uint64_t reads = 0, split = 0;
 
 	blind = is_blind;
 	until = seconds ? time(NULL) + seconds : 0;
@@ -250,14 +251,16 @@ static int torture(bool is_blind, int seconds)
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(workers[i].thread, NULL);
 		reads += workers[i].reads;
+		split += workers[i].split;
 	}
 	verve_mr_cache_stats_get(&cache, &stats);
 	verve_mr_cache_fini(&cache);
 	printf("%s: %llu reads, %llu hits, %llu misses, %llu not kept, %llu evictions, "
-	       "%llu invalidations, %d stale\n", is_blind ? "blind" : "watched",
+	       "%llu invalidations, %llu mremap failed, %d stale\n", is_blind ? "blind" : "watched",
 	       (unsigned long long)reads, (unsigned long long)stats.hits,
 	       (unsigned long long)stats.misses, (unsigned long long)stats.unkept,
-	       (unsigned long long)stats.evictions, (unsigned long long)stats.invalidations, stale);
+	       (unsigned long long)stats.evictions, (unsigned long long)stats.invalidations,
+	       (unsigned long long)split, stale);
 	if (!stats.hits || (!is_blind && !stats.invalidations))
 		return 2;
 	return stale ? STALE : OK;

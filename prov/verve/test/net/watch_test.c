@@ -8,7 +8,9 @@
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -24,10 +26,49 @@ static struct fi_provider provider = {.name = "verve"};
 static struct verve_net_watch *watch;
 static char *memory;
 static unsigned gone; /* bit i: page i of memory */
+static int watchings;		   /* how often the kernel was asked to watch */
+/* What another thread does, once: before the kernel is asked, and behind the last look. */
+static void (*before_watching)(void), (*after_looking)(void);
+static void (*while_going)(uintptr_t start);
+
+static void once(void (**step)(void))
+{
+	void (*now)(void) = *step;
+
+	*step = NULL;
+	if (now)
+		now();
+}
+
+/* The watch's. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list list;
+	void *arg;
+
+	va_start(list, request);
+	arg = va_arg(list, void *);
+	va_end(list);
+	if (request == UFFDIO_REGISTER) {
+		watchings++;
+		once(&before_watching);
+	}
+	return syscall(SYS_ioctl, fd, request, arg);
+}
+
+/* Of /proc/self/maps. */
+int close(int fd)
+{
+	if (watchings)
+		once(&after_looking);
+	return syscall(SYS_close, fd);
+}
 
 static void on_gone(void *arg, uintptr_t start, uintptr_t end)
 {
 	(void)arg;
+	if (while_going)
+		while_going(start);
 	for (int i = 0; i < PAGES; i++) {
 		uintptr_t page = (uintptr_t)memory + i * PAGE;
 
@@ -138,6 +179,186 @@ Test(watch, a_mapping_stays_one)
 	cr_expect_neq(mremap(mapped, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other),
 		      MAP_FAILED);
 	munmap(other, PAGES * PAGE);
+}
+
+/* Larger or smaller: memory of two mappings cannot be, in any version of Linux. */
+static bool is_one_mapping(char *start, size_t pages)
+{
+	return mremap(start, pages * PAGE, (pages + 1) * PAGE, MREMAP_MAYMOVE) != MAP_FAILED;
+}
+
+static char *reserve(size_t pages)
+{
+	char *reserved = mmap(NULL, pages * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(reserved, MAP_FAILED);
+	return reserved;
+}
+
+static void map_at(char *at, size_t pages)
+{
+	cr_assert_eq(mmap(at, pages * PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
+}
+
+static char *area;
+
+static void map_over_the_end(void)
+{
+	map_at(area + 6 * PAGE, 6);
+}
+
+static void map_over_the_start(void)
+{
+	map_at(area, 6);
+}
+
+/* Another thread's mapping, half of which lies in what we saw before it was there. */
+Test(watch, a_mapping_made_meanwhile_stays_one)
+{
+	area = reserve(16);
+	map_at(area, 8);
+	before_watching = map_over_the_end;
+	cr_assert_eq(add(area, 1), 0);
+	cr_expect(is_one_mapping(area + 6 * PAGE, 6));
+	area = reserve(16);
+	map_at(area + 4 * PAGE, 8);
+	before_watching = map_over_the_start;
+	cr_assert_eq(add(area + 11 * PAGE, 1), 0);
+	cr_expect(is_one_mapping(area, 6));
+}
+
+/* What adjoins is watched with it, but need not be. */
+Test(watch, a_neighbour_that_another_watches_is_no_obstacle)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register theirs = {.mode = UFFDIO_REGISTER_MODE_WP};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+
+	area = reserve(8);
+	map_at(area, 8);
+	theirs.range = (struct uffdio_range){(uintptr_t)area + 4 * PAGE, 4 * PAGE};
+	cr_assert_eq(ioctl(fd, UFFDIO_API, &api), 0);
+	cr_assert_eq(ioctl(fd, UFFDIO_REGISTER, &theirs), 0);
+	cr_expect_eq(add(area, 4), 0);
+	cr_expect_eq(add(area + 4 * PAGE, 1), -FI_EOPNOTSUPP);
+	close(fd);
+}
+
+/* True: nobody had to ask the kernel. */
+static bool is_known(char *start, size_t pages)
+{
+	int before = watchings;
+
+	cr_assert_eq(add(start, pages), 0);
+	return watchings == before;
+}
+
+Test(watch, what_is_watched_is_remembered_until_it_is_unmapped)
+{
+	cr_expect(is_known(memory, PAGES));
+	cr_expect(is_known(memory + 3 * PAGE, 1));
+	cr_assert_eq(madvise(memory, PAGES * PAGE, MADV_DONTNEED), 0);
+	cr_expect_eq(heard(), (1 << PAGES) - 1);
+	cr_expect(is_known(memory, PAGES), "it lost its pages, and would again be heard to lose them");
+	cr_assert_eq(madvise(memory, PAGES * PAGE, MADV_DONTNEED), 0);
+	cr_expect_eq(heard(), (1 << PAGES) - 1);
+	map_at(memory + 5 * PAGE, 1);
+	cr_expect_eq(heard(), 1 << 5);
+	cr_expect(is_known(memory, 5));
+	cr_expect_not(is_known(memory + 5 * PAGE, 1));
+	cr_assert_eq(munmap(memory + 5 * PAGE, PAGE), 0);
+	cr_expect_eq(heard(), 1 << 5, "what was mapped anew is watched anew");
+}
+
+Test(watch, what_moved_is_remembered_no_more)
+{
+	char *other = reserve(1);
+
+	cr_assert_neq(mremap(memory, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other), MAP_FAILED);
+	cr_expect_eq(heard(), 1);
+	map_at(memory, 1);
+	cr_expect_not(is_known(memory, 1));
+	cr_assert_eq(munmap(memory, PAGE), 0);
+	cr_expect_eq(heard(), 1);
+}
+
+static void map_the_last_anew(void)
+{
+	map_at(memory + (PAGES - 1) * PAGE, 1);
+	while (!verve_net_watch_quiet(watch))
+		sched_yield();
+}
+
+Test(watch, what_went_behind_the_last_look_is_not_remembered)
+{
+	char *last = memory + (PAGES - 1) * PAGE;
+
+	map_at(memory, PAGES);
+	cr_expect_eq(heard(), (1 << PAGES) - 1);
+	watchings = 0;
+	after_looking = map_the_last_anew;
+	cr_assert_eq(add(memory, 1), 0);
+	cr_expect_eq(heard(), 1 << (PAGES - 1));
+	cr_expect_not(is_known(last, 1));
+	cr_assert_eq(munmap(last, PAGE), 0);
+	cr_expect_eq(heard(), 1 << (PAGES - 1));
+}
+
+static int known_while_going;
+
+static void ask_while_going(uintptr_t start)
+{
+	known_while_going += verve_net_watch_add(watch, start, start + PAGE) == 0;
+}
+
+/*
+ * Who publishes what it keeps and then is told that the memory is watched must hear that it went.
+ * Were it forgotten after gone was called, it would be told so between the two, and hear nothing.
+ */
+Test(watch, is_forgotten_before_anybody_hears_that_it_went)
+{
+	while_going = ask_while_going;
+	munmap(memory + PAGE, PAGE);
+	munmap(memory + 4 * PAGE, PAGE);
+	cr_expect_eq(heard(), 1 << 1 | 1 << 4);
+	cr_expect_eq(known_while_going, 0);
+	while_going = NULL;
+}
+
+/* shmat(2) replaces mappings without an event: who does that says so. */
+Test(watch, forgets_when_told)
+{
+	int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
+	char *page = memory + 2 * PAGE;
+
+	verve_net_watch_forget(watch, (uintptr_t)page, (uintptr_t)page + 1);
+	cr_assert_eq(shmat(id, page, SHM_REMAP), page);
+	shmctl(id, IPC_RMID, NULL);
+	cr_expect_eq(add(page, 1), -FI_EOPNOTSUPP);
+	shmdt(page);
+	map_at(page, 1);
+	cr_expect_not(is_known(page, 1));
+	heard();
+	munmap(page, PAGE);
+	cr_expect_eq(heard(), 1 << 2);
+}
+
+Test(watch, more_mappings_than_can_be_remembered)
+{
+	enum { MANY = 300 };
+
+	area = reserve(2 * MANY);
+	for (int i = 0; i < MANY; i++)
+		map_at(area + 2 * i * PAGE, 1);
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(add(area + 2 * i * PAGE, 1), 0);
+	cr_expect(is_known(area + 2 * (MANY - 1) * PAGE, 1));
+	cr_expect_not(is_known(area, 1));
+	for (int i = 0; i < MANY; i++)
+		map_at(area + 2 * i * PAGE, 1);
+	for (int i = 0; i < MANY; i++)
+		cr_assert_not(is_known(area + 2 * i * PAGE, 1));
 }
 
 Test(watch, heap_and_stack_can_be_watched)

@@ -142,6 +142,8 @@ void fake_net_watch_allow(bool allow);
 void fake_net_watch_refuse(bool refuse);
 void fake_net_watch_pending(bool pending);
 void fake_net_watch_gone(const void *start, size_t len);
+/* What verve_net_watch_forget was called for last starts there. */
+bool fake_net_watch_forgot(const void *start);
 
 /* Writes every event to stderr. Also with VERVE_TRACE=1 in the environment. */
 void fake_net_trace(bool on);

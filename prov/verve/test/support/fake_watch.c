@@ -15,6 +15,7 @@ struct verve_net_watch {
 
 static struct verve_net_watch only;
 static bool allowed, pending, refusing;
+static uintptr_t forgotten;
 
 void fake_net_watch_allow(bool allow)
 {
@@ -51,6 +52,18 @@ int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end)
 void verve_net_watch_close(struct verve_net_watch *watch)
 {
 	watch->opened = false;
+}
+
+void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+{
+	(void)watch;
+	(void)end;
+	forgotten = start;
+}
+
+bool fake_net_watch_forgot(const void *start)
+{
+	return forgotten == (uintptr_t)start;
 }
 
 int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)

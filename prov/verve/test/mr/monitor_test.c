@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Monitor: who hears what, from the kernel or from the application. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../support/fake_net.h"
+#include "base/config.h"
+#include "mr/monitor.h"
+
+struct ear {
+	struct verve_mr_listener listener; /* first */
+	int heard;
+	uintptr_t start, end; /* last */
+};
+
+static struct ear a, b;
+
+static void gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+{
+	struct ear *ear = (struct ear *)listener;
+
+	ear->heard++;
+	ear->start = start;
+	ear->end = end;
+}
+
+static void setup(void)
+{
+	a.listener.gone = b.listener.gone = gone;
+	verve_config.mr_cache_monitor = "userfaultfd";
+	fake_net_watch_allow(true);
+}
+
+TestSuite(monitor, .init = setup);
+
+Test(monitor, everybody_who_listens_hears_what_goes)
+{
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+	cr_assert_eq(verve_mr_monitor_add(&b.listener), 0);
+	fake_net_watch_gone((void *)0x10000, 0x3000);
+	cr_expect(a.heard == 1 && b.heard == 1);
+	cr_expect(a.start == 0x10000 && a.end == 0x13000);
+	cr_expect(b.start == 0x10000 && b.end == 0x13000);
+	verve_mr_monitor_notify(0x20000, 0x20001);
+	cr_expect(a.heard == 2 && b.heard == 2);
+	cr_expect(b.start == 0x20000 && b.end == 0x20001);
+	cr_expect(fake_net_watch_forgot((void *)0x20000), "its mapping may go without an event");
+	verve_mr_monitor_remove(&a.listener);
+	fake_net_watch_gone((void *)0x30000, 1);
+	cr_expect_not(fake_net_watch_forgot((void *)0x30000), "the watch knows what it says");
+	verve_mr_monitor_notify(0x30000, 0x30001);
+	cr_expect(a.heard == 2 && b.heard == 4);
+	verve_mr_monitor_remove(&b.listener);
+	fake_net_watch_gone((void *)0x40000, 1);
+	verve_mr_monitor_notify(0x40000, 0x40001);
+	cr_expect(a.heard == 2 && b.heard == 4);
+}
+
+/* The fake opens one watch at a time. */
+Test(monitor, there_is_one_watch_while_anybody_listens)
+{
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+		cr_assert_eq(verve_mr_monitor_add(&b.listener), 0);
+		cr_expect(verve_mr_monitor_quiet());
+		verve_mr_monitor_remove(&b.listener);
+		cr_expect(verve_mr_monitor_quiet());
+		verve_mr_monitor_remove(&a.listener);
+	}
+}
+
+Test(monitor, says_what_the_watch_says)
+{
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+	fake_net_watch_pending(true);
+	cr_expect_not(verve_mr_monitor_quiet());
+	fake_net_watch_pending(false);
+	cr_expect(verve_mr_monitor_quiet());
+	cr_expect_eq(verve_mr_monitor_watch(0x1000, 0x2000), 0);
+	fake_net_watch_refuse(true);
+	cr_expect_eq(verve_mr_monitor_watch(0x1000, 0x2000), -FI_EOPNOTSUPP);
+	verve_mr_monitor_remove(&a.listener);
+}
+
+Test(monitor, nobody_is_added_where_the_kernel_does_not_tell)
+{
+	fake_net_watch_allow(false);
+	cr_expect_eq(verve_mr_monitor_add(&a.listener), -FI_ENOSYS);
+	verve_mr_monitor_notify(0x1000, 0x2000);
+	cr_expect_eq(a.heard, 0);
+	fake_net_watch_allow(true);
+	cr_expect_eq(verve_mr_monitor_add(&a.listener), 0);
+	verve_mr_monitor_remove(&a.listener);
+}
+
+static void setup_notify(void)
+{
+	setup();
+	verve_config.mr_cache_monitor = "notify";
+	fake_net_watch_allow(false);
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+}
+
+static void teardown_notify(void)
+{
+	verve_mr_monitor_remove(&a.listener);
+}
+
+TestSuite(notify, .init = setup_notify, .fini = teardown_notify);
+
+Test(notify, needs_nothing_of_the_kernel)
+{
+	fake_net_watch_pending(true);
+	fake_net_watch_refuse(true);
+	cr_expect(verve_mr_monitor_quiet());
+	cr_expect_eq(verve_mr_monitor_watch(0x1000, 0x2000), 0);
+	cr_assert_eq(verve_mr_monitor_add(&b.listener), 0);
+	verve_mr_monitor_notify(0x1000, 0x2000);
+	cr_expect(a.heard == 1 && b.heard == 1);
+	verve_mr_monitor_remove(&b.listener);
+	verve_mr_monitor_notify(0x1000, 0x2000);
+	cr_expect(a.heard == 2 && b.heard == 1);
+}
+
+/* The parent's memory, and what its application tells, are not the child's. */
+Test(notify, a_child_is_never_quiet)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child)
+		_exit(verve_mr_monitor_quiet());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	cr_expect(verve_mr_monitor_quiet());
+}

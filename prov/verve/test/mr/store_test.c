@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Store against a model that looks at everything: who is found, who goes for whom, whose it then
+ * is, and that what is linked never exceeds the bounds. The cache's test shows the rest.
+ */
+#include <criterion/criterion.h>
+#include <pthread.h>
+
+#include "mr/store.h"
+
+enum { PAGE = 4096, PAGES = 24, COUNT = 10, SIZE = 40 * PAGE, ENTRIES = 40, STEPS = 3000000 };
+
+/* An entry that was added and not freed yet. */
+struct model {
+	struct verve_mr_entry *entry; /* NULL: a free place */
+	struct verve_mr_want want;
+	bool linked, ready;
+	int uses;
+};
+
+static struct verve_mr_store *store;
+static struct model models[ENTRIES];
+static uint64_t hits, evictions;
+static uint64_t state = 88172645463325252u;
+
+static uint64_t below(uint64_t limit)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (state >> 11) % limit;
+}
+
+static void setup(void)
+{
+	store = verve_mr_store_open(COUNT, SIZE);
+	cr_assert_not_null(store);
+}
+
+static void teardown(void)
+{
+	verve_mr_store_close(store);
+}
+
+TestSuite(store, .init = setup, .fini = teardown, .timeout = 120);
+
+static struct verve_mr_want any_want(void)
+{
+	struct verve_mr_want want = {.exact = below(3) == 0, .access = below(4)};
+
+	want.start = (1000 + below(PAGES)) * PAGE + (want.exact ? below(3) : 0);
+	want.end = want.start + 1 + below(below(3) ? 2 * PAGE : 12 * PAGE);
+	return want;
+}
+
+static size_t pinned(const struct verve_mr_want *want)
+{
+	return ((want->end - 1) / PAGE + 1 - want->start / PAGE) * PAGE;
+}
+
+static bool grants(const struct model *model, const struct verve_mr_want *want)
+{
+	const struct verve_mr_want *has = &model->want;
+
+	if (!model->linked || !model->ready || has->exact != want->exact)
+		return false;
+	if (want->exact)
+		return has->start == want->start && has->end == want->end &&
+		       has->access == want->access && !model->uses;
+	return has->start <= want->start && has->end >= want->end &&
+	       (has->access & want->access) == want->access;
+}
+
+static struct model *model_of(const struct verve_mr_entry *entry)
+{
+	int i = 0;
+
+	while (i < ENTRIES && models[i].entry != entry)
+		i++;
+	cr_assert_lt(i, ENTRIES);
+	return &models[i];
+}
+
+static void free_model(struct model *model)
+{
+	verve_mr_store_free(store, model->entry);
+	*model = (struct model){0};
+}
+
+/* Those that nobody uses and that the model knows to be unlinked, and no others, wait for it. */
+static void bury(void)
+{
+	struct verve_mr_entry *entry;
+
+	while ((entry = verve_mr_store_bury(store))) {
+		struct model *model = model_of(entry);
+
+		cr_assert(!model->linked && !model->uses);
+		free_model(model);
+	}
+	for (int i = 0; i < ENTRIES; i++)
+		cr_assert(!models[i].entry || models[i].linked || models[i].uses);
+}
+
+static void check_find(void)
+{
+	struct verve_mr_want want = any_want();
+	struct verve_mr_entry *entry;
+	bool there = false;
+
+	for (int i = 0; i < ENTRIES; i++)
+		there |= models[i].entry && grants(&models[i], &want);
+	entry = verve_mr_store_find(store, &want);
+	cr_assert_eq(!!entry, there);
+	if (!entry)
+		return;
+	cr_assert(grants(model_of(entry), &want));
+	model_of(entry)->uses++;
+	hits++;
+}
+
+/* What was evicted for it is known by its grave. */
+static void bury_evicted(void)
+{
+	struct verve_mr_entry *entry;
+
+	while ((entry = verve_mr_store_bury(store))) {
+		struct model *model = model_of(entry);
+
+		cr_assert(model->linked && !model->uses);
+		evictions++;
+		free_model(model);
+	}
+}
+
+static void check_add(void)
+{
+	struct verve_mr_want want = any_want();
+	size_t count = 0, size = 0, used_count = 0, used_size = 0;
+	struct model *place = NULL;
+	struct verve_mr_entry *entry;
+
+	for (int i = 0; i < ENTRIES; i++) {
+		if (!models[i].entry)
+			place = &models[i];
+		used_count += models[i].linked && models[i].uses;
+		used_size += models[i].linked && models[i].uses ? pinned(&models[i].want) : 0;
+	}
+	if (!place)
+		return;
+	entry = verve_mr_store_add(store, &want);
+	bury_evicted();
+	cr_assert_eq(!!entry, used_count < COUNT && used_size + pinned(&want) <= SIZE);
+	if (entry)
+		*place = (struct model){entry, want, true, false, 1};
+	for (int i = 0; i < ENTRIES; i++) {
+		count += models[i].linked;
+		size += models[i].linked ? pinned(&models[i].want) : 0;
+	}
+	cr_assert(count <= COUNT && size <= SIZE);
+}
+
+static void check_ready(struct model *model)
+{
+	cr_assert_eq(verve_mr_store_ready(store, model->entry), model->linked);
+	model->ready = model->linked;
+	for (int i = 0; model->linked && i < ENTRIES; i++) {
+		struct model *other = &models[i];
+
+		if (other != model && other->ready && other->want.start == model->want.start &&
+		    other->want.end == model->want.end && other->want.exact == model->want.exact &&
+		    (model->want.exact ? other->want.access == model->want.access :
+					 !(other->want.access & ~model->want.access)))
+			other->linked = other->ready = false;
+	}
+}
+
+static void check_put(struct model *model)
+{
+	bool mine = --model->uses == 0 && !model->linked;
+
+	cr_assert_eq(verve_mr_store_put(model->entry), mine);
+	if (mine)
+		free_model(model);
+}
+
+static void check_invalidate(void)
+{
+	struct verve_mr_want range = any_want();
+	size_t count = 0;
+
+	for (int i = 0; i < ENTRIES; i++) {
+		struct model *model = &models[i];
+
+		if (model->linked && model->want.start < range.end && model->want.end > range.start) {
+			model->linked = model->ready = false;
+			count++;
+		}
+	}
+	cr_assert_eq(verve_mr_store_invalidate(store, range.start, range.end), count);
+}
+
+static void check_evict_idle(void)
+{
+	bool any = false;
+
+	for (int i = 0; i < ENTRIES; i++)
+		any |= models[i].linked && !models[i].uses;
+	cr_assert_eq(verve_mr_store_evict_idle(store), any);
+	bury_evicted();
+}
+
+/* Something that somebody may do with an entry that is in use: who adds one makes it ready once. */
+static void step_used(struct model *model)
+{
+	if (model->linked && !model->ready && below(2)) {
+		check_ready(model);
+	} else if (below(8) == 0) {
+		verve_mr_store_unlink(store, model->entry);
+		model->linked = model->ready = false;
+	} else if (model->ready || !model->linked) {
+		check_put(model);
+	}
+}
+
+Test(store, agrees_with_a_naive_model)
+{
+	for (int step = 0; step < STEPS; step++) {
+		struct model *model = &models[below(ENTRIES)];
+		uint64_t what = below(64);
+
+		if (what < 24)
+			check_find();
+		else if (what < 32)
+			check_add();
+		else if (what == 32)
+			check_invalidate();
+		else if (what == 33 && below(16) == 0)
+			check_evict_idle();
+		else if (model->entry && model->uses)
+			step_used(model);
+		bury();
+		if (step % 64 == 0) {
+			cr_assert_eq(verve_mr_store_hits(store), hits);
+			cr_assert_eq(verve_mr_store_evictions(store), evictions);
+		}
+	}
+	cr_expect(hits > STEPS / 100 && evictions > STEPS / 1000);
+	for (int i = 0; i < ENTRIES; i++)
+		while (models[i].uses)
+			check_put(&models[i]);
+	verve_mr_store_invalidate(store, 0, UINTPTR_MAX);
+	for (int i = 0; i < ENTRIES; i++)
+		models[i].linked = models[i].ready = false;
+	bury();
+}
+
+static struct verve_mr_entry *add_ready(uintptr_t page)
+{
+	struct verve_mr_want want = {page * PAGE, (page + 1) * PAGE, 0, false};
+	struct verve_mr_entry *entry = verve_mr_store_add(store, &want);
+
+	cr_assert_not_null(entry);
+	cr_assert(verve_mr_store_ready(store, entry));
+	cr_assert_not(verve_mr_store_put(entry));
+	return entry;
+}
+
+static bool use(uintptr_t page)
+{
+	struct verve_mr_want want = {page * PAGE, (page + 1) * PAGE, 0, false};
+	struct verve_mr_entry *entry = verve_mr_store_find(store, &want);
+
+	if (entry)
+		cr_assert_not(verve_mr_store_put(entry));
+	return entry;
+}
+
+static void clear(void)
+{
+	struct verve_mr_entry *entry;
+
+	verve_mr_store_invalidate(store, 0, UINTPTR_MAX);
+	while ((entry = verve_mr_store_bury(store)))
+		verve_mr_store_free(store, entry);
+}
+
+Test(store, evicts_what_was_found_least_lately)
+{
+	struct verve_mr_entry *entry;
+
+	for (uintptr_t i = 1; i <= COUNT; i++)
+		add_ready(i);
+	add_ready(COUNT + 1); /* looked at all, none was found since: 1 went */
+	for (uintptr_t i = 2; i <= COUNT; i++)
+		if (i != 5)
+			cr_expect(use(i));
+	add_ready(COUNT + 2);
+	cr_expect_not(use(1));
+	cr_expect_not(use(5));
+	for (uintptr_t i = 2; i <= COUNT + 2; i++)
+		cr_expect_eq(use(i), i != 5);
+	while ((entry = verve_mr_store_bury(store)))
+		verve_mr_store_free(store, entry);
+	clear();
+}
+
+/* Found without the lock while another thread takes it away: whoever is last has it to free. */
+enum { THREADS = 4, FINDS = 20000 };
+
+static int freed;
+
+static void free_it(struct verve_mr_entry *entry)
+{
+	__atomic_add_fetch(&freed, 1, __ATOMIC_SEQ_CST);
+	verve_mr_store_free(store, entry);
+}
+
+static void *find_and_put(void *arg)
+{
+	struct verve_mr_want want = {PAGE, 2 * PAGE, 0, false};
+
+	(void)arg;
+	for (int i = 0; i < FINDS; i++) {
+		struct verve_mr_entry *entry = verve_mr_store_find(store, &want);
+
+		if (entry && (entry->node.start != PAGE || entry->node.end != 2 * PAGE))
+			return arg;
+		if (entry && verve_mr_store_put(entry))
+			free_it(entry);
+	}
+	return NULL;
+}
+
+Test(store, whoever_puts_the_last_use_has_it)
+{
+	struct verve_mr_entry *entry;
+	pthread_t threads[THREADS];
+	void *wrong;
+	int added = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, find_and_put, &freed), 0);
+	for (int i = 0; i < FINDS; i++) {
+		add_ready(1 + i % 2);
+		added++;
+		if (i % 3 == 0)
+			verve_mr_store_invalidate(store, 0, UINTPTR_MAX);
+		while ((entry = verve_mr_store_bury(store)))
+			free_it(entry);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		cr_assert_eq(pthread_join(threads[i], &wrong), 0);
+		cr_expect_null(wrong);
+	}
+	verve_mr_store_invalidate(store, 0, UINTPTR_MAX);
+	while ((entry = verve_mr_store_bury(store)))
+		free_it(entry);
+	cr_expect_eq(freed, added);
+}
