@@ -43,9 +43,9 @@ static int perform_once(struct verve_cm *cm, struct verve_cm_entry *entry,
 	if (out->actions & VERVE_CONN_DO_FAIL)
 		verve_cm_post_failed(cm, entry, out->error);
 	if (out->actions & VERVE_CONN_DO_UP)
-		verve_cm_post_up(cm, entry, out->may_send);
+		verve_cm_post_up(cm, entry, out);
 	if (out->actions & VERVE_CONN_DO_READY)
-		verve_cm_post_ready(cm, entry);
+		verve_cm_post_ready(cm, entry, out);
 	if (out->foreign)
 		cm->stats.foreign++;
 	verve_cm_entry_settle(cm, entry);

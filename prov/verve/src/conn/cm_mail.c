@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection manager: what the engine asks for, and hears. verve_cm_connect, _drop, _check and _resume
- * may be called by any thread; their requests are events of the types FAILED, DOWN, READY (may_send:
- * the first) and UP. The rest is the service thread's.
+ * Connection manager: what the engine asks for, and hears. What asks may be called by any thread; the
+ * rest is the service thread's.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "conn/cm_state.h"
+
+enum request_kind { CONNECT, RESUME, DROP, CHECK, HEAR };
+
+struct request {
+	struct verve_cm_event event; /* first: of a connection that is asked for, it becomes FAILED */
+	enum request_kind kind;
+	bool first; /* CHECK */
+};
 
 /* Events. */
 
@@ -50,7 +57,8 @@ void verve_cm_post_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int
 	cm->stats.failed++;
 }
 
-void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry, bool may_send)
+void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
+		      const struct verve_conn_out *out)
 {
 	struct verve_cm_event *event = entry->up;
 
@@ -60,7 +68,9 @@ void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry, bool ma
 	event->eager_size = entry->conn.remote.eager_size;
 	event->features = entry->conn.remote.features;
 	event->resumes = entry->conn.remote.resumes;
-	event->may_send = may_send;
+	event->may_send = out->may_send;
+	event->listen = out->listen;
+	event->greet = out->greet;
 	post(cm, entry, &entry->up, VERVE_CM_UP, 0);
 	entry->qp = NULL;
 	free(entry->request);
@@ -68,8 +78,10 @@ void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry, bool ma
 	cm->stats.connected++;
 }
 
-void verve_cm_post_ready(struct verve_cm *cm, struct verve_cm_entry *entry)
+void verve_cm_post_ready(struct verve_cm *cm, struct verve_cm_entry *entry,
+			 const struct verve_conn_out *out)
 {
+	entry->ready->greet = out->greet;
 	post(cm, entry, &entry->ready, VERVE_CM_READY, 0);
 }
 
@@ -80,6 +92,8 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 	struct verve_cm_entry *entry = verve_cm_entry_make(cm, &request->addr);
 
 	if (!entry) {
+		request->type = VERVE_CM_FAILED;
+		request->conn_id = 0;
 		request->error = FI_ENOMEM;
 		verve_mailbox_put(cm->attr.events, &request->mail);
 		cm->has_news = true;
@@ -96,23 +110,39 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 	verve_cm_entry_settle(cm, entry);
 }
 
-/* If a suspended one is gone, the peer may have suspended it, or have asked for the next: that serves both. */
-static void step_request(struct verve_cm *cm, struct verve_cm_event *request)
+/* What the engine asks about a connection that there is. */
+static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry, const struct request *request)
 {
-	struct verve_cm_entry *entry = verve_idtab_get(&cm->ids, request->conn_id);
-	struct verve_conn_out out;
+	struct verve_conn_out out = {0};
 
-	if (entry) {
-		if (request->type == VERVE_CM_DOWN)
-			verve_conn_drop(&entry->conn, &out);
-		else if (request->type == VERVE_CM_READY)
-			verve_conn_check(&entry->conn, request->may_send, &out);
-		else
-			verve_conn_suspend(&entry->conn, &out);
-		verve_cm_perform(cm, entry, &out);
+	switch (request->kind) {
+	case RESUME:
+		verve_conn_suspend(&entry->conn, &out);
+		break;
+	case DROP:
+		verve_conn_drop(&entry->conn, &out);
+		break;
+	case CHECK:
+		verve_conn_check(&entry->conn, request->first, &out);
+		break;
+	case HEAR:
+		verve_conn_hear(&entry->conn);
+		break;
+	case CONNECT:
+		break;
 	}
-	if (request->type == VERVE_CM_UP || request->type == VERVE_CM_FAILED)
-		request_connect(cm, request);
+	verve_cm_perform(cm, entry, &out);
+}
+
+/* If a suspended one is gone, the peer may have suspended it, or have asked for the next: that serves both. */
+static void step_request(struct verve_cm *cm, struct request *request)
+{
+	struct verve_cm_entry *entry = verve_idtab_get(&cm->ids, request->event.conn_id);
+
+	if (entry)
+		step_conn(cm, entry, request);
+	if (request->kind == CONNECT || request->kind == RESUME)
+		request_connect(cm, &request->event);
 	else
 		free(request);
 }
@@ -123,44 +153,49 @@ void verve_cm_step_requests(struct verve_cm *cm)
 
 	for (mail = verve_mailbox_take(&cm->requests); mail; mail = next) {
 		next = mail->next;
-		step_request(cm, (struct verve_cm_event *)mail);
+		step_request(cm, (struct request *)mail);
 	}
 }
 
 /* Requests, in the engine. */
 
-static int put_request(struct verve_cm *cm, const struct verve_cm_event *from)
+static int put_request(struct verve_cm *cm, const struct request *from)
 {
-	struct verve_cm_event *request = malloc(sizeof(*request));
+	struct request *request = malloc(sizeof(*request));
 
 	if (!request)
 		return -FI_ENOMEM;
 	*request = *from;
-	if (verve_mailbox_put(&cm->requests, &request->mail))
+	if (verve_mailbox_put(&cm->requests, &request->event.mail))
 		cm->attr.wake(cm->attr.arg);
 	return 0;
 }
 
 int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 {
-	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_FAILED, .addr = *addr});
-}
-
-int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
-{
-	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_DOWN, .conn_id = conn_id});
+	return put_request(cm, &(struct request){.kind = CONNECT, .event.addr = *addr});
 }
 
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id)
 {
-	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_UP, .addr = *addr,
-							.conn_id = conn_id});
+	return put_request(cm, &(struct request){.kind = RESUME, .event.addr = *addr,
+						 .event.conn_id = conn_id});
+}
+
+int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
+{
+	return put_request(cm, &(struct request){.kind = DROP, .event.conn_id = conn_id});
+}
+
+int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id)
+{
+	return put_request(cm, &(struct request){.kind = HEAR, .event.conn_id = conn_id});
 }
 
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 {
-	return put_request(cm, &(struct verve_cm_event){.type = VERVE_CM_READY, .conn_id = conn_id,
-							.may_send = first});
+	return put_request(cm, &(struct request){.kind = CHECK, .event.conn_id = conn_id,
+						 .first = first});
 }
 
 void verve_cm_event_free(struct verve_cm_event *event)

@@ -57,7 +57,7 @@ struct verve_cm {
 	struct verve_conn_self self;
 	struct verve_guard guard;
 	struct verve_net_dgram *dgram;
-	struct verve_mailbox requests;	/* verve_cm_event: see cm_mail.c */
+	struct verve_mailbox requests;	/* see cm_mail.c */
 	struct verve_cm_entry *entries; /* uthash */
 	struct verve_cm_entries lists[VERVE_CM_LISTS];
 	size_t count[VERVE_CM_LISTS];
@@ -86,8 +86,10 @@ void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry);
 
 /* cm_mail.c */
 void verve_cm_step_requests(struct verve_cm *cm);
-void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry, bool may_send);
-void verve_cm_post_ready(struct verve_cm *cm, struct verve_cm_entry *entry);
+void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
+		      const struct verve_conn_out *out);
+void verve_cm_post_ready(struct verve_cm *cm, struct verve_cm_entry *entry,
+			 const struct verve_conn_out *out);
 void verve_cm_post_down(struct verve_cm *cm, struct verve_cm_entry *entry,
 			const struct verve_conn_out *out);
 /* If it was asked for. error: positive FI errno. */
