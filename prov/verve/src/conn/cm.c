@@ -149,7 +149,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	cm->attr = *attr;
 	cm->attr.key = NULL;
 	cm->self.addr = attr->addr;
-	if (attr->key && verve_auth_is_wildcard(&attr->addr)) {
+	if (attr->key && verve_addr_is_wildcard(&attr->addr)) {
 		VERVE_WARN(EP_CTRL, "an endpoint with an authentication key needs an address of its "
 				    "own: peers cannot check a wildcard\n");
 		ret = -FI_EINVAL;
