@@ -5,11 +5,13 @@
  * which is then the one of endpoints that are given none. Refusals take FI_VERVE_CONNECT_TIMEOUT.
  */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -112,6 +114,26 @@ static void run_same(struct env *env)
 	run(env, &attr, &attr, talk);
 }
 
+/* Whoever is named by a wildcard has an address of its own, which is authenticated. */
+static void run_wildcard(struct env *env)
+{
+	const struct node_attr attr = { .auth_key = one, .caps = FI_MSG | FI_RMA };
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} any = { 0 };
+	struct node node;
+
+	node_open(&node, env, &attr);
+	any.sa.sa_family = node.info->addr_format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET;
+	REQUIRE_RET(fi_setname(&node.ep->fid, &any, sizeof(any)), 0);
+	node_enable(&node);
+	node_connect(&node);
+	talk(&node);
+	node_close(&node);
+}
+
 static void run_domain(struct env *env)
 {
 	const struct node_attr domain = { .domain_auth_key = one };
@@ -158,6 +180,7 @@ static void write_key(const char *path)
 static const struct suite_case cases[] = {
 	{ "none", FI_RMA, run_none },
 	{ "same", FI_RMA, run_same },
+	{ "wildcard", FI_RMA, run_wildcard },
 	{ "domain", FI_RMA, run_domain },
 	{ "different", FI_RMA, run_different },
 	{ "one_sided", FI_RMA, run_one_sided },

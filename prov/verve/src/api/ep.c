@@ -450,6 +450,28 @@ static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 	return room < *addrlen ? -FI_ETOOSMALL : 0;
 }
 
+/*
+ * Of the addresses that a wildcard stands for, the domain's is the one that leads to its device. An endpoint has
+ * it for a name, so that peers can have one, too, and authenticate what they hear from it.
+ */
+static int take_name(struct verve_ep *ep, const struct verve_addr *name)
+{
+	const struct verve_net_port *port = verve_net_device_port(ep->domain->dev);
+	char text[VERVE_ADDR_STRLEN];
+
+	if (!verve_addr_is_wildcard(name)) {
+		ep->addr = *name;
+		return 0;
+	}
+	if (!port->addr_count || port->addrs[0].addr.sa.sa_family != name->sa.sa_family) {
+		VERVE_WARN(EP_CTRL, "no address of the domain is one of %s\n", verve_addr_str(name, text));
+		return -FI_EADDRNOTAVAIL;
+	}
+	ep->addr = port->addrs[0].addr;
+	verve_addr_set_port(&ep->addr, verve_addr_port(name));
+	return 0;
+}
+
 static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	struct verve_ep *ep = owner_of(fid);
@@ -463,8 +485,7 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 		return ret;
 	if (name.sa.sa_family != ep->addr.sa.sa_family)
 		return -FI_EINVAL;
-	ep->addr = name;
-	return 0;
+	return take_name(ep, &name);
 }
 
 static struct fi_ops ep_fi_ops = {
@@ -505,6 +526,7 @@ static struct fi_ops_cm ep_cm_ops = {
 static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
 {
 	const struct verve_net_port *port = verve_net_device_port(ep->domain->dev);
+	struct verve_addr name;
 	int ret;
 
 	if (!info->src_addr) {
@@ -513,10 +535,12 @@ static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
 		ep->addr = port->addrs[0].addr;
 		return 0;
 	}
-	ret = verve_addr_set(&ep->addr, info->src_addr, info->src_addrlen);
-	if (ret)
+	ret = verve_addr_set(&name, info->src_addr, info->src_addrlen);
+	if (ret) {
 		VERVE_WARN(EP_CTRL, "info->src_addr is not an IPv4 or IPv6 socket address\n");
-	return ret;
+		return ret;
+	}
+	return take_name(ep, &name);
 }
 
 static int choose_key(struct verve_ep *ep, const struct fi_ep_attr *attr)

@@ -94,13 +94,6 @@ void verve_node_fini(struct verve_node *node)
 		freeaddrinfo(node->dest);
 }
 
-static bool is_any(const struct verve_addr *addr)
-{
-	if (addr->sa.sa_family == AF_INET)
-		return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
-}
-
 /* A link-local address without its interface is the same on any of them. */
 static bool is_host(const struct verve_addr *own, const struct verve_addr *want)
 {
@@ -115,7 +108,7 @@ static bool is_host(const struct verve_addr *own, const struct verve_addr *want)
 static bool take_source(const struct verve_addr *own, const struct verve_addr *want,
 			struct verve_addr *source)
 {
-	if (want->sa.sa_family != own->sa.sa_family || (!is_any(want) && !is_host(own, want)))
+	if (want->sa.sa_family != own->sa.sa_family || (!verve_addr_is_wildcard(want) && !is_host(own, want)))
 		return false;
 	*source = *own;
 	verve_addr_set_port(source, verve_addr_port(want));

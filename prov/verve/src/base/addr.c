@@ -52,6 +52,13 @@ bool verve_addr_equal(const struct verve_addr *a, const struct verve_addr *b)
 	return verve_addr_same_host(a, b) && verve_addr_port(a) == verve_addr_port(b);
 }
 
+bool verve_addr_is_wildcard(const struct verve_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET)
+		return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+}
+
 uint16_t verve_addr_port(const struct verve_addr *addr)
 {
 	return ntohs(addr->sa.sa_family == AF_INET ? addr->in.sin_port : addr->in6.sin6_port);

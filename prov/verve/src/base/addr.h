@@ -35,6 +35,9 @@ bool verve_addr_equal(const struct verve_addr *a, const struct verve_addr *b);
 /* Same IP address, whatever the port. */
 bool verve_addr_same_host(const struct verve_addr *a, const struct verve_addr *b);
 
+/* 0.0.0.0 or [::]: every address of the host, and no name that a peer could use. */
+bool verve_addr_is_wildcard(const struct verve_addr *addr);
+
 uint16_t verve_addr_port(const struct verve_addr *addr); /* host byte order */
 void verve_addr_set_port(struct verve_addr *addr, uint16_t port);
 

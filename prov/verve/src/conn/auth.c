@@ -86,10 +86,3 @@ bool verve_auth_check(const struct verve_auth_key *key, const void *dgram, size_
 	compute(key, dgram, len, from, to, code);
 	return !sodium_memcmp(code, (const uint8_t *)dgram + VERVE_HELLO_AUTH_OFFSET, sizeof(code));
 }
-
-bool verve_auth_is_wildcard(const struct verve_addr *addr)
-{
-	if (addr->sa.sa_family == AF_INET)
-		return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
-}

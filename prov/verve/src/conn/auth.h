@@ -39,7 +39,4 @@ void verve_auth_sign(const struct verve_auth_key *key, void *dgram, size_t len,
 bool verve_auth_check(const struct verve_auth_key *key, const void *dgram, size_t len,
 		      const struct verve_addr *from, const struct verve_addr *to);
 
-/* 0.0.0.0 or [::]: no peer can know it as the sender's address. */
-bool verve_auth_is_wildcard(const struct verve_addr *addr);
-
 #endif

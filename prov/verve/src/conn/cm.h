@@ -48,6 +48,8 @@ struct verve_cm_event {
 	uint32_t eager_size; /* bytes of payload that its receive buffers take */
 	uint32_t features;   /* that the peer announced: VERVE_HELLO_* */
 	bool may_send;
+	bool listen; /* UP: the peer may say READY by a packet: verve_cm_hear when the first came */
+	bool greet;  /* UP, READY: the peer listens: a packet of any kind is to follow */
 	uint32_t resumes; /* UP: the peer's id of the suspended connection that this one continues; 0: none */
 	bool suspended; /* DOWN: the peer wants to go on with another queue pair: verve_cm_resume */
 	int error; /* FAILED, DOWN: positive FI errno */
@@ -102,6 +104,9 @@ int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
  * -FI_ENOMEM.
  */
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id);
+
+/* The peer's first packet came, over a connection whose UP said listen. -FI_ENOMEM: the peer is asked again. */
+int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id);
 
 /*
  * The engine waits for an answer over the connection: DOWN with FI_EHOSTUNREACH follows the second time

@@ -103,6 +103,8 @@ static void send_end(const struct verve_conn *conn, enum verve_hello_kind kind,
 	hello->window = conn->self->window;
 	hello->eager_size = conn->self->eager_size;
 	hello->features = conn->self->features;
+	if (kind == VERVE_HELLO_HELLO && conn->listens)
+		hello->features |= VERVE_HELLO_LISTENS;
 	hello->resumes = conn->suspended.local;
 	if (verve_conn_is_established(conn)) {
 		hello->recipient_incarnation = conn->remote.incarnation;
@@ -218,6 +220,7 @@ static void close_conn(struct verve_conn *conn)
 	memset(&conn->suspended, 0, sizeof(conn->suspended));
 	conn->timer = VERVE_TIMER_NEVER;
 	conn->error = 0;
+	conn->listens = false;
 	conn->checking = false;
 	conn->refusals = 0;
 }
@@ -255,10 +258,29 @@ static bool resumes(const struct verve_conn *conn, const struct verve_hello *hel
 	       hello->sender_incarnation == conn->remote.incarnation;
 }
 
+/* The peer takes our HELLO for an answer: it is not old, so hardly lost, and not challenged, if the peer's was. */
+static bool is_on_its_way(const struct verve_conn *conn, const struct verve_hello *hello)
+{
+	return !conn->attempts && (conn->challenge.nonce || !hello->echo);
+}
+
+/* Of two sides whose HELLOs cross, one answers, and listens; the other keeps quiet, because the answer comes. */
+static void answer_request(struct verve_conn *conn, const struct verve_hello *hello, bool crossing,
+			   struct verve_conn_out *out)
+{
+	bool answers = conn->self->incarnation > hello->sender_incarnation;
+
+	if (crossing && !answers && is_on_its_way(conn, hello))
+		return;
+	conn->listens = out->listen = crossing && answers;
+	send_end(conn, VERVE_HELLO_HELLO, out);
+}
+
 static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 		  uint64_t random, struct verve_conn_out *out)
 {
 	bool answered = hello->recipient_id, resumed = resumes(conn, hello);
+	bool crossing = conn->state == VERVE_CONN_WAIT_HELLO;
 
 	if (!resumed)
 		verve_conn_forget(conn, 0);
@@ -278,19 +300,23 @@ static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint
 	if (answered) {
 		set_state(conn, VERVE_CONN_UP);
 		conn->timer = VERVE_TIMER_NEVER;
-		send_end(conn, VERVE_HELLO_READY, out);
+		out->greet = hello->features & VERVE_HELLO_LISTENS;
+		if (!out->greet)
+			send_end(conn, VERVE_HELLO_READY, out);
 	} else {
 		set_state(conn, VERVE_CONN_WAIT_READY);
+		answer_request(conn, hello, crossing, out);
 		start_timer(conn, now, random);
-		send_end(conn, VERVE_HELLO_HELLO, out);
 	}
 }
 
-static void become_ready(struct verve_conn *conn, struct verve_conn_out *out)
+static void become_ready(struct verve_conn *conn, const struct verve_hello *hello,
+			 struct verve_conn_out *out)
 {
 	set_state(conn, VERVE_CONN_UP);
 	conn->timer = VERVE_TIMER_NEVER;
 	out->actions |= VERVE_CONN_DO_READY;
+	out->greet = hello->features & VERVE_HELLO_LISTENS;
 }
 
 /* What a datagram means. */
@@ -330,7 +356,7 @@ static void receive_answer(struct verve_conn *conn, const struct verve_hello *he
 	else if (!is_from_remote(conn, hello))
 		refuse(conn, hello, out);
 	else if (conn->state == VERVE_CONN_WAIT_READY)
-		become_ready(conn, out);
+		become_ready(conn, hello, out);
 	else
 		send_end(conn, VERVE_HELLO_READY, out); /* the one before was lost */
 }
@@ -375,7 +401,7 @@ static void receive_ready(struct verve_conn *conn, const struct verve_hello *hel
 	if (!names_us(conn, hello) || !is_from_remote(conn, hello))
 		refuse(conn, hello, out);
 	else if (conn->state == VERVE_CONN_WAIT_READY)
-		become_ready(conn, out);
+		become_ready(conn, hello, out);
 }
 
 static int refusal(uint8_t reason)
@@ -487,6 +513,14 @@ void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello
 		receive_challenge(conn, hello, out);
 		break;
 	}
+}
+
+void verve_conn_hear(struct verve_conn *conn)
+{
+	if (conn->state != VERVE_CONN_WAIT_READY)
+		return;
+	set_state(conn, VERVE_CONN_UP);
+	conn->timer = VERVE_TIMER_NEVER;
 }
 
 void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,

@@ -13,8 +13,9 @@
  *               until the peer shows that its queue pair is connected, too
  *   UP          both are
  *
- * Crossing HELLOs answer each other: one connection. A HELLO that would replace a connection proves
- * itself first, by echoing a fresh nonce (CHALLENGE): stale and replayed datagrams cannot.
+ * Crossing HELLOs make one connection. Only the side with the larger incarnation answers, and it listens:
+ * that the other's queue pair is connected, too, it hears by the first packet over it. A HELLO that would replace a connection proves itself first, by echoing a fresh nonce
+ * (CHALLENGE): stale and replayed datagrams cannot.
  */
 #ifndef VERVE_CONN_CONN_H
 #define VERVE_CONN_CONN_H
@@ -59,9 +60,7 @@ struct verve_conn_remote {
 	uint32_t id;
 	uint64_t serial, nonce;
 	struct verve_net_qp_addr qp;
-	uint32_t window;
-	uint32_t eager_size;
-	uint32_t features;
+	uint32_t window, eager_size, features;
 	uint32_t resumes; /* its suspended connection, of which ours this one continues; 0: none */
 };
 
@@ -75,9 +74,7 @@ struct verve_conn {
 		uint64_t incarnation, nonce;
 		uint32_t id;
 	} candidate;
-	struct { /* what the peer gave us to echo; nonce 0: nothing */
-		uint64_t incarnation, nonce;
-	} challenge;
+	struct { uint64_t incarnation, nonce; } challenge; /* what the peer gave us to echo; nonce 0: nothing */
 	struct { /* the last one, if it is to go on with another queue pair; local 0: it is not */
 		uint32_t local, remote;
 	} suspended;
@@ -85,6 +82,7 @@ struct verve_conn {
 	uint64_t deadline, interval;
 	unsigned attempts; /* HELLOs sent by the timer since the last change of state */
 	int error;	   /* why the peer seems unreachable; positive FI errno, 0: it does not */
+	bool listens;	   /* WAIT_READY: a packet may say that the peer's queue pair is connected */
 	bool checking;	   /* whether the peer is still there; refusals: in a row */
 	bool seeking;	   /* whether its host is; unreachable: checks that did not get there */
 	unsigned refusals, unreachable;
@@ -105,6 +103,8 @@ struct verve_conn_out {
 	unsigned actions;
 	int error;     /* DOWN, FAIL: positive FI errno */
 	bool may_send; /* UP */
+	bool listen;   /* UP: READY may come as a packet: verve_conn_hear */
+	bool greet;    /* UP, READY: the peer listens */
 	bool suspended; /* DOWN: the peer wants to go on with another queue pair */
 	bool foreign;  /* the datagram did not mean this connection */
 	struct verve_hello hello;
@@ -125,6 +125,8 @@ void verve_conn_start(struct verve_conn *conn, uint64_t now, uint64_t random,
 /* A datagram from its address. */
 void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 			uint64_t random, struct verve_conn_out *out);
+/* A packet came over the queue pair: the peer's is connected. Not reported. */
+void verve_conn_hear(struct verve_conn *conn);
 /* conn->timer is due. */
 void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 		      struct verve_conn_out *out);

@@ -55,6 +55,7 @@ enum {
 	VERVE_HELLO_RMA_EVENT = 1 << 1,	    /* the sender wants to hear of what RMA does to its memory */
 	VERVE_HELLO_APP_KEYS = 1 << 2,	    /* none of the sender's keys is an rkey */
 	VERVE_HELLO_DEVICE_ATOMICS = 1 << 3, /* the sender's device executes atomics, not its processor */
+	VERVE_HELLO_LISTENS = 1 << 4, /* an answer whose READY may be any packet over the queue pair */
 };
 
 struct verve_hello {

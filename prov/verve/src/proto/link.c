@@ -117,10 +117,15 @@ static void doom(struct verve_link *link, struct verve_op_queue *queue)
 	TAILQ_CONCAT(&link->doomed, queue, link);
 }
 
-void verve_link_hear(struct verve_link *link)
+void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 {
-	if (!link->replay && !link->leaving && !link->broken)
-		link->may_send = true;
+	if (link->replay || link->leaving || link->broken)
+		return;
+	link->may_send = true;
+	/* Without memory for it, the manager asks the peer's. */
+	if (link->listen && xport->cm)
+		verve_cm_hear(xport->cm, link->conn_id);
+	link->listen = false;
 }
 
 /*

@@ -51,7 +51,7 @@ struct verve_link {
 	uint32_t arrived;   /* packets */
 	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
 	uint64_t copied_signaled; /* when a completion was last asked for */
-	bool may_send;
+	bool may_send, listen; /* listen: the manager is to hear of the peer's first packet */
 	bool is_self;	/* the peer is this endpoint: both ends are one queue pair */
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
@@ -96,7 +96,7 @@ bool verve_link_is_waiting(const struct verve_link *link);
 void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
 
 /* The peer can hear us: requests may be posted from here on, unless the link is suspended or leaving. */
-void verve_link_hear(struct verve_link *link);
+void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 
 /* To the error state; *marker: whose flush says that all is off the hardware. False: nothing is outstanding. */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);

@@ -458,6 +458,21 @@ static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 	verve_peer_kick(xport, peer);
 }
 
+/* A peer that listens is to have a first packet, whatever else is sent. */
+static void kick_new(struct verve_xport *xport, struct verve_peer *peer,
+		     const struct verve_cm_event *event)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+	struct verve_link *link;
+
+	verve_peer_kick(xport, peer);
+	link = peer->link;
+	/* Without room, what is outstanding waits for an answer, and the peer's manager asks. */
+	if (event->greet && link && !link->sent && verve_link_is_open(link) &&
+	    verve_link_has_room(xport, link, true))
+		verve_link_send(xport, link, &packet, NULL);
+}
+
 static void handle_up(struct verve_xport *xport, const struct verve_cm_event *event)
 {
 	struct verve_peer *peer = find_by_addr(xport, &event->addr);
@@ -481,6 +496,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	link->eager_size = event->eager_size < xport->attr.eager_size ? event->eager_size :
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
+	link->listen = event->listen;
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
@@ -495,7 +511,7 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	peer->link = link;
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is up\n", link->conn_id,
 		   verve_addr_str(&peer->addr, name));
-	verve_peer_kick(xport, peer);
+	kick_new(xport, peer, event);
 	return;
 
 err_link:
@@ -510,6 +526,14 @@ err_close:
 		set_connecting(xport, peer, false);
 		fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	}
+}
+
+static void handle_ready(struct verve_xport *xport, struct verve_link *link,
+			 const struct verve_cm_event *event)
+{
+	link->listen = false;
+	verve_link_hear(xport, link);
+	kick_new(xport, link->peer, event);
 }
 
 /* For who reads err_data: what to look at. */
@@ -568,8 +592,7 @@ static void handle_event(struct verve_xport *xport, const struct verve_cm_event 
 		if (link && link->replay) {
 			verve_replay_ready(xport, link, event->conn_id);
 		} else if (link && !link->may_send) {
-			verve_link_hear(link);
-			verve_peer_kick(xport, link->peer);
+			handle_ready(xport, link, event);
 		}
 		break;
 	case VERVE_CM_FAILED:

@@ -321,7 +321,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	}
 	link->credits += packet.credits;
 	if (__builtin_expect(!link->may_send, 0))
-		verve_link_hear(link);
+		verve_link_hear(xport, link);
 	link->arrived++;
 	handle[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))

@@ -454,7 +454,7 @@ static void finish(struct verve_xport *xport, struct verve_link *link)
 	VERVE_INFO(EP_CTRL, "connection %#x to %s goes on\n", link->conn_id,
 		   verve_addr_str(&link->peer->addr, name));
 	verve_replay_free(xport, link);
-	link->may_send = true;
+	verve_link_hear(xport, link);
 	verve_peer_kick(xport, link->peer);
 }
 
@@ -598,6 +598,7 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	replay->next.remote_id = event->remote_id;
 	replay->next.qp_num = verve_net_qp_num(event->qp);
 	replay->ready = event->may_send;
+	link->listen = event->listen;
 	if (verve_peer_map(xport, link, event->conn_id)) {
 		no_memory(xport, link);
 		return;

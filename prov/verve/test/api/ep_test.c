@@ -291,6 +291,48 @@ Test(ep, name_of_the_other_family_is_refused)
 	close_all();
 }
 
+/* So says its name, which peers need. */
+static void expect_own_address(uint16_t port)
+{
+	const struct sockaddr_in *own = fix->info->src_addr;
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+
+	bind_and_enable();
+	cr_assert_eq(fi_getname(&ep->fid, &name, &len), 0);
+	cr_expect_eq(name.sin_addr.s_addr, own->sin_addr.s_addr);
+	cr_expect_eq(name.sin_port, htons(port));
+	close_all();
+}
+
+Test(ep, wildcard_is_the_address_of_the_domain)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(7777)}, *src = fix->info->src_addr;
+	struct sockaddr_in own = *src;
+
+	open_all();
+	cr_expect_eq(fi_setname(&ep->fid, &any, sizeof(any)), 0);
+	expect_own_address(7777);
+	any.sin_port = htons(7778);
+	*src = any;
+	open_all();
+	*src = own;
+	expect_own_address(7778);
+}
+
+Test(ep, wildcard_of_the_other_family_is_nobodys)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+	void *own = fix->info->src_addr;
+	size_t len = fix->info->src_addrlen;
+
+	fix->info->src_addr = &any;
+	fix->info->src_addrlen = sizeof(any);
+	cr_expect_eq(refused(), -FI_EADDRNOTAVAIL);
+	fix->info->src_addr = own;
+	fix->info->src_addrlen = len;
+}
+
 Test(ep, name_that_is_taken_is_refused)
 {
 	struct sockaddr_in name;

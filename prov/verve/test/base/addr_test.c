@@ -92,6 +92,24 @@ Test(addr, same_host_on_another_port)
 	cr_expect(verve_addr_equal(&a, &b));
 }
 
+static bool is_wildcard(const void *sockaddr, size_t len)
+{
+	struct verve_addr addr = set(sockaddr, len);
+
+	return verve_addr_is_wildcard(&addr);
+}
+
+Test(addr, wildcards)
+{
+	struct sockaddr_in any = in4("0.0.0.0", 1000), one = in4("0.0.0.1", 0);
+	struct sockaddr_in6 any6 = in6("::", 1000, 0), one6 = in6("::1", 0, 0);
+
+	cr_expect(is_wildcard(&any, sizeof(any)));
+	cr_expect(is_wildcard(&any6, sizeof(any6)));
+	cr_expect_not(is_wildcard(&one, sizeof(one)));
+	cr_expect_not(is_wildcard(&one6, sizeof(one6)));
+}
+
 Test(addr, a_longer_buffer_is_fine)
 {
 	struct sockaddr_storage storage = {0};

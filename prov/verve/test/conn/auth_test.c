@@ -120,14 +120,3 @@ Test(auth, wiped_keys_are_zeros)
 	verve_auth_key_wipe(&key);
 	cr_expect_eq(memcmp(&key, zeros, sizeof(key)), 0);
 }
-
-Test(auth, wildcards)
-{
-	cr_expect_not(verve_auth_is_wildcard(&a));
-	set_in(&a, "0.0.0.0", 1000);
-	cr_expect(verve_auth_is_wildcard(&a));
-	set_in6(&a, "::", 1000, 0);
-	cr_expect(verve_auth_is_wildcard(&a));
-	set_in6(&a, "::1", 1000, 0);
-	cr_expect_not(verve_auth_is_wildcard(&a));
-}

@@ -18,6 +18,7 @@ static const uint64_t ms = 1000000;
 struct node nodes[NODES];
 const struct verve_auth_key *node_keys[NODES];
 bool nodes_may_break;
+bool nodes_are_deaf;
 
 static unsigned node_count;
 static uint64_t current_seed;
@@ -57,7 +58,7 @@ void nodes_start(uint64_t seed, unsigned count)
 
 	verve_log_provider = &provider;
 	memset(nodes, 0, sizeof(nodes));
-	nodes_may_break = false;
+	nodes_may_break = nodes_are_deaf = false;
 	node_count = count;
 	current_seed = seed;
 	cm_world_start(seed);
@@ -167,6 +168,19 @@ static void expect_partner(unsigned n, unsigned peer)
 	expect(partner == nodes[peer].links[n].qp, "may send to who has not been told", n, peer);
 }
 
+/* A packet, over the queue pair. */
+static void greet(unsigned n, unsigned peer)
+{
+	struct link *theirs = &nodes[peer].links[n];
+
+	if (!theirs->qp || theirs->qp != cm_world_partner(nodes[n].links[peer].qp) || theirs->may_send)
+		return;
+	expect(theirs->listen, "a packet for who does not listen", peer, n);
+	theirs->may_send = theirs->told = true;
+	expect_partner(peer, n);
+	verve_cm_hear(nodes[peer].cm, theirs->conn_id);
+}
+
 static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *event)
 {
 	struct link *link = &nodes[n].links[peer];
@@ -181,10 +195,26 @@ static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *even
 	link->window = event->window;
 	link->resumes = event->resumes;
 	link->may_send = event->may_send;
+	link->listen = event->listen;
+	link->told = false;
 	link->asked = false;
 	link->ups++;
 	if (link->may_send)
 		expect_partner(n, peer);
+	if (event->greet && !nodes_are_deaf)
+		greet(n, peer);
+}
+
+static void take_ready(unsigned n, unsigned peer, const struct verve_cm_event *event)
+{
+	struct link *link = &nodes[n].links[peer];
+
+	expect(!link->may_send || link->told, "READY twice", n, peer);
+	link->may_send = true;
+	link->told = false;
+	expect_partner(n, peer);
+	if (event->greet && !nodes_are_deaf)
+		greet(n, peer);
 }
 
 static void take_event(unsigned n, unsigned peer, const struct verve_cm_event *event)
@@ -198,11 +228,8 @@ static void take_event(unsigned n, unsigned peer, const struct verve_cm_event *e
 		break;
 	case VERVE_CM_READY:
 		expect(ours || nodes_may_break, "READY of nothing", n, peer);
-		if (ours) {
-			expect(!link->may_send, "READY twice", n, peer);
-			link->may_send = true;
-			expect_partner(n, peer);
-		}
+		if (ours)
+			take_ready(n, peer, event);
 		break;
 	case VERVE_CM_FAILED:
 		expect(link->asked || nodes_may_break, "FAILED without having asked", n, peer);

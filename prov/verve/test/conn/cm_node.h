@@ -22,6 +22,8 @@ struct link {
 	bool wanted;	/* asks again after DOWN and FAILED */
 	bool asked;	/* UP or FAILED will come */
 	bool may_send;
+	bool listen;
+	bool told; /* may send because of a packet: READY may come, too */
 	struct verve_net_qp *qp; /* NULL: no connection */
 	uint32_t conn_id, remote_id, window;
 	unsigned ups, downs, fails, suspended;
@@ -48,6 +50,8 @@ void nodes_set_key(const struct verve_auth_key *key);
 
 /* Faults are part of the test: partners may be gone, connections may end. */
 extern bool nodes_may_break;
+/* Their engines do not run: no packet comes. */
+extern bool nodes_are_deaf;
 
 /* The run that fails is to be named. */
 void nodes_start(uint64_t seed, unsigned count);

@@ -190,34 +190,128 @@ Test(conn, one_side_asks)
 
 Test(conn, crossing_requests_merge)
 {
-	struct verve_hello from_a = request(&a), from_b = request(&b), answer_a, answer_b;
+	struct verve_hello from_a = request(&a), from_b = request(&b), answer_b;
 	uint32_t id_a = a.conn.local.id, id_b = b.conn.local.id;
 
-	cr_assert_eq(receive(&a, &from_b), ADOPT);
+	cr_assert_eq(receive(&a, &from_b), ADOPT & ~SEND, "b answers: its incarnation is larger");
 	cr_assert_not(out.may_send);
-	answer_a = out.hello;
+	cr_assert_not(out.listen);
 	cr_assert_eq(receive(&b, &from_a), ADOPT);
 	cr_assert_not(out.may_send);
+	cr_assert(out.listen);
 	answer_b = out.hello;
 	cr_assert_eq(receive(&a, &answer_b), REPORT_READY);
-	cr_assert_eq(receive(&b, &answer_a), REPORT_READY);
+	cr_assert(out.greet);
+	cr_assert_eq(b.conn.state, VERVE_CONN_WAIT_READY);
+	verve_conn_hear(&b.conn);
 	expect_agreement();
 	cr_assert_eq(a.conn.local.id, id_a);
 	cr_assert_eq(b.conn.local.id, id_b);
+	verve_conn_hear(&b.conn);
+	cr_assert_eq(b.conn.state, VERVE_CONN_UP);
+}
+
+/* b's answer overtakes its HELLO. */
+Test(conn, crossing_request_that_is_overtaken)
+{
+	struct verve_hello from_a = request(&a), from_b = request(&b);
+
+	cr_assert_eq(receive(&b, &from_a), ADOPT);
+	cr_assert_eq(receive(&a, &out.hello), ADOPT & ~SEND);
+	cr_assert(out.may_send && out.greet);
+	cr_assert_eq(receive(&a, &from_b), 0);
+	verve_conn_hear(&b.conn);
+	expect_agreement();
+}
+
+/* The packet does not come, because a's engine does not run. */
+Test(conn, crossing_requests_merge_without_a_packet)
+{
+	struct verve_hello from_a = request(&a), from_b = request(&b);
+
+	receive(&a, &from_b);
+	receive(&b, &from_a);
+	receive(&a, &out.hello);
+	fire(&b);
+	cr_assert_eq(receive(&a, &out.hello), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_READY);
+	cr_assert_eq(receive(&b, &out.hello), REPORT_READY);
+	cr_assert_not(out.greet);
+	expect_agreement();
+}
+
+/* a keeps quiet, and b's answer is lost: b repeats it, or a asks. */
+Test(conn, crossing_requests_whose_answer_is_lost)
+{
+	for (int first = 0; first < 2; first++) {
+		struct verve_hello from_a, from_b;
+
+		setup();
+		from_a = request(&a);
+		from_b = request(&b);
+		receive(&a, &from_b);
+		receive(&b, &from_a);
+		if (!first) {
+			fire(&b);
+			cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+			cr_assert(out.greet);
+			verve_conn_hear(&b.conn);
+		} else {
+			fire(&a);
+			cr_assert_eq(out.hello.kind, VERVE_HELLO_HELLO);
+			cr_assert_eq(receive(&b, &out.hello), REPORT_READY);
+			cr_assert_not(out.greet);
+			fire(&a);
+			cr_assert_eq(receive(&b, &out.hello), SEND);
+			cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+			cr_assert_not(out.greet);
+		}
+		expect_agreement();
+	}
+}
+
+/* a's HELLO is lost, and it has adopted b's. */
+Test(conn, crossing_requests_of_which_the_quiet_ones_is_lost)
+{
+	struct verve_hello from_b;
+
+	request(&a);
+	from_b = request(&b);
+	cr_assert_eq(receive(&a, &from_b), ADOPT & ~SEND);
+	fire(&a);
+	cr_assert_eq(receive(&b, &out.hello), ADOPT);
+	cr_assert(out.may_send);
+	cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+	cr_assert_not(out.greet);
+	expect_agreement();
+}
+
+/* A HELLO that had to be repeated may never have arrived: nobody waits for its answer. */
+Test(conn, old_request_does_not_keep_quiet)
+{
+	struct verve_hello from_b;
+
+	request(&a);
+	fire(&a);
+	from_b = request(&b);
+	cr_assert_eq(receive(&a, &from_b), ADOPT);
+	cr_assert_eq(receive(&b, &out.hello), ADOPT);
+	cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+	expect_agreement();
 }
 
 Test(conn, crossing_requests_of_which_one_is_lost_merge)
 {
 	struct verve_hello from_b, answer_a;
 
+	a.self.incarnation = UINT64_MAX; /* a answers */
 	request(&a);
 	from_b = request(&b);
 	cr_assert_eq(receive(&a, &from_b), ADOPT);
 	answer_a = out.hello;
-	cr_assert_eq(receive(&b, &answer_a), ADOPT);
-	cr_assert(out.may_send);
-	cr_assert_eq(out.hello.kind, VERVE_HELLO_READY);
-	cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+	cr_assert_eq(receive(&b, &answer_a), ADOPT & ~SEND);
+	cr_assert(out.may_send && out.greet);
+	verve_conn_hear(&a.conn);
 	expect_agreement();
 }
 
@@ -672,6 +766,7 @@ Test(conn, merged_with_a_stale_hello)
 	struct verve_hello stale = request(&b), from_a, answer;
 
 	start_end(&b, 2, 1);
+	a.self.incarnation = UINT64_MAX; /* a answers */
 	from_a = request(&a);
 	cr_assert_eq(receive(&a, &stale), ADOPT);
 	answer = out.hello;
@@ -687,11 +782,31 @@ Test(conn, merged_with_a_stale_hello)
 	establish();
 }
 
+/* The same, and a keeps quiet at first. */
+Test(conn, merged_quietly_with_a_stale_hello)
+{
+	struct verve_hello stale = request(&b), from_a;
+
+	start_end(&b, 2, 1);
+	from_a = request(&a);
+	cr_assert_eq(receive(&a, &stale), ADOPT & ~SEND);
+	cr_assert_eq(receive(&b, &from_a), OPEN | ADOPT);
+	cr_assert_eq(receive(&a, &out.hello), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
+	cr_assert_eq(receive(&b, &out.hello), DOWN);
+	fire(&a);
+	cr_assert_eq(receive(&b, &out.hello), SEND);
+	cr_assert_eq(receive(&a, &out.hello), DOWN);
+	establish();
+}
+
 /* b's answer of before its restart comes after a merged with b's new HELLO. */
 Test(conn, stale_answer_does_not_part_who_merged)
 {
-	struct verve_hello from_a = request(&a), stale, from_b, answer;
+	struct verve_hello from_a, stale, from_b, answer;
 
+	a.self.incarnation = UINT64_MAX; /* a answers */
+	from_a = request(&a);
 	receive(&b, &from_a);
 	stale = out.hello;
 	start_end(&b, 2, 1);
@@ -701,8 +816,8 @@ Test(conn, stale_answer_does_not_part_who_merged)
 	cr_assert_eq(receive(&a, &stale), SEND);
 	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
 	cr_assert_eq(receive(&b, &out.hello), 0, "it means the old one");
-	cr_assert_eq(receive(&b, &answer), ADOPT);
-	cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+	cr_assert_eq(receive(&b, &answer), ADOPT & ~SEND);
+	verve_conn_hear(&a.conn);
 	expect_agreement();
 }
 
@@ -831,7 +946,7 @@ Test(conn, both_suspend_and_ask)
 	from_b = request(&b);
 	cr_assert_eq(receive(&b, &from_a), ADOPT);
 	answer_b = out.hello;
-	cr_assert_eq(receive(&a, &from_b), ADOPT);
+	cr_assert_eq(receive(&a, &from_b), ADOPT & ~SEND);
 	cr_assert_eq(a.conn.remote.resumes, id_b);
 	cr_assert_eq(b.conn.remote.resumes, id_a);
 	cr_assert_eq(answer_b.resumes, id_b);

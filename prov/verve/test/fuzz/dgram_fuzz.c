@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzz target: datagrams into connection managers (conn/: hello.c, guard.c, conn.c, cm.c).
+ * Fuzz target: datagrams into connection managers (conn/: hello.c, guard.c, conn.c, cm*.c).
  *
  * Three honest nodes, and a stranger who sends whatever the input says, from any address, and has
  * heard what was sent to its own: it can answer, truly or almost. It may have the key. The honest

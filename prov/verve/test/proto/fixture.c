@@ -192,6 +192,14 @@ void node_event(struct node *node, enum verve_cm_event_type type, const struct n
 	verve_mailbox_put(&node->xport.events, &make_event(type, about, conn_id, error)->mail);
 }
 
+void node_greet(struct node *node, const struct node *about, uint32_t conn_id)
+{
+	struct verve_cm_event *event = make_event(VERVE_CM_READY, about, conn_id, 0);
+
+	event->greet = true;
+	verve_mailbox_put(&node->xport.events, &event->mail);
+}
+
 static struct verve_net_qp *open_qp(struct node *node)
 {
 	struct verve_xport *xport = &node->xport;

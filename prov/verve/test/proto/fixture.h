@@ -55,6 +55,8 @@ struct verve_link *node_link(struct node *node, const struct node *to);
 /* What the connection manager says; conn_id 0: none. */
 void node_event(struct node *node, enum verve_cm_event_type type, const struct node *about,
 		uint32_t conn_id, int error);
+/* READY of a peer that listens. */
+void node_greet(struct node *node, const struct node *about, uint32_t conn_id);
 /*
  * Connects queue pairs of both; UP with that window of the other's waits in each mailbox. a, who
  * began, may send at once; b may not before a's first packet, or READY.

@@ -306,6 +306,34 @@ Test(peer, passive_side_sends_after_ready)
 	expect_comp(&b.tx_queue);
 }
 
+static void greet(uint32_t messages)
+{
+	struct verve_link *link;
+
+	node_join(&a, &b, NODE_WINDOW);
+	link = node_link(&b, &a);
+	for (uint32_t i = 0; i < messages; i++)
+		cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = out, .len = 1}), 0);
+	node_greet(&b, &a, link->conn_id);
+	nodes_settle();
+	for (uint32_t i = 0; i < messages; i++)
+		expect_comp(&b.tx_queue);
+}
+
+Test(peer, who_listens_hears)
+{
+	greet(0);
+	cr_assert_eq(node_link(&b, &a)->sent, 1);
+	cr_assert_eq(node_link(&a, &b)->arrived, 1);
+}
+
+Test(peer, a_message_is_enough_for_who_listens)
+{
+	greet(2);
+	cr_assert_eq(node_link(&b, &a)->sent, 2);
+	cr_assert_eq(node_link(&a, &b)->arrived, 2);
+}
+
 Test(peer, packet_that_overtakes_its_connection_is_not_lost)
 {
 	node_connect(&a, &b, NODE_WINDOW);

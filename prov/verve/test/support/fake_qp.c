@@ -79,11 +79,26 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	return 0;
 }
 
-void fake_wr_free(struct fake_wr *wr)
+void fake_wr_free(struct verve_net_qp *qp, struct fake_wr *wr)
 {
 	free(wr->response);
-	free(wr->inline_data);
-	free(wr);
+	if (wr->inline_data != wr->few)
+		free(wr->inline_data);
+	if (qp->spare)
+		free(wr);
+	else
+		qp->spare = wr;
+}
+
+static struct fake_wr *alloc_wr(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr = qp->spare ? qp->spare : malloc(sizeof(*wr));
+
+	if (!wr)
+		fake_fatal("no memory");
+	qp->spare = NULL;
+	memset(wr, 0, sizeof(*wr));
+	return wr;
 }
 
 void verve_net_qp_close(struct verve_net_qp *qp)
@@ -98,8 +113,9 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	fake_event_cancel(&qp->complete);
 	while ((wr = TAILQ_FIRST(&qp->wrs))) {
 		TAILQ_REMOVE(&qp->wrs, wr, link);
-		fake_wr_free(wr);
+		fake_wr_free(qp, wr);
 	}
+	free(qp->spare);
 	fake_cq_forget(qp->attr.send_cq, qp, qp->num);
 	fake_cq_forget(qp->attr.recv_cq, qp, qp->num);
 	fake_cq_use(qp->attr.send_cq, -1);
@@ -193,7 +209,7 @@ static void copy_inline(struct fake_wr *copy, const struct verve_net_wr *wr)
 {
 	uint32_t used = 0;
 
-	copy->inline_data = malloc(copy->len ? copy->len : 1);
+	copy->inline_data = copy->len <= sizeof(copy->few) ? copy->few : malloc(copy->len);
 	if (!copy->inline_data)
 		fake_fatal("no memory");
 	for (uint32_t i = 0; i < wr->sge_count; i++) {
@@ -206,10 +222,8 @@ static void copy_inline(struct fake_wr *copy, const struct verve_net_wr *wr)
 
 static void post_one(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
-	struct fake_wr *copy = calloc(1, sizeof(*copy));
+	struct fake_wr *copy = alloc_wr(qp);
 
-	if (!copy)
-		fake_fatal("no memory");
 	copy->wr = *wr;
 	copy->wr.sge = copy->sge;
 	if (wr->sge_count)

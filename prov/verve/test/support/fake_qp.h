@@ -36,7 +36,8 @@ struct fake_wr {
 	TAILQ_ENTRY(fake_wr) link;
 	struct verve_net_wr wr; /* sge points to the array below */
 	struct verve_net_sge sge[FAKE_MAX_SGE];
-	uint8_t *inline_data; /* NULL: not inline */
+	uint8_t *inline_data; /* few, or on the heap; NULL: not inline */
+	uint8_t few[64];
 	uint32_t len;	      /* bytes */
 	uint32_t number;      /* of the queue pair's requests */
 	uint64_t fetched;     /* atomic: what was there */
@@ -64,6 +65,7 @@ struct verve_net_qp {
 	struct fake_wr_queue wrs;   /* oldest first: DONE and EXECUTED, FLYING, POSTED */
 	struct fake_wr *flying;	    /* oldest that is FLYING; NULL */
 	struct fake_wr *posted;	    /* oldest that is POSTED; NULL */
+	struct fake_wr *spare;	    /* for the next one: a heap full of holes makes new ones slowly; NULL */
 	uint32_t produced, polled;  /* requests */
 	uint64_t last_arrival, last_response;
 	uint64_t silent_since; /* 0: the peer answers */
@@ -94,6 +96,6 @@ void fake_qp_polled(struct verve_net_qp *qp, uint32_t number);
 void fake_rc_launch(struct verve_net_qp *qp);
 /* To the error state. */
 void fake_rc_error(struct verve_net_qp *qp);
-void fake_wr_free(struct fake_wr *wr);
+void fake_wr_free(struct verve_net_qp *qp, struct fake_wr *wr);
 
 #endif

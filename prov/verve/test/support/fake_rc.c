@@ -494,7 +494,7 @@ static void complete(struct fake_event *event)
 			fake_cq_push(qp->attr.send_cq, &wc, qp, wr->number);
 		if (wc.status)
 			fake_rc_error(qp);
-		fake_wr_free(wr);
+		fake_wr_free(qp, wr);
 	}
 	schedule_completion(qp);
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connection manager: what datagrams do, those that arrive and those that did not. */
+#include <rdma/fi_errno.h>
+#include <sys/types.h>
+
+#include "conn/cm_state.h"
+
+enum { DGRAMS_A_STEP = 256 };
+
+int verve_cm_send(struct verve_cm *cm, const struct verve_hello *hello,
+		      const struct verve_addr *to)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	verve_guard_seal(&cm->guard, hello, buf, to);
+	cm->stats.sent++;
+	return verve_net_dgram_send(cm->dgram, buf, sizeof(buf), to);
+}
+
+static void refuse(struct verve_cm *cm, const struct verve_hello *hello,
+		   enum verve_hello_reason reason, const struct verve_addr *to)
+{
+	struct verve_hello bye;
+
+	verve_conn_refuse(&cm->self, hello, reason, &bye);
+	verve_cm_send(cm, &bye, to);
+}
+
+static void refuse_version(struct verve_cm *cm, const struct verve_hello *hello,
+			   const struct verve_addr *from, uint64_t now)
+{
+	verve_guard_warn_version(&cm->guard, hello, from, now);
+	if (hello->kind == VERVE_HELLO_HELLO)
+		refuse(cm, hello, VERVE_HELLO_VERSION, from);
+}
+
+/* It is told why, in clear: it could not read anything else; and not too often. */
+static void refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
+		       enum verve_guard_verdict why, const struct verve_addr *from, uint64_t now)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_hello bye;
+
+	verve_guard_warn_refused(&cm->guard, why, from, now);
+	if (!verve_guard_may_answer(&cm->guard, now))
+		return;
+	verve_conn_refuse(&cm->self, hello, VERVE_HELLO_AUTH, &bye);
+	verve_hello_encode(&bye, buf);
+	cm->stats.sent++;
+	verve_net_dgram_send(cm->dgram, buf, sizeof(buf), from);
+}
+
+/* A peer, or whoever speaks in its name, says that it has another key. */
+static void receive_rejection(struct verve_cm *cm, const struct verve_hello *bye,
+			      const struct verve_addr *from, uint64_t now)
+{
+	struct verve_cm_entry *entry = verve_cm_entry_find(cm, from);
+
+	if (entry && verve_conn_doubt(&entry->conn, bye))
+		verve_guard_warn_rejected(&cm->guard, from, now);
+}
+
+static void receive_unauthenticated(struct verve_cm *cm, const struct verve_hello *hello,
+				    enum verve_guard_verdict why, const struct verve_addr *from,
+				    uint64_t now)
+{
+	cm->stats.unauthenticated++;
+	/* Not our own, reflected. */
+	if (hello->kind == VERVE_HELLO_HELLO && hello->sender_incarnation != cm->self.incarnation)
+		refuse_key(cm, hello, why, from, now);
+}
+
+/* The peer asks for a connection, and our end cannot be opened. */
+static void refuse_resource(struct verve_cm *cm, struct verve_cm_entry *entry,
+			    const struct verve_hello *hello, int error)
+{
+	struct verve_conn_out out;
+
+	verve_conn_abort(&entry->conn, error, &out);
+	verve_cm_perform(cm, entry, &out);
+	refuse(cm, hello, VERVE_HELLO_RESOURCE, &entry->conn.addr);
+}
+
+static void receive(struct verve_cm *cm, struct verve_cm_entry *entry,
+		    const struct verve_hello *hello, uint64_t now)
+{
+	struct verve_conn_out out;
+	int ret;
+
+	for (;;) {
+		verve_conn_receive(&entry->conn, hello, now, verve_cm_random(), &out);
+		verve_cm_perform(cm, entry, &out);
+		if (!(out.actions & VERVE_CONN_DO_OPEN))
+			return;
+		ret = verve_cm_entry_open(cm, entry);
+		if (ret) {
+			refuse_resource(cm, entry, hello, -ret);
+			return;
+		}
+	}
+}
+
+/* Who would be connected is asked to show first that it lives, and hears us. Nothing is kept. */
+static void challenge(struct verve_cm *cm, const struct verve_hello *hello,
+		      const struct verve_addr *from, uint64_t now)
+{
+	uint64_t cookie = verve_guard_cookie(&cm->guard, hello, from, now);
+	struct verve_hello reply;
+
+	verve_conn_challenge(&cm->self, hello, cookie, &reply);
+	cm->stats.challenged++;
+	verve_cm_send(cm, &reply, from);
+}
+
+/* A datagram from an address of which nothing is known. */
+static void receive_first(struct verve_cm *cm, const struct verve_hello *hello,
+			  const struct verve_addr *from, uint64_t now)
+{
+	struct verve_cm_entry *entry;
+
+	if (hello->sender_incarnation == cm->self.incarnation || hello->kind == VERVE_HELLO_BYE ||
+	    hello->kind == VERVE_HELLO_CHALLENGE) {
+		cm->stats.foreign++;
+		return;
+	}
+	if (hello->recipient_id) {
+		cm->stats.foreign++;
+		refuse(cm, hello, VERVE_HELLO_UNKNOWN, from);
+		return;
+	}
+	entry = verve_cm_entry_make(cm, from);
+	if (entry)
+		receive(cm, entry, hello, now);
+	else
+		refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
+}
+
+static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
+			  const struct verve_addr *from, uint64_t now)
+{
+	enum verve_guard_verdict verdict;
+	struct verve_hello hello;
+	struct verve_cm_entry *entry;
+	int ret = verve_hello_decode(buf, len, &hello);
+
+	cm->stats.received++;
+	if (ret)
+		cm->stats.malformed++;
+	if (ret && ret != -FI_ENOPROTOOPT)
+		return;
+	if (verve_addr_equal(from, &cm->self.addr)) {
+		cm->stats.foreign++; /* nobody else has it, and we do not talk to ourselves */
+		return;
+	}
+	verdict = verve_guard_check(&cm->guard, &hello, buf, len, from);
+	if (hello.kind == VERVE_HELLO_BYE && hello.reason == VERVE_HELLO_AUTH)
+		receive_rejection(cm, &hello, from, now);
+	if (verdict != VERVE_GUARD_PASS) {
+		receive_unauthenticated(cm, &hello, verdict, from, now);
+		return;
+	}
+	if (ret) {
+		refuse_version(cm, &hello, from, now);
+		return;
+	}
+	entry = verve_cm_entry_find(cm, from);
+	if (!(entry && verve_conn_is_established(&entry->conn)) &&
+	    verve_guard_doubts(&cm->guard, &hello, from, now, cm->count[VERVE_CM_LIST_HALF_OPEN]))
+		challenge(cm, &hello, from, now);
+	else if (entry)
+		receive(cm, entry, &hello, now);
+	else
+		receive_first(cm, &hello, from, now);
+}
+
+static void receive_error(struct verve_cm *cm, const struct verve_addr *about, int error)
+{
+	struct verve_cm_entry *entry = verve_cm_entry_find(cm, about);
+	struct verve_conn_out out;
+
+	if (!entry)
+		return;
+	verve_conn_unreachable(&entry->conn, error, &out);
+	verve_cm_perform(cm, entry, &out);
+}
+
+/* True: there may be more. */
+bool verve_cm_step_dgrams(struct verve_cm *cm, uint64_t now)
+{
+	uint8_t buf[VERVE_HELLO_SIZE_MAX + 1];
+	struct verve_addr from;
+
+	for (int i = 0; i < DGRAMS_A_STEP; i++) {
+		ssize_t len = verve_net_dgram_recv(cm->dgram, buf, sizeof(buf), &from);
+
+		if (len >= 0)
+			receive_dgram(cm, buf, (size_t)len, &from, now);
+		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH || len == -FI_ENETUNREACH)
+			receive_error(cm, &from, (int)-len);
+		else
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connection manager: entries: what it keeps of a peer address, and the resources of our end. */
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "conn/cm_state.h"
+
+enum {
+	WINDOW_ATTEMPTS = 3, /* repetitions after which a handshake is not at its beginning any more */
+	PSN_MASK = 0xffffff,
+};
+
+struct verve_cm_entry *verve_cm_entry_find(const struct verve_cm *cm, const struct verve_addr *addr)
+{
+	struct verve_cm_entry *entry;
+
+	HASH_FIND(hh, cm->entries, addr, verve_addr_len(addr), entry);
+	return entry;
+}
+
+static void move_to_list(struct verve_cm *cm, struct verve_cm_entry *entry, enum verve_cm_list list)
+{
+	if (entry->list == list)
+		return;
+	if (entry->list != VERVE_CM_LIST_NONE) {
+		TAILQ_REMOVE(&cm->lists[entry->list], entry, link);
+		cm->count[entry->list]--;
+	}
+	if (list != VERVE_CM_LIST_NONE) {
+		TAILQ_INSERT_TAIL(&cm->lists[list], entry, link);
+		cm->count[list]++;
+	}
+	entry->list = list;
+}
+
+struct verve_cm_entry *verve_cm_entry_make(struct verve_cm *cm, const struct verve_addr *addr)
+{
+	struct verve_cm_entry *entry = verve_cm_entry_find(cm, addr);
+
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	if (verve_timers_reserve(&cm->timers, HASH_COUNT(cm->entries) + 1))
+		goto err_entry;
+	verve_conn_init(&entry->conn, &cm->self, addr);
+	HASH_ADD(hh, cm->entries, conn.addr, verve_addr_len(addr), entry);
+	if (!entry->hh.tbl)
+		goto err_entry;
+	move_to_list(cm, entry, VERVE_CM_LIST_IDLE);
+	return entry;
+
+err_entry:
+	free(entry);
+	return NULL;
+}
+
+/* Frees what is left of our end; what was handed over is the engine's. */
+static void close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
+{
+	if (!entry->id)
+		return;
+	if (entry->qp)
+		verve_net_qp_close(entry->qp);
+	verve_idtab_free(&cm->ids, entry->id);
+	free(entry->up);
+	free(entry->ready);
+	free(entry->down);
+	entry->id = 0;
+	entry->qp = NULL;
+	entry->up = entry->ready = entry->down = NULL;
+}
+
+void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry)
+{
+	close_end(cm, entry);
+	verve_timers_set(&cm->timers, &entry->timer, VERVE_TIMER_NEVER);
+	move_to_list(cm, entry, VERVE_CM_LIST_NONE);
+	HASH_DEL(cm->entries, entry);
+	free(entry->request);
+	free(entry);
+}
+
+int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry)
+{
+	struct verve_conn_local local = {.nonce = verve_cm_random() | 1};
+	int ret = -FI_ENOMEM;
+
+	entry->up = calloc(1, sizeof(*entry->up));
+	entry->ready = calloc(1, sizeof(*entry->ready));
+	entry->down = calloc(1, sizeof(*entry->down));
+	if (!entry->up || !entry->ready || !entry->down)
+		goto err_events;
+	ret = verve_idtab_alloc(&cm->ids, entry, &local.id);
+	if (ret)
+		goto err_events;
+	ret = verve_net_qp_open(cm->attr.dev, &cm->attr.qp_attr, (uint32_t)verve_cm_random() & PSN_MASK,
+				&entry->qp);
+	if (ret)
+		goto err_id;
+	verve_net_qp_addr(entry->qp, &local.qp);
+	local.serial = ++cm->serial;
+	entry->id = local.id;
+	verve_conn_open(&entry->conn, &local);
+	return 0;
+
+err_id:
+	entry->qp = NULL;
+	verve_idtab_free(&cm->ids, local.id);
+err_events:
+	free(entry->up);
+	free(entry->ready);
+	free(entry->down);
+	entry->up = entry->ready = entry->down = NULL;
+	return ret;
+}
+
+/* Where a connection's state puts its entry. */
+void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
+{
+	static const enum verve_cm_list list_of[VERVE_CONN_STATES] = {
+		[VERVE_CONN_IDLE] = VERVE_CM_LIST_IDLE,
+		[VERVE_CONN_QUEUED] = VERVE_CM_LIST_QUEUED,
+		[VERVE_CONN_WAIT_HELLO] = VERVE_CM_LIST_NONE,
+		[VERVE_CONN_WAIT_READY] = VERVE_CM_LIST_HALF_OPEN,
+		[VERVE_CONN_UP] = VERVE_CM_LIST_NONE,
+	};
+	const struct verve_conn *conn = &entry->conn;
+	bool in_window = conn->state == VERVE_CONN_WAIT_HELLO && conn->attempts < WINDOW_ATTEMPTS;
+
+	if (!conn->local.id)
+		close_end(cm, entry);
+	cm->window_used += (unsigned)in_window - (unsigned)entry->in_window;
+	entry->in_window = in_window;
+	verve_timers_set(&cm->timers, &entry->timer, conn->timer);
+	move_to_list(cm, entry, list_of[conn->state]);
+}
