@@ -39,10 +39,12 @@ struct verve_config verve_config = {
 	.mr_cache = "off",
 	.mr_cache_count = 1024,
 	.mr_cache_size = (size_t) 1 << 30,
+	.odp = "off",
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
 static const char *const mr_cache_choices[] = {"off", "on", "strict", NULL};
+static const char *const odp_choices[] = {"off", "on", NULL};
 
 static const struct verve_config_param params[] = {
 	{
@@ -142,6 +144,13 @@ static const struct verve_config_param params[] = {
 			"also of closed regions; or only those that peers cannot reach.",
 		.text = &verve_config.mr_cache,
 		.choices = mr_cache_choices,
+	},
+	{
+		.name = "odp",
+		.help = "Whether registered memory is paged on demand instead of pinned, where the "
+			"device can do so.",
+		.text = &verve_config.odp,
+		.choices = odp_choices,
 	},
 };
 

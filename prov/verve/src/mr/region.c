@@ -23,11 +23,12 @@ static uint8_t nothing;
 
 static const char *access_str(unsigned access, char *buf)
 {
-	snprintf(buf, TEXT_MAX, "local read%s%s%s%s",
+	snprintf(buf, TEXT_MAX, "local read%s%s%s%s%s",
 		 access & VERVE_NET_LOCAL_WRITE ? ", local write" : "",
 		 access & VERVE_NET_REMOTE_READ ? ", remote read" : "",
 		 access & VERVE_NET_REMOTE_WRITE ? ", remote write" : "",
-		 access & VERVE_NET_REMOTE_ATOMIC ? ", remote atomic" : "");
+		 access & VERVE_NET_REMOTE_ATOMIC ? ", remote atomic" : "",
+		 access & VERVE_NET_ON_DEMAND ? ", on demand" : "");
 	return buf;
 }
 

@@ -12,7 +12,8 @@ static int verbs_access(unsigned access)
 	return (access & VERVE_NET_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
 	       (access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 	       (access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0) |
+	       (access & VERVE_NET_ON_DEMAND ? IBV_ACCESS_ON_DEMAND : 0);
 }
 
 static int keep(struct ibv_mr *handle, struct verve_net_mr *mr)

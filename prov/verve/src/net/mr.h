@@ -13,6 +13,8 @@ enum {
 	VERVE_NET_REMOTE_READ = 1 << 1,
 	VERVE_NET_REMOTE_WRITE = 1 << 2,
 	VERVE_NET_REMOTE_ATOMIC = 1 << 3,
+	/* Not pinned: the device asks the kernel for pages (limits.odp_rc, odp_atomic). */
+	VERVE_NET_ON_DEMAND = 1 << 4,
 };
 
 struct verve_net_mr {
@@ -23,6 +25,8 @@ struct verve_net_mr {
 
 /*
  * Registers len > 0 bytes at addr; access: VERVE_NET_* bits; remote addresses are virtual ones.
+ * NULL and SIZE_MAX, ON_DEMAND and nothing remote: all memory that there is and will be
+ * (limits.odp_implicit).
  * The caller logs. -FI_ENOMEM: over RLIMIT_MEMLOCK or the device's limit; -FI_EINVAL, -FI_EACCES,
  * -FI_EPERM, -FI_EFAULT: the range cannot be registered with that access.
  */

@@ -19,11 +19,13 @@ struct fake_region {
 	uint64_t addr; /* that goes with the keys */
 	uint64_t memory;
 	uint64_t len;
+	uint64_t pinned; /* bytes of it */
 	unsigned access;
 };
 
 static const unsigned all_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
-				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC;
+				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC |
+				   VERVE_NET_ON_DEMAND;
 
 /* What is not for peers has no key for them; soft-RoCE does it so. */
 static const unsigned remote_access = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
@@ -37,6 +39,29 @@ static uint32_t next_key(void)
 	return key ? key : next_key();
 }
 
+/* What the kernel checks before it looks at the memory. */
+static int check(const void *addr, uint64_t len, uint64_t iova, unsigned access)
+{
+	const struct verve_net_limits *limits = &fake_world.config.limits;
+	bool all = !addr && len == SIZE_MAX;
+
+	if (!len || access & ~all_access || (!all && len > limits->mr_size))
+		return -FI_EINVAL;
+	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
+	    !(access & VERVE_NET_LOCAL_WRITE))
+		return -FI_EINVAL;
+	if (access & VERVE_NET_ON_DEMAND &&
+	    (!limits->odp_rc || (access & VERVE_NET_REMOTE_ATOMIC && !limits->odp_atomic)))
+		return -FI_EINVAL;
+	if (all && (!limits->odp_implicit || !(access & VERVE_NET_ON_DEMAND)))
+		return -FI_EINVAL;
+	if (all && access & remote_access)
+		fake_fatal("peers could reach all memory");
+	if (!addr && !all)
+		return -FI_EFAULT;
+	return ((uintptr_t)addr ^ iova) % PAGE ? -FI_EINVAL : 0;
+}
+
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
@@ -47,21 +72,15 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 			  unsigned access, struct verve_net_mr *mr)
 {
 	const struct verve_net_limits *limits = &fake_world.config.limits;
+	uint64_t pinned = access & VERVE_NET_ON_DEMAND ? 0 : len;
 	struct fake_region *region;
 	int ret = fake_gate(FAKE_NET_MR_REG);
 
+	if (!ret)
+		ret = check(addr, len, iova, access);
 	if (ret)
 		return ret;
-	if (!len || access & ~all_access || len > limits->mr_size)
-		return -FI_EINVAL;
-	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
-	    !(access & VERVE_NET_LOCAL_WRITE))
-		return -FI_EINVAL;
-	if (!addr)
-		return -FI_EFAULT;
-	if (((uintptr_t)addr ^ iova) % PAGE)
-		return -FI_EINVAL;
-	if (dev->mr_count >= limits->mr || fake_world.stats.pinned + len > fake_world.memlock)
+	if (dev->mr_count >= limits->mr || fake_world.stats.pinned + pinned > fake_world.memlock)
 		return -FI_ENOMEM;
 	region = calloc(1, sizeof(*region));
 	if (!region)
@@ -73,6 +92,7 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 		.addr = iova,
 		.memory = (uintptr_t)addr,
 		.len = len,
+		.pinned = pinned,
 		.access = access,
 	};
 	HASH_ADD(hh_lkey, dev->by_lkey, lkey, sizeof(region->lkey), region);
@@ -82,7 +102,7 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 	dev->mr_count++;
 	fake_opened(FAKE_MR);
 	fake_world.stats.regs++;
-	fake_world.stats.pinned += len;
+	fake_world.stats.pinned += pinned;
 	if (fake_world.open[FAKE_MR] > fake_world.stats.max_mr)
 		fake_world.stats.max_mr = fake_world.open[FAKE_MR];
 	return 0;
@@ -101,7 +121,7 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 	if (region->rkey)
 		HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
 	region->dev->mr_count--;
-	fake_world.stats.pinned -= region->len;
+	fake_world.stats.pinned -= region->pinned;
 	free(region);
 	fake_closed(FAKE_MR);
 }
