@@ -38,6 +38,13 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
  */
 int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
 			  unsigned access, struct verve_net_mr *mr);
+/*
+ * The same for len bytes from offset on of the device memory that the dmabuf descriptor fd stands for
+ * (ibv_reg_dmabuf_mr(3)), which need not be mapped; iova and offset are equally far into a page. fd may
+ * be closed afterwards. -FI_EOPNOTSUPP: the device, its driver or the kernel takes none.
+ */
+int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
+			    uint64_t iova, unsigned access, struct verve_net_mr *mr);
 void verve_net_mr_dereg(struct verve_net_mr *mr);
 
 #endif

@@ -51,6 +51,7 @@ struct sim_options {
 	bool poor;    /* there is little memory to register, now and then */
 	bool fickle;  /* nodes cancel much of what they start */
 	bool device;  /* devices execute atomics */
+	bool odp;     /* and page on demand, all memory at once */
 	bool tiny;    /* every queue of the device is as small as it can be */
 };
 

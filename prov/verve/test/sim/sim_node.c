@@ -38,6 +38,7 @@ static void configure(struct sim *sim)
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
 	verve_config.atomics = sim->options->device ? "device" : "target";
+	verve_config.odp = sim->options->odp ? "on" : "off";
 	if (sim->options->dgram_loss)
 		verve_config.connect_timeout = 30000;
 }
@@ -232,6 +233,7 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */
 	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 128 : 1 << 20;
 	config.inline_size = sim_chance(sim, 500) ? 256 : 60;
+	config.limits.odp_rc = config.limits.odp_atomic = config.limits.odp_implicit = options->odp;
 	if (options->tiny) {
 		config.limits.cqe = 64;
 		config.limits.srq_wr = 16;
