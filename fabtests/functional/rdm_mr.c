@@ -328,13 +328,16 @@ static void run_limit(struct env *env)
 	REQUIRE(!setrlimit(RLIMIT_MEMLOCK, &limit));
 	if (root)
 		REQUIRE(!seteuid(NOBODY));
-	node_start(&node, env, &attr);
+	node_open(&node, env, &attr);
 	CHECK_RET(try(&node, much, MUCH, WRITE_ACCESS), is_paged() ? 0 : -FI_ENOMEM);
-	use_all(&node, much, false);
+	CHECK_RET(try(&node, much, SIZE, WRITE_ACCESS), 0);
 	node_close(&node);
 	if (root)
 		REQUIRE(!seteuid(0));
 	REQUIRE(!setrlimit(RLIMIT_MEMLOCK, &before));
+	node_start(&node, env, &attr);
+	use_all(&node, much, false);
+	node_close(&node);
 	munmap(much, MUCH);
 }
 
