@@ -24,7 +24,7 @@ struct fi_verve_mr_cache_stats {
 	uint64_t evictions;	/* registrations dropped for others */
 	uint64_t invalidations; /* dropped because their memory went */
 	uint64_t regions;	/* registrations in use or kept */
-	uint64_t bytes;		/* pinned by them */
+	uint64_t bytes;		/* pinned by them; with on-demand paging none are */
 };
 
 struct fi_verve_ops_mr_cache {

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,23 @@ static const uint64_t local_access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
 static const uint64_t remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
 static const uint64_t dmabuf = 1ull << 40; /* FI_MR_DMABUF, from libfabric 1.20 on */
 
+/* What attr->mr_iov points to with that flag (struct fi_mr_dmabuf): headers may be older. fi_mr(3). */
+struct dmabuf_attr {
+	int fd;
+	uint64_t offset;
+	size_t len;
+	void *base_addr;
+};
+#ifdef FI_MR_DMABUF
+_Static_assert(FI_MR_DMABUF == 1ull << 40, "it is another flag");
+_Static_assert(sizeof(struct dmabuf_attr) == sizeof(struct fi_mr_dmabuf) &&
+	       offsetof(struct dmabuf_attr, offset) == offsetof(struct fi_mr_dmabuf, offset) &&
+	       offsetof(struct dmabuf_attr, len) == offsetof(struct fi_mr_dmabuf, len) &&
+	       offsetof(struct dmabuf_attr, base_addr) == offsetof(struct fi_mr_dmabuf, base_addr) &&
+	       offsetof(struct fi_mr_attr, dmabuf) == offsetof(struct fi_mr_attr, mr_iov),
+	       "dmabufs are described in another way");
+#endif
+
 struct verve_mr {
 	struct fid_mr fid;
 	struct verve_domain *domain;
@@ -41,10 +59,17 @@ static const char *name_of(const struct verve_domain *domain)
 	return verve_net_device_port(domain->dev)->device;
 }
 
+/* Device memory is in no cache: nobody would tell of its end. */
 static void close_regions(struct verve_mr *mr)
 {
-	while (mr->region_count)
-		verve_mr_cache_put(&mr->domain->mr_cache, mr->regions[--mr->region_count]);
+	while (mr->region_count) {
+		struct verve_mr_region *region = mr->regions[--mr->region_count];
+
+		if (mr->key.device)
+			verve_mr_region_close(region);
+		else
+			verve_mr_cache_put(&mr->domain->mr_cache, region);
+	}
 }
 
 static int mr_close(struct fid *fid)
@@ -147,7 +172,19 @@ static unsigned net_access(const struct verve_domain *domain, uint64_t access)
 	return net;
 }
 
-static int check_segments(const struct verve_domain *domain, const struct fi_mr_attr *attr)
+/* Where peers reach it, and how long it is. */
+static struct iovec segment_of(const struct fi_mr_attr *attr, uint64_t flags, size_t i)
+{
+	const struct dmabuf_attr *dmabufs = (const void *)attr->mr_iov;
+
+	if (!(flags & dmabuf))
+		return attr->mr_iov[i];
+	return (struct iovec){(void *)((uintptr_t)dmabufs[i].base_addr + dmabufs[i].offset),
+			      dmabufs[i].len};
+}
+
+static int check_segments(const struct verve_domain *domain, const struct fi_mr_attr *attr,
+			  uint64_t flags)
 {
 	size_t room = SIZE_MAX;
 
@@ -157,24 +194,27 @@ static int check_segments(const struct verve_domain *domain, const struct fi_mr_
 		return -FI_EINVAL;
 	}
 	for (size_t i = 0; i < attr->iov_count; i++) {
-		if (attr->mr_iov[i].iov_len > room) {
+		size_t len = segment_of(attr, flags, i).iov_len;
+
+		if (len > room) {
 			VERVE_WARN(MR, "%s: the segments are longer than memory\n", name_of(domain));
 			return -FI_EINVAL;
 		}
-		room -= attr->mr_iov[i].iov_len;
+		room -= len;
 	}
 	return 0;
 }
 
 static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
-	if (flags & dmabuf) {
-		VERVE_WARN(MR, "%s: device memory (FI_MR_DMABUF) cannot be registered; copy it to "
-			   "host memory first\n", name_of(domain));
+	if (flags & dmabuf && attr->access & local_access) {
+		VERVE_WARN(MR, "%s: device memory (FI_MR_DMABUF) is for peers, FI_REMOTE_READ and "
+			   "FI_REMOTE_WRITE: this side's processor would have to copy it (access "
+			   "0x%" PRIx64 ")\n", name_of(domain), attr->access);
 		return -FI_EOPNOTSUPP;
 	}
 	/* FI_RMA_EVENT: counters will be bound; that needs no preparation. */
-	if (flags & ~FI_RMA_EVENT) {
+	if (flags & ~(FI_RMA_EVENT | dmabuf)) {
 		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
 			   name_of(domain), flags);
 		return -FI_EBADFLAGS;
@@ -189,30 +229,43 @@ static int check(const struct verve_domain *domain, const struct fi_mr_attr *att
 			   attr->offset);
 		return -FI_EINVAL;
 	}
-	return check_segments(domain, attr);
+	return check_segments(domain, attr, flags);
+}
+
+static int open_region(struct verve_mr *mr, const struct fi_mr_attr *attr, uint64_t flags, size_t i,
+		       uint32_t *base)
+{
+	const struct iovec segment = segment_of(attr, flags, i);
+	unsigned access = net_access(mr->domain, attr->access);
+	const struct dmabuf_attr *from;
+	struct verve_mr_dmabuf memory;
+
+	if (!(flags & dmabuf))
+		return verve_mr_cache_get_exact(&mr->domain->mr_cache, segment.iov_base,
+						segment.iov_len, access, base, &mr->regions[i]);
+	from = (const struct dmabuf_attr *)attr->mr_iov + i;
+	memory = (struct verve_mr_dmabuf){from->fd, from->offset, segment.iov_base};
+	return verve_mr_region_open_dmabuf(mr->domain->dev, &memory, segment.iov_len, access, base,
+					   &mr->regions[i]);
 }
 
 /* Memory as the device knows it, and what that makes of a key which the domain makes. */
-static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr)
+static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	bool offset = mr->domain->mr_mode & FI_MR_PROV_KEY && !mr->key.segments.virt &&
 		      attr->iov_count == 1;
-	unsigned access = net_access(mr->domain, attr->access);
 	uint32_t base = 0;
 
 	for (size_t i = 0; i < attr->iov_count; i++) {
-		const struct iovec *iov = &attr->mr_iov[i];
-		struct verve_mr_region **region = &mr->regions[i];
-		int ret;
+		const struct iovec segment = segment_of(attr, flags, i);
+		int ret = open_region(mr, attr, flags, i, offset ? &base : NULL);
 
-		ret = verve_mr_cache_get_exact(&mr->domain->mr_cache, iov->iov_base, iov->iov_len,
-					       access, offset ? &base : NULL, region);
 		if (ret) {
 			close_regions(mr);
 			return ret;
 		}
 		mr->segments[i] = (struct verve_mr_segment){
-			(uintptr_t)iov->iov_base, iov->iov_len, (*region)->rkey};
+			(uintptr_t)segment.iov_base, segment.iov_len, mr->regions[i]->rkey};
 		mr->region_count++;
 	}
 	mr->key.key = attr->iov_count == 1 ? mr->regions[0]->rkey | (uint64_t)base << 32 :
@@ -228,7 +281,7 @@ static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 
 	if (~domain->mr_mode & FI_MR_PROV_KEY)
 		mr->key.key = attr->requested_key;
-	else if (attr->iov_count == 1 && !(attr->access & remote_access && attr->mr_iov->iov_len))
+	else if (attr->iov_count == 1 && !(attr->access & remote_access && mr->segments[0].len))
 		return 0;
 	ret = verve_mr_keytab_add(&domain->mr_keytab, &mr->key);
 	if (ret)
@@ -238,7 +291,8 @@ static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 	return ret;
 }
 
-static struct verve_mr *mr_alloc(struct verve_domain *domain, const struct fi_mr_attr *attr)
+static struct verve_mr *mr_alloc(struct verve_domain *domain, const struct fi_mr_attr *attr,
+				 uint64_t flags)
 {
 	size_t count = attr->iov_count;
 	struct verve_mr *mr = calloc(1, sizeof(*mr) + count * (sizeof(mr->segments[0]) +
@@ -251,6 +305,7 @@ static struct verve_mr *mr_alloc(struct verve_domain *domain, const struct fi_mr
 	mr->key.segments = (struct verve_mr_segments){
 		mr->segments, count, domain->mr_mode & FI_MR_VIRT_ADDR};
 	mr->key.access = net_access(domain, attr->access);
+	mr->key.device = flags & dmabuf;
 	mr->event.key = &mr->key;
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
@@ -268,10 +323,10 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	ret = check(domain, attr, flags);
 	if (ret)
 		return ret;
-	mr = mr_alloc(domain, attr);
+	mr = mr_alloc(domain, attr, flags);
 	if (!mr)
 		return -FI_ENOMEM;
-	ret = open_regions(mr, attr);
+	ret = open_regions(mr, attr, flags);
 	if (ret)
 		goto err_free;
 	ret = add_key(mr, attr);
@@ -309,6 +364,11 @@ static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint6
 		.context = context,
 	};
 
+	if (flags & dmabuf) {
+		VERVE_WARN(MR, "%s: a dmabuf (FI_MR_DMABUF) is described to fi_mr_regattr alone\n",
+			   name_of(verve_domain_from_fid(fid)));
+		return -FI_EBADFLAGS;
+	}
 	return mr_open(verve_domain_from_fid(fid), &attr, flags, mr);
 }
 
@@ -318,6 +378,16 @@ static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
 	struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
 
 	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+/* Numbers stay what they are; headers may know fewer. */
+static const char *hmem_name(enum fi_hmem_iface iface)
+{
+	static const char *const names[] = {"the host", "CUDA",	      "ROCm",
+					    "Level Zero",   "AWS Neuron", "SynapseAI"};
+
+	return (size_t)iface < sizeof(names) / sizeof(names[0]) ? names[iface] :
+								   "an unknown device";
 }
 
 /*
@@ -335,11 +405,11 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 			   name_of(domain));
 		return -FI_EINVAL;
 	}
-	if (domain->caps & FI_HMEM && attr->iface != FI_HMEM_SYSTEM) {
+	if (domain->caps & FI_HMEM && attr->iface != FI_HMEM_SYSTEM && !(flags & dmabuf)) {
 		VERVE_WARN(MR,
-			   "%s: device memory (hmem iface %d) cannot be registered; copy it to "
-			   "host memory first\n",
-			   name_of(domain), (int)attr->iface);
+			   "%s: memory of %s (iface %d) cannot be registered by its address: give "
+			   "its dmabuf (FI_MR_DMABUF), or copy it to host memory first\n",
+			   name_of(domain), hmem_name(attr->iface), (int)attr->iface);
 		return -FI_ENOSYS;
 	}
 	return mr_open(domain, attr, flags, mr);

@@ -12,7 +12,8 @@
  * offsets from the first byte. fi_mr_desc is a struct verve_mr_region * of the first segment. The
  * device grants what access says and no more. Reading it locally is always granted; access 0 grants
  * nothing else. -FI_EINVAL: access, offset or segments; -FI_EBADFLAGS; -FI_ENOSYS: not host memory;
- * -FI_ENOKEY: the application chose a key twice; or why the registration failed (mr/region.h).
+ * -FI_EOPNOTSUPP: a dmabuf (FI_MR_DMABUF, fi_mr_regattr alone) that is not for peers only, or that the
+ * device does not take; -FI_ENOKEY: the application chose a key twice; or why the registration failed (mr/region.h).
  */
 extern struct fi_ops_mr verve_mr_ops;
 

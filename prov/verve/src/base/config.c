@@ -40,11 +40,13 @@ struct verve_config verve_config = {
 	.mr_cache_monitor = "userfaultfd",
 	.mr_cache_count = 1024,
 	.mr_cache_size = (size_t) 1 << 30,
+	.odp = "off",
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
 static const char *const mr_cache_choices[] = {"off", "on", "strict", NULL};
 static const char *const mr_cache_monitor_choices[] = {"userfaultfd", "notify", NULL};
+static const char *const odp_choices[] = {"off", "on", NULL};
 
 static const struct verve_config_param params[] = {
 	{
@@ -151,6 +153,13 @@ static const struct verve_config_param params[] = {
 			"which promises to (see MEMORY).",
 		.text = &verve_config.mr_cache_monitor,
 		.choices = mr_cache_monitor_choices,
+	},
+	{
+		.name = "odp",
+		.help = "Whether registered memory is paged on demand instead of pinned, where the "
+			"device can do so.",
+		.text = &verve_config.odp,
+		.choices = odp_choices,
 	},
 };
 

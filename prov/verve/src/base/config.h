@@ -29,6 +29,7 @@ struct verve_config {
 	const char *mr_cache_monitor; /* FI_VERVE_MR_CACHE_MONITOR: userfaultfd or notify */
 	size_t mr_cache_count;	  /* FI_MR_CACHE_MAX_COUNT: registrations kept; 0: none */
 	size_t mr_cache_size;	  /* FI_MR_CACHE_MAX_SIZE: bytes of them */
+	const char *odp;	  /* FI_VERVE_ODP: "off" or "on" */
 };
 
 /* Defaults until verve_config_load ran. */

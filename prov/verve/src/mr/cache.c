@@ -48,7 +48,8 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	cache->page = sysconf(_SC_PAGESIZE);
 	cache->listener.gone = gone;
 	cache->strict = !strcmp(verve_config.mr_cache, "strict");
-	if (!strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
+	verve_mr_odp_open(&cache->odp, dev);
+	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
 		return;
 	cache->store = verve_mr_store_open(verve_config.mr_cache_count, verve_config.mr_cache_size);
 	if (cache->store && verve_mr_monitor_add(&cache->listener)) {
@@ -57,10 +58,15 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	}
 }
 
+static AO_t pinned(const struct verve_mr_region *region)
+{
+	return region->access & VERVE_NET_ON_DEMAND ? 0 : region->len;
+}
+
 static void close_region(struct verve_mr_cache *cache, struct verve_mr_region *region)
 {
 	AO_fetch_and_sub1(&cache->regions);
-	AO_fetch_and_add(&cache->bytes, -(AO_t)region->len);
+	AO_fetch_and_add(&cache->bytes, -pinned(region));
 	verve_mr_region_close(region);
 }
 
@@ -89,12 +95,14 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache)
 		bury(cache);
 		verve_mr_store_close(cache->store);
 	}
+	verve_mr_odp_close(&cache->odp);
 	assert(!AO_load(&cache->regions));
 }
 
 static int open_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		     uint32_t *base, struct verve_mr_region **region)
 {
+	access = verve_mr_odp_access(&cache->odp, access);
 	return base ? verve_mr_region_open_offset(cache->dev, addr, len, access, base, region) :
 		      verve_mr_region_open(cache->dev, addr, len, access, region);
 }
@@ -111,7 +119,7 @@ static int open_region(struct verve_mr_cache *cache, void *addr, size_t len, uns
 	}
 	if (!ret) {
 		AO_fetch_and_add1(&cache->regions);
-		AO_fetch_and_add(&cache->bytes, (*region)->len);
+		AO_fetch_and_add(&cache->bytes, pinned(*region));
 	}
 	return ret;
 }
@@ -178,6 +186,11 @@ static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, u
 	struct verve_mr_entry *entry;
 	int ret = NOT_KEPT;
 
+	if (cache->odp.all && !want->exact && !(want->access & remote)) {
+		AO_fetch_and_add1(&cache->spared);
+		*region = cache->odp.all;
+		return 0;
+	}
 	if (keep && verve_mr_monitor_quiet()) {
 		entry = verve_mr_store_find(cache->store, want);
 		if (entry) {
@@ -214,6 +227,8 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region)
 {
+	if (region == cache->odp.all)
+		return;
 	if (!region->owner)
 		close_region(cache, region);
 	else if (verve_mr_store_put(region->owner))
@@ -225,7 +240,7 @@ void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *re
 void verve_mr_cache_stats_get(const struct verve_mr_cache *cache,
 			      struct verve_mr_cache_stats *stats)
 {
-	stats->hits = cache->store ? verve_mr_store_hits(cache->store) : 0;
+	stats->hits = cache->store ? verve_mr_store_hits(cache->store) : AO_load(&cache->spared);
 	stats->misses = AO_load(&cache->misses);
 	stats->failures = AO_load(&cache->failures);
 	stats->unkept = AO_load(&cache->unkept);

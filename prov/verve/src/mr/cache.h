@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "mr/monitor.h"
+#include "mr/odp.h"
 
 struct verve_mr_region;
 struct verve_mr_store;
@@ -29,9 +30,11 @@ struct verve_mr_cache {
 	struct verve_mr_store *store; /* what it keeps; NULL: nothing */
 	uintptr_t page;		      /* bytes */
 	bool strict;		      /* keeps nothing that peers can reach */
+	struct verve_mr_odp odp;      /* with it, nothing needs keeping */
+	volatile AO_t spared; /* by the region of all memory */
 	volatile AO_t misses, failures, unkept, invalidations;
 	volatile AO_t regions; /* out or kept */
-	volatile AO_t bytes;   /* of those */
+	volatile AO_t bytes;   /* pinned by those */
 };
 
 /* As the configuration says (base/config.h). Without memory, or a monitor, it keeps nothing. */

@@ -39,6 +39,7 @@ struct verve_mr_key {
 	uint64_t generation; /* no other of this table, ever, has the same. Set by add */
 	struct verve_mr_segments segments;
 	unsigned access; /* VERVE_NET_*, to all segments */
+	bool device;	 /* memory that the processor may not touch: no atomics of its */
 	volatile AO_t told; /* a peer may know what it opens */
 	struct verve_comp_counter *read, *write; /* NULL: not counted */
 };

@@ -23,11 +23,12 @@ static uint8_t nothing;
 
 static const char *access_str(unsigned access, char *buf)
 {
-	snprintf(buf, TEXT_MAX, "local read%s%s%s%s",
+	snprintf(buf, TEXT_MAX, "local read%s%s%s%s%s",
 		 access & VERVE_NET_LOCAL_WRITE ? ", local write" : "",
 		 access & VERVE_NET_REMOTE_READ ? ", remote read" : "",
 		 access & VERVE_NET_REMOTE_WRITE ? ", remote write" : "",
-		 access & VERVE_NET_REMOTE_ATOMIC ? ", remote atomic" : "");
+		 access & VERVE_NET_REMOTE_ATOMIC ? ", remote atomic" : "",
+		 access & VERVE_NET_ON_DEMAND ? ", on demand" : "");
 	return buf;
 }
 
@@ -55,7 +56,7 @@ static const char *remedy(int error, unsigned access)
 			       "be registered for sending, writing from and remote reads only";
 		return "the whole range must be mapped and readable";
 	default:
-		return "the range must be ordinary memory, within the largest region of the device";
+		return "the range must be ordinary memory";
 	}
 }
 
@@ -76,13 +77,56 @@ static void explain(struct verve_net_device *dev, const void *addr, size_t len, 
 			   "(ulimit -l, LimitMEMLOCK=) or register less\n",
 			   port->device, len, addr, memlock_str(limit), port->limits.mr,
 			   (unsigned long long)port->limits.mr_size);
+	else if (len > port->limits.mr_size)
+		VERVE_WARN(MR, "%s: cannot register %zu bytes at %p: the device's largest region has "
+			   "%llu\n", port->device, len, addr,
+			   (unsigned long long)port->limits.mr_size);
 	else
 		VERVE_WARN(MR, "%s: cannot register %zu bytes at %p-%p for %s: %s; %s\n",
 			   port->device, len, addr, (const void *)((uintptr_t)addr + len),
 			   access_str(access, access_text), strerror(error), remedy(error, access));
 }
 
-static int open_region(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+static const char *remedy_dmabuf(int error)
+{
+	switch (error) {
+	case FI_EOPNOTSUPP:
+		return "the device, its driver or this kernel (5.12 and later) takes none; copy to host "
+		       "memory first";
+	case FI_EBADF:
+		return "it is not an open descriptor";
+	default:
+		return "it must be a dmabuf's, with the range in it, and base_addr page-aligned";
+	}
+}
+
+static void explain_dmabuf(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
+			   size_t len, unsigned access, int error)
+{
+	char access_text[TEXT_MAX];
+
+	VERVE_WARN(MR, "%s: cannot register %zu bytes from %llu on of dmabuf descriptor %d for %s: "
+		   "%s; %s\n", verve_net_device_port(dev)->device, len,
+		   (unsigned long long)dmabuf->offset, dmabuf->fd, access_str(access, access_text),
+		   strerror(error), remedy_dmabuf(error));
+}
+
+/* dmabuf: NULL for memory of this process. */
+static int reg(struct verve_net_device *dev, void *addr, const struct verve_mr_dmabuf *dmabuf,
+	       size_t len, uint64_t iova, unsigned access, struct verve_net_mr *net)
+{
+	if (!len)
+		return verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, net);
+	if (dmabuf)
+		return verve_net_mr_reg_dmabuf(dev, dmabuf->fd, dmabuf->offset, len, iova, access,
+					       net);
+	if (iova == (uintptr_t)addr)
+		return verve_net_mr_reg(dev, addr, len, access, net);
+	return verve_net_mr_reg_iova(dev, addr, len, iova, access, net);
+}
+
+static int open_region(struct verve_net_device *dev, void *addr,
+		       const struct verve_mr_dmabuf *dmabuf, size_t len, uint64_t iova,
 		       unsigned access, struct verve_mr_region **regionp)
 {
 	struct verve_mr_region *region;
@@ -93,14 +137,12 @@ static int open_region(struct verve_net_device *dev, void *addr, size_t len, uin
 	region = malloc(sizeof(*region));
 	if (!region)
 		return -FI_ENOMEM;
-	if (!len)
-		ret = verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, &region->net);
-	else if (iova == (uintptr_t)addr)
-		ret = verve_net_mr_reg(dev, addr, len, access, &region->net);
-	else
-		ret = verve_net_mr_reg_iova(dev, addr, len, iova, access, &region->net);
+	ret = reg(dev, addr, dmabuf, len, iova, access, &region->net);
 	if (ret) {
-		explain(dev, addr, len, access, -ret);
+		if (dmabuf)
+			explain_dmabuf(dev, dmabuf, len, access, -ret);
+		else
+			explain(dev, addr, len, access, -ret);
 		free(region);
 		return ret;
 	}
@@ -118,14 +160,25 @@ static int open_region(struct verve_net_device *dev, void *addr, size_t len, uin
 int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 			 struct verve_mr_region **region)
 {
-	return open_region(dev, addr, len, (uintptr_t)addr, access, region);
+	return open_region(dev, addr, NULL, len, (uintptr_t)addr, access, region);
 }
 
 int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 				uint32_t *base, struct verve_mr_region **region)
 {
 	*base = (uintptr_t)addr % sysconf(_SC_PAGESIZE);
-	return open_region(dev, addr, len, *base, access, region);
+	return open_region(dev, addr, NULL, len, *base, access, region);
+}
+
+int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
+				size_t len, unsigned access, uint32_t *base,
+				struct verve_mr_region **region)
+{
+	uint64_t iova = (uintptr_t)dmabuf->addr;
+
+	if (base)
+		iova = *base = dmabuf->offset % sysconf(_SC_PAGESIZE);
+	return open_region(dev, dmabuf->addr, dmabuf, len, iova, access, region);
 }
 
 void verve_mr_region_close(struct verve_mr_region *region)

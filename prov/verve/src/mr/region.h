@@ -35,6 +35,19 @@ int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, u
  */
 int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len,
 				unsigned access, uint32_t *base, struct verve_mr_region **region);
+/* Device memory: from offset on of what the descriptor fd stands for. */
+struct verve_mr_dmabuf {
+	int fd; /* may be closed when the region is open */
+	uint64_t offset;
+	void *addr; /* of that first byte, for peers; nobody else uses it: it need not be mapped */
+};
+/*
+ * The same; base: NULL, or peers reach it by offset, as above. -FI_EOPNOTSUPP: the device, its driver
+ * or the kernel takes no dmabuf.
+ */
+int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
+				size_t len, unsigned access, uint32_t *base,
+				struct verve_mr_region **region);
 /* Nothing may use its keys any more. */
 void verve_mr_region_close(struct verve_mr_region *region);
 

@@ -42,7 +42,8 @@ struct verve_net_limits {
 	uint32_t msg_size;	/* bytes a work request */
 	uint64_t mr_size;	/* bytes a region */
 	uint32_t mr;		/* regions */
-	bool odp_rc;		/* on-demand paging for RC */
+	/* On-demand paging for RC: sends, receives, writes, reads; atomics, too; all memory at once. */
+	bool odp_rc, odp_atomic, odp_implicit;
 	bool atomics;		/* 64-bit fetch-and-add, compare-and-swap, at least among themselves */
 };
 

@@ -3,16 +3,32 @@
 #include "net/mr.h"
 
 #include <errno.h>
+#include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "net/verbs.h"
 
-static int verbs_access(unsigned access)
+static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
+			       VERVE_NET_REMOTE_ATOMIC;
+
+/*
+ * What arrives may reach memory in any order where only a completion says that it is there: receives and
+ * the targets of our own reads. Peers are promised the order of what they write (FI_ORDER_RMA_WAW), and
+ * may poll for it. The bit is one that drivers without it ignore.
+ */
+static unsigned order_of(unsigned access)
 {
-	return (access & VERVE_NET_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
+	return access & (remote | VERVE_NET_ON_DEMAND) ? 0 : IBV_ACCESS_RELAXED_ORDERING;
+}
+
+static unsigned verbs_access(unsigned access)
+{
+	return order_of(access) |
+	       (access & VERVE_NET_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
 	       (access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 	       (access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0) |
+	       (access & VERVE_NET_ON_DEMAND ? IBV_ACCESS_ON_DEMAND : 0);
 }
 
 static int keep(struct ibv_mr *handle, struct verve_net_mr *mr)
@@ -35,6 +51,16 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 			  unsigned access, struct verve_net_mr *mr)
 {
 	return keep(ibv_reg_mr_iova(dev->pd, addr, len, iova, verbs_access(access)), mr);
+}
+
+int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
+			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
+{
+	int ret = keep(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, (int)verbs_access(access)),
+		       mr);
+
+	/* What a kernel says that does not know the call. */
+	return ret == -FI_ENOSYS || ret == -ENOTTY || ret == -EPROTONOSUPPORT ? -FI_EOPNOTSUPP : ret;
 }
 
 void verve_net_mr_dereg(struct verve_net_mr *mr)

@@ -13,6 +13,8 @@ enum {
 	VERVE_NET_REMOTE_READ = 1 << 1,
 	VERVE_NET_REMOTE_WRITE = 1 << 2,
 	VERVE_NET_REMOTE_ATOMIC = 1 << 3,
+	/* Not pinned: the device asks the kernel for pages (limits.odp_rc, odp_atomic). */
+	VERVE_NET_ON_DEMAND = 1 << 4,
 };
 
 struct verve_net_mr {
@@ -23,6 +25,8 @@ struct verve_net_mr {
 
 /*
  * Registers len > 0 bytes at addr; access: VERVE_NET_* bits; remote addresses are virtual ones.
+ * NULL and SIZE_MAX, ON_DEMAND and nothing remote: all memory that there is and will be
+ * (limits.odp_implicit).
  * The caller logs. -FI_ENOMEM: over RLIMIT_MEMLOCK or the device's limit; -FI_EINVAL, -FI_EACCES,
  * -FI_EPERM, -FI_EFAULT: the range cannot be registered with that access.
  */
@@ -34,6 +38,13 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
  */
 int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
 			  unsigned access, struct verve_net_mr *mr);
+/*
+ * The same for len bytes from offset on of the device memory that the dmabuf descriptor fd stands for
+ * (ibv_reg_dmabuf_mr(3)), which need not be mapped; iova and offset are equally far into a page. fd may
+ * be closed afterwards. -FI_EOPNOTSUPP: the device, its driver or the kernel takes none.
+ */
+int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
+			    uint64_t iova, unsigned access, struct verve_net_mr *mr);
 void verve_net_mr_dereg(struct verve_net_mr *mr);
 
 #endif

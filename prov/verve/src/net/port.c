@@ -40,8 +40,11 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 {
 	const struct ibv_device_attr *device = &attr->device.orig_attr;
 	const struct ibv_odp_caps *odp = &attr->device.odp_caps;
-	const uint32_t odp_needed =
-		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+	const uint32_t odp_needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+	const uint32_t odp_has = odp->per_transport_caps.rc_odp_caps;
+	const bool odp_rc = odp->general_caps & IBV_ODP_SUPPORT &&
+			    (odp_has & odp_needed) == odp_needed;
 
 	*limits = (struct verve_net_limits) {
 		.cqe = device->max_cqe,
@@ -55,8 +58,9 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.msg_size = attr->port.max_msg_sz,
 		.mr_size = device->max_mr_size,
 		.mr = device->max_mr,
-		.odp_rc = odp->general_caps & IBV_ODP_SUPPORT &&
-			  (odp->per_transport_caps.rc_odp_caps & odp_needed) == odp_needed,
+		.odp_rc = odp_rc,
+		.odp_atomic = odp_rc && odp_has & IBV_ODP_SUPPORT_ATOMIC,
+		.odp_implicit = odp_rc && odp->general_caps & IBV_ODP_SUPPORT_IMPLICIT,
 		.atomics = device->atomic_cap != IBV_ATOMIC_NONE && device->max_qp_rd_atom &&
 			   device->max_qp_init_rd_atom,
 	};

@@ -240,7 +240,7 @@ static enum refusal find(const struct verve_xport *xport, const struct verve_wir
 	if (!verve_mr_segments_find(place->segments, segment->addr, segment->len,
 				    &place->position))
 		return REFUSED_RANGE;
-	if ((key->access & access) != access)
+	if (key->device || (key->access & access) != access)
 		return REFUSED_ACCESS;
 	return splits_elements(*place, segment->len, verve_amo_size(packet->amo_type)) ?
 		       REFUSED_SPLIT : REFUSED_NOT;

@@ -248,8 +248,118 @@ Test(mr, device_memory_is_refused)
 	struct fi_mr_attr attr = {.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA};
 
 	fix.info->caps |= FI_HMEM;
-	cr_expect_eq(regattr_error(&attr), -FI_ENOSYS);
-	cr_expect_eq(reg_error(FI_SEND, 0, 1ull << 40), -FI_EOPNOTSUPP, "FI_MR_DMABUF");
+	for (int iface = FI_HMEM_CUDA; iface < FI_HMEM_CUDA + 8; iface++) {
+		attr.iface = iface;
+		cr_expect_eq(regattr_error(&attr), -FI_ENOSYS);
+	}
+}
+
+Test(mr, host_memory_is_registered_for_those_who_ask_for_more)
+{
+	struct iovec iov = {buffer, sizeof(buffer)};
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = FI_RECV, .iface = FI_HMEM_SYSTEM};
+	struct fid_mr *mr;
+
+	fix.info->caps |= FI_HMEM;
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_mr_regattr(fix.domain, &attr, 0, &mr), 0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+enum { PAGE = 4096 };
+
+static const uint64_t dmabuf_flag = 1ull << 40; /* FI_MR_DMABUF */
+
+/* As fi_mr(3) of libfabric 1.20 has it. */
+struct dmabuf {
+	int fd;
+	uint64_t offset;
+	size_t len;
+	void *base_addr;
+};
+
+static _Alignas(4096) char device_memory[4 * PAGE];
+static char *const device_base = (char *)0x7000000; /* where nothing is mapped */
+
+static int reg_dmabufs(const struct dmabuf *dmabufs, size_t count, uint64_t access,
+		       struct fid_mr **mr)
+{
+	struct fi_mr_attr attr = {
+		.mr_iov = (const void *)dmabufs, .iov_count = count, .access = access,
+		.requested_key = 5, .iface = FI_HMEM_CUDA};
+
+	fix.info->caps |= FI_HMEM;
+	if (!fix.domain)
+		fixture_open_domain(&fix);
+	return fi_mr_regattr(fix.domain, &attr, dmabuf_flag, mr);
+}
+
+Test(mr, dmabuf_is_reached_by_peers)
+{
+	struct dmabuf dmabuf = {
+		.fd = fake_net_dmabuf(device_memory, sizeof(device_memory)), .offset = PAGE + 8,
+		.len = 100, .base_addr = device_base};
+	struct verve_mr_region *region;
+	struct fid_mr *mr;
+	uint64_t base;
+	size_t size = sizeof(base);
+
+	cr_assert_eq(reg_dmabufs(&dmabuf, 1, FI_REMOTE_READ | FI_REMOTE_WRITE, &mr), 0);
+	region = fi_mr_desc(mr);
+	cr_expect_eq(fi_mr_key(mr), region->rkey);
+	cr_expect_eq(region->addr, device_base + PAGE + 8);
+	cr_expect_eq(region->len, 100);
+	cr_expect_eq(region->shift, 0);
+	cr_assert_eq(fi_mr_raw_attr(mr, &base, (uint8_t *)&(uint64_t){0}, &size, 0), 0);
+	cr_expect_eq(base, (uintptr_t)device_base + PAGE + 8);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(mr, dmabuf_has_offsets_too)
+{
+	struct dmabuf dmabuf = {
+		.fd = fake_net_dmabuf(device_memory, sizeof(device_memory)), .offset = PAGE + 8,
+		.len = 100};
+	struct fid_mr *mr;
+
+	fix.info->domain_attr->mr_mode = FI_MR_PROV_KEY;
+	cr_assert_eq(reg_dmabufs(&dmabuf, 1, FI_REMOTE_READ, &mr), 0);
+	cr_expect_eq(fi_mr_key(mr) >> 32, 8);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+/* Two of them are one region, as with memory of the host. */
+Test(mr, dmabufs_are_segments)
+{
+	struct dmabuf dmabufs[2];
+	struct fid_mr *mr;
+
+	dmabufs[0] = (struct dmabuf){fake_net_dmabuf(device_memory, sizeof(device_memory)), 0, PAGE,
+				     device_base};
+	dmabufs[1] = (struct dmabuf){dmabufs[0].fd, 2 * PAGE, PAGE, device_base};
+	fix.info->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
+	cr_assert_eq(reg_dmabufs(dmabufs, 2, FI_REMOTE_READ, &mr), 0);
+	cr_expect_eq(fi_mr_key(mr), 5);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+	dmabufs[1].len = SIZE_MAX;
+	cr_expect_eq(reg_dmabufs(dmabufs, 2, FI_REMOTE_READ, &mr), -FI_EINVAL);
+	dmabufs[1].len = 3 * PAGE;
+	cr_expect_eq(reg_dmabufs(dmabufs, 2, FI_REMOTE_READ, &mr), -FI_EINVAL, "beyond its end");
+}
+
+Test(mr, dmabuf_is_refused_where_it_cannot_be)
+{
+	struct dmabuf dmabuf = {.fd = 0, .len = 100, .base_addr = device_base};
+	struct fid_mr *mr;
+
+	cr_expect_eq(reg_dmabufs(&dmabuf, 1, FI_REMOTE_READ, &mr), -FI_EOPNOTSUPP, "by the device");
+	dmabuf.fd = fake_net_dmabuf(device_memory, sizeof(device_memory)) + 1;
+	cr_expect_eq(reg_dmabufs(&dmabuf, 1, FI_REMOTE_READ, &mr), -FI_EBADF);
+	dmabuf.fd--;
+	cr_expect_eq(reg_dmabufs(&dmabuf, 1, FI_REMOTE_READ | FI_SEND, &mr), -FI_EOPNOTSUPP,
+		     "it would have to be copied by the processor");
+	cr_expect_eq(reg_error(FI_REMOTE_READ, 0, dmabuf_flag), -FI_EBADFLAGS, "without a dmabuf");
 }
 
 /* Hooks leave device undefined, and applications without FI_HMEM iface too. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../support/fake_net.h"
+#include "../support/fake_world.h"
 #include "base/log.h"
 #include "mr/region.h"
 #include "net/device.h"
@@ -44,6 +44,27 @@ static struct verve_mr_region *open_region(size_t len, unsigned access)
 
 	cr_assert_eq(verve_mr_region_open(dev, buffer, len, access, &region), 0);
 	return region;
+}
+
+Test(region, of_a_dmabuf_begins_at_its_offset)
+{
+	struct verve_mr_dmabuf dmabuf = {.offset = 4096 + 16, .addr = (void *)0x5000010};
+	struct verve_mr_region *region;
+	static char memory[8192];
+	uint32_t base;
+
+	dmabuf.fd = fake_net_dmabuf(memory, sizeof(memory));
+	cr_assert_eq(verve_mr_region_open_dmabuf(dev, &dmabuf, 64, VERVE_NET_REMOTE_WRITE, NULL,
+						 &region), 0);
+	cr_expect(fake_rkey_covers(dev, region->rkey, 0x5000010, 64, VERVE_NET_REMOTE_WRITE));
+	cr_expect_not(fake_rkey_covers(dev, region->rkey, 0x5000010, 65, VERVE_NET_REMOTE_WRITE));
+	cr_expect_eq(fake_rkey_memory(dev, region->rkey, 0x5000010), memory + 4096 + 16);
+	verve_mr_region_close(region);
+	cr_assert_eq(verve_mr_region_open_dmabuf(dev, &dmabuf, 64, VERVE_NET_REMOTE_READ, &base,
+						 &region), 0);
+	cr_expect_eq(base, 16);
+	cr_expect_eq(fake_rkey_memory(dev, region->rkey, 16), memory + 4096 + 16);
+	verve_mr_region_close(region);
 }
 
 /* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
@@ -164,11 +185,43 @@ Test(region, refused_reading_does_not_speak_of_writing)
 	cr_expect_not(strstr(text, "writable"), "%s", text);
 }
 
+/* Not because a test says so, but because there is no more. */
+Test(region, limits_that_are_reached_are_explained)
+{
+	struct verve_mr_region *region;
+	char text[2048];
+
+	show_warnings();
+	fake_net_memlock(sizeof(buffer) - 1);
+	cr_assert_eq(verve_mr_region_open(dev, buffer, sizeof(buffer), 0, &region), -FI_ENOMEM);
+	cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
+	cr_expect(strstr(text, "RLIMIT_MEMLOCK is"), "%s", text);
+	cr_assert_eq(verve_mr_region_open(dev, buffer, verve_net_device_port(dev)->limits.mr_size + 1,
+					  0, &region), -FI_EINVAL);
+	cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
+	cr_expect(strstr(text, "the device's largest region has 1099511627776"), "%s", text);
+}
+
+Test(region, dmabuf_that_is_refused_is_explained)
+{
+	struct verve_mr_dmabuf dmabuf = {.fd = 3, .offset = 8192};
+	struct verve_mr_region *region;
+	char text[2048];
+
+	show_warnings();
+	cr_assert_eq(verve_mr_region_open_dmabuf(dev, &dmabuf, 64, VERVE_NET_REMOTE_READ, NULL,
+						 &region), -FI_EOPNOTSUPP);
+	cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
+	cr_expect(strstr(text, "64 bytes from 8192 on of dmabuf descriptor 3"), "%s", text);
+	cr_expect(strstr(text, "local read, remote read"), "%s", text);
+	cr_expect(strstr(text, "copy to host memory"), "%s", text);
+}
+
 Test(region, invalid_range_is_explained)
 {
 	char text[2048];
 
 	explained(-FI_EINVAL, VERVE_NET_LOCAL_WRITE, text, sizeof(text));
 	cr_expect(strstr(text, "local write"), "%s", text);
-	cr_expect(strstr(text, "largest region"), "%s", text);
+	cr_expect(strstr(text, "ordinary memory"), "%s", text);
 }

@@ -104,20 +104,32 @@ Test(port, atomics_need_somebody_who_may_ask)
 
 Test(port, on_demand_paging_is_all_of_it_or_none)
 {
-	const uint32_t needed =
-		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+	static const uint32_t each[] = {IBV_ODP_SUPPORT_SEND, IBV_ODP_SUPPORT_RECV,
+					IBV_ODP_SUPPORT_WRITE, IBV_ODP_SUPPORT_READ};
+	const uint32_t needed = each[0] | each[1] | each[2] | each[3];
 
 	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT;
 	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed;
 	look();
 	cr_expect(port.limits.odp_rc);
-	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed & ~IBV_ODP_SUPPORT_READ;
+	cr_expect_not(port.limits.odp_atomic);
+	cr_expect_not(port.limits.odp_implicit);
+	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		fake_verbs.odp.per_transport_caps.rc_odp_caps = needed & ~each[i];
+		look();
+		cr_expect_not(port.limits.odp_rc);
+	}
+	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed | IBV_ODP_SUPPORT_ATOMIC;
+	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	look();
+	cr_expect(port.limits.odp_rc);
+	cr_expect(port.limits.odp_atomic);
+	cr_expect(port.limits.odp_implicit);
+	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT_IMPLICIT;
 	look();
 	cr_expect_not(port.limits.odp_rc);
-	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed;
-	fake_verbs.odp.general_caps = 0;
-	look();
-	cr_expect_not(port.limits.odp_rc);
+	cr_expect_not(port.limits.odp_atomic);
+	cr_expect_not(port.limits.odp_implicit);
 }
 
 Test(port, mtu_is_in_bytes)

@@ -748,3 +748,29 @@ Test(atomic, stray_replies_are_ignored)
 	cr_assert_eq(add(0, &value, NULL), 0);
 	expect(2, 0);
 }
+
+/* The processor does not reach it: what the device does is done, what the processor would do is refused. */
+Test(atomic, device_memory_is_left_to_devices)
+{
+	static _Alignas(4096) uint64_t device_memory[512];
+	struct {
+		int fd;
+		uint64_t offset;
+		size_t len;
+		void *base_addr;
+	} dmabuf = {fake_net_dmabuf(device_memory, sizeof(device_memory)), 0, 64, (void *)0x7000000};
+	struct fi_mr_attr attr = {.mr_iov = (const void *)&dmabuf, .iov_count = 1,
+				  .access = FI_REMOTE_READ | FI_REMOTE_WRITE};
+	struct fid_mr *device_mr;
+	uint64_t value = 9;
+
+	cr_assert_eq(fi_mr_regattr(fix.domain, &attr, 1ull << 40 /* FI_MR_DMABUF */, &device_mr), 0);
+	cr_assert_eq(fi_atomic(us->ep, &value, 1, NULL, us->peer, 0x7000008, fi_mr_key(device_mr),
+			       FI_UINT64, FI_SUM, NULL), 0);
+	expect_refusal(1, "does not grant");
+	cr_assert_eq(fi_write(us->ep, &value, 8, NULL, us->peer, 0x7000008, fi_mr_key(device_mr),
+			      NULL), 0);
+	expect(2, 0);
+	cr_expect_eq(device_memory[1], 9);
+	cr_expect_eq(fi_close(&device_mr->fid), 0);
+}

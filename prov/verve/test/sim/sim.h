@@ -40,6 +40,7 @@ struct sim_options {
 	uint32_t members;  /* endpoints of a node, on one shared receive context; 0: one, without */
 	uint32_t dgram_loss;
 	uint32_t refused; /* of what is started: RDMA that the target's device refuses */
+	uint32_t closing; /* of turns: a region is closed, or opened again */
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */
 	bool threads; /* domains have progress threads, and applications seldom look */
@@ -50,6 +51,7 @@ struct sim_options {
 	bool poor;    /* there is little memory to register, now and then */
 	bool fickle;  /* nodes cancel much of what they start */
 	bool device;  /* devices execute atomics */
+	bool odp;     /* and page on demand, all memory at once */
 	bool tiny;    /* every queue of the device is as small as it can be */
 };
 
@@ -89,7 +91,10 @@ struct sim_node {
 	struct sim_op_queue inbound;
 	struct sim_op_queue strays; /* failed at their sender, and may arrive all the same */
 	uint8_t *region; /* a slice for each peer and number */
-	struct fid_mr *region_mr;
+	uint8_t *other_region; /* memory for the next one */
+	struct fid_mr *region_mr; /* NULL: closed */
+	uint64_t region_key;	  /* of the last one */
+	uint8_t stamp; /* what is in both memories, but for what peers wrote since */
 	uint64_t next_key; /* of local registrations */
 	struct sim_word *words; /* SIM_WORDS for all, then one for each peer alone to swap its ids in */
 	uint64_t added[SIM_WORDS]; /* atomics that were started on each and cannot fail */
@@ -112,6 +117,7 @@ struct sim {
 	uint64_t last_progress; /* simulated ns of the last completion */
 	uint64_t completions;
 	struct sim_node *killed;
+	bool settled;		       /* no region closes any more */
 	bool sweeping;		       /* nothing new is started; what is left is received */
 	struct sim_op_queue delivered; /* delivery complete, to be found at the receiver */
 };
@@ -150,5 +156,14 @@ fi_addr_t sim_node_addr(const struct sim_node *node, const struct sim_node *peer
 struct fid_ep *sim_node_rx(const struct sim_node *node);
 /* What sums made of one of its words. */
 struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
+
+/* sim_region.c */
+
+void sim_region_open(struct sim_node *node);
+void sim_region_close(struct sim_node *node);
+void sim_region_free(struct sim_node *node);
+/* Closes it, opens it, or one after the other, whatever peers do. */
+void sim_region_change(struct sim_node *node);
+void sim_region_reopen(struct sim_node *node);
 
 #endif

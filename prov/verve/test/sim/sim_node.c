@@ -38,6 +38,7 @@ static void configure(struct sim *sim)
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
 	verve_config.atomics = sim->options->device ? "device" : "target";
+	verve_config.odp = sim->options->odp ? "on" : "off";
 	if (sim->options->dgram_loss)
 		verve_config.connect_timeout = 30000;
 }
@@ -127,43 +128,6 @@ struct fid_ep *sim_node_rx(const struct sim_node *node)
 	return node->srx ? node->srx : node->ep[0];
 }
 
-/* In pieces, which peers need not know of: addresses are virtual. Words stay whole. */
-static void export(struct sim_node *node, void *buf, size_t size, uint64_t key, struct fid_mr **mr)
-{
-	struct sim *sim = node->sim;
-	struct iovec iov[SIM_SEGMENTS];
-	uint32_t count = sim->options->segments ? 1 + sim_below(sim, sim->options->segments) : 1;
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		size_t left = (size - at) / 8;
-		size_t n = i + 1 == count ? size - at : 8 * (size_t)sim_below(sim, left + 1);
-
-		iov[i] = (struct iovec){(char *)buf + at, n};
-		at += n;
-	}
-	check(sim,
-	      fi_mr_regv(node->domain, iov, count, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, mr,
-			 NULL),
-	      "fi_mr_regv");
-}
-
-static void open_region(struct sim_node *node)
-{
-	struct sim *sim = node->sim;
-	size_t size = sim->options->nodes * SIM_SLICES * sim->options->slice;
-
-	node->words = calloc(SIM_WORDS + sim->options->nodes, sizeof(node->words[0]));
-	node->swapped = calloc(sim->options->nodes, sizeof(node->swapped[0]));
-	node->holder = calloc(sim->options->nodes * SIM_SLICES, sizeof(node->holder[0]));
-	node->region = calloc(1, size);
-	if (!node->holder || !node->region || !node->words || !node->swapped)
-		abort();
-	export(node, node->words, (SIM_WORDS + sim->options->nodes) * sizeof(node->words[0]),
-	       1ull << 40, &node->words_mr);
-	export(node, node->region, size, (1ull << 40) + 1, &node->region_mr);
-}
-
 struct sim_word sim_word_read(const struct sim_node *node, uint32_t word)
 {
 	struct sim_word got = node->words[word];
@@ -196,7 +160,8 @@ static void open_endpoints(struct sim_node *node)
 	struct sim *sim = node->sim;
 	size_t min = min_multi[sim_below(sim, 3)];
 
-	node->selective = sim_chance(sim, 300);
+	/* A silent operation that fails is known to by its node alone, and by no name. */
+	node->selective = sim_chance(sim, 300) && !sim->options->closing;
 	if (sim->options->members) {
 		node->info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 		check(sim, fi_srx_context(node->domain, node->info->rx_attr, &node->srx, NULL),
@@ -227,7 +192,7 @@ static void node_open(struct sim_node *node)
 	open_cqs(node);
 	open_endpoints(node);
 	open_cntrs(node);
-	open_region(node);
+	sim_region_open(node);
 }
 
 void sim_node_start(struct sim_node *node)
@@ -268,6 +233,7 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */
 	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 128 : 1 << 20;
 	config.inline_size = sim_chance(sim, 500) ? 256 : 60;
+	config.limits.odp_rc = config.limits.odp_atomic = config.limits.odp_implicit = options->odp;
 	if (options->tiny) {
 		config.limits.cqe = 64;
 		config.limits.srq_wr = 16;
@@ -372,8 +338,7 @@ static void node_fini(struct sim_node *node)
 		check(sim, fi_close(&node->rx_cq->fid), "fi_close of a CQ");
 	check(sim, fi_close(&node->tx_cq->fid), "fi_close of a CQ");
 	check(sim, fi_close(&node->av->fid), "fi_close of an AV");
-	check(sim, fi_close(&node->region_mr->fid), "fi_close of a region");
-	check(sim, fi_close(&node->words_mr->fid), "fi_close of a region");
+	sim_region_close(node);
 }
 
 void sim_close(struct sim *sim)
@@ -390,10 +355,7 @@ void sim_close(struct sim *sim)
 		check(sim, fi_close(&node->domain->fid), "fi_close of a domain");
 		fi_freeinfo(node->info);
 		free(node->addr);
-		free(node->holder);
-		free(node->region);
-		free(node->words);
-		free(node->swapped);
+		sim_region_free(node);
 	}
 	check(sim, fi_close(&sim->fabric->fid), "fi_close of a fabric");
 	fi_freeinfo(sim->list);

@@ -57,6 +57,15 @@ struct sim_op {
 	/* RMA: */
 	uint8_t *slice; /* the peer's memory */
 	bool refused;	/* with a key or a range that is none of the peer's */
+	/* RMA to regions that close (sim_region.c): */
+	uint8_t *first;	 /* what was in the slice at the start */
+	uint8_t *before; /* what is there unless the operation changes it; NULL: none closes */
+	uint8_t first_stamp;
+	bool exposed;	 /* the region that it was started for is closed */
+	bool may_miss;	 /* it may fail with FI_EACCES */
+	bool may_repeat; /* in a later one, under the same key, all of it */
+	bool landed;	 /* some of it is in the slice, or was when the region closed */
+	bool whole;	 /* so is all of it */
 	/* peek: */
 	uint64_t peek_flags;
 	/* atomic: */
@@ -85,6 +94,11 @@ void sim_op_free(struct sim_op *op);
 
 /* The second half of a claim, if there is one to do. */
 void sim_start_claim(struct sim_node *node);
+
+/* sim_region.c: it starts, in its slice. */
+void sim_region_use(struct sim_op *op);
+/* It ends, with success or a positive FI errno. */
+void sim_region_check(struct sim_op *op, int error);
 
 /* sim_check.c */
 

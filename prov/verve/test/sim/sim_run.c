@@ -126,7 +126,10 @@ static bool may_close(struct sim_node *node)
 	return sim->options->retire && sim_chance(sim, 20) && is_idle(node);
 }
 
-enum { SWEEPS = 8 }; /* at a time */
+enum {
+	SWEEPS = 8,	  /* at a time */
+	SETTLED_OPS = 30, /* of each node */
+};
 
 /* Messages wait, or are on their way, for which there may be no receive. */
 static bool lacks_receives(const struct sim_node *node, bool tagged)
@@ -336,6 +339,22 @@ static void change_memlock(struct sim *sim)
 	fake_net_memlock(sim_chance(sim, 300) ? UINT64_MAX : stats.pinned + sim_below(sim, 20000));
 }
 
+/* From here on regions stay, and everybody has heard what became of them; then there is more to do. */
+static void settle(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->options->nodes; i++) {
+		sim_region_reopen(&sim->nodes[i]);
+		sim->nodes[i].budget = SETTLED_OPS;
+	}
+	for (int i = 0; i < 2000; i++) {
+		fake_net_advance(5000000);
+		for (uint32_t j = 0; j < sim->options->nodes; j++)
+			sim_progress(&sim->nodes[j], 16);
+	}
+	sim->sweeping = false;
+	sim->settled = true;
+}
+
 static void traffic(struct sim *sim)
 {
 	uint32_t nodes = sim->options->nodes, idle = 0, turns = 0;
@@ -351,6 +370,9 @@ static void traffic(struct sim *sim)
 				node->retired = true;
 				sim_node_close(node);
 			}
+			if (!sim->settled && !sim->sweeping &&
+			    sim_chance(sim, sim->options->closing))
+				sim_region_change(node);
 			idle = count ? 0 : idle + 1;
 			fake_net_advance(sim_below(sim, 2000));
 			if (sim_chance(sim, 20) && node->started && !node->closing && !node->dead)
@@ -360,6 +382,8 @@ static void traffic(struct sim *sim)
 			if (++turns == kill_at)
 				kill_host(sim);
 		}
+		if (sim->options->closing && sim->sweeping && !sim->settled)
+			settle(sim);
 		/* Nobody has anything to do: on to what happens next. */
 		if (idle > 4 * nodes)
 			fake_net_advance(fake_net_next() == UINT64_MAX
@@ -391,7 +415,7 @@ static void run_seed(const struct sim_options *options, uint64_t seed)
 	running = &sim;
 	TAILQ_INIT(&sim.delivered);
 	sim_log_reset(options->late || options->abandon || options->kill || options->tiny ||
-		      options->poor || options->refused);
+		      options->poor || options->refused || options->closing);
 	sim_open(&sim);
 	fake_net_on_pause(on_pause, &sim);
 	traffic(&sim);

@@ -32,6 +32,8 @@ static struct sim_op *op_new(struct sim_node *node, enum sim_kind kind)
 void sim_op_free(struct sim_op *op)
 {
 	sim_buffer_fini(&op->buf);
+	free(op->first);
+	free(op->before);
 	free(op);
 }
 
@@ -288,7 +290,7 @@ static ssize_t write_(struct sim_op *op, enum call call, uint64_t flags,
 		      const struct fi_msg_rma *msg)
 {
 	fi_addr_t to = target(op);
-	uint64_t key = fi_mr_key(op->peer->region_mr), addr = (uintptr_t)op->slice;
+	uint64_t key = op->peer->region_key, addr = (uintptr_t)op->slice;
 	struct sim_buffer *buf = &op->buf;
 	void *start = buf->iov[0].iov_base;
 	struct fid_ep *ep = op->node->ep[op->from];
@@ -313,7 +315,7 @@ static ssize_t read_(struct sim_op *op, enum call call, uint64_t flags,
 		     const struct fi_msg_rma *msg)
 {
 	fi_addr_t from = target(op);
-	uint64_t key = fi_mr_key(op->peer->region_mr), addr = (uintptr_t)op->slice;
+	uint64_t key = op->peer->region_key, addr = (uintptr_t)op->slice;
 	struct sim_buffer *buf = &op->buf;
 
 	switch (call) {
@@ -332,7 +334,7 @@ static ssize_t start_rma(struct sim_op *op, enum call call, uint64_t flags)
 {
 	struct sim *sim = op->node->sim;
 	size_t first = sim_chance(sim, 500) ? op->len : sim_below(sim, (uint32_t)op->len + 1);
-	uint64_t key = fi_mr_key(op->peer->region_mr);
+	uint64_t key = op->peer->region_key;
 	struct fi_rma_iov remote[2] = {
 		{(uintptr_t)op->slice, first, key},
 		{(uintptr_t)op->slice + first, op->len - first, key},
@@ -365,8 +367,9 @@ void sim_start_rma(struct sim_node *node)
 	if (!write && node->selective && (sim->options->retire || sim->options->conns))
 		call = SENDMSG;
 	choose_way(op, peer);
-	holder = peer ? choose_slice(op) : NULL;
-	if (!holder || (inject && may_fail(node, peer))) {
+	/* What is refused ends an endpoint's connection with itself. */
+	holder = peer && !(peer == node && sim->options->closing) ? choose_slice(op) : NULL;
+	if (!holder || (inject && (may_fail(node, peer) || sim->options->closing))) {
 		sim_op_free(op);
 		return;
 	}
@@ -386,6 +389,8 @@ void sim_start_rma(struct sim_node *node)
 			!inject && !(flags & FI_INJECT) && sim_chance(sim, 400));
 	if (write)
 		sim_buffer_fill(&op->buf, op->id);
+	if (sim->options->closing)
+		sim_region_use(op);
 	if (!admit(op, start_rma(op, call, flags), write ? "write" : "read"))
 		return;
 	*holder = op;
@@ -398,7 +403,7 @@ void sim_start_refused(struct sim_node *node)
 	struct sim_node *peer = choose_peer(node);
 	bool write = sim_chance(sim, 600);
 	struct sim_op *op = op_new(node, write ? SIM_WRITE : SIM_READ), **holder;
-	uint64_t key = peer ? fi_mr_key(peer->region_mr) : 0;
+	uint64_t key = peer ? peer->region_key : 0;
 	struct fi_rma_iov remote[2];
 	struct fi_msg_rma msg = {.rma_iov = remote, .context = op};
 	size_t first;

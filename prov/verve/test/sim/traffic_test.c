@@ -317,3 +317,18 @@ Test(traffic, little_memory_to_register)
 
 	sim_run_seeds(&options, 80);
 }
+
+Test(traffic, memory_paged_on_demand)
+{
+	struct sim_options options = {
+		.name = "traffic/memory_paged_on_demand",
+		.nodes = 3,
+		.ops = 80,
+		.max_len = 20000,
+		.slice = 6000,
+		.segments = SIM_SEGMENTS,
+		.odp = true,
+	};
+
+	sim_run_seeds(&options, 80);
+}

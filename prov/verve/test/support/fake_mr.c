@@ -10,7 +10,7 @@
 
 #include "fake_world.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, DMABUF_FD = 7777 };
 
 struct fake_region {
 	UT_hash_handle hh_lkey, hh_rkey;
@@ -19,11 +19,13 @@ struct fake_region {
 	uint64_t addr; /* that goes with the keys */
 	uint64_t memory;
 	uint64_t len;
+	uint64_t pinned; /* bytes of it */
 	unsigned access;
 };
 
 static const unsigned all_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
-				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC;
+				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC |
+				   VERVE_NET_ON_DEMAND;
 
 /* What is not for peers has no key for them; soft-RoCE does it so. */
 static const unsigned remote_access = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
@@ -37,6 +39,58 @@ static uint32_t next_key(void)
 	return key ? key : next_key();
 }
 
+/* What the kernel checks before it looks at the memory. */
+static int check(const void *addr, uint64_t len, uint64_t iova, unsigned access)
+{
+	const struct verve_net_limits *limits = &fake_world.config.limits;
+	bool all = !addr && len == SIZE_MAX;
+
+	if (!len || access & ~all_access || (!all && len > limits->mr_size))
+		return -FI_EINVAL;
+	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
+	    !(access & VERVE_NET_LOCAL_WRITE))
+		return -FI_EINVAL;
+	if (access & VERVE_NET_ON_DEMAND &&
+	    (!limits->odp_rc || (access & VERVE_NET_REMOTE_ATOMIC && !limits->odp_atomic)))
+		return -FI_EINVAL;
+	if (all && (!limits->odp_implicit || !(access & VERVE_NET_ON_DEMAND)))
+		return -FI_EINVAL;
+	if (all && access & remote_access)
+		fake_fatal("peers could reach all memory");
+	if (!addr && !all)
+		return -FI_EFAULT;
+	return ((uintptr_t)addr ^ iova) % PAGE ? -FI_EINVAL : 0;
+}
+
+static int add(struct verve_net_device *dev, const struct fake_region *from,
+	       struct verve_net_mr *mr)
+{
+	const struct verve_net_limits *limits = &fake_world.config.limits;
+	struct fake_region *region;
+
+	if (dev->mr_count >= limits->mr ||
+	    fake_world.stats.pinned + from->pinned > fake_world.memlock)
+		return -FI_ENOMEM;
+	region = malloc(sizeof(*region));
+	if (!region)
+		return -FI_ENOMEM;
+	*region = *from;
+	region->dev = dev;
+	region->lkey = next_key();
+	region->rkey = region->access & remote_access ? next_key() : 0;
+	HASH_ADD(hh_lkey, dev->by_lkey, lkey, sizeof(region->lkey), region);
+	if (region->rkey)
+		HASH_ADD(hh_rkey, dev->by_rkey, rkey, sizeof(region->rkey), region);
+	*mr = (struct verve_net_mr){.lkey = region->lkey, .rkey = region->rkey, .handle = region};
+	dev->mr_count++;
+	fake_opened(FAKE_MR);
+	fake_world.stats.regs++;
+	fake_world.stats.pinned += region->pinned;
+	if (fake_world.open[FAKE_MR] > fake_world.stats.max_mr)
+		fake_world.stats.max_mr = fake_world.open[FAKE_MR];
+	return 0;
+}
+
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
@@ -46,46 +100,49 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
 			  unsigned access, struct verve_net_mr *mr)
 {
-	const struct verve_net_limits *limits = &fake_world.config.limits;
-	struct fake_region *region;
+	int ret = fake_gate(FAKE_NET_MR_REG);
+
+	if (!ret)
+		ret = check(addr, len, iova, access);
+	if (ret)
+		return ret;
+	return add(dev, &(struct fake_region){
+		.addr = iova,
+		.memory = (uintptr_t)addr,
+		.len = len,
+		.pinned = access & VERVE_NET_ON_DEMAND ? 0 : len,
+		.access = access,
+	}, mr);
+}
+
+int fake_net_dmabuf(void *memory, uint64_t size)
+{
+	fake_world.dmabuf = memory;
+	fake_world.dmabuf_size = size;
+	return DMABUF_FD;
+}
+
+/* Its memory is the device's: none of the host's is pinned. */
+int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
+			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
+{
 	int ret = fake_gate(FAKE_NET_MR_REG);
 
 	if (ret)
 		return ret;
-	if (!len || access & ~all_access || len > limits->mr_size)
+	if (!fake_world.dmabuf)
+		return -FI_EOPNOTSUPP;
+	if (fd != DMABUF_FD)
+		return -FI_EBADF;
+	if (!len || access & ~all_access || offset > fake_world.dmabuf_size ||
+	    len > fake_world.dmabuf_size - offset || (offset ^ iova) % PAGE)
 		return -FI_EINVAL;
-	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
-	    !(access & VERVE_NET_LOCAL_WRITE))
-		return -FI_EINVAL;
-	if (!addr)
-		return -FI_EFAULT;
-	if (((uintptr_t)addr ^ iova) % PAGE)
-		return -FI_EINVAL;
-	if (dev->mr_count >= limits->mr || fake_world.stats.pinned + len > fake_world.memlock)
-		return -FI_ENOMEM;
-	region = calloc(1, sizeof(*region));
-	if (!region)
-		return -FI_ENOMEM;
-	*region = (struct fake_region){
-		.dev = dev,
-		.lkey = next_key(),
-		.rkey = access & remote_access ? next_key() : 0,
+	return add(dev, &(struct fake_region){
 		.addr = iova,
-		.memory = (uintptr_t)addr,
+		.memory = (uintptr_t)fake_world.dmabuf + offset,
 		.len = len,
 		.access = access,
-	};
-	HASH_ADD(hh_lkey, dev->by_lkey, lkey, sizeof(region->lkey), region);
-	if (region->rkey)
-		HASH_ADD(hh_rkey, dev->by_rkey, rkey, sizeof(region->rkey), region);
-	*mr = (struct verve_net_mr){.lkey = region->lkey, .rkey = region->rkey, .handle = region};
-	dev->mr_count++;
-	fake_opened(FAKE_MR);
-	fake_world.stats.regs++;
-	fake_world.stats.pinned += len;
-	if (fake_world.open[FAKE_MR] > fake_world.stats.max_mr)
-		fake_world.stats.max_mr = fake_world.open[FAKE_MR];
-	return 0;
+	}, mr);
 }
 
 void fake_net_memlock(uint64_t bytes)
@@ -101,7 +158,7 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 	if (region->rkey)
 		HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
 	region->dev->mr_count--;
-	fake_world.stats.pinned -= region->len;
+	fake_world.stats.pinned -= region->pinned;
 	free(region);
 	fake_closed(FAKE_MR);
 }

@@ -135,6 +135,11 @@ struct fake_net_stats {
 void fake_net_stats(struct fake_net_stats *stats);
 
 /*
+ * From now on devices take dmabufs, and this is the one that there is: size bytes of memory. Its descriptor.
+ */
+int fake_net_dmabuf(void *memory, uint64_t size);
+
+/*
  * The watch of memory (net/watch.h) opens only where it was allowed. Then the test says what ranges
  * cannot be watched, whether an event is under way, and what went.
  */

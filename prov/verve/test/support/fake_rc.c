@@ -354,9 +354,10 @@ static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 
 /*
  * A responder answers in order: what it executed before it refused a request is on its way already, and the
- * refusal acknowledges it (InfiniBand spec. vol. 1, 9.7.5.1.2).
+ * refusal acknowledges it (InfiniBand spec. vol. 1, 9.7.5.1.2), unless that is a read whose region was closed
+ * since: then that is what is refused. Returns the request that is.
  */
-static void answer_older(struct verve_net_qp *qp, const struct fake_wr *refused)
+static struct fake_wr *answer_older(struct verve_net_qp *qp, struct fake_wr *refused)
 {
 	struct verve_net_qp *target;
 	struct fake_wr *wr;
@@ -366,8 +367,10 @@ static void answer_older(struct verve_net_qp *qp, const struct fake_wr *refused)
 		wr->acked |= wr->state == FAKE_WR_DONE;
 		if (wr->state != FAKE_WR_EXECUTED)
 			continue;
-		wr->responded = wr->wr.op != VERVE_NET_READ || may_read(wr, target);
-		if (wr->wr.op != VERVE_NET_READ || !wr->responded)
+		if (wr->wr.op == VERVE_NET_READ && !may_read(wr, target))
+			return wr;
+		wr->responded = true;
+		if (wr->wr.op != VERVE_NET_READ)
 			continue;
 		wr->response = malloc(wr->len + 1);
 		if (!wr->response)
@@ -377,6 +380,7 @@ static void answer_older(struct verve_net_qp *qp, const struct fake_wr *refused)
 			       fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr),
 			       wr->len);
 	}
+	return refused;
 }
 
 static void arrive(struct fake_event *event)
@@ -403,7 +407,7 @@ static void arrive(struct fake_event *event)
 		return; /* connected to itself: the error flushed it */
 	if (status) {
 		if (status >= FAKE_WC_REMOTE_INVALID)
-			answer_older(qp, wr);
+			wr = answer_older(qp, wr);
 		fail(qp, wr, (uint32_t)status, fake_world.now + fake_rc_delay());
 		return;
 	}
@@ -417,9 +421,10 @@ static struct fake_wr *oldest_response(struct verve_net_qp *qp)
 {
 	struct fake_wr *wr;
 
+	/* Behind one that failed there is none. */
 	TAILQ_FOREACH (wr, &qp->wrs, link)
-		if (wr->state == FAKE_WR_EXECUTED)
-			return wr;
+		if (wr->state == FAKE_WR_EXECUTED || wr->status)
+			return wr->status ? NULL : wr;
 	return NULL;
 }
 
@@ -428,6 +433,8 @@ static void respond(struct fake_event *event)
 	struct verve_net_qp *qp = QP_OF(event, respond), *target = target_of(qp);
 	struct fake_wr *wr = oldest_response(qp);
 
+	if (!wr)
+		return;
 	if (!target && !wr->responded) {
 		unanswered(qp, wr, event, respond);
 		return;

@@ -67,6 +67,8 @@ struct fake_world {
 	uint64_t next_seq;
 	uint32_t next_key;
 	uint64_t memlock; /* bytes */
+	void *dmabuf;	  /* memory; NULL: devices take none */
+	uint64_t dmabuf_size;
 	struct fake_event **heap; /* 1-based */
 	size_t heap_count, heap_size;
 	struct fake_host *hosts;

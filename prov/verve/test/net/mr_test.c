@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions: what libibverbs is told to grant, and what its errors mean. */
+#include "net/mr.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <rdma/fi_errno.h>
+
+#include "net/verbs.h"
+
+static struct verve_net_device dev;
+static struct ibv_mr handle = {.lkey = 3, .rkey = 4};
+static unsigned asked; /* IBV_ACCESS_*, of the last registration */
+static uint64_t asked_offset, asked_iova;
+static int error; /* positive errno; 0: none */
+static char buffer[64];
+
+struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned access);
+struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					uint64_t iova, int fd, int access);
+
+struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned access)
+{
+	(void)pd;
+	(void)addr;
+	(void)length;
+	asked = access;
+	asked_iova = iova;
+	errno = error;
+	return error ? NULL : &handle;
+}
+
+struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					uint64_t iova, int fd, int access)
+{
+	(void)fd;
+	asked_offset = offset;
+	return __wrap_ibv_reg_mr_iova2(pd, NULL, length, iova, (unsigned)access);
+}
+
+static unsigned verbs(unsigned access)
+{
+	struct verve_net_mr mr;
+
+	cr_assert_eq(verve_net_mr_reg(&dev, buffer, sizeof(buffer), access, &mr), 0);
+	cr_expect_eq(mr.lkey, 3);
+	cr_expect_eq(mr.rkey, 4);
+	cr_expect_eq(asked_iova, (uintptr_t)buffer);
+	return asked;
+}
+
+Test(mr, access_is_what_was_asked)
+{
+	cr_expect_eq(verbs(VERVE_NET_REMOTE_READ), IBV_ACCESS_REMOTE_READ);
+	cr_expect_eq(verbs(VERVE_NET_REMOTE_WRITE | VERVE_NET_LOCAL_WRITE),
+		     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE);
+	cr_expect_eq(verbs(VERVE_NET_REMOTE_ATOMIC | VERVE_NET_LOCAL_WRITE),
+		     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE);
+	cr_expect_eq(verbs(VERVE_NET_ON_DEMAND | VERVE_NET_LOCAL_WRITE),
+		     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* Peers may rely on the order of what they write; whoever waits for a completion does not. */
+Test(mr, order_is_relaxed_where_no_peer_writes)
+{
+	cr_expect_eq(verbs(0), IBV_ACCESS_RELAXED_ORDERING);
+	cr_expect_eq(verbs(VERVE_NET_LOCAL_WRITE),
+		     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+}
+
+Test(mr, dmabuf_that_nobody_knows_is_not_supported)
+{
+	static const int unknown[] = {EOPNOTSUPP, ENOSYS, ENOTTY, EPROTONOSUPPORT};
+	struct verve_net_mr mr;
+
+	cr_assert_eq(verve_net_mr_reg_dmabuf(&dev, 5, 4096, 64, 8192, VERVE_NET_REMOTE_READ, &mr), 0);
+	cr_expect_eq(asked, IBV_ACCESS_REMOTE_READ);
+	cr_expect_eq(asked_offset, 4096);
+	cr_expect_eq(asked_iova, 8192);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		error = unknown[i];
+		cr_expect_eq(verve_net_mr_reg_dmabuf(&dev, 5, 0, 64, 0, VERVE_NET_REMOTE_READ, &mr),
+			     -FI_EOPNOTSUPP);
+	}
+	error = EBADF;
+	cr_expect_eq(verve_net_mr_reg_dmabuf(&dev, 5, 0, 64, 0, VERVE_NET_REMOTE_READ, &mr),
+		     -FI_EBADF);
+}
