@@ -37,7 +37,7 @@ enum verve_op_kind {
 	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
 	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
 	VERVE_OP_KEY,	 /* carries what a peer is to hear of a key of ours, which is its tag */
-	VERVE_OP_CHUNK,	   /* carries the next bytes of a message of ours, whose id is its tag, to recv.fin_id */
+	VERVE_OP_CHUNK,	   /* carries the next len bytes of a message of ours, whose id is its tag, to recv.fin_id */
 	VERVE_OP_WITHDRAW, /* carries that a message of ours, recv.fin_id, is taken back */
 };
 
@@ -64,7 +64,7 @@ enum {
 	VERVE_OP_FENCE = 1 << 8,
 	VERVE_OP_TX = 1 << 9,	      /* counts against the transmit queue's size */
 	VERVE_OP_CANCELLED = 1 << 10, /* by the application; ends when peer and device let go of it */
-	VERVE_OP_PULLED = 1 << 11,    /* a chunk of it is about to be sent */
+	VERVE_OP_PULLED = 1 << 11,    /* chunks of it are about to be sent */
 };
 
 /* Memory to move by RDMA read or write: the operation's iov on this side, segments on the other. */
@@ -81,6 +81,7 @@ struct verve_op_recv {
 	uint32_t fin_id;	  /* the sender's operation, to name in the FIN; 0: none wanted */
 	uint32_t fin_status;
 	uint64_t src;		  /* of the message: fi_addr_t */
+	uint64_t asked;		  /* bytes of a message that is pulled, from its beginning */
 	uint64_t msg_len;	  /* of the message, which may be longer than the buffer */
 	struct verve_op *parent;  /* of a message placed into a multi-receive buffer */
 	uint32_t children;	  /* of a multi-receive buffer: messages still being placed */

@@ -12,13 +12,20 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
+enum { CHUNKS = 8 }; /* asked for at a time: a round trip costs more than a chunk */
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 bool verve_pull_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	uint64_t left = op->transfer.len - op->transfer.offset;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_PULL,
 		.op_id = op->recv.fin_id,
-		.len = left < link->eager_size ? left : link->eager_size,
+		.len = min(left, (uint64_t) CHUNKS * link->eager_size),
 	};
 
 	if (!op->id && verve_op_name(xport, op))
@@ -26,6 +33,7 @@ bool verve_pull_start(struct verve_xport *xport, struct verve_link *link, struct
 	packet.status = op->id;
 	if (!verve_link_send(xport, link, &packet, NULL))
 		return link->broken;
+	op->recv.asked = op->transfer.offset + packet.len;
 	verve_op_activate(op, VERVE_OP_AWAIT);
 	return true;
 }
@@ -39,7 +47,7 @@ void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 	if (!op)
 		return;
 	transfer = &op->transfer;
-	if (op->kind != VERVE_OP_RECV || !packet->len || packet->len > transfer->len - transfer->offset) {
+	if (op->kind != VERVE_OP_RECV || !packet->len || packet->len > op->recv.asked - transfer->offset) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer sends what nobody asked for");
 		return;
 	}
@@ -49,6 +57,8 @@ void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 		verve_recv_finish(xport, op, 0, NULL);
 		return;
 	}
+	if (transfer->offset < op->recv.asked)
+		return;
 	verve_op_dequeue(op);
 	verve_peer_queue(xport, link->peer, op);
 }
@@ -60,7 +70,7 @@ void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct
 	if (!source)
 		return;
 	if (source->kind != VERVE_OP_SEND || source->flags & VERVE_OP_PULLED || !packet->len ||
-	    packet->len > link->eager_size || packet->len > source->len - source->transfer.offset) {
+	    packet->len > source->len - source->transfer.offset) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for what it was not offered");
 		return;
 	}
@@ -77,9 +87,9 @@ void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct
 	verve_peer_queue_control(xport, link->peer, chunk);
 }
 
-/* Behind its header, from the application's memory or the copy of it; how long that is. */
+/* len bytes behind their header, from the application's memory or the copy of it; how long that is. */
 static size_t fill(const struct verve_op *source, const struct verve_op *op, struct verve_link *link,
-		   char *to)
+		   size_t len, char *to)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CHUNK, .op_id = op->recv.fin_id};
 	uint64_t offset = source->transfer.offset;
@@ -88,18 +98,17 @@ static size_t fill(const struct verve_op *source, const struct verve_op *op, str
 	verve_link_address(link, &packet);
 	prefix = verve_wire_encode(&packet, to);
 	if (source->slab)
-		memcpy(to + prefix, (char *) source->slab->data + VERVE_WIRE_PREFIX + offset, op->len);
+		memcpy(to + prefix, (char *) source->slab->data + VERVE_WIRE_PREFIX + offset, len);
 	else
-		verve_iov_gather(to + prefix, source->iov, source->iov_count, offset, op->len);
-	return prefix + op->len;
+		verve_iov_gather(to + prefix, source->iov, source->iov_count, offset, len);
+	return prefix + len;
 }
 
 bool verve_pull_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	struct verve_op *source = verve_idtab_get(&xport->op_ids, op->tag);
+	size_t chunk = min(op->len, link->eager_size), len;
 	struct verve_outgoing out;
-	size_t len;
-	bool sent;
 
 	/* Its receiver may have ended it meanwhile. */
 	if (!source) {
@@ -108,15 +117,18 @@ bool verve_pull_send(struct verve_xport *xport, struct verve_link *link, struct 
 		return true;
 	}
 	if (!verve_link_has_room(xport, link, false) ||
-	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + op->len, &out))
+	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + chunk, &out))
 		return false;
-	len = fill(source, op, link, out.data);
-	source->transfer.offset += op->len;
-	source->flags &= ~VERVE_OP_PULLED;
-	sent = !verve_link_post_packet(xport, link, &out, len, false, NULL);
-	if (sent) {
+	len = fill(source, op, link, chunk, out.data);
+	source->transfer.offset += chunk;
+	op->len -= chunk;
+	if (!op->len)
+		source->flags &= ~VERVE_OP_PULLED;
+	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
+		return false;
+	if (!op->len) {
 		TAILQ_REMOVE(&link->peer->control, op, link);
 		verve_op_free(xport, op);
 	}
-	return sent;
+	return true;
 }

@@ -198,7 +198,7 @@ static void send_raw(const struct verve_wire_packet *packet)
 /* b is hostile: it asks for more than there is. Only its own connection ends. */
 Test(pull, asking_for_more_than_was_offered_ends_the_connection)
 {
-	static const uint64_t lens[] = {0, NODE_EAGER + 1, UINT64_MAX};
+	static const uint64_t lens[] = {0, LONG + 1, UINT64_MAX};
 	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5};
 
 	for (int i = 0; i < 3; i++) {
