@@ -22,8 +22,8 @@ enum {
 };
 
 /*
- * soft-RoCE says that it can, from Linux 6.15 on. But on 7.2 messages of several pieces came with wrong
- * bytes, and an iova that is no virtual address was looked up beyond its tables, which ended the kernel.
+ * soft-RoCE says that it can, from Linux 6.15 on. But on 7.2 regions that do not begin with a page get and
+ * give wrong bytes, and accesses were looked up beyond its tables, which ended the kernel.
  */
 static bool pages_on_demand(const struct ibv_device_attr_ex *attr)
 {
