@@ -20,7 +20,7 @@ void verve_mr_odp_open(struct verve_mr_odp *odp, struct verve_net_device *dev)
 		return;
 	if (!port->limits.odp_rc) {
 		VERVE_WARN(MR, "%s: FI_VERVE_ODP=on, but the device does not page on demand for sends, "
-			   "receives, writes and reads of RC: memory is pinned\n", port->device);
+			   "receives, writes and reads of RC, or not rightly: memory is pinned\n", port->device);
 		return;
 	}
 	odp->on = true;

@@ -14,16 +14,19 @@ static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 /*
  * What arrives may reach memory in any order where only a completion says that it is there: receives and
  * the targets of our own reads. Peers are promised the order of what they write (FI_ORDER_RMA_WAW), and
- * may poll for it. The bit is one that drivers without it ignore.
+ * may poll for it. The bit is one that drivers without it ignore, but for soft-RoCE of some kernels,
+ * and it is about PCI.
  */
-static unsigned order_of(unsigned access)
+static unsigned order_of(const struct verve_net_device *dev, unsigned access)
 {
-	return access & (remote | VERVE_NET_ON_DEMAND) ? 0 : IBV_ACCESS_RELAXED_ORDERING;
+	bool strict = !dev->port.on_pci || access & (remote | VERVE_NET_ON_DEMAND);
+
+	return strict ? 0 : IBV_ACCESS_RELAXED_ORDERING;
 }
 
-static unsigned verbs_access(unsigned access)
+static unsigned verbs_access(const struct verve_net_device *dev, unsigned access)
 {
-	return order_of(access) |
+	return order_of(dev, access) |
 	       (access & VERVE_NET_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
 	       (access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 	       (access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
@@ -44,19 +47,19 @@ static int keep(struct ibv_mr *handle, struct verve_net_mr *mr)
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
-	return keep(ibv_reg_mr(dev->pd, addr, len, verbs_access(access)), mr);
+	return keep(ibv_reg_mr(dev->pd, addr, len, verbs_access(dev, access)), mr);
 }
 
 int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
 			  unsigned access, struct verve_net_mr *mr)
 {
-	return keep(ibv_reg_mr_iova(dev->pd, addr, len, iova, verbs_access(access)), mr);
+	return keep(ibv_reg_mr_iova(dev->pd, addr, len, iova, verbs_access(dev, access)), mr);
 }
 
 int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
 			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
 {
-	int ret = keep(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, (int)verbs_access(access)),
+	int ret = keep(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, (int)verbs_access(dev, access)),
 		       mr);
 
 	/* What a kernel says that does not know the call. */

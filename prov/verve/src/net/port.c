@@ -18,7 +18,22 @@
 enum {
 	SGE_MAX = 30,
 	READS_MAX = 16, /* more in flight brings nothing, and the target keeps state for each */
+	SOFT_ROCE = 0xffffff, /* what rdma_rxe has for a vendor */
 };
+
+/*
+ * soft-RoCE says that it can, from Linux 6.15 on. But on 7.2 regions that do not begin with a page get and
+ * give wrong bytes, and accesses were looked up beyond its tables, which ended the kernel.
+ */
+static bool pages_on_demand(const struct ibv_device_attr_ex *attr)
+{
+	const uint32_t needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+
+	return attr->orig_attr.vendor_id != SOFT_ROCE &&
+	       attr->odp_caps.general_caps & IBV_ODP_SUPPORT &&
+	       (attr->odp_caps.per_transport_caps.rc_odp_caps & needed) == needed;
+}
 
 __attribute__((format(printf, 2, 3)))
 static void reject(struct verve_net_port *port, const char *format, ...)
@@ -40,11 +55,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 {
 	const struct ibv_device_attr *device = &attr->device.orig_attr;
 	const struct ibv_odp_caps *odp = &attr->device.odp_caps;
-	const uint32_t odp_needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-				    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
-	const uint32_t odp_has = odp->per_transport_caps.rc_odp_caps;
-	const bool odp_rc = odp->general_caps & IBV_ODP_SUPPORT &&
-			    (odp_has & odp_needed) == odp_needed;
+	const bool odp_rc = pages_on_demand(&attr->device);
 
 	*limits = (struct verve_net_limits) {
 		.cqe = device->max_cqe,
@@ -59,7 +70,8 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.mr_size = device->max_mr_size,
 		.mr = device->max_mr,
 		.odp_rc = odp_rc,
-		.odp_atomic = odp_rc && odp_has & IBV_ODP_SUPPORT_ATOMIC,
+		.odp_atomic = odp_rc &&
+			      odp->per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_ATOMIC,
 		.odp_implicit = odp_rc && odp->general_caps & IBV_ODP_SUPPORT_IMPLICIT,
 		.atomics = device->atomic_cap != IBV_ATOMIC_NONE && device->max_qp_rd_atom &&
 			   device->max_qp_init_rd_atom,

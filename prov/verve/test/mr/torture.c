@@ -96,6 +96,19 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 	return verve_net_mr_reg(dev, addr, len, access, mr);
 }
 
+int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
+			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
+{
+	(void)dev;
+	(void)fd;
+	(void)offset;
+	(void)len;
+	(void)iova;
+	(void)access;
+	(void)mr;
+	abort(); /* nobody has one */
+}
+
 void verve_net_mr_dereg(struct verve_net_mr *mr)
 {
 	struct pinned *pinned = mr->handle;

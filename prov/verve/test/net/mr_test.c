@@ -65,9 +65,17 @@ Test(mr, access_is_what_was_asked)
 /* Peers may rely on the order of what they write; whoever waits for a completion does not. */
 Test(mr, order_is_relaxed_where_no_peer_writes)
 {
+	static const unsigned strict[] = {VERVE_NET_REMOTE_READ, VERVE_NET_REMOTE_WRITE,
+					  VERVE_NET_REMOTE_ATOMIC, VERVE_NET_ON_DEMAND};
+
+	cr_expect_eq(verbs(VERVE_NET_LOCAL_WRITE), IBV_ACCESS_LOCAL_WRITE, "no PCI, no order of it");
+	dev.port.on_pci = true;
 	cr_expect_eq(verbs(0), IBV_ACCESS_RELAXED_ORDERING);
 	cr_expect_eq(verbs(VERVE_NET_LOCAL_WRITE),
 		     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+	for (size_t i = 0; i < sizeof(strict) / sizeof(strict[0]); i++)
+		cr_expect_not(verbs(strict[i] | VERVE_NET_LOCAL_WRITE) &
+			      IBV_ACCESS_RELAXED_ORDERING);
 }
 
 Test(mr, dmabuf_that_nobody_knows_is_not_supported)

@@ -125,6 +125,11 @@ Test(port, on_demand_paging_is_all_of_it_or_none)
 	cr_expect(port.limits.odp_rc);
 	cr_expect(port.limits.odp_atomic);
 	cr_expect(port.limits.odp_implicit);
+	fake_verbs.attr.vendor_id = 0xffffff;
+	look();
+	cr_expect_not(port.limits.odp_rc, "soft-RoCE only says so");
+	cr_expect_not(port.limits.odp_implicit);
+	fake_verbs.attr.vendor_id = 0x2c9;
 	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT_IMPLICIT;
 	look();
 	cr_expect_not(port.limits.odp_rc);
