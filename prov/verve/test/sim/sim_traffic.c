@@ -273,6 +273,16 @@ void sim_start_send(struct sim_node *node)
 	started(op, inject || flags & FI_INJECT);
 }
 
+/*
+ * A write whose bytes are there, but of whose end nobody was told, is repeated when something is refused on its
+ * connection: before what follows there, but at any time of what goes another way.
+ */
+static bool may_come_again(const struct sim_op *before, const struct sim_op *op)
+{
+	return op->node->sim->options->refused && before->kind == SIM_WRITE && !before->entry &&
+	       (before->from != op->from || before->to != op->to);
+}
+
 /* A slice of the peer's region that is this node's alone now. */
 static struct sim_op **choose_slice(struct sim_op *op)
 {
@@ -280,7 +290,7 @@ static struct sim_op **choose_slice(struct sim_op *op)
 	uint32_t s = sim_below(sim, SIM_SLICES);
 	struct sim_op **holder = &op->node->holder[op->peer->index * SIM_SLICES + s];
 
-	if (*holder && !sim_is_over(*holder))
+	if (*holder && (!sim_is_over(*holder) || may_come_again(*holder, op)))
 		return NULL;
 	op->slice = op->peer->region + (op->node->index * SIM_SLICES + s) * sim->options->slice;
 	return holder;
