@@ -107,7 +107,10 @@ static void setup(void)
 	if (!is_allowed())
 		cr_skip_test("userfaultfd(2) is not allowed here");
 	cr_assert_eq(verve_net_watch_open(on_gone, NULL, &watch), 0);
-	memory = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	/* Where the kernel puts nothing that it may choose a place for: holes in it stay holes. */
+	memory = mmap((void *)0x20000000, PAGES * PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	cr_assert_neq(memory, MAP_FAILED);
 	for (int i = 0; i < PAGES; i++)
 		memory[i * PAGE] = 1;
 	cr_assert_eq(add(memory, PAGES), 0);
