@@ -4,8 +4,9 @@
  * canary that proves them.
  *
  * The thread allocates nothing and touches no mapping. While an event is unread, the kernel
- * refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with no
- * argument is how a thread learns, in one system call, that nothing is on its way.
+ * refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with an
+ * empty range, which is invalid, is how a thread learns, in one system call, that nothing is on
+ * its way. (With no argument at all it would cost a page fault, and the lock of all mappings.)
  */
 #include "net/watch.h"
 
@@ -80,7 +81,9 @@ static void register_fork(void)
 
 static bool is_pending(const struct verve_net_watch *watch)
 {
-	return ioctl(watch->fd, UFFDIO_WRITEPROTECT, NULL) == 0 || errno != EFAULT;
+	struct uffdio_writeprotect nothing = {.range = {0, 0}};
+
+	return ioctl(watch->fd, UFFDIO_WRITEPROTECT, &nothing) == 0 || errno != EINVAL;
 }
 
 bool verve_net_watch_quiet(struct verve_net_watch *watch)
