@@ -3,8 +3,10 @@
  * What a hit in the registration cache costs, in nanoseconds, with 10, 1,000 and 100,000 entries, in
  * 1 and 8 threads: get and put where the application tells what is unmapped (notify), where the
  * kernel does (userfaultfd), and the question to the kernel alone. Beside them a miss of memory that
- * is watched already, less what the device takes to register. Medians of 5; processor time of the
- * thread, so that threads which wait for a processor do not count. Needs no device.
+ * is watched already, less what the device takes to register. The buffers come at random: some 64
+ * of all, far from each other, or all, of which 100,000 are more than a processor's cache holds, so
+ * that each costs its memory's latency. Medians of 5; processor time of the thread, so that threads
+ * which wait for a processor do not count. Needs no device.
  *
  * With a number of rounds: an application that maps memory, registers it twice and unmaps it as
  * often: what a round costs in each tenth of them, and how much memory the process has then.
@@ -26,12 +28,26 @@
 #include "mr/store.h"
 #include "net/device.h"
 
-enum { PAGE = 4096, SIZE = 16 * PAGE, THREADS = 8, ROUNDS = 1000000, SLOW_ROUNDS = 20000, TRIES = 5 };
+enum {
+	PAGE = 4096,
+	SIZE = 16 * PAGE,
+	FEW = 64,
+	THREADS = 8,
+	ROUNDS = 1000000,
+	SLOW_ROUNDS = 20000,
+	TRIES = 5
+};
+
+/* Which buffers come: so many, one each so many bytes. */
+struct buffers {
+	size_t count, stride;
+};
 
 struct job {
 	pthread_t thread;
 	void (*run)(uintptr_t addr);
-	size_t entries, rounds;
+	struct buffers buffers;
+	size_t rounds;
 	uint64_t random;
 	double ns;
 };
@@ -119,19 +135,20 @@ static void *run(void *arg)
 
 	for (size_t i = 0; i < job->rounds; i++) {
 		job->random = job->random * 6364136223846793005u + 1442695040888963407u;
-		job->run(memory + (job->random >> 33) % job->entries * PAGE);
+		job->run(memory + (job->random >> 33) % job->buffers.count * job->buffers.stride);
 	}
 	job->ns = (now() - start) / job->rounds;
 	return NULL;
 }
 
-static double measure_once(void (*fn)(uintptr_t addr), size_t entries, int threads, size_t rounds)
+static double measure_once(void (*fn)(uintptr_t addr), struct buffers buffers, int threads,
+			   size_t rounds)
 {
 	struct job jobs[THREADS];
 	double sum = 0;
 
 	for (int i = 0; i < threads; i++) {
-		jobs[i] = (struct job){.run = fn, .entries = entries, .rounds = rounds, .random = i + 1};
+		jobs[i] = (struct job){.run = fn, .buffers = buffers, .rounds = rounds, .random = i + 1};
 		pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);
 	}
 	for (int i = 0; i < threads; i++) {
@@ -146,13 +163,13 @@ static int compare(const void *a, const void *b)
 	return *(const double *)a < *(const double *)b ? -1 : 1;
 }
 
-static double measure(void (*fn)(uintptr_t addr), size_t entries, int threads, size_t rounds)
+static double measure(void (*fn)(uintptr_t addr), struct buffers buffers, int threads, size_t rounds)
 {
 	double ns[TRIES];
 
-	measure_once(fn, entries, threads, rounds); /* warm */
+	measure_once(fn, buffers, threads, rounds); /* warm */
 	for (int i = 0; i < TRIES; i++)
-		ns[i] = measure_once(fn, entries, threads, rounds);
+		ns[i] = measure_once(fn, buffers, threads, rounds);
 	qsort(ns, TRIES, sizeof(*ns), compare);
 	return ns[TRIES / 2];
 }
@@ -191,14 +208,19 @@ static void fill(size_t entries, const char *monitor)
 
 static void bench(size_t entries)
 {
+	struct buffers all = {entries, PAGE}, few = {FEW, entries / FEW * PAGE};
+
+	if (entries <= FEW)
+		few = all;
 	fill(entries, "notify");
-	printf("%8zu %12.1f %12.1f", entries, measure(get_put, entries, 1, ROUNDS),
-	       measure(get_put, entries, THREADS, ROUNDS));
+	printf("%8zu %10.1f %10.1f %10.1f %10.1f", entries, measure(get_put, few, 1, ROUNDS),
+	       measure(get_put, few, THREADS, ROUNDS), measure(get_put, all, 1, ROUNDS),
+	       measure(get_put, all, THREADS, ROUNDS));
 	verve_mr_cache_fini(&cache);
 	fill(entries, "userfaultfd");
-	printf(" %12.0f %12.0f %12.0f %12.0f\n", measure(get_put, entries, 1, SLOW_ROUNDS),
-	       measure(get_put, entries, THREADS, SLOW_ROUNDS),
-	       measure(ask, entries, 1, SLOW_ROUNDS), measure(miss, entries, 1, 200));
+	printf(" %12.0f %10.0f %10.0f %10.0f\n", measure(get_put, few, 1, SLOW_ROUNDS),
+	       measure(get_put, few, THREADS, SLOW_ROUNDS), measure(ask, few, 1, SLOW_ROUNDS),
+	       measure(miss, few, 1, 200));
 	verve_mr_cache_fini(&cache);
 }
 
@@ -240,7 +262,7 @@ static void come_and_go_often(size_t rounds)
 		die_without_monitor();
 	printf("%10s %10s %10s\n", "rounds", "ns each", "KB");
 	for (int i = 1; i <= 10; i++) {
-		double ns = measure_once(come_and_go, 1, 1, rounds / 10);
+		double ns = measure_once(come_and_go, (struct buffers){1, PAGE}, 1, rounds / 10);
 
 		printf("%10zu %10.0f %10zu\n", rounds / 10 * i, ns, resident());
 	}
@@ -268,8 +290,8 @@ int main(int argc, char **argv)
 		come_and_go_often(strtoul(argv[1], NULL, 10));
 		return 0;
 	}
-	printf("%8s %12s %12s %12s %12s %12s %12s\n", "entries", "notify", "8 threads", "userfaultfd",
-	       "8 threads", "asking", "miss");
+	printf("%8s %10s %10s %10s %10s %12s %10s %10s %10s\n", "entries", "notify", "8 threads",
+	       "all", "8 threads", "userfaultfd", "8 threads", "asking", "miss");
 	for (int i = 0; i < 3; i++)
 		bench(entries[i]);
 	return 0;
