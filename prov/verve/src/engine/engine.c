@@ -36,9 +36,13 @@ struct verve_engine {
 	bool timer_set;
 	bool asleep; /* armed, timer not set: who starts work sets it */
 	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
+	uint32_t idle_turns; /* of those, every so many the service thread is helped, */
+	uint64_t helped;     /* if that was long ago. When it was */
 };
 
-static const uint64_t ms = 1000000;
+enum { HELP_TURNS = 64 };
+
+static const uint64_t ms = 1000000, help_interval = 2 * 1000000;
 
 static void notify(void *arg)
 {
@@ -259,6 +263,31 @@ err_free:
 	return ret;
 }
 
+/*
+ * Where threads that poll leave no processor to the service thread, as where each processor has a
+ * process that polls, handshakes would wait for the scheduler's time slices.
+ */
+static void help_service(struct verve_engine *engine)
+{
+	uint64_t now = verve_net_now();
+
+	if (now - engine->helped < help_interval)
+		return;
+	engine->helped = now;
+	verve_service_help(engine->xport.cm, now);
+}
+
+/* The lock is held. */
+static bool take_turn(struct verve_engine *engine)
+{
+	bool any = verve_xport_poll(&engine->xport);
+
+	/* An engine that closes has none any more in the end. */
+	if (!any && engine->xport.cm && !(++engine->idle_turns % HELP_TURNS))
+		help_service(engine);
+	return any;
+}
+
 /* One attempt a turn, until done or out of time. A peer that is gone takes the transport's time-out. */
 static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_engine *),
 		       uint64_t deadline)
@@ -267,7 +296,7 @@ static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_en
 		bool any, end;
 
 		verve_lock_acquire(engine->lock);
-		any = verve_xport_poll(&engine->xport);
+		any = take_turn(engine);
 		end = done(engine);
 		verve_lock_release(engine->lock);
 		if (end || verve_net_now() >= deadline)
@@ -398,9 +427,9 @@ bool verve_engine_progress(struct verve_engine *engine)
 	/* A shared receive context has no device of its own. */
 	if (__builtin_expect(!engine->xport.channel, 0))
 		LIST_FOREACH(member, &engine->members, member)
-			any |= verve_xport_poll(&member->xport);
+			any |= take_turn(member);
 	else
-		any = verve_xport_poll(&engine->xport);
+		any = take_turn(engine);
 	verve_lock_release(engine->lock);
 	return any;
 }

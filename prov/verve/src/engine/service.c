@@ -23,6 +23,7 @@ struct client {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, client) clients = LIST_HEAD_INITIALIZER(clients);
 static struct verve_net_thread *thread;
+static uint64_t next_step; /* when the thread wakes by itself; UINT64_MAX: not */
 
 /* The descriptor of a device that is gone stays readable: nobody may watch it any more. */
 static void step_device(struct client *client)
@@ -57,6 +58,7 @@ static uint64_t step(void *arg)
 		if (timer < next)
 			next = timer;
 	}
+	next_step = next;
 	pthread_mutex_unlock(&lock);
 	if (next == UINT64_MAX)
 		return UINT64_MAX;
@@ -156,6 +158,20 @@ void verve_service_wake(void)
 	pthread_mutex_lock(&lock);
 	if (thread)
 		verve_net_thread_wake(thread);
+	pthread_mutex_unlock(&lock);
+}
+
+void verve_service_help(struct verve_cm *cm, uint64_t now)
+{
+	uint64_t timer;
+
+	if (pthread_mutex_trylock(&lock))
+		return;
+	timer = verve_cm_step(cm, now);
+	if (timer < next_step) {
+		next_step = timer;
+		verve_net_thread_wake(thread);
+	}
 	pthread_mutex_unlock(&lock);
 }
 

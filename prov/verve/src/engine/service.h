@@ -7,6 +7,8 @@
 #ifndef VERVE_ENGINE_SERVICE_H
 #define VERVE_ENGINE_SERVICE_H
 
+#include <stdint.h>
+
 struct verve_cm;
 struct verve_net_device;
 
@@ -16,6 +18,11 @@ int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev);
 void verve_service_remove(struct verve_cm *cm);
 /* Something is to be done at once. Any thread. */
 void verve_service_wake(void);
+/*
+ * Does for cm, which is served, what the thread would, unless the thread is at it. Any thread. now:
+ * verve_net_now().
+ */
+void verve_service_help(struct verve_cm *cm, uint64_t now);
 /* The provider is unloaded: stops the thread even if endpoints were left open. */
 void verve_service_fini(void);
 

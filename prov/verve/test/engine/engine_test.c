@@ -203,6 +203,29 @@ Test(engine, has_a_name_that_others_reach)
 	expect_len(&b.rx_queue, 5);
 }
 
+/* As where every processor has a process that polls. */
+static void setup_starved(void)
+{
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.thread_delay = UINT64_MAX / 4;
+	fake_net_start(&config);
+	setup();
+}
+
+TestSuite(engine_starved, .init = setup_starved, .fini = teardown);
+
+Test(engine_starved, who_polls_connects_without_the_service_thread)
+{
+	open_both();
+	recv_any(&b);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	run(CONNECT_MS / 2 * ms);
+	expect_len(&a.tx_queue, 5);
+	expect_len(&b.rx_queue, 5);
+}
+
 Test(engine, name_that_is_taken_is_refused)
 {
 	open_end(&a);
