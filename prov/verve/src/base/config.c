@@ -36,7 +36,7 @@ struct verve_config verve_config = {
 	.transport_timeout = 3500,
 	.auth_key_file = NULL,
 	.atomics = "target",
-	.mr_cache = "off",
+	.mr_cache = "auto",
 	.mr_cache_monitor = "userfaultfd",
 	.mr_cache_count = 1024,
 	.mr_cache_size = (size_t) 1 << 30,
@@ -44,7 +44,7 @@ struct verve_config verve_config = {
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
-static const char *const mr_cache_choices[] = {"off", "on", "strict", NULL};
+static const char *const mr_cache_choices[] = {"auto", "off", "strict", "on", NULL};
 static const char *const mr_cache_monitor_choices[] = {"userfaultfd", "notify", NULL};
 static const char *const odp_choices[] = {"off", "on", NULL};
 
@@ -142,8 +142,9 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "mr_cache",
-		.help = "Which registrations are kept for the next use of the same memory: none; all, "
-			"also of closed regions; or only those that peers cannot reach.",
+		.help = "Which registrations are kept for the next use of the same memory: those that "
+			"peers cannot reach, of what is used again; none; all that peers cannot "
+			"reach; or all, also of closed regions.",
 		.text = &verve_config.mr_cache,
 		.choices = mr_cache_choices,
 	},

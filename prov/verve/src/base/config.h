@@ -25,7 +25,7 @@ struct verve_config {
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds to a dead peer's error */
 	const char *auth_key_file; /* FI_VERVE_AUTH_KEY_FILE: path; NULL is none */
 	const char *atomics;	  /* FI_VERVE_ATOMICS: "target" or "device" executes them */
-	const char *mr_cache;	  /* FI_VERVE_MR_CACHE: off, on or strict */
+	const char *mr_cache;	  /* FI_VERVE_MR_CACHE: auto, off, strict or on */
 	const char *mr_cache_monitor; /* FI_VERVE_MR_CACHE_MONITOR: userfaultfd or notify */
 	size_t mr_cache_count;	  /* FI_MR_CACHE_MAX_COUNT: registrations kept; 0: none */
 	size_t mr_cache_size;	  /* FI_MR_CACHE_MAX_SIZE: bytes of them */

@@ -8,11 +8,13 @@
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "mr/region.h"
+#include "mr/reuse.h"
 #include "mr/store.h"
 
 static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
@@ -47,10 +49,15 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	cache->dev = dev;
 	cache->page = sysconf(_SC_PAGESIZE);
 	cache->listener.gone = gone;
-	cache->strict = !strcmp(verve_config.mr_cache, "strict");
+	cache->strict = strcmp(verve_config.mr_cache, "on") != 0;
 	verve_mr_odp_open(&cache->odp, dev);
 	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
 		return;
+	if (!strcmp(verve_config.mr_cache, "auto")) {
+		cache->reuse = calloc(1, sizeof(*cache->reuse));
+		if (!cache->reuse)
+			return;
+	}
 	cache->store = verve_mr_store_open(verve_config.mr_cache_count, verve_config.mr_cache_size);
 	if (cache->store && verve_mr_monitor_add(&cache->listener)) {
 		verve_mr_store_close(cache->store);
@@ -72,6 +79,10 @@ static void close_region(struct verve_mr_cache *cache, struct verve_mr_region *r
 
 static void free_entry(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 {
+	if (cache->reuse && verve_mr_store_found(entry) >= VERVE_MR_REUSE_PAYS)
+		verve_mr_reuse_paid(cache->reuse, &(struct verve_mr_want){
+							  entry->node.start, entry->node.end,
+							  entry->access, entry->exact});
 	if (entry->region)
 		close_region(cache, entry->region);
 	entry->region = NULL;
@@ -95,6 +106,7 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache)
 		bury(cache);
 		verve_mr_store_close(cache->store);
 	}
+	free(cache->reuse);
 	verve_mr_odp_close(&cache->odp);
 	assert(!AO_load(&cache->regions));
 }
@@ -148,18 +160,13 @@ static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 }
 
 /* Registers what is to be kept. NOT_KEPT: it cannot be. */
-static int get_new(struct verve_mr_cache *cache, struct verve_mr_want want,
+static int get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
 		   struct verve_mr_region **region)
 {
 	struct verve_mr_entry *entry;
 	int ret;
 
-	/* Whole pages serve their neighbours, too; but peers reach no more than what was asked. */
-	if (!want.exact && !(want.access & remote)) {
-		want.start = page_down(cache, want.start);
-		want.end = page_up(cache, want.end);
-	}
-	entry = verve_mr_store_add(cache->store, &want);
+	entry = verve_mr_store_add(cache->store, want);
 	if (!entry)
 		return NOT_KEPT;
 	ret = fill(cache, entry);
@@ -179,11 +186,22 @@ static bool may_keep(const struct verve_mr_cache *cache, const struct verve_mr_w
 	       !(cache->strict && want->access & remote);
 }
 
+/* What to keep for it. Whole pages serve their neighbours, too; but peers reach no more than was asked. */
+static struct verve_mr_want widen(const struct verve_mr_cache *cache, struct verve_mr_want want)
+{
+	if (!want.exact && !(want.access & remote)) {
+		want.start = page_down(cache, want.start);
+		want.end = page_up(cache, want.end);
+	}
+	return want;
+}
+
 static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
 	       struct verve_mr_region **region)
 {
 	bool keep = !base && may_keep(cache, want);
 	struct verve_mr_entry *entry;
+	struct verve_mr_want wide;
 	int ret = NOT_KEPT;
 
 	if (cache->odp.all && !want->exact && !(want->access & remote)) {
@@ -197,7 +215,10 @@ static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, u
 			*region = entry->region;
 			return 0;
 		}
-		ret = get_new(cache, *want, region);
+		wide = widen(cache, *want);
+		keep = !cache->reuse || verve_mr_reuse_missed(cache->reuse, &wide);
+		if (keep)
+			ret = get_new(cache, &wide, region);
 	}
 	if (ret == NOT_KEPT) {
 		ret = open_region(cache, (void *)want->start, want->end - want->start, want->access,

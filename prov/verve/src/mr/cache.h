@@ -21,6 +21,7 @@
 #include "mr/odp.h"
 
 struct verve_mr_region;
+struct verve_mr_reuse;
 struct verve_mr_store;
 struct verve_net_device;
 
@@ -28,6 +29,7 @@ struct verve_mr_cache {
 	struct verve_mr_listener listener; /* first */
 	struct verve_net_device *dev;
 	struct verve_mr_store *store; /* what it keeps; NULL: nothing */
+	struct verve_mr_reuse *reuse; /* which of what it may; NULL: all */
 	uintptr_t page;		      /* bytes */
 	bool strict;		      /* keeps nothing that peers can reach */
 	struct verve_mr_odp odp;      /* with it, nothing needs keeping */
@@ -61,7 +63,7 @@ void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *re
 /* Counts since init, except regions and bytes, which are as of now. */
 struct verve_mr_cache_stats {
 	uint64_t hits, misses, failures; /* gets that registered nothing; did; could not */
-	uint64_t unkept;		 /* misses whose region could not be kept */
+	uint64_t unkept;		 /* misses whose region was to be kept, and could not be */
 	uint64_t evictions, invalidations;
 	uint64_t regions, bytes;
 };

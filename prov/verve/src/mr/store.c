@@ -330,7 +330,8 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 	entry->access = want->access;
 	entry->exact = want->exact;
 	entry->region = NULL;
-	entry->seen = AO_load(&entry->hits) - 1; /* it is as good as found */
+	entry->born = AO_load(&entry->hits);
+	entry->seen = entry->born - 1; /* it is as good as found */
 	AO_store_release(&entry->state, LINKED | USE);
 	verve_itree_insert(&store->tree, &entry->node);
 	TAILQ_INSERT_TAIL(&store->linked, entry, link);
@@ -339,6 +340,11 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 out:
 	pthread_mutex_unlock(&store->lock);
 	return entry;
+}
+
+uint64_t verve_mr_store_found(const struct verve_mr_entry *entry)
+{
+	return AO_load(&entry->hits) - entry->born;
 }
 
 /* The same range, no more access, ready, and another: nobody needs to find it any more. */

@@ -43,6 +43,7 @@ struct verve_mr_entry {
 	struct verve_mr_region *region; /* NULL: none yet */
 	unsigned access;		/* VERVE_NET_*, of the region */
 	bool exact;			/* who takes it has it alone */
+	uint64_t born;			/* hits when it was added */
 } __attribute__((aligned(64)));
 
 /* Keeps at most count entries (not 0), their pages at most size bytes. NULL: no memory. */
@@ -63,6 +64,8 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
  */
 struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 					  const struct verve_mr_want *want);
+/* Hits since it was added. In use, or the caller's to free. */
+uint64_t verve_mr_store_found(const struct verve_mr_entry *entry);
 /* It has its region. Retires what that makes superfluous. False: it is linked no more. */
 bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *entry);
 /* Nobody finds it any more. The caller's use stays. */

@@ -174,6 +174,6 @@ Test(config, an_unknown_kind_of_cache_is_none)
 {
 	setenv("FI_VERVE_MR_CACHE", "always", 1);
 	load();
-	cr_expect_str_eq(verve_config.mr_cache, "off");
+	cr_expect_str_eq(verve_config.mr_cache, "auto");
 	cr_expect(logged("FI_VERVE_MR_CACHE=always"), "%s", log_text);
 }

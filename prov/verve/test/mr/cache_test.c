@@ -9,9 +9,10 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "mr/cache.h"
-#include "mr/region.h"
-#include "net/device.h"
 #include "mr/monitor.h"
+#include "mr/region.h"
+#include "mr/reuse.h"
+#include "net/device.h"
 
 static struct fi_provider provider = {.name = "verve"};
 static struct verve_net_device *dev;
@@ -128,6 +129,16 @@ static void setup_kept(void)
 }
 
 TestSuite(kept, .init = setup_kept, .fini = teardown);
+
+static void setup_auto(void)
+{
+	fake_net_watch_allow(true);
+	setup();
+	cr_assert_not_null(cache.store);
+}
+
+/* As configured unless one says otherwise. */
+TestSuite(reused, .init = setup_auto, .fini = teardown);
 
 static void use(void *addr, size_t len, unsigned access)
 {
@@ -491,4 +502,54 @@ Test(kept, random_steps)
 	cr_expect_gt(stats().hits, 1000);
 	cr_expect_gt(stats().evictions, 1000);
 	cr_expect_gt(stats().invalidations, 100);
+}
+
+Test(reused, is_kept_when_it_comes_again)
+{
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().regions, 0);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().regions, 1);
+	use(pages + 10, 20, 0);
+	cr_expect_eq(stats().misses, 2);
+	cr_expect_eq(stats().hits, 1);
+	cr_expect_eq(stats().unkept, 0);
+}
+
+/* The same address each time, but never the same memory. */
+Test(reused, what_goes_after_each_use_is_kept_ever_less_often)
+{
+	enum { ROUNDS = 2000 };
+
+	for (int i = 0; i < ROUNDS; i++) {
+		use(pages, PAGE, 0);
+		fake_net_watch_gone(pages, PAGE);
+	}
+	cr_expect_eq(stats().hits, 0);
+	cr_expect_eq(stats().misses, ROUNDS);
+	cr_expect_geq(stats().invalidations, 8);
+	cr_expect_leq(stats().invalidations, 8 + ROUNDS / VERVE_MR_REUSE_MAX);
+	use(pages + PAGE, PAGE, 0);
+	use(pages + PAGE, PAGE, 0);
+	cr_expect_eq(stats().regions, 1, "others are none the worse for it");
+}
+
+Test(reused, what_paid_is_kept_at_once)
+{
+	for (int i = 0; i < 4; i++)
+		use(pages, PAGE, 0);
+	cr_expect_eq(stats().hits, 2);
+	fake_net_watch_gone(pages, PAGE);
+	use(pages + PAGE, PAGE, 0); /* buries it */
+	cr_expect_eq(stats().regions, 0);
+	use(pages, PAGE, 0);
+	cr_expect_eq(stats().regions, 1);
+}
+
+Test(reused, what_peers_can_reach_is_not_kept)
+{
+	for (int i = 0; i < 3; i++)
+		use(pages, PAGE, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(stats().regions, 0);
+	cr_expect_eq(stats().misses, 3);
 }
