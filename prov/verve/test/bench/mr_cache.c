@@ -56,13 +56,7 @@ static struct fi_provider provider = {.name = "verve"};
 static struct verve_mr_cache cache;
 static uintptr_t memory;
 
-/* A device that registers at once. */
-const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev)
-{
-	(void)dev;
-	return NULL;
-}
-
+/* A device that registers at once: support/plain_mr.c has the rest of it. */
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
@@ -72,26 +66,6 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 	(void)access;
 	*mr = (struct verve_net_mr){.lkey = 1, .rkey = 1};
 	return 0;
-}
-
-int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
-			  unsigned access, struct verve_net_mr *mr)
-{
-	(void)iova;
-	return verve_net_mr_reg(dev, addr, len, access, mr);
-}
-
-int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
-			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
-{
-	(void)dev;
-	(void)fd;
-	(void)offset;
-	(void)len;
-	(void)iova;
-	(void)access;
-	(void)mr;
-	abort(); /* nobody has one */
 }
 
 void verve_net_mr_dereg(struct verve_net_mr *mr)

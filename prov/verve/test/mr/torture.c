@@ -57,21 +57,13 @@ static bool blind;
 static time_t until; /* 0: ROUNDS */
 static int stale;
 
-/* What region.c asks of the device. */
-const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev)
-{
-	static const struct verve_net_port port = {.device = "pipes"};
-
-	(void)dev;
-	return &port;
-}
-
 static void die(const char *what)
 {
 	perror(what);
 	exit(2);
 }
 
+/* The device: support/plain_mr.c has the rest of it. */
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
@@ -87,26 +79,6 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 	pinned->start = (uintptr_t)addr;
 	*mr = (struct verve_net_mr){.handle = pinned};
 	return 0;
-}
-
-int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
-			  unsigned access, struct verve_net_mr *mr)
-{
-	(void)iova;
-	return verve_net_mr_reg(dev, addr, len, access, mr);
-}
-
-int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
-			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
-{
-	(void)dev;
-	(void)fd;
-	(void)offset;
-	(void)len;
-	(void)iova;
-	(void)access;
-	(void)mr;
-	abort(); /* nobody has one */
 }
 
 void verve_net_mr_dereg(struct verve_net_mr *mr)

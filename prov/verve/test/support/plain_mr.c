@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What regions need of a device beside registering and deregistering: for programs that bring those two
+ * themselves.
+ */
+#include <stdlib.h>
+
+#include "net/device.h"
+#include "net/mr.h"
+
+const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev)
+{
+	static const struct verve_net_port port = {.device = "plain"};
+
+	(void)dev;
+	return &port;
+}
+
+int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
+			  unsigned access, struct verve_net_mr *mr)
+{
+	(void)iova;
+	return verve_net_mr_reg(dev, addr, len, access, mr);
+}
+
+int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
+			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
+{
+	(void)dev;
+	(void)fd;
+	(void)offset;
+	(void)len;
+	(void)iova;
+	(void)access;
+	(void)mr;
+	abort(); /* nobody has one */
+}
