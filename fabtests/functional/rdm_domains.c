@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
