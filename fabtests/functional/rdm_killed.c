@@ -60,7 +60,7 @@ struct scene {
 	bool strangers; /* no message before: they may not be connected */
 	bool exits;	/* is not killed, but leaves without closing */
 	bool after;	/* the client begins when it is dead */
-	bool absent;	/* nobody but the name was there: the process chose a port and left */
+	bool absent;	/* its process chooses a name and closes, before anybody knows the name */
 	bool removes;	/* the client removes the address while the peer dies, and inserts it again */
 	unsigned least_errors;
 };
