@@ -22,9 +22,10 @@ static void set_nodelay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-static struct addrinfo *resolve(const char *host, const char *port, int flags)
+static struct addrinfo *resolve(const char *host, const char *port, int family, int flags)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags }, *list;
+	struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM,
+				  .ai_flags = flags }, *list;
 	int ret = getaddrinfo(host, port, &hints, &list);
 
 	if (ret)
@@ -33,22 +34,36 @@ static struct addrinfo *resolve(const char *host, const char *port, int flags)
 	return list;
 }
 
+/* -1, with errno: this host does not have the family, or somebody has the port. */
+static int listen_in(int family, const char *port)
+{
+	struct addrinfo *any = resolve(NULL, port, family, AI_PASSIVE);
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, zero = 0;
+
+	if (fd < 0)
+		goto out;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (bind(fd, any->ai_addr, any->ai_addrlen) || listen(fd, 1)) {
+		int error = errno;
+
+		close(fd);
+		errno = error;
+		fd = -1;
+	}
+out:
+	freeaddrinfo(any);
+	return fd;
+}
+
+/* A client comes over either family: a socket of IPv6 serves both. */
 static int listen_on(const char *port)
 {
-	struct addrinfo *list = resolve(NULL, port, AI_PASSIVE);
-	int fd = -1, one = 1;
+	int fd = listen_in(AF_INET6, port);
 
-	for (struct addrinfo *ai = list; ai && fd < 0; ai = ai->ai_next) {
-		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd < 0)
-			continue;
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		if (bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, 1)) {
-			close(fd);
-			fd = -1;
-		}
-	}
-	freeaddrinfo(list);
+	if (fd < 0)
+		fd = listen_in(AF_INET, port);
 	if (fd < 0)
 		check_fatal("cannot listen on out-of-band port %s: %s", port, strerror(errno));
 	return fd;
@@ -85,7 +100,7 @@ static int try_connect(const struct addrinfo *list)
 void oob_connect(struct oob *oob, const char *host, const char *port)
 {
 	const struct timespec pause = { .tv_nsec = 50000000 };
-	struct addrinfo *list = resolve(host, port, 0);
+	struct addrinfo *list = resolve(host, port, AF_UNSPEC, 0);
 	uint64_t end = env_now() + oob->timeout * 1000000000ull;
 
 	/* The server may start after us. */

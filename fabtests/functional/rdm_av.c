@@ -172,25 +172,39 @@ static void run_insertsvc(struct env *env)
 	node_close(&node);
 }
 
+/* The IP address of a name as text, of INET6_ADDRSTRLEN bytes. */
+static const char *host_of(const void *name, char *text)
+{
+	const struct sockaddr_in *in = name;
+	const struct sockaddr_in6 *in6 = name;
+
+	if (in->sin_family == AF_INET6)
+		return inet_ntop(AF_INET6, &in6->sin6_addr, text, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET, &in->sin_addr, text, INET6_ADDRSTRLEN);
+}
+
 /* All services of a node before the next node. */
 static void run_insertsym(struct env *env)
 {
+	static const char *const in[] = { "10.1.1.255", "10.1.2.0" };
+	static const char *const in6[] = { "fd00::ffff", "fd00::1:0" };
+	const char *const *hosts;
 	fi_addr_t fi_addrs[6];
 	struct fid_av *av;
 	struct node node;
 
 	node_open(&node, env, NULL);
-	REQUIRE(node.info->addr_format == FI_SOCKADDR_IN);
+	hosts = node.info->addr_format == FI_SOCKADDR_IN6 ? in6 : in;
 	av = open_av(&node, FI_AV_TABLE);
-	CHECK_RET(fi_av_insertsym(av, "10.1.1.1", 2, "5000", 3, fi_addrs, 0, NULL), 6);
+	CHECK_RET(fi_av_insertsym(av, hosts[0], 2, "5000", 3, fi_addrs, 0, NULL), 6);
 	for (size_t i = 0; i < 6; i++) {
-		struct sockaddr_in got = { 0 };
+		char got[NODE_ADDR_MAX] = { 0 }, text[INET6_ADDRSTRLEN];
 		size_t len = sizeof(got);
 
 		CHECK_EQ(fi_addrs[i], i);
-		CHECK_RET(fi_av_lookup(av, fi_addrs[i], &got, &len), 0);
-		CHECK_EQ(ntohl(got.sin_addr.s_addr), 0x0a010101 + i / 3);
-		CHECK_EQ(ntohs(got.sin_port), 5000 + i % 3);
+		CHECK_RET(fi_av_lookup(av, fi_addrs[i], got, &len), 0);
+		CHECK(!strcmp(host_of(got, text), hosts[i / 3]));
+		CHECK_EQ(ntohs(((struct sockaddr_in *)got)->sin_port), 5000 + i % 3);
 	}
 	CHECK_RET(fi_close(&av->fid), 0);
 	node_close(&node);
@@ -198,7 +212,7 @@ static void run_insertsym(struct env *env)
 
 static void run_straddr(struct env *env)
 {
-	char name[NODE_ADDR_MAX], text[128], small[128], want[128];
+	char name[NODE_ADDR_MAX], text[128], small[128], want[128], host[INET6_ADDRSTRLEN];
 	size_t len = sizeof(text), small_len = 8;
 	struct sockaddr_in *sin = (struct sockaddr_in *)name;
 	struct node node;
@@ -206,9 +220,10 @@ static void run_straddr(struct env *env)
 	node_open(&node, env, NULL);
 	node_enable(&node);
 	node_name(&node, name);
-	REQUIRE(node.info->addr_format == FI_SOCKADDR_IN);
-	snprintf(want, sizeof(want), "fi_sockaddr_in://%s:%u", inet_ntoa(sin->sin_addr),
-		 ntohs(sin->sin_port));
+	snprintf(want, sizeof(want),
+		 sin->sin_family == AF_INET6 ? "fi_sockaddr_in6://[%s]:%u" :
+					       "fi_sockaddr_in://%s:%u",
+		 host_of(name, host), ntohs(sin->sin_port));
 	CHECK(fi_av_straddr(node.av, name, text, &len) == text);
 	if (!CHECK(!strcmp(text, want)))
 		printf("got \"%s\", expected \"%s\"\n", text, want);

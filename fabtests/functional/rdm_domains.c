@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_domains: one process with several domains on every device that the provider has: endpoints of
- * all of them talk to each other, and go in odd orders.
+ * rdm_domains: one process with several domains on every device that the provider has, and on the
+ * addresses of both families: endpoints of all of them talk to each other, and go in odd orders.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rdma/fi_domain.h>
@@ -15,45 +18,81 @@
 #include "common/xfer.h"
 
 #define DEVICES 4
-#define DOMAINS 2 /* on each device */
+#define FAMILIES 2
+#define DOMAINS 2 /* in each home */
 #define EPS 2	  /* in each domain */
-#define MAX (DEVICES * DOMAINS * EPS)
+#define HOMES (DEVICES * FAMILIES)
+#define MAX (HOMES * DOMAINS * EPS)
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA)
 
 static const size_t sizes[] = { 8, 3000, 100000 };
 
+/* Where on a device: what it has first, or on its address of each family. */
+static const char *const anywhere[] = { NULL };
+static const char *const wildcards[FAMILIES] = { "0.0.0.0", "::" };
+
 struct estate {
 	struct env *env;
-	struct env homes[DEVICES]; /* options that name the device; they own no nodes */
+	struct env homes[HOMES]; /* options that name a device and an address; they own no nodes */
 	char names[DEVICES][NODE_DEVICE_MAX];
-	unsigned devices, count;
+	unsigned home_count, per_home, count;
 	struct node nodes[MAX];
 	bool open[MAX];
 	struct region regions[MAX];
 	fi_addr_t addrs[MAX][MAX];
 };
 
-/* Options that name each device, by which its nodes are opened. */
-static void find_devices(struct estate *e)
+union name {
+	char bytes[NODE_ADDR_MAX];
+	struct sockaddr sa;
+	struct sockaddr_in in; /* the port is at the same place in both families */
+	struct sockaddr_in6 in6;
+};
+
+/* One that is link-local leads to no other device. */
+static bool is_home(struct env *home)
 {
-	e->devices = node_devices(e->env, CAPS, e->names, DEVICES);
-	REQUIRE(e->devices > 0);
-	for (unsigned i = 0; i < e->devices; i++) {
-		e->homes[i] = *e->env;
-		e->homes[i].opts.src_addr = NULL;
-		e->homes[i].opts.domain_name = e->names[i];
-		LIST_INIT(&e->homes[i].nodes);
+	struct node_attr attr = { .caps = CAPS };
+	struct fi_info *hints = node_hints(home, &attr), *info = NULL;
+	int ret = node_getinfo(home, &attr, hints, &info);
+	const union name *name = ret ? NULL : info->src_addr;
+	bool found = name && (name->sa.sa_family != AF_INET6 ||
+			      !IN6_IS_ADDR_LINKLOCAL(&name->in6.sin6_addr));
+
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	return found;
+}
+
+static void find_homes(struct estate *e, const char *const *sources, unsigned count)
+{
+	unsigned devices = node_devices(e->env, CAPS, e->names, DEVICES);
+
+	REQUIRE(devices > 0);
+	for (unsigned i = 0; i < devices * count; i++) {
+		struct env *home = &e->homes[e->home_count];
+
+		*home = *e->env;
+		home->opts.src_addr = sources[i % count];
+		home->opts.domain_name = e->names[i / count];
+		LIST_INIT(&home->nodes);
+		e->home_count += is_home(home);
 	}
+}
+
+static struct env *home_of(struct estate *e, unsigned i)
+{
+	return &e->homes[i / e->per_home];
 }
 
 /* Waiting drives what is in the list of the program's own environment. */
 static void settle(struct estate *e, unsigned i, const struct node_attr *attr)
 {
+	struct env *home = home_of(e, i);
 	struct node *node = &e->nodes[i];
-	unsigned device = i / (DOMAINS * EPS);
 
-	node_open(node, &e->homes[device], attr);
-	CHECK(!strcmp(node->info->domain_attr->name, e->names[device]));
+	node_open(node, home, attr);
+	CHECK(!strcmp(node->info->domain_attr->name, home->opts.domain_name));
 	LIST_REMOVE(node, entry);
 	LIST_INSERT_HEAD(&e->env->nodes, node, entry);
 	node->env = e->env;
@@ -62,29 +101,50 @@ static void settle(struct estate *e, unsigned i, const struct node_attr *attr)
 	e->open[i] = true;
 }
 
+static bool reaches(const struct estate *e, unsigned i, unsigned j)
+{
+	return e->open[i] && e->open[j] &&
+	       e->nodes[i].info->addr_format == e->nodes[j].info->addr_format;
+}
+
 static void introduce(struct estate *e, unsigned i, unsigned j)
 {
 	char name[NODE_ADDR_MAX];
 
+	if (!reaches(e, i, j))
+		return;
 	node_name(&e->nodes[j], name);
 	e->addrs[i][j] = node_insert(&e->nodes[i], name);
 }
 
-static void estate_open(struct estate *e, struct env *env)
+static void introduce_all(struct estate *e)
+{
+	for (unsigned i = 0; i < e->count; i++)
+		for (unsigned j = 0; j < e->count; j++)
+			introduce(e, i, j);
+}
+
+/* Homes, each with room for so many nodes. */
+static void estate_init(struct estate *e, struct env *env, const char *const *sources,
+			unsigned source_count, unsigned per_home)
 {
 	memset(e, 0, sizeof(*e));
 	e->env = env;
-	find_devices(e);
-	e->count = e->devices * DOMAINS * EPS;
+	find_homes(e, sources, source_count);
+	e->per_home = per_home;
+	e->count = e->home_count * per_home;
+}
+
+static void estate_open(struct estate *e, struct env *env)
+{
+	estate_init(e, env, anywhere, 1, DOMAINS * EPS);
 	for (unsigned i = 0; i < e->count; i++) {
 		struct node_attr attr = { .caps = CAPS,
 					  .share = i % EPS ? &e->nodes[i - i % EPS] : NULL };
 
 		settle(e, i, &attr);
 	}
-	for (unsigned i = 0; i < e->count; i++)
-		for (unsigned j = 0; j < e->count; j++)
-			introduce(e, i, j);
+	introduce_all(e);
 }
 
 /* A message from i to j, a write there, a read back. */
@@ -124,7 +184,7 @@ static void all_talk(struct estate *e)
 {
 	for (unsigned i = 0; i < e->count; i++)
 		for (unsigned j = 0; j < e->count; j++)
-			if (e->open[i] && e->open[j])
+			if (reaches(e, i, j))
 				talk(e, i, j);
 }
 
@@ -134,6 +194,13 @@ static void leave(struct estate *e, unsigned i)
 	region_close(&e->regions[i]);
 	node_close(&e->nodes[i]);
 	e->open[i] = false;
+}
+
+static void estate_close(struct estate *e)
+{
+	for (unsigned i = e->count; i--;)
+		if (e->open[i])
+			leave(e, i);
 }
 
 static void leave_domain(struct estate *e, unsigned domain)
@@ -187,16 +254,12 @@ static void run_reopen(struct env *env)
 		leave(&e, last);
 		settle(&e, last, &attr);
 		for (unsigned i = 0; i < e.count; i++) {
-			if (!e.open[i])
-				continue;
 			introduce(&e, i, last);
 			introduce(&e, last, i);
 		}
 	}
 	all_talk(&e);
-	for (unsigned i = e.count; i--;)
-		if (e.open[i])
-			leave(&e, i);
+	estate_close(&e);
 }
 
 /* What belongs to one domain is nothing to another. */
@@ -218,17 +281,79 @@ static void run_strangers(struct env *env)
 	node_close(&theirs);
 }
 
+static bool is_wildcard(const union name *name)
+{
+	return name->sa.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&name->in6.sin6_addr) :
+						name->in.sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+static uint16_t port_of(const struct node *node)
+{
+	union name name;
+
+	node_name(node, &name);
+	return ntohs(name.in.sin_port);
+}
+
+/* An endpoint on whatever the device has is reached by the name that it says it has. */
+static void run_wildcard(struct env *env)
+{
+	const struct node_attr attr = { .caps = CAPS };
+	static struct estate e;
+
+	estate_init(&e, env, wildcards, FAMILIES, 1);
+	for (unsigned i = 0; i < e.count; i++) {
+		union name name;
+
+		settle(&e, i, &attr);
+		node_name(&e.nodes[i], &name);
+		CHECK(!is_wildcard(&name));
+		CHECK(name.in.sin_port != 0);
+	}
+	introduce_all(&e);
+	all_talk(&e);
+	estate_close(&e);
+}
+
+/* A port is one endpoint's on each address, and another's on another. */
+static void run_one_port(struct env *env)
+{
+	struct node_attr attr = { .caps = CAPS };
+	static struct estate e;
+	struct node second;
+	char port[8];
+
+	estate_init(&e, env, wildcards, FAMILIES, 1);
+	settle(&e, 0, &attr);
+	snprintf(port, sizeof(port), "%u", port_of(&e.nodes[0]));
+	attr.src_port = port;
+	for (unsigned i = 1; i < e.count; i++) {
+		settle(&e, i, &attr);
+		CHECK_EQ(port_of(&e.nodes[i]), port_of(&e.nodes[0]));
+	}
+	for (unsigned i = 0; i < e.count; i++) {
+		node_open(&second, home_of(&e, i), &attr);
+		CHECK_RET(fi_enable(second.ep), -FI_EADDRINUSE);
+		node_close(&second);
+	}
+	introduce_all(&e);
+	all_talk(&e);
+	estate_close(&e);
+}
+
 static const struct suite_case cases[] = {
 	{ "inward", CAPS, run_inward },
 	{ "outward", CAPS, run_outward },
 	{ "reopen", CAPS, run_reopen },
 	{ "strangers", CAPS, run_strangers },
+	{ "wildcard", CAPS, run_wildcard },
+	{ "one_port", CAPS, run_one_port },
 };
 
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_domains", "Several domains on several devices.", false },
+		.usage = { "rdm_domains", "Several domains on several devices and addresses.", false },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -3,7 +3,7 @@
  * rdm_killed: a peer whose process ends without closing, in the middle of this or that. The
  * client's operations with it end, each once, with an error that says so or with success; a third
  * endpoint does not notice; and a new process at the same address is reached under the same
- * fi_addr_t. -v prints the errors.
+ * fi_addr_t, or where nobody had been before. -v prints the errors.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -60,6 +60,8 @@ struct scene {
 	bool strangers; /* no message before: they may not be connected */
 	bool exits;	/* is not killed, but leaves without closing */
 	bool after;	/* the client begins when it is dead */
+	bool absent;	/* its process chooses a name and closes, before anybody knows the name */
+	bool removes;	/* the client removes the address while the peer dies, and inserts it again */
 	unsigned least_errors;
 };
 
@@ -178,7 +180,7 @@ static void add_some(struct node *node, const struct scene *scene, struct op *op
 }
 
 /* name: where it had its endpoint; none: it is the first, and leaves its own there. */
-static void open_peer(struct node *node, struct env *env, char *name)
+static void open_node(struct node *node, struct env *env, char *name)
 {
 	struct node_attr own = attr;
 	char port[16];
@@ -191,10 +193,24 @@ static void open_peer(struct node *node, struct env *env, char *name)
 	node_open(node, env, &own);
 	node->next_key = WORD_KEY - 1;
 	node_enable(node);
+	node_name(node, name);
+}
+
+static void open_peer(struct node *node, struct env *env, char *name)
+{
+	open_node(node, env, name);
 	region_open(node, &word, sizeof(uint64_t), FI_REMOTE_READ | FI_REMOTE_WRITE);
 	memset(word.buf, 0, sizeof(uint64_t));
-	node_name(node, name);
 	node_connect(node);
+}
+
+static void choose_name(struct env *env, char *name)
+{
+	struct node node;
+
+	open_node(&node, env, name);
+	node_close(&node);
+	exit(check_failed() ? CHECK_FAIL : CHECK_PASS);
 }
 
 static void live_and_die(struct env *env, const struct scene *scene, char *name)
@@ -202,6 +218,8 @@ static void live_and_die(struct env *env, const struct scene *scene, char *name)
 	struct op ops[COUNT] = { 0 };
 	struct node node;
 
+	if (scene->absent)
+		choose_name(env, name);
 	open_peer(&node, env, name);
 	if (scene->live == receive_some)
 		for (unsigned i = 0; i < scene->count; i++)
@@ -251,9 +269,12 @@ static void run_server(struct env *env, const struct scene *scene, bool at_once)
 {
 	char *name = mmap(NULL, NODE_ADDR_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
+	char theirs[NODE_ADDR_MAX];
 
 	REQUIRE(name != MAP_FAILED);
 	serve(env, scene, name);
+	if (scene->absent)
+		oob_exchange(&env->oob, name, NODE_ADDR_MAX, theirs, sizeof(theirs));
 	env_sync(env, "dead");
 	if (!at_once)
 		env_sync(env, "ended");
@@ -354,6 +375,8 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 	for (unsigned i = 0; i < scene->count; i++)
 		scene->begin(&node, &ops[i], i, scene->len);
 	talk(&node, &third, to_third, SMALL);
+	if (scene->removes)
+		CHECK_RET(fi_av_remove(node.av, &node.peer, 1, 0), 0);
 	if (!scene->after)
 		env_sync(env, "dead");
 	dead = env_now();
@@ -368,6 +391,8 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 	check_ends(scene, ops);
 	talk(&node, &third, to_third, LONG);
 	comp_expect_none(&node, node.txcq);
+	if (scene->removes)
+		node.peer = node_insert(&node, theirs);
 	if (!at_once)
 		env_sync(env, "ended");
 	connect_again(&node, theirs);
@@ -401,6 +426,16 @@ static void run_connecting(struct env *env)
 	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
 					    .live = never_mind, .strangers = true,
 					    .least_errors = COUNT };
+
+	run(env, &scene);
+}
+
+/* An address is inserted, and sent to, before anybody is there. */
+static void run_absent(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .strangers = true, .after = true, .absent = true,
+					    .exits = true, .least_errors = COUNT };
 
 	run(env, &scene);
 }
@@ -473,7 +508,16 @@ static void run_exits(struct env *env)
 	run(env, &scene);
 }
 
+static void run_removed(struct env *env)
+{
+	static const struct scene scene = { .count = COUNT, .len = SMALL, .begin = client_sends,
+					    .live = receive_some, .removes = true };
+
+	run(env, &scene);
+}
+
 static const struct suite_case cases[] = {
+	{ "absent", CAPS, run_absent },
 	{ "connecting", CAPS, run_connecting },
 	{ "idle", CAPS, run_idle },
 	{ "idle_long", CAPS, run_idle_long },
@@ -483,6 +527,7 @@ static const struct suite_case cases[] = {
 	{ "read_from", CAPS, run_read_from },
 	{ "atomic", CAPS, run_atomic },
 	{ "exits", CAPS, run_exits },
+	{ "removed", CAPS, run_removed },
 };
 
 int main(int argc, char **argv)

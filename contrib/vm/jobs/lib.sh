@@ -74,18 +74,19 @@ mpi_start()
 	mpirun -np "$ranks" "${options[@]}" "$@"
 }
 
-# pingpong OPTION...: fi_pingpong between the two devices.
+# pingpong ADDRESS OPTION...: fi_pingpong between the two devices, the second of which has the address.
 pingpong()
 {
-	local server
+	local address=$1 server
 
+	shift
 	at_second fi_pingpong -p "$FI_PROVIDER" -e rdm -d "$VERVE_DEV1" "$@" &
 	server=$!
 	until at_second ss -ltnH 'sport = :47592' | grep -q .; do
 		kill -0 "$server" || return
 		sleep 0.2
 	done
-	at_first fi_pingpong -p "$FI_PROVIDER" -e rdm -d "$VERVE_DEV0" "$@" "$VERVE_ADDR1" || {
+	at_first fi_pingpong -p "$FI_PROVIDER" -e rdm -d "$VERVE_DEV0" "$@" "$address" || {
 		kill "$server"
 		return 1
 	}

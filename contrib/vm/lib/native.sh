@@ -3,29 +3,37 @@
 # The lab on the machine itself: its own RDMA devices, or two soft-RoCE devices that are taken
 # down again at the end. Sourced by `run`.
 
-# native_devices: fills lab_dev, lab_netdev and lab_addr with up to two active devices that have
-# an IPv4 address.
+# native_address FAMILY NETDEV: its first address that is not for its own link alone, if it has one.
+native_address()
+{
+	ip "$1" -o addr show dev "$2" scope global |
+		awk '{ sub("/.*", "", $4); print $4; exit }'
+}
+
+# native_devices: fills lab_dev, lab_netdev, lab_addr and lab_ipv6 with up to two active devices that
+# have an IPv4 address; the one of IPv6 may be empty.
 native_devices()
 {
 	local dir dev netdev addr
 
-	lab_dev=() lab_netdev=() lab_addr=()
+	lab_dev=() lab_netdev=() lab_addr=() lab_ipv6=()
 	for dir in /sys/class/infiniband/*; do
 		dev=${dir##*/}
 		grep -qs ACTIVE "$dir/ports/1/state" || continue
 		netdev=$(cat "$dir/ports/1/gid_attrs/ndevs/0" 2>/dev/null ||
 			ls "$dir/device/net" 2>/dev/null | head -n 1)
 		[[ $netdev ]] || continue
-		addr=$(ip -4 -o addr show dev "$netdev" |
-			awk '{ sub("/.*", "", $4); print $4; exit }')
+		addr=$(native_address -4 "$netdev")
 		[[ $addr ]] || continue
 		lab_dev+=("$dev") lab_netdev+=("$netdev") lab_addr+=("$addr")
+		lab_ipv6+=("$(native_address -6 "$netdev")")
 		((${#lab_dev[@]} < 2)) || break
 	done
 	((${#lab_dev[@]} > 0)) || return
 	lab_dev[1]=${lab_dev[1]-${lab_dev[0]}}
 	lab_netdev[1]=${lab_netdev[1]-${lab_netdev[0]}}
 	lab_addr[1]=${lab_addr[1]-${lab_addr[0]}}
+	lab_ipv6[1]=${lab_ipv6[1]-${lab_ipv6[0]}}
 }
 
 # native_run: sets guests_status.

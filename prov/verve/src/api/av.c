@@ -18,6 +18,7 @@
 #include "api/stubs.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "net/device.h"
 
 enum {
 	HOST_MAX = 256,	      /* characters of a host name, NUL included */
@@ -135,8 +136,9 @@ static bool is_endpoint(const struct verve_addr *addr)
 	       !IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr);
 }
 
-static void insertion_add(struct insertion *ins, const struct verve_addr *addr)
+static void insertion_add(struct insertion *ins, struct verve_addr *addr)
 {
+	const struct verve_net_port *port = verve_net_device_port(ins->av->domain->dev);
 	char text[VERVE_ADDR_STRLEN];
 	uint64_t fi_addr;
 	int ret;
@@ -146,6 +148,7 @@ static void insertion_add(struct insertion *ins, const struct verve_addr *addr)
 		insertion_fail(ins, -FI_EADDRNOTAVAIL);
 		return;
 	}
+	verve_addr_take_scope(addr, &port->addrs[0].addr);
 	/* Under the vector's lock, lest it take an index that an engine is still to forget. */
 	verve_lock_acquire(&ins->av->lock);
 	ret = verve_addrvec_insert(&ins->av->addrs, addr, &fi_addr);

@@ -198,14 +198,43 @@ static bool is_link_local(const struct verve_net_portaddr *addr)
 }
 
 /* FI_VERVE_IFACE names the interface, the device or the domain. */
-static bool is_iface(const struct verve_net_port *port, const struct verve_net_portaddr *addr)
+static bool is_iface(const struct verve_net_port *port, const char *netdev)
 {
 	const char *iface = verve_config.iface;
 	char domain[VERVE_NET_NAME_MAX];
 
 	verve_info_format_domain(port, domain);
 	return !iface || !strcmp(iface, port->device) || !strcmp(iface, domain) ||
-	       !strcmp(iface, addr->netdev[0] ? addr->netdev : port->netdev);
+	       !strcmp(iface, netdev);
+}
+
+static const char *netdev_of(const struct verve_net_port *port,
+			     const struct verve_net_portaddr *addr)
+{
+	return addr->netdev[0] ? addr->netdev : port->netdev;
+}
+
+static bool has_iface(const struct verve_net_port *port)
+{
+	for (size_t i = 0; i < port->addr_count; i++)
+		if (is_iface(port, netdev_of(port, &port->addrs[i])))
+			return true;
+	return is_iface(port, port->netdev);
+}
+
+/* A name that nothing has, or whose port cannot be used, is the user's to put right. */
+static void check_iface(const struct verve_net_port *ports, size_t count)
+{
+	const char *why = "no RDMA device or interface of one has that name";
+
+	for (size_t i = 0; i < count; i++) {
+		if (!has_iface(&ports[i]))
+			continue;
+		if (ports[i].usable)
+			return;
+		why = ports[i].reason;
+	}
+	VERVE_WARN(FABRIC, "FI_VERVE_IFACE is %s: %s\n", verve_config.iface, why);
 }
 
 static bool is_format(const struct fi_info *hints, const struct verve_addr *addr)
@@ -270,7 +299,7 @@ static const char *reject(const struct search *search, const struct verve_net_po
 	candidate->port = port;
 	candidate->addr = addr;
 	candidate->has_dest = dest > 0;
-	if (!is_iface(port, addr))
+	if (!is_iface(port, netdev_of(port, addr)))
 		return "FI_VERVE_IFACE names another interface";
 	if (!is_format(search->hints, &addr->addr))
 		return "hints->addr_format is another";
@@ -345,7 +374,11 @@ static int find_candidates(struct search *search, const struct verve_net_port *p
 		for (size_t j = 0; j < port->addr_count; j++)
 			consider(search, port, &port->addrs[j]);
 	}
-	return search->count ? 0 : -FI_ENODATA;
+	if (search->count)
+		return 0;
+	if (verve_config.iface)
+		check_iface(ports, count);
+	return -FI_ENODATA;
 }
 
 static void *copy_addr(const struct verve_addr *addr, size_t *len)

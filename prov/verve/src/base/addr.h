@@ -35,6 +35,12 @@ bool verve_addr_equal(const struct verve_addr *a, const struct verve_addr *b);
 /* Same IP address, whatever the port. */
 bool verve_addr_same_host(const struct verve_addr *a, const struct verve_addr *b);
 
+/*
+ * Gives a link-local address the scope of own, if that is link-local too. The scope in a name that
+ * another host told is the number of *its* interface, and means nothing, or another one, here.
+ */
+void verve_addr_take_scope(struct verve_addr *addr, const struct verve_addr *own);
+
 /* 0.0.0.0 or [::]: every address of the host, and no name that a peer could use. */
 bool verve_addr_is_wildcard(const struct verve_addr *addr);
 

@@ -339,6 +339,33 @@ Test(av, ipv6_domain_takes_ipv6)
 	cr_expect_arr_eq(&got, &addr[1], sizeof(got));
 }
 
+/* A peer's name says what its own host calls the link. */
+Test(av, link_local_peer_is_on_the_link_of_the_domain)
+{
+	struct sockaddr_in6 addr = in6_addr_of(1), got;
+	struct verve_domain *domain;
+	struct verve_addr *own;
+	size_t len = sizeof(got);
+	fi_addr_t fi_addr;
+
+	fixture_open_domain(&fix);
+	domain = verve_domain_from_fid(&fix.domain->fid);
+	domain->addr_format = FI_SOCKADDR_IN6;
+	own = &verve_net_device_port(domain->dev)->addrs[0].addr;
+	addr.sin6_addr.s6_addr[0] = 0xfe;
+	addr.sin6_addr.s6_addr[1] = 0x80;
+	addr.sin6_scope_id = 3;
+	cr_assert_eq(verve_addr_set(own, &addr, sizeof(addr)), 0);
+	addr.sin6_addr.s6_addr[15] = 2;
+	addr.sin6_scope_id = 9;
+	open_av(0);
+	cr_expect_eq(fi_av_insert(av, &addr, 1, &fi_addr, 0, NULL), 1);
+	cr_expect_eq(fi_av_lookup(av, fi_addr, &got, &len), 0);
+	cr_expect_eq(got.sin6_scope_id, 3);
+	cr_expect_arr_eq(&got.sin6_addr, &addr.sin6_addr, sizeof(addr.sin6_addr));
+	cr_expect_eq(got.sin6_port, addr.sin6_port);
+}
+
 Test(av, open_format_goes_by_the_first_address)
 {
 	struct sockaddr_in in[2] = {in_addr_of(1), in_addr_of(2)};

@@ -149,3 +149,25 @@ Test(addr, reads_as_users_write_it)
 	addr = set(&local, sizeof(local));
 	cr_expect_str_eq(verve_addr_str(&addr, text), "[fe80::1%2]:65535");
 }
+
+static uint32_t scope_taken(const struct sockaddr_in6 *theirs, const void *own, size_t own_len)
+{
+	struct verve_addr addr = set(theirs, sizeof(*theirs)), ours = set(own, own_len);
+
+	verve_addr_take_scope(&addr, &ours);
+	cr_expect_eq(addr.in6.sin6_port, theirs->sin6_port);
+	return addr.in6.sin6_scope_id;
+}
+
+Test(addr, a_link_local_name_is_where_we_are)
+{
+	struct sockaddr_in6 theirs = in6("fe80::1", 1, 9), global = in6("fd00::1", 1, 0);
+	struct sockaddr_in6 own = in6("fe80::2", 2, 3);
+	struct sockaddr_in in = in4("10.0.0.1", 2);
+
+	cr_expect_eq(scope_taken(&theirs, &own, sizeof(own)), 3);
+	cr_expect_eq(scope_taken(&global, &own, sizeof(own)), 0);
+	/* Not link-local ourselves, we cannot know better. */
+	cr_expect_eq(scope_taken(&theirs, &global, sizeof(global)), 9);
+	cr_expect_eq(scope_taken(&theirs, &in, sizeof(in)), 9);
+}
