@@ -364,7 +364,7 @@ bool verve_recv_poll(struct verve_xport *xport)
 	return true;
 }
 
-void verve_recv_refill(struct verve_xport *xport, bool force)
+int verve_recv_refill(struct verve_xport *xport, bool force)
 {
 	while (xport->rx_free_count >= (force ? 1 : VERVE_POLL_BATCH)) {
 		struct verve_net_recv recv[VERVE_POLL_BATCH];
@@ -381,11 +381,12 @@ void verve_recv_refill(struct verve_xport *xport, bool force)
 		if (ret) {
 			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
 				   fi_strerror(-ret));
-			return;
+			return ret;
 		}
 		xport->rx_free = slab;
 		xport->rx_free_count -= count;
 	}
+	return 0;
 }
 
 static struct verve_match *prepare_recv(struct verve_xport *xport, const struct verve_request *request,

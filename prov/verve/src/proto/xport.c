@@ -75,8 +75,7 @@ static int fill_receives(struct verve_xport *xport)
 		xport->rx_free = slab;
 		xport->rx_free_count++;
 	}
-	verve_recv_refill(xport, true);
-	return xport->rx_free_count ? -FI_EIO : 0;
+	return verve_recv_refill(xport, true);
 }
 
 size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
