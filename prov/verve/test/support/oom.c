@@ -3,16 +3,24 @@
 #include "oom.h"
 
 #include <atomic_ops.h>
+#include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void **memory, size_t alignment, size_t size);
+char *__real_strdup(const char *text);
+int __real_vasprintf(char **text, const char *format, va_list args);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
+char *__wrap_strdup(const char *text);
+int __wrap_vasprintf(char **text, const char *format, va_list args);
 
 static bool forever;
 static volatile AO_t on, left, failed;
@@ -62,4 +70,19 @@ void *__wrap_realloc(void *old, size_t size)
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
 	return fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
+{
+	return fails() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return fails() ? NULL : __real_strdup(text);
+}
+
+int __wrap_vasprintf(char **text, const char *format, va_list args)
+{
+	return fails() ? -1 : __real_vasprintf(text, format, args);
 }
