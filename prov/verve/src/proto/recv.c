@@ -342,6 +342,9 @@ bool verve_recv_poll(struct verve_xport *xport)
 		batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
 		if (batch->count <= 0) {
 			batch->count = 0;
+			/* If it had none left, no packet would come, ever, behind which to try again. */
+			if (__builtin_expect(xport->rx_refused, 0))
+				verve_recv_refill(xport, false);
 			return false;
 		}
 	}
@@ -378,11 +381,12 @@ int verve_recv_refill(struct verve_xport *xport, bool force)
 				.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
 			};
 		ret = verve_net_srq_post(xport->srq, recv, count);
-		if (ret) {
+		if (ret && !xport->rx_refused)
 			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
 				   fi_strerror(-ret));
+		xport->rx_refused = ret;
+		if (ret)
 			return ret;
-		}
 		xport->rx_free = slab;
 		xport->rx_free_count -= count;
 	}

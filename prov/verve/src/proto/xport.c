@@ -230,7 +230,7 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 {
 	const struct verve_link *link;
 
-	if (!TAILQ_EMPTY(&xport->wanting))
+	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused)
 		return true;
 	TAILQ_FOREACH(link, &xport->links, all)
 		if (verve_link_is_waiting(link))

@@ -93,6 +93,7 @@ struct verve_xport {
 	struct verve_slab_pool rx_slabs, tx_slabs;
 	struct verve_slab *rx_free; /* to be posted again, in one batch */
 	uint32_t rx_free_count;
+	bool rx_refused; /* the device took none the last time */
 	struct verve_recv_batch batch;
 
 	struct verve_cm *cm;

@@ -60,7 +60,7 @@ static void configure(const struct nth_scene *scene)
 	verve_config.inline_size = scene->slabs ? 0 : 256;
 	verve_config.eager_size = 1024;
 	verve_config.window = 8;
-	verve_config.rx_buffers = 32;
+	verve_config.rx_buffers = 16;
 	verve_config.tx_size = 64;
 	verve_config.max_conns = scene->conns;
 	verve_config.connect_timeout = 5000;
