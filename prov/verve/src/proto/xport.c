@@ -230,7 +230,7 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 {
 	const struct verve_link *link;
 
-	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused)
+	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->rx->starved)
 		return true;
 	TAILQ_FOREACH(link, &xport->links, all)
 		if (verve_link_is_waiting(link))
@@ -271,6 +271,8 @@ bool verve_xport_poll(struct verve_xport *xport)
 		verve_link_reap(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
 		kick_waiting(xport);
+	if (__builtin_expect(xport->rx->starved, 0))
+		verve_recv_feed(xport);
 	if (__builtin_expect(verve_quiesce_is_due(xport), 0))
 		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))

@@ -128,6 +128,27 @@ Test(nth, unexpected_of_a_shared_context)
 	});
 }
 
+/* Some messages find the buffer, others are there before it. */
+static void multi(struct nth *nth)
+{
+	for (int i = 0; i < 2; i++)
+		nth_send(nth, 2 * i, 1, 0, 200, FI_MULTI_RECV);
+	nth_pass(nth, 5 * ms);
+	nth_recv_multi(nth, 1, 800);
+	for (int i = 0; i < 2; i++)
+		nth_send(nth, 2 * i, 1, 1, 200, FI_MULTI_RECV);
+}
+
+Test(nth, multi_receive)
+{
+	nth_run(&(struct nth_scene){
+		.name = "multi_receive",
+		.play = multi,
+		.allocations = 8,
+		.calls = 4,
+	});
+}
+
 static void rendezvous(struct nth *nth)
 {
 	everybody(nth, 0, LONG, 0);
