@@ -23,6 +23,7 @@ static const size_t region_size = (NTH_ENDS + 1) * NTH_SLICES * NTH_SLICE;
 /* What can fail. */
 struct source {
 	const char *what;
+	int error; /* negative FI errno */
 	void (*fail)(uint64_t n);
 	bool (*stop)(void); /* true: it did */
 };
@@ -42,6 +43,11 @@ static void fail_call(uint64_t n)
 	fake_net_fail(FAKE_NET_CALL_ALL, n, -FI_ENOMEM);
 }
 
+static void break_call(uint64_t n)
+{
+	fake_net_fail(FAKE_NET_CALL_OPENS, n, -FI_EIO);
+}
+
 static bool stop_call(void)
 {
 	bool failed = fake_net_has_failed();
@@ -50,8 +56,9 @@ static bool stop_call(void)
 	return failed;
 }
 
-static const struct source allocations = {"allocation", fail_allocation, stop_allocation},
-			   calls = {"call", fail_call, stop_call};
+static const struct source allocations = {"allocation", -FI_ENOMEM, fail_allocation, stop_allocation},
+			   calls = {"call", -FI_ENOMEM, fail_call, stop_call},
+			   broken_calls = {"broken call", -FI_EIO, break_call, stop_call};
 
 /* Opening. Each step: 0, or the error of the call that failed. */
 
@@ -371,7 +378,7 @@ static void open_well(struct nth *nth)
 }
 
 /* Opening everything, playing, and closing it, or playing alone. */
-static void play_short(struct nth *nth)
+static void play_short(struct nth *nth, int error)
 {
 	int ret;
 
@@ -380,7 +387,7 @@ static void play_short(struct nth *nth)
 		return;
 	}
 	ret = open_all(nth);
-	cr_assert(!ret || ret == -FI_ENOMEM, "%s, seed %lu, %s %lu fails: %s", nth->scene->name,
+	cr_assert(!ret || ret == -FI_ENOMEM || ret == error, "%s, seed %lu, %s %lu fails: %s", nth->scene->name,
 		  nth->seed, nth->what, nth->n, fi_strerror(-ret));
 	if (!ret) {
 		play(nth);
@@ -407,7 +414,7 @@ static bool attempt(const struct nth_scene *scene, const struct source *source, 
 	}
 	nth.strict = false;
 	source->fail(n);
-	play_short(&nth);
+	play_short(&nth, source->error);
 	failed = source->stop();
 	if (scene->opening)
 		open_well(&nth);
@@ -454,5 +461,7 @@ void nth_run(const struct nth_scene *scene)
 	for (uint64_t seed = first; seed <= last; seed++) {
 		sweep(scene, &allocations, seed, scene->allocations);
 		sweep(scene, &calls, seed, scene->calls);
+		if (scene->broken)
+			sweep(scene, &broken_calls, seed, scene->broken);
 	}
 }

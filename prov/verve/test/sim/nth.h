@@ -71,7 +71,8 @@ struct nth_scene {
 	bool device;	   /* atomics are the device's */
 	bool slabs;	   /* nothing is sent inline */
 	uint32_t conns;	   /* connections that an endpoint keeps */
-	unsigned allocations, calls; /* that fail in it, at least; 0: it has none of the kind */
+	/* That fail in it, at least; broken, for another reason than memory: 0: is not tried. */
+	unsigned allocations, calls, broken;
 };
 
 struct nth {

@@ -54,6 +54,7 @@ Test(nth, opening)
 		.opening = true,
 		.allocations = 200,
 		.calls = 50,
+		.broken = 30,
 	});
 }
 
@@ -68,6 +69,7 @@ Test(nth, opening_shared_contexts_and_progress_threads)
 		.keys = true,
 		.allocations = 220,
 		.calls = 60,
+		.broken = 30,
 	});
 }
 
