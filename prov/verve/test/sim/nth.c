@@ -26,11 +26,17 @@ struct source {
 	int error; /* negative FI errno */
 	void (*fail)(uint64_t n);
 	bool (*stop)(void); /* true: it did */
+	bool twice;	    /* two connections may suffer */
 };
 
 static void fail_allocation(uint64_t n)
 {
 	oom_fail((long)n - 1, false);
+}
+
+static void fail_two_allocations(uint64_t n)
+{
+	oom_fail_row((long)n - 1, 2);
 }
 
 static bool stop_allocation(void)
@@ -56,9 +62,12 @@ static bool stop_call(void)
 	return failed;
 }
 
-static const struct source allocations = {"allocation", -FI_ENOMEM, fail_allocation, stop_allocation},
-			   calls = {"call", -FI_ENOMEM, fail_call, stop_call},
-			   broken_calls = {"broken call", -FI_EIO, break_call, stop_call};
+static const struct source allocations = {"allocation", -FI_ENOMEM, fail_allocation, stop_allocation,
+					  false},
+			   pairs = {"pair of allocations", -FI_ENOMEM, fail_two_allocations,
+				    stop_allocation, true},
+			   calls = {"call", -FI_ENOMEM, fail_call, stop_call, false},
+			   broken_calls = {"broken call", -FI_EIO, break_call, stop_call, false};
 
 /* Opening. Each step: 0, or the error of the call that failed. */
 
@@ -400,7 +409,8 @@ static void play_short(struct nth *nth, int error)
 static bool attempt(const struct nth_scene *scene, const struct source *source, uint64_t seed,
 		    uint64_t n)
 {
-	struct nth nth = {.scene = scene, .what = source->what, .seed = seed, .n = n};
+	struct nth nth = {.scene = scene, .what = source->what, .seed = seed, .n = n,
+			  .harmed_max = source->twice ? 2 : 1};
 	char open[256];
 	bool failed;
 
@@ -460,6 +470,7 @@ void nth_run(const struct nth_scene *scene)
 	sim_log_reset(true);
 	for (uint64_t seed = first; seed <= last; seed++) {
 		sweep(scene, &allocations, seed, scene->allocations);
+		sweep(scene, &pairs, seed, scene->allocations);
 		sweep(scene, &calls, seed, scene->calls);
 		if (scene->broken)
 			sweep(scene, &broken_calls, seed, scene->broken);

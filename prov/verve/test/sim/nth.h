@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Nth: three endpoints of the whole provider on the fake net play a scene, again and again; each time the
- * next call of a kind fails, until none is left to. Every request must be refused with a clear error and be
- * taken when it is made again, or complete once; what fails may fail between two of the three only; and the
- * same scene must succeed afterwards, with the same endpoints.
+ * next call of a kind fails, or it and the one behind it, until none is left to. Every request must be refused
+ * with a clear error and be taken when it is made again, or complete once; one call may do harm between two of
+ * the three only; and the same scene must succeed afterwards, with the same endpoints.
  *
  * Of allocations, those of the provider's objects alone fail: the program is linked with a copy of them
  * whose calls of the allocator the linker has renamed (Makefile.include: provider_oom.o), so that neither
@@ -79,6 +79,7 @@ struct nth {
 	const struct nth_scene *scene;
 	const char *what;  /* fails */
 	uint64_t seed, n;
+	int harmed_max;	   /* connections that may suffer */
 	bool strict;	   /* nothing fails any more */
 	uint32_t round;
 	struct fi_info *list;
@@ -87,7 +88,7 @@ struct nth {
 	struct nth_request *requests;
 };
 
-/* Every allocation, then every call of the device, the sockets and the threads. */
+/* Every allocation, every two in a row, then every call of the device, the sockets and the threads. */
 void nth_run(const struct nth_scene *scene);
 
 /* Requests. number tells a round's messages, or slices, apart: below 16, or NTH_SLICES. */

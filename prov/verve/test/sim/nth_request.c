@@ -483,7 +483,7 @@ void nth_finish(struct nth *nth)
 		nth_pass(nth, quiet); /* all hear of connections that broke */
 	while ((request = nth->requests)) {
 		pairs |= harmed(request);
-		if (pairs & (pairs - 1))
+		if (__builtin_popcount(pairs) > nth->harmed_max)
 			nth_fail(nth, request, "others suffer, too");
 		nth->requests = request->next;
 		free(request->buf);

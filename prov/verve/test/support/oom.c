@@ -4,6 +4,7 @@
 
 #include <atomic_ops.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -22,12 +23,17 @@ int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
 char *__wrap_strdup(const char *text);
 int __wrap_vasprintf(char **text, const char *format, va_list args);
 
-static bool forever;
+static long row;
 static volatile AO_t on, left, failed;
 
-void oom_fail(long nth, bool all)
+void oom_fail(long nth, bool forever)
 {
-	forever = all;
+	oom_fail_row(nth, forever ? LONG_MAX : 1);
+}
+
+void oom_fail_row(long nth, long count)
+{
+	row = count;
 	AO_store(&failed, 0);
 	AO_store(&left, (AO_t)nth);
 	AO_store_release(&on, 1);
@@ -46,7 +52,7 @@ static bool fails(void)
 	if (!AO_load_acquire(&on))
 		return false;
 	before = (long)AO_fetch_and_sub1(&left);
-	if (before > 0 || (before < 0 && !forever))
+	if (before > 0 || before <= -row)
 		return false;
 	AO_fetch_and_add1(&failed);
 	return true;

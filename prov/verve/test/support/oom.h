@@ -10,6 +10,8 @@
 
 /* The nth allocation from now on (0: the next) fails, and, if forever, all that follow it. */
 void oom_fail(long nth, bool forever);
+/* So do those behind it, count in all. */
+void oom_fail_row(long nth, long count);
 /* No more failures. Returns how many there were since oom_fail. */
 long oom_stop(void);
 
