@@ -19,6 +19,7 @@
 
 struct verve_auth_key;
 struct verve_cm;
+struct verve_cm_request;
 
 enum verve_cm_event_type {
 	/*
@@ -47,6 +48,11 @@ struct verve_cm_event {
 	uint32_t window;     /* eager messages that the peer lets us have unconsumed */
 	uint32_t eager_size; /* bytes of payload that its receive buffers take */
 	uint32_t features;   /* that the peer announced: VERVE_HELLO_* */
+	/*
+	 * UP: for verve_cm_drop. Made with the event, so that giving a connection up needs no memory. A reader that
+	 * takes it sets it NULL; it is freed by verve_cm_request_free.
+	 */
+	struct verve_cm_request *drop;
 	bool may_send;
 	bool listen; /* UP: the peer may say READY by a packet: verve_cm_hear when the first came */
 	bool greet;  /* UP, READY: the peer listens: a packet of any kind is to follow */
@@ -94,9 +100,11 @@ int verve_cm_fd(const struct verve_cm *cm);
 int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr);
 /*
  * The engine has given a connection up (its queue pair failed; the engine closes that). The manager
- * forgets it and frees conn_id; the next connect starts anew. No event follows. -FI_ENOMEM.
+ * forgets it and frees conn_id; the next connect starts anew. No event follows. drop: of its UP; the manager's
+ * from here on, and set NULL. NULL: nothing.
  */
-int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id);
+void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop);
+void verve_cm_request_free(struct verve_cm_request *request);
 
 /*
  * The same, but the engine wants to go on with another queue pair: tells the peer, and connects. Ends in UP

@@ -64,7 +64,7 @@ static void close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 	if (entry->qp)
 		verve_net_qp_close(entry->qp);
 	verve_idtab_free(&cm->ids, entry->id);
-	free(entry->up);
+	verve_cm_event_free(entry->up);
 	free(entry->ready);
 	free(entry->down);
 	entry->id = 0;
@@ -87,7 +87,7 @@ int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry)
 	struct verve_conn_local local = {.nonce = verve_cm_random() | 1};
 	int ret = -FI_ENOMEM;
 
-	entry->up = calloc(1, sizeof(*entry->up));
+	entry->up = verve_cm_up_alloc();
 	entry->ready = calloc(1, sizeof(*entry->ready));
 	entry->down = calloc(1, sizeof(*entry->down));
 	if (!entry->up || !entry->ready || !entry->down)
@@ -109,7 +109,7 @@ err_id:
 	entry->qp = NULL;
 	verve_idtab_free(&cm->ids, local.id);
 err_events:
-	free(entry->up);
+	verve_cm_event_free(entry->up);
 	free(entry->ready);
 	free(entry->down);
 	entry->up = entry->ready = entry->down = NULL;

@@ -11,13 +11,28 @@
 
 enum request_kind { CONNECT, RESUME, DROP, CHECK, HEAR };
 
-struct request {
+struct verve_cm_request {
 	struct verve_cm_event event; /* first: of a connection that is asked for, it becomes FAILED */
 	enum request_kind kind;
 	bool first; /* CHECK */
 };
 
 /* Events. */
+
+struct verve_cm_event *verve_cm_up_alloc(void)
+{
+	struct verve_cm_event *event = calloc(1, sizeof(*event));
+
+	if (!event)
+		return NULL;
+	event->drop = calloc(1, sizeof(*event->drop));
+	if (!event->drop) {
+		free(event);
+		return NULL;
+	}
+	event->drop->kind = DROP;
+	return event;
+}
 
 /* The event is the reader's from here on. */
 static void post(struct verve_cm *cm, struct verve_cm_entry *entry, struct verve_cm_event **eventp,
@@ -68,6 +83,7 @@ void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 	event->eager_size = entry->conn.remote.eager_size;
 	event->features = entry->conn.remote.features;
 	event->resumes = entry->conn.remote.resumes;
+	event->drop->event.conn_id = entry->id;
 	event->may_send = out->may_send;
 	event->listen = out->listen;
 	event->greet = out->greet;
@@ -111,7 +127,7 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 }
 
 /* What the engine asks about a connection that there is. */
-static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry, const struct request *request)
+static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry, const struct verve_cm_request *request)
 {
 	struct verve_conn_out out = {0};
 
@@ -135,7 +151,7 @@ static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry, const s
 }
 
 /* If a suspended one is gone, the peer may have suspended it, or have asked for the next: that serves both. */
-static void step_request(struct verve_cm *cm, struct request *request)
+static void step_request(struct verve_cm *cm, struct verve_cm_request *request)
 {
 	struct verve_cm_entry *entry = verve_idtab_get(&cm->ids, request->event.conn_id);
 
@@ -153,52 +169,66 @@ void verve_cm_step_requests(struct verve_cm *cm)
 
 	for (mail = verve_mailbox_take(&cm->requests); mail; mail = next) {
 		next = mail->next;
-		step_request(cm, (struct request *)mail);
+		step_request(cm, (struct verve_cm_request *)mail);
 	}
 }
 
 /* Requests, in the engine. */
 
-static int put_request(struct verve_cm *cm, const struct request *from)
+static void put(struct verve_cm *cm, struct verve_cm_request *request)
 {
-	struct request *request = malloc(sizeof(*request));
+	if (verve_mailbox_put(&cm->requests, &request->event.mail))
+		cm->attr.wake(cm->attr.arg);
+}
+
+static int put_request(struct verve_cm *cm, const struct verve_cm_request *from)
+{
+	struct verve_cm_request *request = malloc(sizeof(*request));
 
 	if (!request)
 		return -FI_ENOMEM;
 	*request = *from;
-	if (verve_mailbox_put(&cm->requests, &request->event.mail))
-		cm->attr.wake(cm->attr.arg);
+	put(cm, request);
 	return 0;
 }
 
 int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 {
-	return put_request(cm, &(struct request){.kind = CONNECT, .event.addr = *addr});
+	return put_request(cm, &(struct verve_cm_request){.kind = CONNECT, .event.addr = *addr});
 }
 
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id)
 {
-	return put_request(cm, &(struct request){.kind = RESUME, .event.addr = *addr,
+	return put_request(cm, &(struct verve_cm_request){.kind = RESUME, .event.addr = *addr,
 						 .event.conn_id = conn_id});
 }
 
-int verve_cm_drop(struct verve_cm *cm, uint32_t conn_id)
+void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop)
 {
-	return put_request(cm, &(struct request){.kind = DROP, .event.conn_id = conn_id});
+	if (*drop)
+		put(cm, *drop);
+	*drop = NULL;
+}
+
+void verve_cm_request_free(struct verve_cm_request *request)
+{
+	free(request);
 }
 
 int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id)
 {
-	return put_request(cm, &(struct request){.kind = HEAR, .event.conn_id = conn_id});
+	return put_request(cm, &(struct verve_cm_request){.kind = HEAR, .event.conn_id = conn_id});
 }
 
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 {
-	return put_request(cm, &(struct request){.kind = CHECK, .event.conn_id = conn_id,
+	return put_request(cm, &(struct verve_cm_request){.kind = CHECK, .event.conn_id = conn_id,
 						 .first = first});
 }
 
 void verve_cm_event_free(struct verve_cm_event *event)
 {
+	if (event)
+		free(event->drop);
 	free(event);
 }

@@ -85,6 +85,8 @@ int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry);
 void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry);
 
 /* cm_mail.c */
+/* With what gives the connection up. NULL: no memory. */
+struct verve_cm_event *verve_cm_up_alloc(void);
 void verve_cm_step_requests(struct verve_cm *cm);
 void verve_cm_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 		      const struct verve_conn_out *out);

@@ -57,6 +57,7 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 	}
 	verve_replay_free(xport, link);
 	verve_key_forget_all(link);
+	verve_cm_request_free(link->drop);
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	xport->link_count--;
@@ -228,8 +229,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	verve_replay_free(xport, link);
 	if (link->qp && !is_stopped)
 		verve_link_stop(xport, link, &marker);
-	if (xport->cm && verve_cm_drop(xport->cm, link->conn_id))
-		VERVE_WARN(EP_CTRL, "no memory to give connection %#x up\n", link->conn_id);
+	if (xport->cm)
+		verve_cm_drop(xport->cm, &link->drop);
 	if (xport->cm && !TAILQ_EMPTY(&peer->pending))
 		verve_peer_kick(xport, peer);
 }

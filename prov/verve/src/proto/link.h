@@ -21,6 +21,7 @@
 #include "proto/slot.h"
 #include "proto/xport.h"
 
+struct verve_cm_request;
 struct verve_replay;
 
 enum {
@@ -40,6 +41,7 @@ struct verve_link {
 	uint32_t qp_num;    /* ours, on which they arrive */
 	uint32_t remote_id; /* the peer's, in packets that leave */
 	uint32_t inline_size;
+	struct verve_cm_request *drop; /* what gives the connection up; NULL: it has none, or did */
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* of those, done */
 	uint32_t signaled;  /* number of the last one that asked for a completion */

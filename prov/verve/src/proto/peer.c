@@ -447,11 +447,11 @@ int verve_peer_map(struct verve_xport *xport, struct verve_link *link, uint32_t 
 
 /* It continues a connection that we do not have any more. */
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
-		      const struct verve_cm_event *event)
+		      struct verve_cm_event *event)
 {
 	verve_net_qp_close(event->qp);
 	/* Before anybody asks for the next one. */
-	verve_cm_drop(xport->cm, event->conn_id);
+	verve_cm_drop(xport->cm, &event->drop);
 	if (peer->link)
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0,
 				 "the peer goes on with another connection");
@@ -473,7 +473,7 @@ static void kick_new(struct verve_xport *xport, struct verve_peer *peer,
 		verve_link_send(xport, link, &packet, NULL);
 }
 
-static void handle_up(struct verve_xport *xport, const struct verve_cm_event *event)
+static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 {
 	struct verve_peer *peer = find_by_addr(xport, &event->addr);
 	struct verve_link *link;
@@ -503,6 +503,8 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 	set_connecting(xport, peer, false);
 	if (verve_peer_map(xport, link, link->conn_id))
 		goto err_link;
+	link->drop = event->drop;
+	event->drop = NULL;
 	/* The manager ends the old one first; a break here is its DOWN that found no memory. */
 	if (peer->link) {
 		verve_quiesce_down(peer->link);
@@ -516,12 +518,12 @@ static void handle_up(struct verve_xport *xport, const struct verve_cm_event *ev
 
 err_link:
 	verve_link_close(xport, link);
-	verve_cm_drop(xport->cm, event->conn_id);
+	verve_cm_drop(xport->cm, &event->drop);
 	fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	return;
 err_close:
 	verve_net_qp_close(event->qp);
-	verve_cm_drop(xport->cm, event->conn_id);
+	verve_cm_drop(xport->cm, &event->drop);
 	if (peer) {
 		set_connecting(xport, peer, false);
 		fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
@@ -580,7 +582,7 @@ static const char *why_down(int error)
 	}
 }
 
-static void handle_event(struct verve_xport *xport, const struct verve_cm_event *event)
+static void handle_event(struct verve_xport *xport, struct verve_cm_event *event)
 {
 	struct verve_link *link = verve_peer_link_of(xport, event->conn_id);
 

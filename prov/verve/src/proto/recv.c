@@ -98,8 +98,10 @@ static struct verve_op *split(struct verve_xport *xport, struct verve_op *parent
 	struct verve_op *op = verve_op_alloc(xport, VERVE_OP_RECV, parent->flags & ~VERVE_OP_MULTI);
 	size_t left = parent->len - parent->recv.used;
 
-	if (!op)
+	if (!op) {
+		xport->rx->starved = true;
 		return NULL;
+	}
 	op->context = parent->context;
 	op->iov_count = 1;
 	op->iov[0].iov_base = (char *) parent->iov[0].iov_base + parent->recv.used;
@@ -119,9 +121,12 @@ static struct verve_op *split(struct verve_xport *xport, struct verve_op *parent
 static struct verve_op *take_posted(struct verve_xport *xport, struct verve_match *match,
 				    uint32_t source, const struct verve_wire_packet *packet)
 {
-	struct verve_match_recv *recv = verve_match_arrive(match, source, packet->tag, true);
+	struct verve_match_recv *recv;
 	struct verve_op *parent, *op;
 
+	if (__builtin_expect(xport->rx->starved, 0))
+		verve_recv_feed(xport);
+	recv = verve_match_arrive(match, source, packet->tag, true);
 	if (!recv)
 		return NULL;
 	op = verve_recv_op_of(recv);
@@ -129,6 +134,9 @@ static struct verve_op *take_posted(struct verve_xport *xport, struct verve_matc
 		verve_match_cancel(match, recv);
 		return op;
 	}
+	/* Those that wait come before it. */
+	if (xport->rx->starved)
+		return NULL;
 	parent = op;
 	op = split(xport, parent, packet->len);
 	if (op && parent->recv.spent)
@@ -342,6 +350,9 @@ bool verve_recv_poll(struct verve_xport *xport)
 		batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
 		if (batch->count <= 0) {
 			batch->count = 0;
+			/* If it had none left, no packet would come, ever, behind which to try again. */
+			if (__builtin_expect(xport->rx_refused, 0))
+				verve_recv_refill(xport, false);
 			return false;
 		}
 	}
@@ -364,7 +375,7 @@ bool verve_recv_poll(struct verve_xport *xport)
 	return true;
 }
 
-void verve_recv_refill(struct verve_xport *xport, bool force)
+int verve_recv_refill(struct verve_xport *xport, bool force)
 {
 	while (xport->rx_free_count >= (force ? 1 : VERVE_POLL_BATCH)) {
 		struct verve_net_recv recv[VERVE_POLL_BATCH];
@@ -378,14 +389,16 @@ void verve_recv_refill(struct verve_xport *xport, bool force)
 				.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
 			};
 		ret = verve_net_srq_post(xport->srq, recv, count);
-		if (ret) {
+		if (ret && !xport->rx_refused)
 			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
 				   fi_strerror(-ret));
-			return;
-		}
+		xport->rx_refused = ret;
+		if (ret)
+			return ret;
 		xport->rx_free = slab;
 		xport->rx_free_count -= count;
 	}
+	return 0;
 }
 
 static struct verve_match *prepare_recv(struct verve_xport *xport, const struct verve_request *request,
@@ -437,13 +450,36 @@ static void fill_multi(struct verve_xport *xport, struct verve_match *match, str
 	}
 }
 
+bool verve_recv_feed(struct verve_xport *xport)
+{
+	struct verve_xport *rx = xport->rx;
+
+	rx->starved = false;
+	for (int i = 0; i < 2; i++) {
+		struct verve_match_recv *recv = TAILQ_FIRST(&rx->match[i].posted), *next;
+
+		for (; recv && !rx->starved; recv = next) {
+			struct verve_op *op = verve_recv_op_of(recv);
+
+			next = TAILQ_NEXT(recv, order);
+			if (op->flags & VERVE_OP_MULTI)
+				fill_multi(xport, &rx->match[i], op);
+		}
+	}
+	return !rx->starved;
+}
+
 int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 {
-	struct verve_op *op = verve_op_alloc(xport, VERVE_OP_RECV, request->flags);
 	struct verve_match_msg *msg = NULL;
 	struct verve_match *match;
+	struct verve_op *op;
 	int ret;
 
+	/* What waits for an earlier one is not for this one. */
+	if (__builtin_expect(xport->rx->starved, 0) && !verve_recv_feed(xport))
+		return -FI_EAGAIN;
+	op = verve_op_alloc(xport, VERVE_OP_RECV, request->flags);
 	if (!op)
 		return -FI_EAGAIN;
 	match = prepare_recv(xport, request, op, &ret);

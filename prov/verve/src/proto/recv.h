@@ -28,8 +28,14 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request);
 
 /* One batch of arrived packets. True: there was any. */
 bool verve_recv_poll(struct verve_xport *xport);
-/* Gives consumed buffers back to the device; force: even a few. */
-void verve_recv_refill(struct verve_xport *xport, bool force);
+/* Gives consumed buffers back to the device; force: even a few. 0, or the device's error: some are left. */
+int verve_recv_refill(struct verve_xport *xport, bool force);
+
+/*
+ * Multi-receive buffers take what waits for them; for rx->starved. False: there is still no memory. Until then
+ * nothing is received past them.
+ */
+bool verve_recv_feed(struct verve_xport *xport);
 
 /* The receive has its data, or its error: reports, and sends the FIN if one is due. */
 void verve_recv_finish(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);

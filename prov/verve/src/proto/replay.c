@@ -40,6 +40,7 @@ struct verve_replay {
 	struct {	 /* STOPPED: the connection that continues the link; qp NULL: not yet */
 		struct verve_net_qp *qp;
 		uint32_t conn_id, remote_id, qp_num;
+		struct verve_cm_request *drop; /* what gives it up */
 	} next;
 	bool ready;	 /* the peer can hear us over it */
 	bool said, told; /* RESUME: ours, and the peer's */
@@ -97,10 +98,10 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	if (replay->next.qp) {
 		verve_net_qp_close(replay->next.qp);
 		verve_peer_unmap(xport, link, replay->next.conn_id);
-		if (xport->cm && verve_cm_drop(xport->cm, replay->next.conn_id))
-			VERVE_WARN(EP_CTRL, "no memory to give connection %#x up\n",
-				   replay->next.conn_id);
+		if (xport->cm)
+			verve_cm_drop(xport->cm, &replay->next.drop);
 	}
+	verve_cm_request_free(replay->next.drop);
 	if (replay->state == STOPPED && replay->drained) {
 		xport->drained_count--;
 		/* The marker is back, and will not tell again. */
@@ -579,6 +580,9 @@ static void resume(struct verve_xport *xport, struct verve_link *link)
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;
 	link->qp_num = replay->next.qp_num;
+	verve_cm_request_free(link->drop);
+	link->drop = replay->next.drop;
+	replay->next.drop = NULL;
 	replay->next.qp = NULL;
 	replay->state = RESUMED;
 	replay->lot = replay->refused ? draw_lot() : 0;
@@ -589,7 +593,7 @@ static void resume(struct verve_xport *xport, struct verve_link *link)
 }
 
 void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
-		       const struct verve_cm_event *event)
+		       struct verve_cm_event *event)
 {
 	struct verve_replay *replay = link->replay;
 
@@ -597,6 +601,8 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	replay->next.conn_id = event->conn_id;
 	replay->next.remote_id = event->remote_id;
 	replay->next.qp_num = verve_net_qp_num(event->qp);
+	replay->next.drop = event->drop;
+	event->drop = NULL;
 	replay->ready = event->may_send;
 	link->listen = event->listen;
 	if (verve_peer_map(xport, link, event->conn_id)) {

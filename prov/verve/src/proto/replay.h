@@ -40,7 +40,7 @@ bool verve_replay_down(struct verve_xport *xport, struct verve_link *link, uint3
 bool verve_replay_expects(const struct verve_link *link, uint32_t remote_id);
 /* UP of that connection; the queue pair is the link's. */
 void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
-		       const struct verve_cm_event *event);
+		       struct verve_cm_event *event);
 /* The manager says that the peer can hear us over connection conn_id. */
 void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id);
 /* A RESUME packet has arrived. */

@@ -75,8 +75,7 @@ static int fill_receives(struct verve_xport *xport)
 		xport->rx_free = slab;
 		xport->rx_free_count++;
 	}
-	verve_recv_refill(xport, true);
-	return xport->rx_free_count ? -FI_EIO : 0;
+	return verve_recv_refill(xport, true);
 }
 
 size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
@@ -231,7 +230,7 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 {
 	const struct verve_link *link;
 
-	if (!TAILQ_EMPTY(&xport->wanting))
+	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->rx->starved)
 		return true;
 	TAILQ_FOREACH(link, &xport->links, all)
 		if (verve_link_is_waiting(link))
@@ -272,6 +271,8 @@ bool verve_xport_poll(struct verve_xport *xport)
 		verve_link_reap(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
 		kick_waiting(xport);
+	if (__builtin_expect(xport->rx->starved, 0))
+		verve_recv_feed(xport);
 	if (__builtin_expect(verve_quiesce_is_due(xport), 0))
 		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))

@@ -84,7 +84,7 @@ struct verve_xport {
 	struct verve_xport_attr attr;
 	/*
 	 * Whose are the receives: its own, or those of the shared receive context. Of that one, match,
-	 * claimed, ops and peer_ids are everybody's.
+	 * starved, claimed, ops and peer_ids are everybody's.
 	 */
 	struct verve_xport *rx;
 	struct verve_net_channel *channel;
@@ -93,6 +93,7 @@ struct verve_xport {
 	struct verve_slab_pool rx_slabs, tx_slabs;
 	struct verve_slab *rx_free; /* to be posted again, in one batch */
 	uint32_t rx_free_count;
+	bool rx_refused; /* the device took none the last time */
 	struct verve_recv_batch batch;
 
 	struct verve_cm *cm;
@@ -104,6 +105,7 @@ struct verve_xport {
 	size_t tx_used;
 
 	struct verve_match match[2]; /* untagged, tagged: index by VERVE_OP_TAGGED set or not */
+	bool starved; /* messages wait that a posted multi-receive buffer had no memory to take */
 	struct verve_claim_list claimed;
 
 	struct verve_peer *peers; /* uthash by address */

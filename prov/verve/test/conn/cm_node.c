@@ -92,6 +92,8 @@ static void close_link(struct link *link)
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	link->qp = NULL;
+	verve_cm_request_free(link->drop);
+	link->drop = NULL;
 	link->may_send = false;
 	link->broken_at = 0;
 }
@@ -141,8 +143,8 @@ void node_drop(unsigned n, unsigned peer)
 {
 	struct link *link = &nodes[n].links[peer];
 
-	if (!verve_cm_drop(nodes[n].cm, link->conn_id))
-		close_link(link);
+	verve_cm_drop(nodes[n].cm, &link->drop);
+	close_link(link);
 }
 
 void node_suspend(unsigned n, unsigned peer)
@@ -181,7 +183,7 @@ static void greet(unsigned n, unsigned peer)
 	verve_cm_hear(nodes[peer].cm, theirs->conn_id);
 }
 
-static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *event)
+static void take_up(unsigned n, unsigned peer, struct verve_cm_event *event)
 {
 	struct link *link = &nodes[n].links[peer];
 
@@ -190,6 +192,8 @@ static void take_up(unsigned n, unsigned peer, const struct verve_cm_event *even
 	expect(nodes_may_break || event->window == WINDOW + peer, "wrong window", n, peer);
 	expect(event->conn_id && event->remote_id && event->qp, "incomplete UP", n, peer);
 	link->qp = event->qp;
+	link->drop = event->drop;
+	event->drop = NULL;
 	link->conn_id = event->conn_id;
 	link->remote_id = event->remote_id;
 	link->window = event->window;
@@ -217,7 +221,7 @@ static void take_ready(unsigned n, unsigned peer, const struct verve_cm_event *e
 		greet(n, peer);
 }
 
-static void take_event(unsigned n, unsigned peer, const struct verve_cm_event *event)
+static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 {
 	struct link *link = &nodes[n].links[peer];
 	bool ours = link->qp && link->conn_id == event->conn_id;

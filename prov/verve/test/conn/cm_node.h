@@ -25,6 +25,7 @@ struct link {
 	bool listen;
 	bool told; /* may send because of a packet: READY may come, too */
 	struct verve_net_qp *qp; /* NULL: no connection */
+	struct verve_cm_request *drop;
 	uint32_t conn_id, remote_id, window;
 	unsigned ups, downs, fails, suspended;
 	uint32_t resumes; /* of the last UP */

@@ -328,18 +328,20 @@ Test(cm, suspended_while_the_peer_is_gone)
 
 Test(cm, drop_of_an_old_id_is_nothing)
 {
-	uint32_t old;
+	struct verve_cm_request *old;
 
 	nodes_start(13, 2);
 	node_connect(0, 1);
 	nodes_run(UINT64_MAX);
-	old = nodes[0].links[1].conn_id;
-	node_drop(0, 1);
+	old = nodes[0].links[1].drop;
+	nodes[0].links[1].drop = NULL;
+	node_drop(1, 0);
 	nodes_run(UINT64_MAX);
 	node_connect(0, 1);
 	nodes_run(UINT64_MAX);
-	cr_assert_eq(verve_cm_drop(nodes[0].cm, old), 0);
-	cr_assert_eq(verve_cm_drop(nodes[0].cm, 0), 0);
+	cr_assert_not_null(old);
+	verve_cm_drop(nodes[0].cm, &old);
+	cr_assert_null(old);
 	nodes_run(UINT64_MAX);
 	nodes_expect_connected(0, 1);
 	nodes_stop();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Out of memory, on purpose. The program that links oom.c is linked with
- * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc; only its own objects' calls
- * fail.
+ * Out of memory, on purpose. What is linked with oom.c is linked with $(oom_wrap), which names the functions;
+ * only the calls of the objects in it fail.
  */
 #ifndef VERVE_TEST_OOM_H
 #define VERVE_TEST_OOM_H
@@ -11,6 +10,8 @@
 
 /* The nth allocation from now on (0: the next) fails, and, if forever, all that follow it. */
 void oom_fail(long nth, bool forever);
+/* So do those behind it, count in all. */
+void oom_fail_row(long nth, long count);
 /* No more failures. Returns how many there were since oom_fail. */
 long oom_stop(void);
 

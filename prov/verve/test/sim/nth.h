@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Nth: three endpoints of the whole provider on the fake net play a scene, again and again; each time the
+ * next call of a kind fails, or it and the one behind it, until none is left to. Every request must be refused
+ * with a clear error and be taken when it is made again, or complete once; one call may do harm between two of
+ * the three only; and the same scene must succeed afterwards, with the same endpoints.
+ *
+ * Of allocations, those of the provider's objects alone fail: the program is linked with a copy of them
+ * whose calls of the allocator the linker has renamed (Makefile.include: provider_oom.o), so that neither
+ * the fake net nor the scene has to say whose call it is. One thread.
+ */
+#ifndef VERVE_TEST_SIM_NTH_H
+#define VERVE_TEST_SIM_NTH_H
+
+#include <netinet/in.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NTH_ENDS = 3, NTH_ANY = -1, NTH_SLICES = 4, NTH_SLICE = 8192 };
+
+enum nth_kind { NTH_SEND, NTH_RECV, NTH_WRITE, NTH_READ, NTH_ADD, NTH_PEEK };
+
+struct nth;
+
+/* One request. Its address is the context. */
+struct nth_request {
+	struct nth_request *next;
+	enum nth_kind kind;
+	int end, peer; /* who asks; of whom, or NTH_ANY */
+	uint64_t tag, flags;
+	size_t len;
+	uint8_t *buf, *slice; /* ours; RMA: the peer's */
+	bool multi;	      /* a buffer for several messages */
+	bool may_fail;	      /* cancelled, or its region closed, under way */
+	bool must_fail;	      /* its key is nobody's */
+	bool done;
+	int messages; /* multi */
+	int error;    /* positive FI errno */
+};
+
+struct nth_end {
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_cntr *cntr;
+	struct fid_poll *poll;
+	struct fid_eq *eq;
+	struct fid_ep *ep, *alias, *srx;
+	struct fid_stx *stx;
+	struct fid_mr *mr;
+	fi_addr_t addr[NTH_ENDS];
+	uint8_t *region; /* NTH_SLICES slices for each end */
+	uint64_t key;	 /* of the last mr */
+};
+
+/* Plays a scene once; what it starts may still be under way when it returns. */
+typedef void nth_play(struct nth *nth);
+
+struct nth_scene {
+	const char *name;
+	nth_play *play;
+	bool cold;	   /* nobody is connected when it begins */
+	bool opening;	   /* opening everything is part of it */
+	bool keys;	   /* applications choose keys, regions have segments */
+	bool shared;	   /* a shared receive context each */
+	bool automatic;	   /* progress threads */
+	bool events;	   /* FI_RMA_EVENT */
+	bool device;	   /* atomics are the device's */
+	bool slabs;	   /* nothing is sent inline */
+	uint32_t conns;	   /* connections that an endpoint keeps */
+	/* That fail in it, at least; broken, for another reason than memory: 0: is not tried. */
+	unsigned allocations, calls, broken;
+};
+
+struct nth {
+	const struct nth_scene *scene;
+	const char *what;  /* fails */
+	uint64_t seed, n;
+	int harmed_max;	   /* connections that may suffer */
+	bool strict;	   /* nothing fails any more */
+	uint32_t round;
+	struct fi_info *list;
+	struct fid_fabric *fabric;
+	struct nth_end end[NTH_ENDS];
+	struct nth_request *requests;
+};
+
+/* Every allocation, every two in a row, then every call of the device, the sockets and the threads. */
+void nth_run(const struct nth_scene *scene);
+
+/* Requests. number tells a round's messages, or slices, apart: below 16, or NTH_SLICES. */
+
+struct nth_request *nth_send(struct nth *nth, int from, int to, unsigned number, size_t len,
+			     uint64_t flags);
+/* from may be NTH_ANY: then from whoever sends it that number. */
+struct nth_request *nth_recv(struct nth *nth, int to, int from, unsigned number, size_t len);
+/* For any untagged message; nth_send makes one with FI_MULTI_RECV. */
+struct nth_request *nth_recv_multi(struct nth *nth, int to, size_t len);
+struct nth_request *nth_write(struct nth *nth, int from, int to, unsigned number, size_t len);
+struct nth_request *nth_read(struct nth *nth, int from, int to, unsigned number, size_t len);
+struct nth_request *nth_add(struct nth *nth, int from, int to);
+/* One that the target's device refuses. */
+struct nth_request *nth_write_refused(struct nth *nth, int from, int to);
+/* flags: FI_CLAIM, FI_DISCARD. True: there was one. */
+bool nth_peek(struct nth *nth, int to, int from, unsigned number, uint64_t flags,
+	      struct nth_request **request);
+/* What nth_peek claimed. */
+void nth_claim(struct nth *nth, struct nth_request *request, size_t len);
+void nth_cancel(struct nth *nth, struct nth_request *request);
+void nth_region_close(struct nth *nth, int end);
+void nth_region_open(struct nth *nth, int end);
+/* The endpoint alone. */
+void nth_end_close(struct nth *nth, int end);
+void nth_end_open(struct nth *nth, int end);
+
+/* Lets simulated ns pass. */
+void nth_pass(struct nth *nth, uint64_t ns);
+/* Until all that was started has completed, but for receives whose message is lost. */
+void nth_settle(struct nth *nth);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Between nth.c, which opens, fails and closes, and nth_request.c. */
+#ifndef VERVE_TEST_SIM_NTH_WORLD_H
+#define VERVE_TEST_SIM_NTH_WORLD_H
+
+#include "nth.h"
+
+/* What is wrong with a request, and how to see it again. */
+void nth_fail(const struct nth *nth, const struct nth_request *request, const char *what);
+/* Reads all queues; arg is struct nth. */
+void nth_progress(void *arg);
+/* Settles; receives whose message was lost are cancelled. At most two ends may have seen something fail. */
+void nth_finish(struct nth *nth);
+
+#endif
