@@ -182,7 +182,7 @@ static void one_round(struct worker *worker)
 	case 3:
 		moved = map(NULL);
 		if (mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED) {
-			/* Split by a neighbour's watch, see ARCHITECTURE.md; moved may be gone. */
+			/* Split by a neighbour's watch, see doc/registration.md; moved may be gone. */
 			if (errno != EFAULT)
 				die("mremap");
 			worker->split++;
