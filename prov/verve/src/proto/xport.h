@@ -82,10 +82,8 @@ struct verve_recv_batch {
 struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
-	/*
-	 * Whose are the receives: its own, or those of the shared receive context. Of that one, match,
-	 * starved, claimed, ops and peer_ids are everybody's.
-	 */
+	/* Whose are the receives: its own, or a shared context's: its match, starved, claimed, ops and peer_ids
+	 * are everybody's. */
 	struct verve_xport *rx;
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
