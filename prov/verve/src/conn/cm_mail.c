@@ -127,7 +127,8 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 }
 
 /* What the engine asks about a connection that there is. */
-static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry, const struct verve_cm_request *request)
+static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry,
+		      const struct verve_cm_request *request)
 {
 	struct verve_conn_out out = {0};
 
@@ -200,7 +201,7 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id)
 {
 	return put_request(cm, &(struct verve_cm_request){.kind = RESUME, .event.addr = *addr,
-						 .event.conn_id = conn_id});
+							  .event.conn_id = conn_id});
 }
 
 void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop)
@@ -223,7 +224,7 @@ int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id)
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 {
 	return put_request(cm, &(struct verve_cm_request){.kind = CHECK, .event.conn_id = conn_id,
-						 .first = first});
+							  .first = first});
 }
 
 void verve_cm_event_free(struct verve_cm_event *event)

@@ -121,12 +121,9 @@ static struct verve_op *split(struct verve_xport *xport, struct verve_op *parent
 static struct verve_op *take_posted(struct verve_xport *xport, struct verve_match *match,
 				    uint32_t source, const struct verve_wire_packet *packet)
 {
-	struct verve_match_recv *recv;
+	struct verve_match_recv *recv = verve_match_arrive(match, source, packet->tag, true);
 	struct verve_op *parent, *op;
 
-	if (__builtin_expect(xport->rx->starved, 0))
-		verve_recv_feed(xport);
-	recv = verve_match_arrive(match, source, packet->tag, true);
 	if (!recv)
 		return NULL;
 	op = verve_recv_op_of(recv);
@@ -134,7 +131,7 @@ static struct verve_op *take_posted(struct verve_xport *xport, struct verve_matc
 		verve_match_cancel(match, recv);
 		return op;
 	}
-	/* Those that wait come before it. */
+	/* Others wait for it; the poll sees to them, in their order. */
 	if (xport->rx->starved)
 		return NULL;
 	parent = op;
