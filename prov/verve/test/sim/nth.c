@@ -82,7 +82,8 @@ static void configure(const struct nth_scene *scene)
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
 	verve_config.atomics = scene->device ? "device" : "target";
-	verve_config.mr_cache = "off";
+	verve_config.mr_cache = scene->kept ? "on" : "auto";
+	fake_net_watch_allow(scene->kept);
 }
 
 static void start_world(uint64_t seed)

@@ -167,6 +167,17 @@ Test(nth, rendezvous)
 	});
 }
 
+Test(nth, rendezvous_kept)
+{
+	nth_run(&(struct nth_scene){
+		.name = "rendezvous_kept",
+		.play = rendezvous,
+		.kept = true,
+		.allocations = 50,
+		.calls = 30,
+	});
+}
+
 /* No more memory may be registered than there is already. */
 static void pull(struct nth *nth)
 {
