@@ -166,6 +166,9 @@ static int get_new(struct verve_mr_cache *cache, const struct verve_mr_want *wan
 	struct verve_mr_entry *entry;
 	int ret;
 
+	/* What came twice, and not again since, is pinned for no good reason. */
+	if (cache->reuse)
+		verve_mr_store_age(cache->store);
 	entry = verve_mr_store_add(cache->store, want);
 	if (!entry)
 		return NOT_KEPT;

@@ -21,6 +21,8 @@ enum {
 	WAYS = 4,	      /* hints in a bucket, which is one line of the processor's cache */
 	PAGE_SHIFT = 12,      /* of hints; any would do */
 	EVICT_LOOKS = 128,    /* entries that an eviction looks at before it gives up */
+	AGE_FROM = 64,	      /* as many entries do not age */
+	AGE_LOOKS = 4,	      /* more than the two that an entry which nobody finds outlives */
 };
 
 _Static_assert(offsetof(struct verve_mr_entry, node.start) % 64 == 0, "one line for a hit");
@@ -258,23 +260,37 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 }
 
 /* Second chance: the one at the head goes unless it is in use, or was found since the last look. */
+static bool look(struct verve_mr_store *store)
+{
+	struct verve_mr_entry *entry = TAILQ_FIRST(&store->linked);
+
+	if (!entry)
+		return false;
+	if (AO_load(&entry->state) < USE && AO_load(&entry->hits) == entry->seen) {
+		unlink_entry(store, entry);
+		store->evictions++;
+		return true;
+	}
+	entry->seen = AO_load(&entry->hits);
+	TAILQ_REMOVE(&store->linked, entry, link);
+	TAILQ_INSERT_TAIL(&store->linked, entry, link);
+	return false;
+}
+
 static bool evict(struct verve_mr_store *store)
 {
-	for (int i = 0; i < EVICT_LOOKS; i++) {
-		struct verve_mr_entry *entry = TAILQ_FIRST(&store->linked);
-
-		if (!entry)
-			return false;
-		if (AO_load(&entry->state) < USE && AO_load(&entry->hits) == entry->seen) {
-			unlink_entry(store, entry);
-			store->evictions++;
+	for (int i = 0; i < EVICT_LOOKS; i++)
+		if (look(store))
 			return true;
-		}
-		entry->seen = AO_load(&entry->hits);
-		TAILQ_REMOVE(&store->linked, entry, link);
-		TAILQ_INSERT_TAIL(&store->linked, entry, link);
-	}
 	return false;
+}
+
+void verve_mr_store_age(struct verve_mr_store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	for (int i = 0; i < AGE_LOOKS && store->count > AGE_FROM; i++)
+		look(store);
+	pthread_mutex_unlock(&store->lock);
 }
 
 static bool make_room(struct verve_mr_store *store, size_t size)

@@ -64,6 +64,11 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
  */
 struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 					  const struct verve_mr_want *want);
+/*
+ * Evicts what is idle and was not found lately, if there are more than 64, a few entries at a time: called before
+ * each add, it lets the store shrink to those that are found again while it takes in a quarter of their number.
+ */
+void verve_mr_store_age(struct verve_mr_store *store);
 /* Hits since it was added. In use, or the caller's to free. */
 uint64_t verve_mr_store_found(const struct verve_mr_entry *entry);
 /* It has its region. Retires what that makes superfluous. False: it is linked no more. */

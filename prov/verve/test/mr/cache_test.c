@@ -546,6 +546,26 @@ Test(reused, what_paid_is_kept_at_once)
 	cr_expect_eq(stats().regions, 1);
 }
 
+/* Without any pressure: there would be room for all. */
+Test(reused, what_is_not_found_any_more_goes)
+{
+	enum { ROUNDS = 500, FEW = 64 };
+	static _Alignas(PAGE) char many[(ROUNDS + 1) * PAGE];
+
+	verve_mr_cache_fini(&cache);
+	verve_config.mr_cache_count = 2 * ROUNDS;
+	verve_config.mr_cache_size = 2 * ROUNDS * PAGE;
+	verve_mr_cache_init(&cache, dev);
+	for (int i = 1; i <= ROUNDS; i++) {
+		use(many + i * PAGE, PAGE, 0);
+		use(many + i * PAGE, PAGE, 0);
+		use(many, PAGE, 0);
+	}
+	cr_expect_leq(stats().regions, FEW + 1);
+	cr_expect_eq(stats().regions + stats().evictions, ROUNDS + 1);
+	cr_expect_eq(stats().hits, ROUNDS - 2, "what is found stays");
+}
+
 Test(reused, what_peers_can_reach_is_not_kept)
 {
 	for (int i = 0; i < 3; i++)
