@@ -191,12 +191,6 @@ static struct fi_info *alloc_info(void)
 	return info;
 }
 
-static bool is_link_local(const struct verve_net_portaddr *addr)
-{
-	return addr->addr.sa.sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_LINKLOCAL(&addr->addr.in6.sin6_addr);
-}
-
 /* FI_VERVE_IFACE names the interface, the device or the domain. */
 static bool is_iface(const struct verve_net_port *port, const char *netdev)
 {
@@ -257,7 +251,7 @@ static struct candidate *find_rival(struct search *search, const struct candidat
 
 		if (other->port == candidate->port &&
 		    (other->source.sa.sa_family == candidate->source.sa.sa_family ||
-		     is_link_local(candidate->addr)))
+		     verve_addr_is_link_local(&candidate->addr->addr)))
 			return other;
 	}
 	return NULL;
@@ -265,7 +259,8 @@ static struct candidate *find_rival(struct search *search, const struct candidat
 
 static int rank(const struct candidate *candidate)
 {
-	int rank = is_link_local(candidate->addr) ? 2 : candidate->source.sa.sa_family != AF_INET;
+	int rank = verve_addr_is_link_local(&candidate->addr->addr) ?
+			   2 : candidate->source.sa.sa_family != AF_INET;
 
 	/* Where the destination is reached from comes first; the others may reach it, too. */
 	if (candidate->has_dest &&

@@ -99,8 +99,7 @@ static bool is_host(const struct verve_addr *own, const struct verve_addr *want)
 {
 	struct verve_addr scoped = *want;
 
-	if (want->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&want->in6.sin6_addr) &&
-	    !want->in6.sin6_scope_id)
+	if (verve_addr_is_link_local(want) && !want->in6.sin6_scope_id)
 		scoped.in6.sin6_scope_id = own->in6.sin6_scope_id;
 	return verve_addr_same_host(own, &scoped);
 }

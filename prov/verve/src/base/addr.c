@@ -52,14 +52,14 @@ bool verve_addr_equal(const struct verve_addr *a, const struct verve_addr *b)
 	return verve_addr_same_host(a, b) && verve_addr_port(a) == verve_addr_port(b);
 }
 
-static bool is_link_local(const struct verve_addr *addr)
+bool verve_addr_is_link_local(const struct verve_addr *addr)
 {
 	return addr->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
 }
 
 void verve_addr_take_scope(struct verve_addr *addr, const struct verve_addr *own)
 {
-	if (is_link_local(addr) && is_link_local(own))
+	if (verve_addr_is_link_local(addr) && verve_addr_is_link_local(own))
 		addr->in6.sin6_scope_id = own->in6.sin6_scope_id;
 }
 

@@ -35,6 +35,8 @@ bool verve_addr_equal(const struct verve_addr *a, const struct verve_addr *b);
 /* Same IP address, whatever the port. */
 bool verve_addr_same_host(const struct verve_addr *a, const struct verve_addr *b);
 
+/* fe80::/10: means something only together with an interface. IPv4 has none that count. */
+bool verve_addr_is_link_local(const struct verve_addr *addr);
 /*
  * Gives a link-local address the scope of own, if that is link-local too. The scope in a name that
  * another host told is the number of *its* interface, and means nothing, or another one, here.

@@ -4,7 +4,7 @@
  * not register, and for those that it did.
  *
  * What comes back is kept, idle, until it is the one not used for longest and others need its
- * place, or its memory went. A region may outlive its mapping only where every unmap is heard:
+ * place, or its memory went; by default, only what is used again (mr/reuse.h), and while it is. A region may outlive its mapping only where every unmap is heard:
  * where the monitor does not open, for memory that it cannot watch, and while it has an event
  * under way, each get registers and each put deregisters. A region is its caller's from get to
  * put, whatever happens to the mapping. Any thread.
