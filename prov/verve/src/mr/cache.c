@@ -20,7 +20,8 @@
 static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 			       VERVE_NET_REMOTE_ATOMIC;
 
-enum { NOT_KEPT = 1 }; /* beside negative errors */
+/* Beside negative errors. It is for one use: keeping it is not worth it, or not possible. */
+enum { NOT_WORTH = 1, NOT_KEPT = 2 };
 
 static uintptr_t page_down(const struct verve_mr_cache *cache, uintptr_t addr)
 {
@@ -159,9 +160,9 @@ static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 	return 0;
 }
 
-/* Registers what is to be kept. NOT_KEPT: it cannot be. */
-static int get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-		   struct verve_mr_region **region)
+/* Registers what is to be kept, as it is. NOT_KEPT: it cannot be. */
+static int keep_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+		    struct verve_mr_region **region)
 {
 	struct verve_mr_entry *entry;
 	int ret;
@@ -189,14 +190,41 @@ static bool may_keep(const struct verve_mr_cache *cache, const struct verve_mr_w
 	       !(cache->strict && want->access & remote);
 }
 
-/* What to keep for it. Whole pages serve their neighbours, too; but peers reach no more than was asked. */
+/* Nobody minds if it is larger. Peers reach no more than was asked for. */
+static bool may_widen(const struct verve_mr_want *want)
+{
+	return !want->exact && !(want->access & remote);
+}
+
+/* What to keep for it. Whole pages serve their neighbours, too. */
 static struct verve_mr_want widen(const struct verve_mr_cache *cache, struct verve_mr_want want)
 {
-	if (!want.exact && !(want.access & remote)) {
+	if (may_widen(&want)) {
 		want.start = page_down(cache, want.start);
 		want.end = page_up(cache, want.end);
 	}
 	return want;
+}
+
+/*
+ * Registers what is to be kept, in one with what is kept of the memory around it: or an application
+ * whose buffers lie at random, in one piece of memory, would pin its pages several times over.
+ */
+static int get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+		   struct verve_mr_region **region)
+{
+	struct verve_mr_want own = widen(cache, *want), all = own;
+	bool again = !cache->reuse || verve_mr_reuse_missed(cache->reuse, &own);
+	bool joined = may_widen(&own) && verve_mr_store_join(cache->store, &all);
+	int ret = NOT_WORTH;
+
+	/* What shares pages with memory that came twice is as good as that. */
+	if (joined)
+		ret = keep_new(cache, &all, region);
+	/* Those may have gone meanwhile, or be too much. */
+	if (ret && (joined || again))
+		ret = keep_new(cache, &own, region);
+	return ret;
 }
 
 static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
@@ -204,10 +232,9 @@ static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, u
 {
 	bool keep = !base && may_keep(cache, want);
 	struct verve_mr_entry *entry;
-	struct verve_mr_want wide;
 	int ret = NOT_KEPT;
 
-	if (cache->odp.all && !want->exact && !(want->access & remote)) {
+	if (cache->odp.all && may_widen(want)) {
 		AO_fetch_and_add1(&cache->spared);
 		*region = cache->odp.all;
 		return 0;
@@ -218,12 +245,10 @@ static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, u
 			*region = entry->region;
 			return 0;
 		}
-		wide = widen(cache, *want);
-		keep = !cache->reuse || verve_mr_reuse_missed(cache->reuse, &wide);
-		if (keep)
-			ret = get_new(cache, &wide, region);
+		ret = get_new(cache, want, region);
 	}
-	if (ret == NOT_KEPT) {
+	if (ret > 0) {
+		keep &= ret == NOT_KEPT;
 		ret = open_region(cache, (void *)want->start, want->end - want->start, want->access,
 				  base, region);
 		if (!ret && keep)

@@ -97,26 +97,31 @@ void verve_itree_remove(struct verve_itree *tree, struct verve_itree_node *node)
 	remove_below(&tree->root, node);
 }
 
-struct verve_itree_node *verve_itree_overlap(const struct verve_itree *tree, uintptr_t start,
-					     uintptr_t end)
+static struct verve_itree_node *overlap(struct verve_itree_node *node, uintptr_t start,
+					uintptr_t end, verve_itree_accept *accept, void *arg)
 {
-	struct verve_itree_node *node = tree->root;
-
 	while (node && node->max_end > start) {
-		/* If what reaches beyond start on the left misses, so does all on the right. */
-		if (node->left && node->left->max_end > start)
-			node = node->left;
-		else if (node->start < end && node->end > start)
+		struct verve_itree_node *found = overlap(node->left, start, end, accept, arg);
+
+		if (found)
+			return found;
+		if (node->start >= end)
+			return NULL;
+		if (node->end > start && accept(node, arg))
 			return node;
-		else
-			node = node->start < end ? node->right : NULL;
+		node = node->right;
 	}
 	return NULL;
 }
 
-static struct verve_itree_node *
-containing(struct verve_itree_node *node, uintptr_t start, uintptr_t end,
-	   bool (*accept)(const struct verve_itree_node *node, void *arg), void *arg)
+struct verve_itree_node *verve_itree_overlap(const struct verve_itree *tree, uintptr_t start,
+					     uintptr_t end, verve_itree_accept *accept, void *arg)
+{
+	return overlap(tree->root, start, end, accept, arg);
+}
+
+static struct verve_itree_node *containing(struct verve_itree_node *node, uintptr_t start,
+					   uintptr_t end, verve_itree_accept *accept, void *arg)
 {
 	while (node && node->max_end >= end) {
 		if (node->start <= start) {
@@ -133,9 +138,9 @@ containing(struct verve_itree_node *node, uintptr_t start, uintptr_t end,
 	return NULL;
 }
 
-struct verve_itree_node *
-verve_itree_containing(const struct verve_itree *tree, uintptr_t start, uintptr_t end,
-		       bool (*accept)(const struct verve_itree_node *node, void *arg), void *arg)
+struct verve_itree_node *verve_itree_containing(const struct verve_itree *tree, uintptr_t start,
+						uintptr_t end, verve_itree_accept *accept,
+						void *arg)
 {
 	return containing(tree->root, start, end, accept, arg);
 }

@@ -18,6 +18,8 @@ struct verve_itree_node {
 	uintptr_t start, end; /* end: the first address behind it */
 };
 
+typedef bool verve_itree_accept(const struct verve_itree_node *node, void *arg);
+
 struct verve_itree {
 	struct verve_itree_node *root;
 	uint64_t seed; /* of the priorities; an empty tree is all zeros */
@@ -27,15 +29,15 @@ void verve_itree_insert(struct verve_itree *tree, struct verve_itree_node *node)
 /* The node is in the tree. */
 void verve_itree_remove(struct verve_itree *tree, struct verve_itree_node *node);
 
-/* A node that shares an address with start to end; NULL: none does. */
-struct verve_itree_node *verve_itree_overlap(const struct verve_itree *tree, uintptr_t start,
-					     uintptr_t end);
 /*
- * A node that contains start to end and that accept(node, arg) takes; NULL: there is none. Looks at
- * the nodes that contain it until one is taken.
+ * A node that shares an address with start to end, and that accept(node, arg) takes; NULL: there is
+ * none. Looks at such nodes, from the lowest start on, until one is taken.
  */
-struct verve_itree_node *
-verve_itree_containing(const struct verve_itree *tree, uintptr_t start, uintptr_t end,
-		       bool (*accept)(const struct verve_itree_node *node, void *arg), void *arg);
+struct verve_itree_node *verve_itree_overlap(const struct verve_itree *tree, uintptr_t start,
+					     uintptr_t end, verve_itree_accept *accept, void *arg);
+/* The same of nodes that contain start to end, from the highest start on. */
+struct verve_itree_node *verve_itree_containing(const struct verve_itree *tree, uintptr_t start,
+						uintptr_t end, verve_itree_accept *accept,
+						void *arg);
 
 #endif

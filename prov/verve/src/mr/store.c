@@ -303,6 +303,38 @@ static bool make_room(struct verve_mr_store *store, size_t size)
 	return true;
 }
 
+struct join {
+	struct verve_mr_want *want;
+	size_t max; /* bytes */
+};
+
+static bool can_join(const struct verve_itree_node *node, void *arg)
+{
+	const struct verve_mr_entry *entry = entry_of(node);
+	const struct join *join = arg;
+	const struct verve_mr_want *want = join->want;
+	uintptr_t start = node->start < want->start ? node->start : want->start;
+	uintptr_t end = node->end > want->end ? node->end : want->end;
+
+	return !entry->exact && entry->access == want->access && AO_load(&entry->state) & READY &&
+	       end - start > want->end - want->start && end - start <= join->max;
+}
+
+bool verve_mr_store_join(struct verve_mr_store *store, struct verve_mr_want *want)
+{
+	size_t len = want->end - want->start;
+	struct join join = {want, len * VERVE_MR_STORE_JOIN};
+	struct verve_itree_node *node;
+
+	pthread_mutex_lock(&store->lock);
+	while ((node = verve_itree_overlap(&store->tree, want->start, want->end, can_join, &join))) {
+		want->start = node->start < want->start ? node->start : want->start;
+		want->end = node->end > want->end ? node->end : want->end;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return want->end - want->start > len;
+}
+
 /* An unused entry; the lock is held, and let go of to allocate. */
 static struct verve_mr_entry *take_unused(struct verve_mr_store *store)
 {
@@ -363,16 +395,13 @@ uint64_t verve_mr_store_found(const struct verve_mr_entry *entry)
 	return AO_load(&entry->hits) - entry->born;
 }
 
-/* The same range, no more access, ready, and another: nobody needs to find it any more. */
+/* Ready, another, and grants nothing that better does not: nobody needs to find it any more. */
 static bool is_superfluous(const struct verve_itree_node *node, void *arg)
 {
 	const struct verve_mr_entry *entry = entry_of(node), *better = arg;
+	struct verve_mr_want all = {node->start, node->end, entry->access, entry->exact};
 
-	return entry != better && node->start == better->node.start &&
-	       node->end == better->node.end && entry->exact == better->exact &&
-	       AO_load(&entry->state) & READY &&
-	       (entry->exact ? entry->access == better->access :
-			       (entry->access & ~better->access) == 0);
+	return entry != better && AO_load(&entry->state) & READY && grants(better, &all);
 }
 
 bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *entry)
@@ -385,8 +414,8 @@ bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *e
 	if (linked) {
 		AO_fetch_and_add_full(&entry->state, READY);
 		give_hint(store, entry->node.start, entry);
-		while ((old = verve_itree_containing(&store->tree, entry->node.start,
-						     entry->node.end, is_superfluous, entry)))
+		while ((old = verve_itree_overlap(&store->tree, entry->node.start, entry->node.end,
+						  is_superfluous, entry)))
 			unlink_entry(store, entry_of(old));
 	}
 	pthread_mutex_unlock(&store->lock);
@@ -419,13 +448,20 @@ bool verve_mr_store_evict_idle(struct verve_mr_store *store)
 	return found;
 }
 
+static bool take_any(const struct verve_itree_node *node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	return true;
+}
+
 size_t verve_mr_store_invalidate(struct verve_mr_store *store, uintptr_t start, uintptr_t end)
 {
 	struct verve_itree_node *node;
 	size_t count = 0;
 
 	pthread_mutex_lock(&store->lock);
-	while ((node = verve_itree_overlap(&store->tree, start, end))) {
+	while ((node = verve_itree_overlap(&store->tree, start, end, take_any, NULL))) {
 		unlink_entry(store, entry_of(node));
 		count++;
 	}

@@ -25,6 +25,9 @@
 struct verve_mr_region;
 struct verve_mr_store;
 
+/* A miss registers at most so many times the pages that it needs. */
+enum { VERVE_MR_STORE_JOIN = 4 };
+
 /* What a registration is for. */
 struct verve_mr_want {
 	uintptr_t start, end; /* start < end */
@@ -59,6 +62,12 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 					   const struct verve_mr_want *want);
 
 /*
+ * Widens what is wanted, which is not exact, so that one entry can take the place of ready ones that
+ * overlap it: those of the same access, while the whole is at most VERVE_MR_STORE_JOIN times as
+ * long as what was wanted. False: there are none, and the want is as it was.
+ */
+bool verve_mr_store_join(struct verve_mr_store *store, struct verve_mr_want *want);
+/*
  * Links a new entry, in use once, not ready. Others may have to be evicted for it: bury them before
  * registering. NULL: no memory, or no room.
  */
@@ -71,7 +80,10 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 void verve_mr_store_age(struct verve_mr_store *store);
 /* Hits since it was added. In use, or the caller's to free. */
 uint64_t verve_mr_store_found(const struct verve_mr_entry *entry);
-/* It has its region. Retires what that makes superfluous. False: it is linked no more. */
+/*
+ * It has its region. Unlinks the ready ones that grant nothing which it does not. False: it is linked
+ * no more.
+ */
 bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *entry);
 /* Nobody finds it any more. The caller's use stays. */
 void verve_mr_store_unlink(struct verve_mr_store *store, struct verve_mr_entry *entry);

@@ -42,25 +42,38 @@ static bool is_odd(const struct verve_itree_node *node, void *arg)
 	return (node - nodes) & 1;
 }
 
+static bool is_any(const struct verve_itree_node *node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	return true;
+}
+
 static void check_search(void)
 {
-	struct verve_itree_node *odd, *any;
-	bool has_odd = false, has_overlap = false;
+	struct verve_itree_node *odd, *any, *odd_overlap;
+	bool has_odd = false, has_overlap = false, has_odd_overlap = false;
 	uintptr_t start, end;
 
 	any_range(&start, &end);
 	for (int i = 0; i < NODES; i++) {
 		has_odd |= in[i] && i & 1 && contains(&nodes[i], start, end);
 		has_overlap |= in[i] && overlaps(&nodes[i], start, end);
+		has_odd_overlap |= in[i] && i & 1 && overlaps(&nodes[i], start, end);
 	}
 	odd = verve_itree_containing(&tree, start, end, is_odd, NULL);
-	any = verve_itree_overlap(&tree, start, end);
+	any = verve_itree_overlap(&tree, start, end, is_any, NULL);
+	odd_overlap = verve_itree_overlap(&tree, start, end, is_odd, NULL);
 	cr_assert_eq(!!odd, has_odd);
 	cr_assert_eq(!!any, has_overlap);
+	cr_assert_eq(!!odd_overlap, has_odd_overlap);
 	if (odd)
 		cr_assert(in[odd - nodes] && is_odd(odd, NULL) && contains(odd, start, end));
 	if (any)
 		cr_assert(in[any - nodes] && overlaps(any, start, end));
+	if (odd_overlap)
+		cr_assert(in[odd_overlap - nodes] && is_odd(odd_overlap, NULL) &&
+			  overlaps(odd_overlap, start, end));
 }
 
 /* Order, priorities and ends hold at each node; how many there are. */
@@ -126,13 +139,6 @@ Test(itree, stays_shallow)
 	cr_expect_leq(depth(tree.root), 60);
 }
 
-static bool take(const struct verve_itree_node *node, void *arg)
-{
-	(void)node;
-	(void)arg;
-	return true;
-}
-
 Test(itree, equal_ranges_are_different_nodes)
 {
 	for (int i = 0; i < 3; i++) {
@@ -141,10 +147,10 @@ Test(itree, equal_ranges_are_different_nodes)
 	}
 	verve_itree_remove(&tree, &nodes[1]);
 	verve_itree_remove(&tree, &nodes[0]);
-	cr_expect_eq(verve_itree_containing(&tree, 10, 20, take, NULL), &nodes[2]);
-	cr_expect_null(verve_itree_containing(&tree, 10, 21, take, NULL));
-	cr_expect_null(verve_itree_overlap(&tree, 20, 21));
-	cr_expect_null(verve_itree_overlap(&tree, 9, 10));
+	cr_expect_eq(verve_itree_containing(&tree, 10, 20, is_any, NULL), &nodes[2]);
+	cr_expect_null(verve_itree_containing(&tree, 10, 21, is_any, NULL));
+	cr_expect_null(verve_itree_overlap(&tree, 20, 21, is_any, NULL));
+	cr_expect_null(verve_itree_overlap(&tree, 9, 10, is_any, NULL));
 	verve_itree_remove(&tree, &nodes[2]);
 	cr_expect_null(tree.root);
 }

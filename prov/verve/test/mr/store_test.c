@@ -58,17 +58,21 @@ static size_t pinned(const struct verve_mr_want *want)
 	return ((want->end - 1) / PAGE + 1 - want->start / PAGE) * PAGE;
 }
 
-static bool grants(const struct model *model, const struct verve_mr_want *want)
+static bool covers(const struct verve_mr_want *has, const struct verve_mr_want *want)
 {
-	const struct verve_mr_want *has = &model->want;
-
-	if (!model->linked || !model->ready || has->exact != want->exact)
+	if (has->exact != want->exact)
 		return false;
 	if (want->exact)
 		return has->start == want->start && has->end == want->end &&
-		       has->access == want->access && !model->uses;
+		       has->access == want->access;
 	return has->start <= want->start && has->end >= want->end &&
 	       (has->access & want->access) == want->access;
+}
+
+static bool grants(const struct model *model, const struct verve_mr_want *want)
+{
+	return model->linked && model->ready && covers(&model->want, want) &&
+	       !(want->exact && model->uses);
 }
 
 static struct model *model_of(const struct verve_mr_entry *entry)
@@ -160,6 +164,47 @@ static void check_add(void)
 	cr_assert(count <= COUNT && size <= SIZE);
 }
 
+static bool shares(const struct verve_mr_want *a, uintptr_t start, uintptr_t end)
+{
+	return a->start < end && a->end > start;
+}
+
+static bool can_join(const struct model *model, const struct verve_mr_want *want)
+{
+	return model->ready && !model->want.exact && model->want.access == want->access &&
+	       shares(&model->want, want->start, want->end);
+}
+
+/* All of it is known memory, it is not too long, and nothing more would have fit. */
+static void check_join(void)
+{
+	struct verve_mr_want own = any_want(), all;
+	size_t max;
+
+	own.exact = false;
+	all = own;
+	max = (own.end - own.start) * VERVE_MR_STORE_JOIN;
+	cr_assert_eq(verve_mr_store_join(store, &all), all.start != own.start || all.end != own.end);
+	cr_assert(all.start <= own.start && all.end >= own.end && all.end - all.start <= max);
+	cr_assert(all.access == own.access && !all.exact);
+	for (uintptr_t page = all.start / PAGE * PAGE; page < all.end; page += PAGE) {
+		uintptr_t start = page < all.start ? all.start : page;
+		uintptr_t end = page + PAGE < all.end ? page + PAGE : all.end;
+		bool known = shares(&own, start, end);
+
+		for (int i = 0; i < ENTRIES; i++)
+			known |= can_join(&models[i], &all) && shares(&models[i].want, start, end);
+		cr_assert(known);
+	}
+	for (int i = 0; i < ENTRIES; i++) {
+		const struct verve_mr_want *has = &models[i].want;
+
+		if (can_join(&models[i], &all) && (has->start < all.start || has->end > all.end))
+			cr_assert_gt((has->end > all.end ? has->end : all.end) -
+				     (has->start < all.start ? has->start : all.start), max);
+	}
+}
+
 static void check_ready(struct model *model)
 {
 	cr_assert_eq(verve_mr_store_ready(store, model->entry), model->linked);
@@ -167,10 +212,7 @@ static void check_ready(struct model *model)
 	for (int i = 0; model->linked && i < ENTRIES; i++) {
 		struct model *other = &models[i];
 
-		if (other != model && other->ready && other->want.start == model->want.start &&
-		    other->want.end == model->want.end && other->want.exact == model->want.exact &&
-		    (model->want.exact ? other->want.access == model->want.access :
-					 !(other->want.access & ~model->want.access)))
+		if (other != model && other->ready && covers(&model->want, &other->want))
 			other->linked = other->ready = false;
 	}
 }
@@ -233,9 +275,11 @@ Test(store, agrees_with_a_naive_model)
 			check_find();
 		else if (what < 32)
 			check_add();
-		else if (what == 32)
+		else if (what < 36)
+			check_join();
+		else if (what == 36)
 			check_invalidate();
-		else if (what == 33 && below(16) == 0)
+		else if (what == 37 && below(16) == 0)
 			check_evict_idle();
 		else if (model->entry && model->uses)
 			step_used(model);
