@@ -3,7 +3,7 @@
  * rdm_mr_cache: registrations that outlive their use: threads map memory, fill it, transfer it and
  * take it away in every way there is, while others are given the same addresses. Whatever is not
  * what was filled in last is a failure. The same with a provider that hears of no unmap must fail,
- * or it proves nothing. Regions that come and go; keys of closed ones; memory that is only read.
+ * or it proves nothing. Regions that come and go; keys of closed ones; memory that is only read, or piecemeal.
  *
  * FI_VERVE_MR_CACHE says whether there is anything to find; FI_VERVE_MR_CACHE_MONITOR=notify, that it
  * is for us to tell what goes. One process talks to itself.
@@ -39,6 +39,10 @@
 #define SIZE (PAGES * PAGE) /* too long for an eager message */
 #define TORTURES 60	    /* rounds of each thread */
 #define COMINGS 2000	    /* regions */
+#define PIECE (64 << 10)    /* bytes, not eager; */
+#define PIECES 16	    /* one or more of them go at a time, */
+#define SCATTERED 200	    /* so often */
+#define ARENA (PIECES * PIECE)
 #define ACCESS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 struct torture {
@@ -464,12 +468,66 @@ static void run_read_only(struct env *env)
 	node_close(&node);
 }
 
+/* Writes some of the arena to the same place in the region, and looks at what came. */
+static void write_piece(struct node *node, const struct region *region, const char *arena,
+			uint64_t random)
+{
+	size_t from = random % PIECES * PIECE;
+	size_t len = (1 + (random >> 32) % (PIECES - random % PIECES)) * PIECE;
+	const struct remote remote = region_remote(node, region);
+	const struct rma write = { .op = RMA_WRITE, .buf = (char *)arena + from, .len = len,
+				   .addr = node->peer, .remote_addr = remote.addr + from,
+				   .key = remote.key, .context = node };
+
+	rma_run(node, &write);
+	CHECK(!memcmp((char *)region->buf + from, arena + from, len));
+}
+
+/*
+ * Pieces at random of one memory, as of malloc's: each page is pinned a few times at most, in the end
+ * nearly all are found, and new memory at the same address is not mistaken for the old.
+ */
+static void run_scattered(struct env *env)
+{
+	struct worker worker = { .random = 0x9e3779b97f4a7c15u };
+	char *arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct fi_verve_mr_cache_stats before, after;
+	struct region region;
+	struct node node;
+
+	REQUIRE(arena != MAP_FAILED);
+	self_open(&node, env);
+	region_open(&node, &region, ARENA, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	before = stats_of(&node);
+	for (int i = 0; i < 2 * SCATTERED; i++) {
+		if (i % SCATTERED == SCATTERED / 4) {
+			ops_of(&node)->notify(node.domain, arena, ARENA);
+			REQUIRE(mmap(arena, ARENA, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == arena);
+			pattern_fill(arena, ARENA, (uint64_t)i);
+		}
+		write_piece(&node, &region, arena, next(&worker));
+	}
+	after = stats_of(&node);
+	printf("hits %llu, misses %llu, regions %llu, bytes %llu of %u\n",
+	       (unsigned long long)(after.hits - before.hits),
+	       (unsigned long long)(after.misses - before.misses),
+	       (unsigned long long)(after.regions - before.regions),
+	       (unsigned long long)(after.bytes - before.bytes), ARENA);
+	CHECK(mode_is("off") ? !after.hits : after.hits - before.hits > SCATTERED);
+	CHECK(after.bytes - before.bytes <= 2 * ARENA);
+	region_close(&region);
+	node_close(&node);
+	munmap(arena, ARENA);
+}
+
 static const struct suite_case cases[] = {
 	{ "torture", CAPS, run_torture },
 	{ "blind", CAPS, run_blind },
 	{ "come_and_go", CAPS, run_come_and_go },
 	{ "closed", CAPS, run_closed },
 	{ "read_only", CAPS, run_read_only },
+	{ "scattered", CAPS, run_scattered },
 };
 
 int main(int argc, char **argv)
