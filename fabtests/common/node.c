@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* node: opening, connecting and closing of one endpoint and what it needs. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,6 +273,12 @@ size_t node_name(const struct node *node, void *addr)
 	memset(addr, 0, NODE_ADDR_MAX);
 	REQUIRE_RET(fi_getname(&node->ep->fid, addr, &len), 0);
 	return len;
+}
+
+/* IPv6's has it in the same place. */
+void node_port(const void *name, char port[NODE_PORT_MAX])
+{
+	snprintf(port, NODE_PORT_MAX, "%u", ntohs(((const struct sockaddr_in *)name)->sin_port));
 }
 
 fi_addr_t node_insert(struct node *node, const void *addr)

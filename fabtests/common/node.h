@@ -19,6 +19,7 @@
 #include "common/env.h"
 
 #define NODE_ADDR_MAX 128
+#define NODE_PORT_MAX 8
 
 /* Zero means: what the options say, else the provider's default. */
 struct node_attr {
@@ -88,6 +89,8 @@ void node_close_ep(struct node *node);
 void node_progress(struct node *node);
 /* fi_getname, at most NODE_ADDR_MAX bytes; returns the length. */
 size_t node_name(const struct node *node, void *addr);
+/* The port in a name, as attr.src_port wants it. */
+void node_port(const void *name, char port[NODE_PORT_MAX]);
 /* Inserts one address that must be accepted. */
 fi_addr_t node_insert(struct node *node, const void *addr);
 /* Returns when both halves are here, driving progress meanwhile. */

@@ -5,8 +5,6 @@
  * endpoint does not notice; and a new process at the same address is reached under the same
  * fi_addr_t, or where nobody had been before. -v prints the errors.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +17,13 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include "common/atomic.h"
 #include "common/check.h"
 #include "common/comp.h"
 #include "common/env.h"
 #include "common/node.h"
+#include "common/op.h"
 #include "common/pattern.h"
 #include "common/rma.h"
-#include "common/xfer.h"
 
 #define COUNT 48  /* operations under way; of them the peer sees some: */
 #define SOME 10
@@ -40,14 +37,6 @@
 
 static const struct node_attr attr = { .caps = CAPS, .one_cq = true, .app_keys = true,
 				       .by_offset = true };
-
-/* Contexts point to these. */
-struct op {
-	bool done;
-	int err;
-	struct xfer xfer;
-	uint64_t before; /* an addition's result */
-};
 
 /* What both halves have of a case. */
 struct scene {
@@ -65,80 +54,6 @@ struct scene {
 	unsigned least_errors;
 };
 
-static void take(struct node *node)
-{
-	struct comp comp;
-	struct op *op;
-
-	comp_wait(node, node->txcq, &comp);
-	op = comp.context;
-	REQUIRE(op != NULL);
-	CHECK(!op->done);
-	op->done = true;
-	op->err = comp.err;
-	if (!comp.err)
-		return;
-	CHECK(*comp.reason != '\0' || comp.err == FI_ECANCELED);
-	if (node->env->opts.verify)
-		printf("%s, prov_errno %d: %s\n", fi_strerror(comp.err), comp.prov_errno,
-		       comp.reason);
-}
-
-static void await(struct node *node, const struct op *op)
-{
-	while (!op->done)
-		take(node);
-}
-
-static void begin_recv(struct node *node, struct op *op, size_t len, bool tagged)
-{
-	op->done = false;
-	op->xfer = (struct xfer){ .op = XFER_RECV, .tagged = tagged, .buf = pattern_alloc(len),
-				  .len = len, .addr = FI_ADDR_UNSPEC, .context = op };
-	REQUIRE_RET(xfer_post(node, &op->xfer), 0);
-}
-
-static void begin_send(struct node *node, struct op *op, size_t len, bool tagged, fi_addr_t to)
-{
-	op->done = false;
-	op->xfer = (struct xfer){ .op = XFER_SENDMSG, .tagged = tagged, .len = len, .addr = to,
-				  .buf = pattern_alloc(len), .context = op,
-				  .flags = FI_DELIVERY_COMPLETE | FI_COMPLETION };
-	pattern_fill(op->xfer.buf, len, len);
-	REQUIRE_RET(xfer_post(node, &op->xfer), 0);
-}
-
-static void finish(struct node *node, struct op *op)
-{
-	await(node, op);
-	REQUIRE_RET(op->err, 0);
-	pattern_check(op->xfer.buf, op->xfer.len, op->xfer.len);
-	pattern_free(op->xfer.buf);
-}
-
-/* A message each way. */
-static void hello(struct node *node)
-{
-	struct op in = { 0 }, out = { 0 };
-
-	begin_recv(node, &in, 100, true);
-	begin_send(node, &out, 100, true, node->peer);
-	finish(node, &in);
-	finish(node, &out);
-	node_sync(node);
-}
-
-/* Between two nodes of this process. */
-static void talk(struct node *from, struct node *to, fi_addr_t addr, size_t len)
-{
-	struct op in = { 0 }, out = { 0 };
-
-	begin_recv(to, &in, len, true);
-	begin_send(from, &out, len, true, addr);
-	finish(to, &in);
-	finish(from, &out);
-}
-
 /* The peer's process. */
 
 static void never_mind(struct node *node, const struct scene *scene, struct op *ops)
@@ -153,14 +68,14 @@ static void receive_some(struct node *node, const struct scene *scene, struct op
 	unsigned some = scene->count > SOME ? SOME : 1;
 
 	for (unsigned i = 0; i < some; i++)
-		finish(node, &ops[i]);
+		op_finish(node, &ops[i]);
 }
 
 static void send_one(struct node *node, const struct scene *scene, struct op *ops)
 {
 	for (unsigned i = 0; i < scene->count; i++)
-		begin_send(node, &ops[i], scene->len, false, node->peer);
-	await(node, &ops[0]);
+		op_send(node, &ops[i], scene->len, false, node->peer);
+	op_await(node, &ops[0]);
 	REQUIRE_RET(ops[0].err, 0);
 }
 
@@ -183,11 +98,10 @@ static void add_some(struct node *node, const struct scene *scene, struct op *op
 static void open_node(struct node *node, struct env *env, char *name)
 {
 	struct node_attr own = attr;
-	char port[16];
+	char port[NODE_PORT_MAX];
 
 	if (*name) {
-		snprintf(port, sizeof(port), "%u",
-			 ntohs(((struct sockaddr_in *)(void *)name)->sin_port));
+		node_port(name, port);
 		own.src_port = port;
 	}
 	node_open(node, env, &own);
@@ -223,9 +137,9 @@ static void live_and_die(struct env *env, const struct scene *scene, char *name)
 	open_peer(&node, env, name);
 	if (scene->live == receive_some)
 		for (unsigned i = 0; i < scene->count; i++)
-			begin_recv(&node, &ops[i], scene->len, false);
+			op_recv(&node, &ops[i], scene->len, false);
 	if (!scene->strangers)
-		hello(&node);
+		op_hello(&node);
 	scene->live(&node, scene, ops);
 	if (scene->exits)
 		exit(check_failed() ? CHECK_FAIL : CHECK_PASS);
@@ -237,7 +151,7 @@ static void live_again(struct env *env, char *name)
 	struct node node;
 
 	open_peer(&node, env, name);
-	hello(&node);
+	op_hello(&node);
 	region_close(&word);
 	node_close(&node);
 	exit(check_failed() ? CHECK_FAIL : CHECK_PASS);
@@ -288,49 +202,36 @@ static void run_server(struct env *env, const struct scene *scene, bool at_once)
 static void client_sends(struct node *node, struct op *op, unsigned i, size_t len)
 {
 	(void)i;
-	begin_send(node, op, len, false, node->peer);
+	op_send(node, op, len, false, node->peer);
 }
 
 static void client_receives(struct node *node, struct op *op, unsigned i, size_t len)
 {
 	(void)i;
-	begin_recv(node, op, len, false);
+	op_recv(node, op, len, false);
 }
 
 static void client_adds(struct node *node, struct op *op, unsigned i, size_t len)
 {
-	static const uint64_t one = 1;
-	struct atomic add = { .call = ATOMIC_FETCH, .datatype = FI_UINT64, .op = FI_SUM, .count = 1,
-			      .buf = &one, .result = &op->before, .addr = node->peer,
-			      .key = WORD_KEY, .context = op };
-
 	(void)i;
 	(void)len;
-	op->done = false;
-	REQUIRE_RET(atomic_post(node, &add), 0);
+	op_add(node, op, WORD_KEY);
 }
 
-/* As applications know a peer that is gone. */
-static bool is_departure(int err)
-{
-	return err == FI_EHOSTUNREACH || err == FI_ECONNREFUSED || err == FI_ENOTCONN ||
-	       err == FI_ETIMEDOUT;
-}
-
-static void check_ends(const struct scene *scene, const struct op *ops)
+static void check_ends(const struct scene *scene, struct op *ops)
 {
 	unsigned errors = 0;
 
 	for (unsigned i = 0; i < scene->count; i++) {
 		errors += ops[i].err != 0;
-		if (ops[i].err && !is_departure(ops[i].err) &&
+		if (ops[i].err && !op_is_departure(ops[i].err) &&
 		    !(ops[i].err == FI_ECANCELED && scene->begin == client_receives))
 			check_fail("operation %u has ended with %s", i, fi_strerror(ops[i].err));
 		if (!ops[i].err && scene->begin == client_adds)
 			CHECK_EQ(ops[i].before, i);
 		if (!ops[i].err && scene->begin == client_receives)
 			pattern_check(ops[i].xfer.buf, ops[i].xfer.len, ops[i].xfer.len);
-		pattern_free(ops[i].xfer.buf);
+		op_free(&ops[i]);
 	}
 	CHECK(errors >= scene->least_errors);
 }
@@ -369,34 +270,34 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 	node_name(&node, name);
 	to_node = node_insert(&third, name);
 	if (!scene->strangers)
-		hello(&node);
+		op_hello(&node);
 	if (scene->after)
 		env_sync(env, "dead");
 	for (unsigned i = 0; i < scene->count; i++)
 		scene->begin(&node, &ops[i], i, scene->len);
-	talk(&node, &third, to_third, SMALL);
+	op_talk(&node, &third, to_third, SMALL);
 	if (scene->removes)
 		CHECK_RET(fi_av_remove(node.av, &node.peer, 1, 0), 0);
 	if (!scene->after)
 		env_sync(env, "dead");
 	dead = env_now();
-	talk(&third, &node, to_node, LONG);
+	op_talk(&third, &node, to_node, LONG);
 	if (scene->begin == client_receives)
 		cancel_unmatched(&node, ops, scene->count);
 	for (unsigned i = 0; i < scene->count; i++)
-		await(&node, &ops[i]);
+		op_await(&node, &ops[i]);
 	if (env->opts.verify)
 		printf("%.1f s after the death all operations have ended\n",
 		       (env_now() - dead) / 1e9);
 	check_ends(scene, ops);
-	talk(&node, &third, to_third, LONG);
+	op_talk(&node, &third, to_third, LONG);
 	comp_expect_none(&node, node.txcq);
 	if (scene->removes)
 		node.peer = node_insert(&node, theirs);
 	if (!at_once)
 		env_sync(env, "ended");
 	connect_again(&node, theirs);
-	hello(&node);
+	op_hello(&node);
 	env_sync(env, "served");
 	node_close(&node);
 	node_close(&third);

@@ -7,9 +7,7 @@
  */
 #include "soak/member.h"
 
-#include <arpa/inet.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -567,15 +565,14 @@ static void open_endpoint(struct member *m)
 				  .msg_order = FI_ORDER_SAS, .one_cq = true, .app_keys = true,
 				  .by_offset = true };
 	char *name = name_of(m, m->self);
-	const struct sockaddr_in *before = (const void *)name;
 	uint64_t end = env_deadline(&m->env);
-	char port[16];
+	char port[NODE_PORT_MAX];
 
 	if (m->life) {
 		/* The device's port may be down. */
 		while (m->torn && !node_offered(&m->env, attr.caps) && env_now() < end)
 			sched_yield();
-		snprintf(port, sizeof(port), "%u", ntohs(before->sin_port));
+		node_port(name, port);
 		attr.src_port = port;
 	}
 	node_open(&m->node, &m->env, &attr);
