@@ -141,7 +141,8 @@ static enum verve_net_wr_op verb_of(const struct verve_op *op)
 	case VERVE_OP_WRITE:
 		return VERVE_NET_WRITE;
 	case VERVE_OP_READ:
-		return VERVE_NET_READ;
+		/* A responder that is asked again may look for a region: soft-RoCE does, and ends all. */
+		return op->transfer.len ? VERVE_NET_READ : VERVE_NET_WRITE;
 	default:
 		return verve_atomic_device_verb(op);
 	}

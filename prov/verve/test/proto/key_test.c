@@ -267,6 +267,10 @@ Test(key, of_nothing_moves_nothing)
 	begin(VERVE_OP_WRITE, 4711, 5, 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
+	begin(VERVE_OP_READ, 4711, 5, 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
+	cr_expect_eq(AO_load(&a.read.value), 1);
 }
 
 Test(key, unknown_ones_fail_alone)

@@ -191,6 +191,14 @@ bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_
 	return covers(region, addr, len, access);
 }
 
+bool fake_rkey_is_there(const struct verve_net_device *dev, uint32_t rkey)
+{
+	struct fake_region *region;
+
+	HASH_FIND(hh_rkey, dev->by_rkey, &rkey, sizeof(rkey), region);
+	return region;
+}
+
 static void *memory(const struct fake_region *region, uint64_t addr)
 {
 	return (void *)(uintptr_t)(region ? region->memory + (addr - region->addr) : addr);

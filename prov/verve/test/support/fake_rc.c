@@ -175,6 +175,15 @@ static bool may_read(const struct fake_wr *wr, const struct verve_net_qp *target
 				VERVE_NET_REMOTE_READ);
 }
 
+/*
+ * The response was lost, and it is asked for again. soft-RoCE then wants a region for a read of nothing,
+ * too.
+ */
+static bool may_read_again(const struct fake_wr *wr, const struct verve_net_qp *target)
+{
+	return may_read(wr, target) && fake_rkey_is_there(target->dev, wr->wr.rkey);
+}
+
 static int execute_read(const struct fake_wr *wr, struct verve_net_qp *target)
 {
 	return may_read(wr, target) ? FAKE_WC_OK : refuse(target, FAKE_WC_REMOTE_ACCESS);
@@ -440,7 +449,7 @@ static void respond(struct fake_event *event)
 		return;
 	}
 	qp->silent_since = 0;
-	if (wr->wr.op == VERVE_NET_READ && !wr->responded && !may_read(wr, target)) {
+	if (wr->wr.op == VERVE_NET_READ && !wr->responded && !may_read_again(wr, target)) {
 		refuse(target, 0);
 		if (qp->state == FAKE_QP_RTS)
 			fail(qp, wr, FAKE_WC_REMOTE_ACCESS, fake_world.now);

@@ -134,6 +134,7 @@ void fake_device_async(struct verve_net_device *dev);
 /* Is [addr, addr + len) in the region with this key, with that access? len 0 always is. */
 bool fake_lkey_covers(const struct verve_net_device *dev, uint32_t lkey, uint64_t addr,
 		      uint32_t len, unsigned access);
+bool fake_rkey_is_there(const struct verve_net_device *dev, uint32_t rkey);
 bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr,
 		      uint32_t len, unsigned access);
 /* The memory behind an address that is covered. */
