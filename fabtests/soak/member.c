@@ -235,8 +235,8 @@ static void judge_error(struct member *m, const struct comp *comp, const char *w
 	    (other == SOAK_ALL || soak_is_mayfly(other) || soak_is_mayfly(m->self)))
 		return;
 	if (code < SOAK_CODES - 1 && *comp->reason && m->torn) {
-		printf("torn,%llu,%u,%u,%s\n", (unsigned long long)(env_now() / SECOND), m->self,
-		       other, comp->reason);
+		printf("torn,%llu,%u,%u,%s,%s\n", (unsigned long long)(env_now() / SECOND),
+		       m->self, other, what, comp->reason);
 		return;
 	}
 	check_fail("member %u: %s %s member %u: %s, prov_errno %d: \"%s\"", m->self, what,
