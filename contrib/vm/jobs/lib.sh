@@ -93,6 +93,18 @@ pingpong()
 	wait "$server"
 }
 
+# wire NETEM-ARGUMENT...: how what the interfaces in $netdevs send fares from now on; without arguments well. The
+# discipline is never taken away: meanwhile nothing can be sent, and where soft-RoCE of Linux 6.1 cannot send a read's
+# response that it repeats, it tells the peer so in a way that the peer takes for the end of the read.
+wire()
+{
+	local dev
+
+	for dev in "${netdevs[@]}"; do
+		tc qdisc replace dev "$dev" root netem limit 100000 "$@" || return
+	done
+}
+
 # packets: how many the first device sent and the second received so far.
 packets()
 {
