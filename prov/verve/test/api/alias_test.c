@@ -126,7 +126,7 @@ Test(alias, flags_name_one_direction)
 
 Test(alias, endpoint_stays_open_until_its_aliases_are_closed)
 {
-	struct fid_ep *alias = open_alias(0), *of_alias;
+	struct fid_ep *alias = open_alias(0), *of_alias = NULL;
 
 	cr_assert_eq(fi_ep_alias(alias, &of_alias, FI_TRANSMIT), 0);
 	cr_expect_eq(op_flags(of_alias, FI_TRANSMIT), 0);
