@@ -93,9 +93,9 @@ pingpong()
 	wait "$server"
 }
 
-# wire NETEM-ARGUMENT...: how what the interfaces in $netdevs send fares from now on; without arguments well. The
-# discipline is never taken away: meanwhile nothing can be sent, and where soft-RoCE of Linux 6.1 cannot send a read's
-# response that it repeats, it tells the peer so in a way that the peer takes for the end of the read.
+# wire NETEM-ARGUMENT...: how what the interfaces in $netdevs send fares from now on; without arguments well. (The
+# discipline is never taken away: meanwhile nothing could be sent.)
+# shellcheck disable=SC2154 # netdevs: the job's
 wire()
 {
 	local dev

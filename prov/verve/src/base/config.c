@@ -28,6 +28,7 @@ struct verve_config verve_config = {
 	.iface = NULL,
 	.inline_size = 256,
 	.eager_size = 65536,
+	.read_size = 128 << 10,
 	.tx_size = 4096,
 	.rx_buffers = 256,
 	.window = 64,
@@ -73,6 +74,15 @@ static const struct verve_config_param params[] = {
 		.number = &verve_config.eager_size,
 		.min = EAGER_SIZE_MIN,
 		.max = 1 << 20,
+	},
+	{
+		.name = "read_size",
+		.help = "Longer RDMA reads, those of long messages too, go in several of this. On "
+			"soft-RoCE in a network that loses packets, 4096: see LIMITATIONS.",
+		.unit = "bytes",
+		.number = &verve_config.read_size,
+		.min = 1024,
+		.max = 1 << 30,
 	},
 	{
 		.name = "tx_size",

@@ -17,6 +17,7 @@ struct verve_config {
 	const char *iface;	  /* FI_VERVE_IFACE: netdev or device; NULL is any */
 	size_t inline_size;	  /* FI_VERVE_INLINE_SIZE: bytes of header and payload */
 	size_t eager_size;	  /* FI_VERVE_EAGER_SIZE: bytes of payload */
+	size_t read_size;	  /* FI_VERVE_READ_SIZE: bytes of one RDMA read, at most */
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */

@@ -4,18 +4,13 @@
 
 #include <string.h>
 
+#include "base/config.h"
 #include "mr/region.h"
 #include "proto/atomic_device.h"
 #include "proto/key.h"
 #include "proto/link.h"
 #include "proto/post.h"
 #include "proto/xport.h"
-
-/*
- * Bytes of one RDMA read. A responder answers a read in one burst, and soft-RoCE loses packets of long
- * ones: 9 MiB in one read take 6 times as long. For hardware, 16 of them in flight are enough.
- */
-enum { READ_SIZE = 128 << 10 };
 
 static size_t min(size_t a, size_t b)
 {
@@ -183,7 +178,7 @@ enum verve_transfer_result verve_transfer_post(struct verve_xport *xport, struct
 	uint64_t end = end_of_piece(xport, op);
 
 	if (verb == VERVE_NET_READ)
-		longest = min(longest, READ_SIZE);
+		longest = min(longest, verve_config.read_size);
 	do {
 		size_t len, left = end - transfer->offset;
 		struct verve_slot slot;
