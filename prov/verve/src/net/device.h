@@ -44,6 +44,7 @@ struct verve_net_limits {
 	uint32_t mr;		/* regions */
 	/* On-demand paging for RC: sends, receives, writes, reads; atomics, too; all memory at once. */
 	bool odp_rc, odp_atomic, odp_implicit;
+	bool doubtful_reads;	/* what it says of a read is true only while the queue pair works */
 	bool atomics;		/* 64-bit fetch-and-add, compare-and-swap, at least among themselves */
 };
 

@@ -51,6 +51,15 @@ static uint32_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/*
+ * soft-RoCE of Linux 6.1: a reader that repeats a read from where it was lost, and hears in the middle of it that the
+ * other side is not ready, reports the read as done, and ends the queue pair.
+ */
+static bool doubtful_reads(const struct ibv_device_attr *device)
+{
+	return device->vendor_id == SOFT_ROCE;
+}
+
 static void set_limits(struct verve_net_limits *limits, const struct verve_port_attr *attr)
 {
 	const struct ibv_device_attr *device = &attr->device.orig_attr;
@@ -73,6 +82,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.odp_atomic = odp_rc &&
 			      odp->per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_ATOMIC,
 		.odp_implicit = odp_rc && odp->general_caps & IBV_ODP_SUPPORT_IMPLICIT,
+		.doubtful_reads = doubtful_reads(device),
 		.atomics = device->atomic_cap != IBV_ATOMIC_NONE && device->max_qp_rd_atom &&
 			   device->max_qp_init_rd_atom,
 	};

@@ -255,6 +255,14 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	return verve_net_error(ret);
 }
 
+bool verve_net_qp_has_failed(const struct verve_net_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init) || attr.qp_state == IBV_QPS_ERR;
+}
+
 int verve_net_qp_error(struct verve_net_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};

@@ -90,6 +90,8 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp); /* bytes grant
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);
+/* Whether it is in the error state, as far as the device knows. A system call. */
+bool verve_net_qp_has_failed(const struct verve_net_qp *qp);
 /*
  * To the error state: everything outstanding completes as flushed. Logs. Negative: the device refuses, and may
  * be gone; whether anything completes any more is not known.

@@ -254,26 +254,27 @@ void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint3
 void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc)
 {
 	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
-	uint32_t number = (uint32_t) wc->wr_id;
+	uint32_t number = (uint32_t) wc->wr_id, status;
 
 	if (!link || number - link->retired >= link->produced - link->retired) {
 		xport->count.stale++;
 		return;
 	}
-	while (link->retired != number && !link->failed)
+	status = verve_replay_judge(xport, link, number, wc->status);
+	while (link->retired != number && verve_replay_believes(xport, link, status))
 		verve_link_retire(xport, link, VERVE_NET_WC_OK);
-	if (wc->status && !link->broken && verve_replay_take(xport, link, number, wc->status))
+	if (status && !link->broken && verve_replay_take(xport, link, number, status))
 		return;
 	while (link->retired != number)
 		verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
-	if (wc->status == VERVE_NET_WC_FLUSHED && !link->broken)
+	if (status == VERVE_NET_WC_FLUSHED && !link->broken)
 		/* None of ours failed: the device ended it, for what the peer asked of it. */
-		verve_link_break(xport, link, FI_ENOTCONN, wc->status,
+		verve_link_break(xport, link, FI_ENOTCONN, status,
 				 "the device ended the connection: it refused a request of the peer");
-	else if (wc->status && !link->broken)
-		verve_link_break(xport, link, verve_net_wc_errno(wc->status), wc->status,
-				 verve_net_wc_str(wc->status));
-	verve_link_retire(xport, link, wc->status);
+	else if (status && !link->broken)
+		verve_link_break(xport, link, verve_net_wc_errno(status), status,
+				 verve_net_wc_str(status));
+	verve_link_retire(xport, link, status);
 	if (link->broken)
 		return;
 	verve_quiesce_end(xport, link);

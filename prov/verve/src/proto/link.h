@@ -60,6 +60,7 @@ struct verve_link {
 	bool device_atomics; /* the peer's device executes atomics */
 	bool broken;
 	bool failed; /* a request has, so those from retired on did not end well */
+	bool doubted; /* failed, but all that the device said is that the first of them was done */
 	bool said_bye;
 	uint32_t heard; /* requests acknowledged when the peer was last looked after */
 	bool silent; /* none since the time before that, and the manager checks it */

@@ -17,7 +17,10 @@
 #include "proto/xport.h"
 #include <rdma/fi_errno.h>
 
-enum { TRIES = 8 }; /* that bring nothing */
+enum {
+	TRIES = 8,	   /* that bring nothing */
+	ONE_PACKET = 1024, /* bytes: no network in use has shorter ones. Such reads are not doubtful */
+};
 
 enum state { STOPPED, DETACHED, RESUMED };
 
@@ -190,6 +193,36 @@ static bool is_refusal(uint32_t status)
 	       status == VERVE_NET_WC_REMOTE_OPERATION;
 }
 
+/* A read that the device may report as done when it could not get the rest. */
+static bool is_doubtful(const struct verve_xport *xport, struct verve_link *link, uint32_t number)
+{
+	const struct verve_slot *slot = verve_link_slot(link, number);
+
+	return verve_net_device_port(xport->attr.dev)->limits.doubtful_reads && !link->broken &&
+	       slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_READ &&
+	       slot->length > ONE_PACKET;
+}
+
+uint32_t verve_replay_judge(struct verve_xport *xport, struct verve_link *link, uint32_t number,
+			    uint32_t status)
+{
+	if (link->doubted && is_refusal(status)) {
+		/* That is why the queue pair failed: what came before was done. */
+		link->failed = link->doubted = false;
+	} else if (!status && (link->doubted || (is_doubtful(xport, link, number) && link->qp &&
+						 verve_net_qp_has_failed(link->qp)))) {
+		link->doubted = true;
+		return VERVE_NET_WC_FLUSHED;
+	}
+	return status;
+}
+
+bool verve_replay_believes(const struct verve_xport *xport, struct verve_link *link, uint32_t status)
+{
+	return !link->failed &&
+	       !(status == VERVE_NET_WC_FLUSHED && is_doubtful(xport, link, link->retired));
+}
+
 bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint32_t number,
 		       uint32_t status)
 {
@@ -326,7 +359,7 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 		no_memory(xport, link);
 		return;
 	}
-	link->failed = false;
+	link->failed = link->doubted = false;
 	link->signaled = link->produced - 1;
 	link->copied = link->copied_retired = link->copied_signaled = 0;
 	if (refused && refused->status) {

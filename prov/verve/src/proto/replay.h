@@ -29,6 +29,15 @@ struct verve_wire_packet;
 struct verve_xport;
 
 /*
+ * What became of request number, which completed with this ibv_wc_status: with devices whose reports of reads are
+ * doubtful (net/device.h), perhaps VERVE_NET_WC_FLUSHED.
+ */
+uint32_t verve_replay_judge(struct verve_xport *xport, struct verve_link *link, uint32_t number,
+			    uint32_t status);
+/* Whether the oldest request ended well, now that one behind it ended so. */
+bool verve_replay_believes(const struct verve_xport *xport, struct verve_link *link,
+			   uint32_t status);
+/*
  * Request number, the oldest that did not end well, completed with this ibv_wc_status on an unbroken link. True:
  * the link is suspended, and keeps the request. False: it must break.
  */

@@ -177,3 +177,19 @@ Test(refused, with_cancelling_little_memory_and_shared_receives)
 
 	sim_run_seeds(&options, 40);
 }
+
+/* Whatever else happens, what is said to have been read has been. */
+Test(refused, reads_that_are_said_to_be_done)
+{
+	struct sim_options options = {
+		.name = "refused/reads_that_are_said_to_be_done",
+		.nodes = 3,
+		.ops = 60,
+		.max_len = 20000,
+		.slice = 10000,
+		.refused = 50,
+		.lies = 100,
+	};
+
+	sim_run_seeds(&options, 80);
+}

@@ -233,6 +233,8 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */
 	config.limits.msg_size = sim_chance(sim, 500) ? 8192 + 128 : 1 << 20;
 	config.inline_size = sim_chance(sim, 500) ? 256 : 60;
+	config.limits.doubtful_reads = options->lies || sim_chance(sim, 500);
+	config.lies = options->lies;
 	config.limits.odp_rc = config.limits.odp_atomic = config.limits.odp_implicit = options->odp;
 	if (options->tiny) {
 		config.limits.cqe = 64;

@@ -28,6 +28,7 @@ struct fake_net_config {
 	uint32_t dgram_loss, dgram_dup; /* chance of each datagram (and ICMP error) */
 	uint64_t dgram_delay_min, dgram_delay_max;
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
+	uint32_t lies; /* chance that a long read is reported as done which is not, and ends the queue pair */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */

@@ -176,6 +176,11 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	return 0;
 }
 
+bool verve_net_qp_has_failed(const struct verve_net_qp *qp)
+{
+	return qp->state == FAKE_QP_ERROR;
+}
+
 int verve_net_qp_error(struct verve_net_qp *qp)
 {
 	if (qp->dev->host->removed)

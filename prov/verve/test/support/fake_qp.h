@@ -47,6 +47,7 @@ struct fake_wr {
 	bool acked;    /* the acknowledgement has left the target */
 	uint8_t *response; /* a read's, that left the target before it refused a later request; NULL */
 	bool responded;	   /* the response has left so */
+	bool lie;	   /* the response has not come, whatever is said */
 };
 
 TAILQ_HEAD(fake_wr_queue, fake_wr);

@@ -20,6 +20,8 @@ enum { PSN_MASK = (1 << 24) - 1, POISON = 0xa5, TRIES = 8 };
 static const uint64_t flush_time = 100;			 /* ns */
 static const uint64_t rnr_min = 20000, rnr_max = 200000; /* ns: a receiver-not-ready timer */
 
+enum { LONG = 1024 }; /* bytes; reads of so many have one packet on every network */
+
 enum { NOT_READY = -1 }; /* of execute, beside the statuses */
 
 static void arrive(struct fake_event *event);
@@ -460,6 +462,12 @@ static void respond(struct fake_event *event)
 		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
 		return;
 	}
+	if (wr->wr.op == VERVE_NET_READ && wr->len > LONG && target != qp && !qp->failing &&
+	    fake_chance(fake_world.config.lies)) {
+		wr->lie = wr->responded = true;
+		fail(qp, wr, FAKE_WC_OK, fake_world.now);
+		return;
+	}
 	if (wr->response)
 		scatter(qp, wr, wr->response);
 	else if (wr->wr.op == VERVE_NET_READ)
@@ -508,7 +516,7 @@ static void complete(struct fake_event *event)
 		TAILQ_REMOVE(&qp->wrs, wr, link);
 		if (wc.status || wr->wr.flags & VERVE_NET_SIGNALED)
 			fake_cq_push(qp->attr.send_cq, &wc, qp, wr->number);
-		if (wc.status)
+		if (wc.status || wr->lie)
 			fake_rc_error(qp);
 		fake_wr_free(qp, wr);
 	}
