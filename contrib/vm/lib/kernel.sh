@@ -109,7 +109,7 @@ kvm_boot()
 		qemu-system-x86_64 -accel kvm -cpu host -m 512 \
 		-nodefaults -display none -no-reboot -serial stdio \
 		-kernel "$kernel_dir/boot/vmlinuz-$kernel_release" -initrd "$kernel_initrd" \
-		-append "console=ttyS0 quiet panic=-1 verve.probe=1" </dev/null 2>/dev/null
+		-append "console=ttyS0 quiet panic=-1 verve.probe=1" </dev/null
 }
 
 # accel_probe: sets vm_accel, QEMU's -accel and -cpu options. A /dev/kvm may exist and still not
@@ -120,7 +120,8 @@ accel_probe()
 
 	if [[ ! -f $verdict ]]; then
 		rm -f "$kernel_dir"/accel.*
-		if [[ -w /dev/kvm ]] && kvm_boot | grep -q verve-probe-ok; then
+		# The shell, too, has something to say when QEMU aborts.
+		if [[ -w /dev/kvm ]] && kvm_boot 2>/dev/null | grep -q verve-probe-ok; then
 			echo "-accel kvm -cpu host" >"$verdict"
 		else
 			echo "-accel tcg,thread=multi -cpu max" >"$verdict"
