@@ -52,8 +52,8 @@ static uint32_t least(uint64_t a, uint64_t b)
 }
 
 /*
- * soft-RoCE of Linux 6.1: a reader that repeats a read from where it was lost, and hears in the middle of it that the
- * other side is not ready, reports the read as done, and ends the queue pair.
+ * soft-RoCE of Linux 6.1, where it repeats a part of a read of several packets, was seen to report it as done with the
+ * rest missing, and to end the queue pair; it warns of that in the kernel's log (rxe_comp.c).
  */
 static bool doubtful_reads(const struct ibv_device_attr *device)
 {
