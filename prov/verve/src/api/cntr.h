@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counter as libfabric sees it: fi_cntr(3). The values are proto/comp.h's; here are progress and
+ * Counter as libfabric sees it: fi_cntr(3). The values are comp/comp.h's; here are progress and
  * waiting.
  *
  * Any thread may call anything, except that close is serialized by the application.
@@ -13,7 +13,7 @@
 #include <rdma/fi_eq.h>
 
 #include "api/wait.h"
-#include "proto/comp.h"
+#include "comp/comp.h"
 
 struct verve_domain;
 struct verve_engine;

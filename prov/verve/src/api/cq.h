@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queue as libfabric sees it: fi_cq(3). The queue itself is proto/comp_queue.h; here are
+ * Completion queue as libfabric sees it: fi_cq(3). The queue itself is comp/comp_queue.h; here are
  * formats, progress and waiting.
  *
  * Any thread may call anything, except that close is serialized by the application.
@@ -13,7 +13,7 @@
 #include <rdma/fi_eq.h>
 
 #include "api/wait.h"
-#include "proto/comp_queue.h"
+#include "comp/comp_queue.h"
 
 struct verve_domain;
 struct verve_engine;

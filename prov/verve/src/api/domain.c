@@ -26,7 +26,7 @@
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "net/device.h"
-#include "proto/key.h"
+#include "rma/key.h"
 
 /* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
 #define REG_MR (1ull << 59) /* FI_REG_MR */

@@ -23,8 +23,8 @@
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "net/device.h"
-#include "proto/cancel.h"
-#include "proto/xport.h"
+#include "msg/cancel.h"
+#include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Endpoint: fi_endpoint(3), FI_EP_RDM. Open, bind, enable, options, close; and what msg.c, tagged.c and
- * rma.c share: from libfabric's arguments to a request (proto/op.h).
+ * rma.c share: from libfabric's arguments to a request (xport/op.h).
  *
  * Bind, enable, options and close are serialized by the application; data transfer calls are not.
  */
@@ -16,7 +16,7 @@
 
 #include "base/addr.h"
 #include "conn/auth.h"
-#include "proto/op.h"
+#include "xport/op.h"
 
 struct verve_av;
 struct verve_cntr;

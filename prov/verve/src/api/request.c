@@ -3,10 +3,10 @@
 #include "api/ep.h"
 #include "api/info.h"
 #include "engine/engine.h"
-#include "proto/peek.h"
-#include "proto/recv.h"
-#include "proto/rma.h"
-#include "proto/send.h"
+#include "msg/peek.h"
+#include "msg/recv.h"
+#include "rma/rma.h"
+#include "msg/send.h"
 #include <rdma/fi_errno.h>
 
 /* All segments together take no more than room. */

@@ -10,7 +10,7 @@
 #include "api/stubs.h"
 #include "base/log.h"
 #include "engine/engine.h"
-#include "proto/xport.h"
+#include "xport/xport.h"
 
 void verve_srx_get(struct verve_srx *srx)
 {

@@ -9,7 +9,7 @@
 #include "api/info.h"
 #include "api/stubs.h"
 #include "base/log.h"
-#include "proto/op.h"
+#include "xport/op.h"
 
 void verve_stx_get(struct verve_stx *stx)
 {

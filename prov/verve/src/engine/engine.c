@@ -18,10 +18,10 @@
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
-#include "proto/link.h"
-#include "proto/peek.h"
-#include "proto/peer.h"
-#include "proto/xport.h"
+#include "xport/link.h"
+#include "msg/peek.h"
+#include "xport/peer.h"
+#include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
 struct verve_engine {

@@ -2,7 +2,7 @@
 /*
  * Engine: one per endpoint: its lock, its poll loop, its wait descriptor, its connection manager.
  *
- * The engine takes the lock and hands the transport (proto/xport.h) to whoever works under it;
+ * The engine takes the lock and hands the transport (xport/xport.h) to whoever works under it;
  * everything to the right asserts that the lock is held.
  */
 #ifndef VERVE_ENGINE_ENGINE_H

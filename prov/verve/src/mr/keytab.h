@@ -4,7 +4,7 @@
  * processor executes in the device's stead, and the counters of regions that peers write and read
  * (FI_RMA_EVENT; fi_mr(3), fi_mr_bind). What it finds stays open until the table is unlocked.
  *
- * Its own lock, taken last (only proto/amo.c's comes after it), shared by those who look and never
+ * Its own lock, taken last (only rma/amo.c's comes after it), shared by those who look and never
  * held across libibverbs, malloc or free. Any thread.
  */
 #ifndef VERVE_MR_KEYTAB_H

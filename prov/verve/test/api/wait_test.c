@@ -13,7 +13,7 @@
 
 #include "../support/oom.h"
 #include "fake_engine.h"
-#include "proto/comp_queue.h"
+#include "comp/comp_queue.h"
 #include "wait_model.h"
 
 #define DEVICE {.role = MODEL_DEVICE}

@@ -17,10 +17,10 @@
 #include "mr/cache.h"
 #include "net/device.h"
 #include "net/sys.h"
-#include "proto/comp_queue.h"
-#include "proto/recv.h"
-#include "proto/send.h"
-#include "proto/xport.h"
+#include "comp/comp_queue.h"
+#include "msg/recv.h"
+#include "msg/send.h"
+#include "xport/xport.h"
 
 enum { ROOM = 4096, EAGER = 1024, CONNECT_MS = 2000, TRANSPORT_MS = 500 };
 

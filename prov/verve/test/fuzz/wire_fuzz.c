@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzz target: packets into a transport (proto/wire.c and all that receives, proto/).
+ * Fuzz target: packets into a transport (xport/wire.c and all that receives, proto/).
  *
  * Three endpoints on the fake net, opened and connected through libfabric: the victim; a hostile
  * peer, which sends any packets over its connection, and sometimes does what it should; and an
@@ -24,12 +24,12 @@
 #include "engine/engine.h"
 #include "input.h"
 #include "net/sys.h"
-#include "proto/link.h"
-#include "proto/peer.h"
-#include "proto/post.h"
-#include "proto/replay.h"
-#include "proto/wire.h"
-#include "proto/xport.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/replay.h"
+#include "xport/wire.h"
+#include "xport/xport.h"
 #include "support/fake_net.h"
 
 enum { VICTIM, HOSTILE, HONEST, ENDS };

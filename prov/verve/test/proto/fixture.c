@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "conn/hello.h"
 #include "net/device.h"
-#include "proto/peek.h"
-#include "proto/post.h"
-#include "proto/recv.h"
-#include "proto/send.h"
+#include "msg/peek.h"
+#include "xport/post.h"
+#include "msg/recv.h"
+#include "msg/send.h"
 
 enum { TIMEOUT_MS = 100 }; /* simulated */
 

@@ -18,10 +18,10 @@
 #include "conn/addrvec.h"
 #include "conn/cm.h"
 #include "mr/cache.h"
-#include "proto/comp_queue.h"
-#include "proto/link.h"
-#include "proto/peer.h"
-#include "proto/xport.h"
+#include "comp/comp_queue.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/xport.h"
 
 /* Bytes; what node_open uses unless the test says otherwise. */
 enum { NODE_INLINE = 128, NODE_EAGER = 1024, NODE_TX_SIZE = 64, NODE_WINDOW = 4,

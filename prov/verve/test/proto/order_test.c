@@ -11,9 +11,9 @@
 #include <uthash.h>
 
 #include "fixture.h"
-#include "proto/link.h"
-#include "proto/post.h"
-#include "proto/recv.h"
+#include "xport/link.h"
+#include "xport/post.h"
+#include "msg/recv.h"
 
 enum { ROOM = 3 * NODE_EAGER, MESSAGES = 4, WAY_MAX = 1000 };
 

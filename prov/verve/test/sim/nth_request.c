@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "fake_net.h"
 #include "nth_world.h"
-#include "proto/xport.h"
+#include "xport/xport.h"
 
 static const uint64_t patience = 120000000000, quiet = 300000000; /* simulated ns */
 

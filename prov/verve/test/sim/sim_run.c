@@ -12,7 +12,7 @@
 
 #include "api/ep.h"
 #include "engine/engine.h"
-#include "proto/xport.h"
+#include "xport/xport.h"
 #include "sim.h"
 
 /* AddressSanitizer's, if it is there. */

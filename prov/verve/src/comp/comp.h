@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Completions: where operations report their end. A queue (comp_queue.h; what api/cq shows as a
+ * fid_cq) and a counter (fid_cntr). Engines write, applications read; several engines may share
+ * one.
+ *
+ * Each queue has its own lock, taken last and never held across malloc, free or libibverbs. A
+ * counter has none.
+ */
+#ifndef VERVE_COMP_COMP_H
+#define VERVE_COMP_COMP_H
+
+#include <atomic_ops.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Flag bits of a completion, numerically libfabric's; api/cq.c asserts it. fi_cq(3). */
+#define VERVE_COMP_MSG (1ull << 1)
+#define VERVE_COMP_RMA (1ull << 2)
+#define VERVE_COMP_TAGGED (1ull << 3)
+#define VERVE_COMP_ATOMIC (1ull << 4)
+#define VERVE_COMP_READ (1ull << 8)
+#define VERVE_COMP_WRITE (1ull << 9)
+#define VERVE_COMP_RECV (1ull << 10)
+#define VERVE_COMP_SEND (1ull << 11)
+#define VERVE_COMP_REMOTE_READ (1ull << 12)
+#define VERVE_COMP_REMOTE_WRITE (1ull << 13)
+#define VERVE_COMP_MULTI_RECV (1ull << 16)
+#define VERVE_COMP_REMOTE_CQ_DATA (1ull << 17)
+
+struct verve_comp {
+	void *context;
+	uint64_t flags; /* VERVE_COMP_* */
+	size_t len;	/* bytes placed at a receiver */
+	void *buf;	/* multi-receive: where the message lies */
+	uint64_t data;	/* remote CQ data */
+	uint64_t tag;
+	uint64_t src; /* fi_addr_t of the sender, UINT64_MAX if not known */
+};
+
+enum { VERVE_COMP_REASON_MAX = 128 };
+
+struct verve_comp_error {
+	struct verve_comp comp;
+	size_t olen;	/* bytes that did not fit */
+	int err;	/* positive FI errno */
+	int prov_errno; /* ibv_wc_status, or 0 */
+	char reason[VERVE_COMP_REASON_MAX]; /* readable; becomes err_data. Empty: none */
+};
+
+/*
+ * Counter: fi_cntr(3). Values are read and written without a lock. Zeroed is a good counter that
+ * nobody waits for.
+ */
+struct verve_comp_counter {
+	volatile AO_t value;
+	volatile AO_t errors;
+	volatile AO_t armed; /* a change calls wake, once for each arming */
+	void (*wake)(void *arg); /* constant; must not block or re-enter. NULL: never armed */
+	void *arg;
+};
+
+void verve_comp_counter_add(struct verve_comp_counter *counter, uint64_t n);
+void verve_comp_counter_add_error(struct verve_comp_counter *counter, uint64_t n);
+void verve_comp_counter_set(struct verve_comp_counter *counter, uint64_t value);
+void verve_comp_counter_set_error(struct verve_comp_counter *counter, uint64_t value);
+
+/*
+ * From now on the next change calls wake. Look at the values afterwards: earlier changes do not
+ * wake.
+ */
+void verve_comp_counter_arm(struct verve_comp_counter *counter);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Atomics: the initiator's half, then the target's. */
+#include "rma/atomic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "mr/keytab.h"
+#include "net/mr.h"
+#include "rma/atomic_device.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "rma/rma.h"
+#include "xport/transfer.h"
+#include "xport/xport.h"
+#include <rdma/fi_errno.h>
+
+/* Why a request was not executed: the status of its reply. */
+enum refusal {
+	REFUSED_NOT = 0,
+	REFUSED_MALFORMED,
+	REFUSED_MODE,
+	REFUSED_KEY,
+	REFUSED_RANGE,
+	REFUSED_ACCESS,
+	REFUSED_MEMORY,
+	REFUSED_SPLIT,
+	REFUSALS,
+};
+
+static const struct {
+	int error; /* positive FI errno */
+	const char *reason;
+} refusals[REFUSALS] = {
+	[REFUSED_MALFORMED] = {FI_EINVAL, "the target does not understand the atomic"},
+	[REFUSED_MODE] = {FI_EOPNOTSUPP, "the target has FI_VERVE_ATOMICS=device"},
+	[REFUSED_KEY] = {FI_EACCES, "the target has no region with the atomic's key"},
+	[REFUSED_RANGE] = {FI_EACCES, "the atomic reaches beyond the target's region"},
+	[REFUSED_ACCESS] = {FI_EACCES, "the target's region does not grant what the atomic does"},
+	[REFUSED_MEMORY] = {FI_ENOMEM, "the target has no memory for the atomic's result"},
+	[REFUSED_SPLIT] = {FI_EINVAL, "an element lies in two segments of the target's region"},
+};
+
+static size_t sum_of(const struct iovec *iov, size_t count)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += iov[i].iov_len;
+	return sum;
+}
+
+static void fill(struct verve_op *op, const struct verve_request *request,
+		 const struct verve_atomic_request *atomic)
+{
+	verve_op_fill(op, request);
+	memcpy(op->transfer.remote, request->remote,
+	       request->remote_count * sizeof(op->transfer.remote[0]));
+	op->transfer.remote_count = request->remote_count;
+	for (size_t i = 0; i < request->remote_count; i++)
+		op->transfer.len += request->remote[i].len;
+	op->atomic.op = atomic->op;
+	op->atomic.type = atomic->type;
+	op->atomic.compare_count = atomic->compare_count;
+	op->atomic.result_count = atomic->result_count;
+	for (size_t i = 0; i < atomic->compare_count; i++)
+		op->atomic.compare[i] = atomic->compare[i];
+	for (size_t i = 0; i < atomic->result_count; i++)
+		op->atomic.result[i] = atomic->result[i];
+}
+
+/* Operands, then compares, behind the header. */
+static void gather(const struct verve_op *op, void *packet)
+{
+	char *at = (char *) packet + verve_wire_atomic_prefix(op->transfer.remote_count);
+
+	at += verve_iov_gather(at, op->iov, op->iov_count, 0, op->len);
+	verve_iov_gather(at, op->atomic.compare, op->atomic.compare_count, 0,
+			 sum_of(op->atomic.compare, op->atomic.compare_count));
+}
+
+int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
+		 const struct verve_atomic_request *atomic)
+{
+	struct verve_peer *peer;
+	struct verve_op *op;
+	int ret;
+
+	ret = verve_peer_find(xport, request->addr, &peer);
+	if (ret)
+		return ret;
+	op = verve_op_alloc(xport,
+			    atomic->form == VERVE_AMO_UPDATE ? VERVE_OP_ATOMIC : VERVE_OP_FETCH,
+			    request->flags | VERVE_OP_TX);
+	if (!op)
+		return -FI_EAGAIN;
+	fill(op, request, atomic);
+	if (xport->attr.device_atomics) {
+		verve_atomic_device_load(op);
+	} else if (request->flags & VERVE_OP_INJECT) {
+		op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		if (!op->slab) {
+			verve_op_free(xport, op);
+			return -FI_EAGAIN;
+		}
+		gather(op, op->slab->data);
+	}
+	verve_peer_queue(xport, peer, op);
+	return 0;
+}
+
+bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_ATOMIC,
+		.flags = op->kind == VERVE_OP_FETCH ? VERVE_WIRE_FETCH : 0,
+		.amo_op = op->atomic.op,
+		.amo_type = op->atomic.type,
+		.segment_count = op->transfer.remote_count,
+	};
+	struct verve_outgoing out;
+	size_t payload, len;
+
+	payload = op->len + sum_of(op->atomic.compare, op->atomic.compare_count);
+	if (payload > link->eager_size || op->transfer.len > link->eager_size) {
+		verve_op_fail(xport, op, FI_EMSGSIZE,
+			      "the peer's buffers are configured smaller than the atomic");
+		return true;
+	}
+	if (xport->attr.device_atomics || link->device_atomics)
+		return verve_atomic_device_start(xport, link, op);
+	if (!op->id && verve_op_name(xport, op))
+		return false;
+	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
+	if (op->slab) {
+		out = (struct verve_outgoing) {op->slab->data, op->slab};
+		op->slab = NULL; /* the request's from here on */
+	} else if (verve_link_reserve(xport, link, len, &out)) {
+		gather(op, out.data);
+	} else {
+		return false;
+	}
+	packet.op_id = op->id;
+	memcpy(packet.segment, op->transfer.remote, sizeof(packet.segment));
+	verve_link_address(link, &packet);
+	verve_wire_encode(&packet, out.data);
+	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
+		return true;
+	verve_op_activate(op, VERVE_OP_AWAIT);
+	return true;
+}
+
+void verve_atomic_finished(struct verve_xport *xport, struct verve_op *op,
+			   const struct verve_wire_packet *packet)
+{
+	size_t wanted = op->kind == VERVE_OP_FETCH ? op->transfer.len : 0;
+
+	verve_op_dequeue(op);
+	if (packet->status && packet->status < REFUSALS) {
+		verve_op_report_error(xport, op, refusals[packet->status].error, 0,
+				      refusals[packet->status].reason);
+	} else if (packet->status || packet->len != wanted) {
+		verve_op_report_error(xport, op, FI_EIO, 0, "the target's answer makes no sense");
+	} else {
+		verve_iov_scatter(op->atomic.result, op->atomic.result_count, 0, packet->payload,
+				  packet->len);
+		verve_op_report(xport, op);
+	}
+	verve_op_free(xport, op);
+}
+
+static enum verve_amo_form form_of(const struct verve_wire_packet *packet)
+{
+	if (verve_amo_compares(packet->amo_op))
+		return VERVE_AMO_COMPARE;
+	return packet->flags & VERVE_WIRE_FETCH ? VERVE_AMO_FETCH : VERVE_AMO_UPDATE;
+}
+
+/* Operation, type, segments and operands agree, and the result has room in a packet. */
+static bool is_well_formed(const struct verve_xport *xport, const struct verve_wire_packet *packet)
+{
+	size_t size = verve_amo_size(packet->amo_type), operands = 1, len = 0;
+	enum verve_amo_form form = form_of(packet);
+
+	if (!verve_amo_is_valid(form, packet->amo_op, packet->amo_type) ||
+	    (form == VERVE_AMO_COMPARE && !(packet->flags & VERVE_WIRE_FETCH)))
+		return false;
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
+		if (packet->segment[i].len % size ||
+		    packet->segment[i].len > xport->attr.eager_size)
+			return false;
+		len += packet->segment[i].len;
+	}
+	if (packet->amo_op == VERVE_AMO_READ)
+		operands = 0;
+	else if (form == VERVE_AMO_COMPARE)
+		operands = 2;
+	return len && len <= xport->attr.eager_size && packet->len == operands * len;
+}
+
+static unsigned access_of(const struct verve_wire_packet *packet)
+{
+	return (packet->flags & VERVE_WIRE_FETCH ? VERVE_NET_REMOTE_READ : 0) |
+	       (packet->amo_op != VERVE_AMO_READ ? VERVE_NET_REMOTE_WRITE : 0);
+}
+
+/* What a segment of a request means here; the key table is locked. */
+struct place {
+	const struct verve_mr_segments *segments;
+	uint64_t position;
+};
+
+/* No element lies half in one segment and half in the next: it could not change as one. */
+static bool splits_elements(struct place place, uint64_t len, size_t size)
+{
+	struct verve_mr_segment rest;
+
+	while (verve_mr_segments_rest(place.segments, place.position, &rest) && rest.len < len) {
+		if (rest.len % size)
+			return true;
+		place.position += rest.len;
+		len -= rest.len;
+	}
+	return false;
+}
+
+static enum refusal find(const struct verve_xport *xport, const struct verve_wire_packet *packet,
+			 uint32_t i, struct place *place)
+{
+	const struct verve_wire_segment *segment = &packet->segment[i];
+	const struct verve_mr_key *key =
+		verve_mr_keytab_find(xport->attr.mr_keytab, segment->key);
+	unsigned access = access_of(packet);
+
+	if (!key)
+		return REFUSED_KEY;
+	place->segments = &key->segments;
+	if (!verve_mr_segments_find(place->segments, segment->addr, segment->len,
+				    &place->position))
+		return REFUSED_RANGE;
+	if (key->device || (key->access & access) != access)
+		return REFUSED_ACCESS;
+	return splits_elements(*place, segment->len, verve_amo_size(packet->amo_type)) ?
+		       REFUSED_SPLIT : REFUSED_NOT;
+}
+
+/* Operands from at on, wherever the memory at place lies. */
+static void run(const struct verve_wire_packet *packet, struct place place, uint64_t len, size_t at,
+		char *values)
+{
+	const char *operand = packet->payload, *compare = operand + packet->len / 2;
+	size_t size = verve_amo_size(packet->amo_type);
+	struct verve_mr_segment rest;
+
+	while (len && verve_mr_segments_rest(place.segments, place.position, &rest)) {
+		uint64_t n = rest.len < len ? rest.len : len;
+
+		verve_amo_run(packet->amo_op, packet->amo_type, (void *) (uintptr_t) rest.addr,
+			      n / size, operand + at, compare + at, values ? values + at : NULL);
+		place.position += n;
+		at += n;
+		len -= n;
+	}
+}
+
+/* All segments or none. values: where what was there goes, or NULL. */
+static enum refusal execute(struct verve_xport *xport, const struct verve_wire_packet *packet,
+			    char *values)
+{
+	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
+	struct place places[VERVE_WIRE_SEGMENTS];
+	enum refusal refusal = REFUSED_NOT;
+	size_t at = 0;
+
+	verve_mr_keytab_lock(keytab);
+	for (uint32_t i = 0; i < packet->segment_count && !refusal; i++)
+		refusal = find(xport, packet, i, &places[i]);
+	for (uint32_t i = 0; i < packet->segment_count && !refusal; i++) {
+		run(packet, places[i], packet->segment[i].len, at, values);
+		at += packet->segment[i].len;
+	}
+	verve_mr_keytab_unlock(keytab);
+	return refusal;
+}
+
+/* Fills the reply in. Its memory is there before anything is executed. */
+static enum refusal take(struct verve_xport *xport, const struct verve_wire_packet *packet,
+			 struct verve_op *reply)
+{
+	enum refusal refusal;
+	size_t len = 0;
+
+	if (!is_well_formed(xport, packet))
+		return REFUSED_MALFORMED;
+	if (xport->attr.device_atomics)
+		return REFUSED_MODE;
+	if (packet->flags & VERVE_WIRE_FETCH) {
+		for (uint32_t i = 0; i < packet->segment_count; i++)
+			len += packet->segment[i].len;
+		reply->reply.values = malloc(len);
+		if (!reply->reply.values)
+			return REFUSED_MEMORY;
+	}
+	refusal = execute(xport, packet, reply->reply.values);
+	if (!refusal)
+		reply->len = len;
+	return refusal;
+}
+
+void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
+			  const struct verve_wire_packet *packet)
+{
+	struct verve_op *reply = verve_op_alloc(xport, VERVE_OP_REPLY, VERVE_OP_REPORTED);
+	char name[VERVE_ADDR_STRLEN];
+
+	if (!reply) {
+		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to answer an atomic");
+		return;
+	}
+	reply->peer = link->peer;
+	reply->reply.id = packet->op_id;
+	reply->reply.status = take(xport, packet, reply);
+	if (reply->reply.status)
+		VERVE_INFO(EP_DATA, "connection %#x: refused an atomic from %s: %s\n",
+			   link->conn_id, verve_addr_str(&link->peer->addr, name),
+			   refusals[reply->reply.status].reason);
+	else
+		verve_rma_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
+	verve_peer_queue_control(xport, link->peer, reply);
+}
+
+bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_ATOMIC_REPLY,
+		.op_id = op->reply.id,
+		.status = op->reply.status,
+	};
+	struct verve_outgoing out;
+	size_t prefix;
+
+	if (!verve_link_has_room(xport, link, true) ||
+	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + op->len, &out))
+		return false;
+	verve_link_address(link, &packet);
+	prefix = verve_wire_encode(&packet, out.data);
+	if (op->len)
+		memcpy(out.data + prefix, op->reply.values, op->len);
+	if (verve_link_post_packet(xport, link, &out, prefix + op->len, false, NULL))
+		return false;
+	TAILQ_REMOVE(&link->peer->control, op, link);
+	verve_op_free(xport, op);
+	return true;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Key exchange: the initiator's half, then the owner's. */
+#define HASH_NONFATAL_OOM 1
+
+#include "rma/key.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/log.h"
+#include "mr/keytab.h"
+#include "net/mr.h"
+#include "rma/atomic_device.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/xport.h"
+#include <rdma/fi_errno.h>
+
+/* What a peer's key opens, as far as it has been told. */
+struct verve_remote_key {
+	UT_hash_handle hh;
+	uint64_t key;
+	uint64_t generation;
+	uint32_t access; /* VERVE_WIRE_KEY_* */
+	uint32_t total;	 /* segments; 0: no answer yet */
+	uint32_t filled; /* of them; all: it may be used */
+	struct verve_mr_segment *segments;
+};
+
+bool verve_key_is_exported(const struct verve_link *link, uint64_t key)
+{
+	return link->app_keys || key & VERVE_MR_KEY_EXPORTED;
+}
+
+static struct verve_remote_key *find(const struct verve_link *link, uint64_t wanted)
+{
+	struct verve_remote_key *key;
+
+	HASH_FIND(hh, link->keys.keys, &wanted, sizeof(wanted), key);
+	return key;
+}
+
+static bool is_known(const struct verve_remote_key *key)
+{
+	return key->total && key->filled == key->total;
+}
+
+static struct verve_mr_segments segments_of(const struct verve_remote_key *key)
+{
+	return (struct verve_mr_segments) {key->segments, key->total,
+					   key->access & VERVE_WIRE_KEY_VIRT};
+}
+
+static void drop(struct verve_link *link, struct verve_remote_key *key)
+{
+	HASH_DEL(link->keys.keys, key);
+	link->keys.count--;
+	free(key->segments);
+	free(key);
+}
+
+void verve_key_forget_all(struct verve_link *link)
+{
+	struct verve_remote_key *key, *next;
+
+	HASH_ITER(hh, link->keys.keys, key, next)
+		drop(link, key);
+}
+
+/* Whoever is added last is dropped last. False: no memory. */
+static bool add(struct verve_link *link, struct verve_remote_key *key)
+{
+	HASH_ADD(hh, link->keys.keys, key, sizeof(key->key), key);
+	link->keys.count += key->hh.tbl != NULL;
+	return key->hh.tbl;
+}
+
+/* It was used last. The table has others, so this allocates nothing. */
+static void touch(struct verve_link *link, struct verve_remote_key *key)
+{
+	if (!key->hh.next)
+		return;
+	HASH_DEL(link->keys.keys, key);
+	HASH_ADD(hh, link->keys.keys, key, sizeof(key->key), key);
+}
+
+/* The least recently used one, but none that is being asked for. */
+static void make_room(struct verve_link *link)
+{
+	struct verve_remote_key *key, *next;
+
+	if (link->keys.count < VERVE_KEY_CACHE)
+		return;
+	HASH_ITER(hh, link->keys.keys, key, next)
+		if (is_known(key)) {
+			drop(link, key);
+			return;
+		}
+}
+
+/* NULL: no room now, or the link broke. */
+static struct verve_remote_key *ask(struct verve_xport *xport, struct verve_link *link,
+				    uint64_t wanted)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_KEY_QUERY, .tag = wanted};
+	struct verve_remote_key *key;
+
+	if (link->keys.asked >= VERVE_KEY_QUERIES || !verve_link_has_room(xport, link, true))
+		return NULL;
+	key = calloc(1, sizeof(*key));
+	if (!key)
+		return NULL;
+	key->key = wanted;
+	make_room(link);
+	if (!add(link, key)) {
+		free(key);
+		return NULL;
+	}
+	if (!verve_link_send(xport, link, &packet, NULL)) {
+		drop(link, key);
+		return NULL;
+	}
+	link->keys.asked++;
+	return key;
+}
+
+/* NULL: the key opens what the operation wants. */
+static const char *check(const struct verve_remote_key *key, const struct verve_op *op,
+			 const struct verve_wire_segment *segment)
+{
+	uint32_t access = op->kind == VERVE_OP_READ ? VERVE_WIRE_KEY_READ : VERVE_WIRE_KEY_WRITE;
+	struct verve_mr_segments segments = segments_of(key);
+	uint64_t position;
+
+	if (!(key->access & access))
+		return op->kind == VERVE_OP_READ ? "the target's region does not grant remote reads" :
+						   "the target's region does not grant remote writes";
+	if (!verve_mr_segments_find(&segments, segment->addr, segment->len, &position))
+		return "the operation reaches beyond the target's region";
+	return NULL;
+}
+
+/*
+ * The key of one segment. No two segments of an operation put each other out of the cache: it is larger
+ * than that.
+ */
+static enum verve_key_result resolve(struct verve_xport *xport, struct verve_link *link,
+				     const struct verve_op *op,
+				     const struct verve_wire_segment *segment, const char **reason)
+{
+	struct verve_remote_key *key = find(link, segment->key);
+
+	if (!key && op->transfer.offset) {
+		*reason = "the target closed the region meanwhile";
+		return VERVE_KEY_FAILED;
+	}
+	if (!key)
+		key = ask(xport, link, segment->key);
+	if (!key || !is_known(key))
+		return VERVE_KEY_WAIT;
+	touch(link, key);
+	*reason = check(key, op, segment);
+	return *reason ? VERVE_KEY_FAILED : VERVE_KEY_READY;
+}
+
+static unsigned access_of(const struct verve_op *op)
+{
+	switch (op->kind) {
+	case VERVE_OP_READ:
+		return VERVE_NET_REMOTE_READ;
+	case VERVE_OP_WRITE:
+		return VERVE_NET_REMOTE_WRITE;
+	default:
+		return VERVE_NET_REMOTE_ATOMIC;
+	}
+}
+
+/* NULL: an rkey of our own opens what the operation wants. */
+static const char *check_own(struct verve_xport *xport, const struct verve_op *op,
+			     const struct verve_wire_segment *segment)
+{
+	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
+	unsigned access = access_of(op);
+	const struct verve_mr_key *key;
+	const char *reason = NULL;
+	uint64_t position;
+
+	verve_mr_keytab_lock(keytab);
+	key = verve_mr_keytab_find(keytab, segment->key);
+	if (!key)
+		reason = "no region here has the key";
+	else if ((key->access & access) != access)
+		reason = "the region does not grant the access";
+	else if (!verve_mr_segments_find(&key->segments, segment->addr, segment->len, &position))
+		reason = "the operation reaches beyond the region";
+	verve_mr_keytab_unlock(keytab);
+	return reason;
+}
+
+/* With no more above it than the place in a page. */
+static bool is_rkey(uint64_t key)
+{
+	return key >> 32 <= UINT16_MAX;
+}
+
+static const char *check_rkey(struct verve_xport *xport, const struct verve_link *link,
+			      const struct verve_op *op, const struct verve_wire_segment *segment)
+{
+	if (!is_rkey(segment->key))
+		return "the target has no region with the key";
+	/* The device would flush the very request that it refuses: both ends are one queue pair. */
+	return link->is_self && !op->transfer.offset ? check_own(xport, op, segment) : NULL;
+}
+
+enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
+					const struct verve_op *op, const char **reason)
+{
+	enum verve_key_result all = VERVE_KEY_READY;
+
+	for (uint32_t i = 0; i < op->transfer.remote_count && !link->broken; i++) {
+		const struct verve_wire_segment *segment = &op->transfer.remote[i];
+		enum verve_key_result one;
+
+		if (!segment->len)
+			continue;
+		if (!verve_key_is_exported(link, segment->key)) {
+			*reason = check_rkey(xport, link, op, segment);
+			if (*reason)
+				return VERVE_KEY_FAILED;
+			continue;
+		}
+		one = resolve(xport, link, op, segment, reason);
+		if (one == VERVE_KEY_FAILED)
+			return one;
+		if (one == VERVE_KEY_WAIT)
+			all = one;
+	}
+	return link->broken ? VERVE_KEY_WAIT : all;
+}
+
+uint64_t verve_key_locate(const struct verve_link *link, const struct verve_wire_segment *segment,
+			  uint64_t offset, struct verve_net_wr *wr)
+{
+	const struct verve_remote_key *key = find(link, segment->key);
+	struct verve_mr_segments segments;
+	struct verve_mr_segment rest;
+	uint64_t position, left = segment->len - offset;
+
+	wr->remote_addr = 0;
+	wr->rkey = 0;
+	if (!left) /* nothing is moved, whatever the key */
+		return 0;
+	segments = segments_of(key);
+	verve_mr_segments_find(&segments, segment->addr, segment->len, &position);
+	verve_mr_segments_rest(&segments, position + offset, &rest);
+	wr->remote_addr = rest.addr;
+	wr->rkey = rest.rkey;
+	return rest.len < left ? rest.len : left;
+}
+
+static bool asks(const struct verve_xport *xport, const struct verve_op *op)
+{
+	return op->kind == VERVE_OP_WRITE || op->kind == VERVE_OP_READ ||
+	       verve_atomic_device_executes(xport, op);
+}
+
+/* Only the head of the queue asks: whoever else wants the key asks again. */
+static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64_t key, int error,
+		      const char *reason)
+{
+	struct verve_op *op = TAILQ_FIRST(&peer->pending);
+
+	if (!op || !asks(xport, op) || op->transfer.offset)
+		return;
+	for (uint32_t i = 0; i < op->transfer.remote_count; i++)
+		if (op->transfer.remote[i].key == key && op->transfer.remote[i].len) {
+			verve_op_fail(xport, op, error, reason);
+			return;
+		}
+}
+
+/* False: no memory. */
+static bool begin(struct verve_remote_key *key, const struct verve_wire_packet *packet)
+{
+	free(key->segments);
+	key->segments = malloc(packet->key.total * sizeof(key->segments[0]));
+	key->generation = packet->key.generation;
+	key->access = packet->key.access;
+	key->total = packet->key.total;
+	key->filled = 0;
+	return key->segments;
+}
+
+static void fill(struct verve_remote_key *key, const struct verve_wire_packet *packet)
+{
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		key->segments[key->filled++] = (struct verve_mr_segment) {
+			packet->segment[i].addr, packet->segment[i].len, packet->segment[i].key};
+}
+
+/* The lengths do not add up to more than there can be. */
+static bool makes_sense(const struct verve_remote_key *key)
+{
+	uint64_t room = UINT64_MAX;
+
+	for (uint32_t i = 0; i < key->filled; i++) {
+		if (key->segments[i].len > room)
+			return false;
+		room -= key->segments[i].len;
+	}
+	return true;
+}
+
+void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_wire_packet *packet)
+{
+	struct verve_remote_key *key = find(link, packet->tag);
+
+	if (link->keys.asked && packet->key.first + packet->segment_count == packet->key.total)
+		link->keys.asked--;
+	if (!key || is_known(key)) {
+		xport->count.stale++;
+		return;
+	}
+	if (!packet->key.total) {
+		drop(link, key);
+		fail_head(xport, link->peer, packet->tag, FI_EACCES,
+			  "the target has no region with the key");
+		return;
+	}
+	if (!packet->key.first && !begin(key, packet)) {
+		drop(link, key);
+		fail_head(xport, link->peer, packet->tag, FI_ENOMEM,
+			  "no memory for what the target's key means");
+		return;
+	}
+	if (packet->key.generation != key->generation || packet->key.total != key->total ||
+	    packet->key.first != key->filled) {
+		drop(link, key); /* and ask again: the region changed under way */
+		return;
+	}
+	fill(key, packet);
+	if (!makes_sense(key)) {
+		drop(link, key);
+		fail_head(xport, link->peer, packet->tag, FI_EIO, "the target's answer makes no sense");
+	}
+}
+
+void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_wire_packet *packet)
+{
+	struct verve_remote_key *key = find(link, packet->tag);
+
+	(void) xport;
+	if (key && key->total && key->generation <= packet->key.generation)
+		drop(link, key);
+}
+
+/* The owner. */
+
+static uint64_t bit_of(uint64_t key)
+{
+	return 1ull << (key * 0x9e3779b97f4a7c15u >> 58);
+}
+
+static struct verve_op *op_alloc(struct verve_xport *xport, struct verve_link *link, uint8_t type,
+				 uint64_t key)
+{
+	struct verve_op *op = verve_op_alloc(xport, VERVE_OP_KEY, VERVE_OP_REPORTED);
+
+	if (!op) {
+		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to speak of a key");
+		return NULL;
+	}
+	op->peer = link->peer;
+	op->tag = key;
+	op->key.type = type;
+	return op;
+}
+
+void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_wire_packet *packet)
+{
+	struct verve_op *op;
+
+	if (link->keys.answers >= VERVE_KEY_QUERIES) {
+		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for too many keys at once");
+		return;
+	}
+	op = op_alloc(xport, link, VERVE_WIRE_KEY_REPLY, packet->tag);
+	if (!op)
+		return;
+	link->keys.answers++;
+	verve_peer_queue_control(xport, link->peer, op);
+}
+
+/* One packet's worth. A key that is closed, or replaced, under way is answered anew. */
+static void describe(struct verve_xport *xport, struct verve_op *op, struct verve_wire_packet *packet)
+{
+	bool exported = xport->attr.app_keys || op->tag & VERVE_MR_KEY_EXPORTED;
+	struct verve_mr_key *key;
+
+	verve_mr_keytab_lock(xport->attr.mr_keytab);
+	key = exported ? verve_mr_keytab_find(xport->attr.mr_keytab, op->tag) : NULL;
+	if (key) {
+		const struct verve_mr_segments *segments = &key->segments;
+
+		AO_store(&key->told, 1);
+		if (op->key.generation != key->generation)
+			op->key.next = 0;
+		op->key.generation = packet->key.generation = key->generation;
+		packet->key.access =
+			(key->access & VERVE_NET_REMOTE_READ ? VERVE_WIRE_KEY_READ : 0) |
+			(key->access & VERVE_NET_REMOTE_WRITE ? VERVE_WIRE_KEY_WRITE : 0) |
+			(segments->virt ? VERVE_WIRE_KEY_VIRT : 0);
+		packet->key.total = segments->count;
+		packet->key.first = op->key.next;
+		for (uint32_t i = op->key.next; i < segments->count &&
+		     packet->segment_count < VERVE_WIRE_SEGMENTS; i++)
+			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
+				segments->at[i].addr, segments->at[i].len, segments->at[i].rkey};
+	}
+	verve_mr_keytab_unlock(xport->attr.mr_keytab);
+}
+
+bool verve_key_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet;
+
+	do {
+		packet = (struct verve_wire_packet) {
+			.type = op->key.type,
+			.tag = op->tag,
+			.key.generation = op->key.generation,
+		};
+		if (!verve_link_has_room(xport, link, true))
+			return false;
+		if (op->key.type == VERVE_WIRE_KEY_REPLY) {
+			link->keys.told |= bit_of(op->tag);
+			describe(xport, op, &packet);
+		}
+		if (!verve_link_send(xport, link, &packet, NULL))
+			return false;
+		op->key.next += packet.segment_count;
+	} while (packet.key.first + packet.segment_count < packet.key.total);
+	if (op->key.type == VERVE_WIRE_KEY_REPLY)
+		link->keys.answers--;
+	TAILQ_REMOVE(&link->peer->control, op, link);
+	verve_op_free(xport, op);
+	return true;
+}
+
+void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generation)
+{
+	struct verve_link *link, *next;
+
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		struct verve_op *op;
+
+		next = TAILQ_NEXT(link, all);
+		if (!(link->keys.told & bit_of(key)) || link->leaving)
+			continue;
+		op = op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
+		if (!op)
+			continue;
+		op->key.generation = generation;
+		verve_peer_queue_control(xport, link->peer, op);
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Key exchange. An rkey opens memory by itself; an exported key (one that the application chose, or
+ * of several segments) means what its owner says it means. Who reads or writes with one for the
+ * first time asks the owner over the connection, and remembers the answer for as long as the
+ * connection lasts, or until the owner revokes it. Atomics that the owner's processor executes need no
+ * answer: it looks the key up itself.
+ *
+ * The engine's lock protects everything here.
+ */
+#ifndef VERVE_RMA_KEY_H
+#define VERVE_RMA_KEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct verve_link;
+struct verve_net_wr;
+struct verve_op;
+struct verve_remote_key;
+struct verve_wire_packet;
+struct verve_wire_segment;
+struct verve_xport;
+
+enum {
+	VERVE_KEY_CACHE = 64,  /* answers that a connection remembers; the least recently used go */
+	VERVE_KEY_QUERIES = 8, /* unanswered questions of a connection; who asks more is cut off */
+};
+
+/* Of a link, zeroed at first. */
+struct verve_key_cache {
+	struct verve_remote_key *keys; /* uthash by key, the least recently used first */
+	uint32_t count;
+	uint32_t asked;		       /* questions without an answer */
+	uint32_t answers;	       /* questions of the peer that we have not answered */
+	uint64_t told;		       /* a bit for each key that the peer asked for, by its hash */
+};
+
+/* The peer's key is one to ask for. */
+bool verve_key_is_exported(const struct verve_link *link, uint64_t key);
+
+enum verve_key_result {
+	VERVE_KEY_READY,
+	VERVE_KEY_WAIT,	  /* for an answer, or for room to ask; or the link broke */
+	VERVE_KEY_FAILED, /* FI_EACCES: *reason, a constant string, says why */
+};
+
+/*
+ * For the read, write or atomic of the device at the head of its peer's queue: whether all its keys are known, and open what
+ * it wants.
+ */
+enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
+					const struct verve_op *op, const char **reason);
+/* Where offset bytes into segment lie; verve_key_resolve was ready. Returns the bytes that follow. */
+uint64_t verve_key_locate(const struct verve_link *link, const struct verve_wire_segment *segment,
+			  uint64_t offset, struct verve_net_wr *wr);
+
+/* KEY_REPLY, KEY_REVOKE and KEY_QUERY have arrived. */
+void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_wire_packet *packet);
+void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_wire_packet *packet);
+void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_wire_packet *packet);
+
+/* For verve_peer_kick: sends what an operation of kind KEY in control has to say. False: later. */
+bool verve_key_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
+/* The key is out of the table: tells every peer that may know it. */
+void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generation);
+
+/* The link closes. */
+void verve_key_forget_all(struct verve_link *link);
+
+#endif

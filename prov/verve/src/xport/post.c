@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Posting: packets, from slabs or copies; writes of nothing; whatever a slot describes. */
+#include "xport/post.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "xport/replay.h"
+
+_Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
+
+void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet)
+{
+	uint32_t credits = link->owed < UINT16_MAX ? link->owed : UINT16_MAX;
+
+	packet->dest = link->remote_id;
+	packet->credits = credits;
+	link->owed -= credits;
+}
+
+void verve_link_release(struct verve_xport *xport, struct verve_link *link, const struct verve_slot *slot)
+{
+	if (slot->kind == VERVE_SLOT_COPY)
+		link->copied_retired = slot->copied;
+	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)
+		verve_slab_free(&xport->tx_slabs, slot->slab);
+}
+
+int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+			 const struct verve_slot *holds)
+{
+	uint32_t number = link->produced;
+	int ret;
+
+	assert(verve_lock_held(xport->lock));
+	assert(!link->broken && verve_link_has_room(xport, link, true));
+	*verve_link_slot(link, number) = *holds;
+	if (number - link->signaled >= VERVE_LINK_SIGNAL ||
+	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
+	    verve_xport_is_tight(xport))
+		wr->flags |= VERVE_NET_SIGNALED;
+	if (wr->flags & VERVE_NET_SIGNALED) {
+		link->signaled = number;
+		link->copied_signaled = link->copied;
+	}
+	wr->wr_id = (uint64_t) link->id << 32 | number;
+	link->produced++;
+	xport->wr_used++;
+
+	ret = verve_net_qp_post(link->qp, wr, 1);
+	if (__builtin_expect(ret, 0)) {
+		/* It never got to the hardware and will not be flushed. */
+		link->produced--;
+		xport->wr_used--;
+		verve_link_release(xport, link, holds);
+		verve_link_break(xport, link, -ret, 0, "posting a work request failed");
+	}
+	return ret;
+}
+
+bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size_t len,
+			struct verve_outgoing *out)
+{
+	uint32_t at = link->copied & (VERVE_LINK_COPIES - 1);
+
+	out->slab = NULL;
+	if (len <= verve_link_inline_room(link)) {
+		/* An inline packet leaves nothing behind to send it again from but this. */
+		out->data = (char *) &link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
+		return true;
+	}
+	out->slab = verve_slab_alloc(&xport->tx_slabs);
+	if (out->slab)
+		out->data = out->slab->data;
+	return out->slab;
+}
+
+/* Bytes of copies up to the end of a packet that was written there. */
+static uint64_t copied_with(const struct verve_link *link, const struct verve_outgoing *out, size_t len)
+{
+	uint32_t begin = (unsigned char *) out->data - link->copies;
+
+	/* What is skipped at the end of the ring is used, too. */
+	return link->copied + ((begin - link->copied) & (VERVE_LINK_COPIES - 1)) + len;
+}
+
+int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
+			   const struct verve_outgoing *out, size_t len, bool ask,
+			   struct verve_op *op)
+{
+	struct verve_net_sge sge = {.addr = (uintptr_t) out->data, .length = len};
+	struct verve_net_wr wr = {
+		.op = VERVE_NET_SEND,
+		.flags = ask || op ? VERVE_NET_SIGNALED : 0,
+		.sge = &sge,
+		.sge_count = 1,
+	};
+	struct verve_slot slot = {.op = op, .tell = op, .length = len};
+
+	if (out->slab) {
+		slot.kind = VERVE_SLOT_SLAB;
+		slot.slab = out->slab;
+		slot.at = out->data - (char *) out->slab->data;
+		sge.lkey = out->slab->lkey;
+	} else {
+		assert(len <= verve_link_inline_room(link));
+		slot.kind = VERVE_SLOT_COPY;
+		slot.copied = link->copied = copied_with(link, out, len);
+		wr.flags |= VERVE_NET_INLINE;
+	}
+	link->sent++;
+	return verve_link_post_slot(xport, link, &wr, &slot);
+}
+
+int verve_link_post_nothing(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = VERVE_NET_SIGNALED};
+	struct verve_slot slot = {.op = op, .tell = op};
+
+	return verve_link_post_slot(xport, link, &wr, &slot);
+}
+
+bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_wire_packet *packet, struct verve_op *tell)
+{
+	bool ask = packet->type == VERVE_WIRE_BYE || packet->type == VERVE_WIRE_QUIESCE;
+	uint8_t bytes[VERVE_WIRE_RTS_MAX];
+	struct verve_outgoing out;
+	size_t len;
+
+	verve_link_address(link, packet);
+	len = verve_wire_encode(packet, bytes);
+	if (!verve_link_reserve(xport, link, len, &out)) {
+		link->owed += packet->credits;
+		return false;
+	}
+	memcpy(out.data, bytes, len);
+	return !verve_link_post_packet(xport, link, &out, len, ask, tell);
+}
+
+void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
+{
+	bool asked = link->signaled - link->retired < link->produced - link->retired;
+
+	if (!asked && (link->may_send || verve_replay_may_probe(link)) &&
+	    verve_link_has_room(xport, link, true))
+		verve_link_post_nothing(xport, link, NULL);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Quiescing: whom to ask, answers, places. */
+#include "xport/quiesce.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "conn/cm.h"
+#include "net/sys.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/xport.h"
+#include <rdma/fi_errno.h>
+
+/* What a QUIESCE packet says: its status. */
+enum { ASK = 0, AGREE = 1, REFUSE = 2 };
+
+enum {
+	LOOKS = 16,  /* at links, a turn */
+	ASKED = 8,   /* peers at a time */
+};
+
+static const uint64_t respite = 2000000;    /* ns, after a refusal */
+static const uint64_t patience = 100000000; /* ns without a place */
+
+/* Those being closed have their place until the device lets go of them. */
+static uint32_t places_taken(const struct verve_xport *xport)
+{
+	return xport->link_count + xport->connecting_count;
+}
+
+static bool has_place(const struct verve_xport *xport)
+{
+	return !xport->attr.max_conns || places_taken(xport) < xport->attr.max_conns;
+}
+
+bool verve_quiesce_admit(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (peer->is_wanting)
+		return false;
+	if (TAILQ_EMPTY(&xport->wanting) && has_place(xport))
+		return true;
+	if (TAILQ_EMPTY(&xport->wanting))
+		xport->wanting_since = verve_net_now();
+	peer->is_wanting = true;
+	TAILQ_INSERT_TAIL(&xport->wanting, peer, wanting);
+	return false;
+}
+
+bool verve_quiesce_is_due(const struct verve_xport *xport)
+{
+	return !TAILQ_EMPTY(&xport->wanting) ||
+	       (xport->attr.max_conns && places_taken(xport) > xport->attr.max_conns);
+}
+
+/* We owe the peer nothing, and it owes us nothing that we know of. */
+static bool is_idle(const struct verve_link *link)
+{
+	const struct verve_peer *peer = link->peer;
+
+	return link->may_send && !link->broken && !link->leaving && !link->said_bye && !link->held &&
+	       TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) && !link->keys.asked &&
+	       !link->keys.answers && !link->quiesce.refuse;
+}
+
+/* False: no room now, or the link broke. */
+static bool say(struct verve_xport *xport, struct verve_link *link, uint32_t what)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_QUIESCE,
+		.op_id = link->arrived,
+		.status = what,
+	};
+
+	return verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL);
+}
+
+static void set_state(struct verve_xport *xport, struct verve_link *link, enum verve_quiesce_state state)
+{
+	xport->quiescing_count += (state != VERVE_QUIESCE_OPEN) -
+				  (link->quiesce.state != VERVE_QUIESCE_OPEN);
+	link->quiesce.state = state;
+}
+
+static void ask(struct verve_xport *xport, struct verve_link *link)
+{
+	link->quiesce.sent = link->sent;
+	link->quiesce.arrived = link->arrived;
+	if (say(xport, link, ASK))
+		set_state(xport, link, VERVE_QUIESCE_ASKED);
+}
+
+/* The peer is not idle: we go on. */
+static void resume(struct verve_xport *xport, struct verve_link *link)
+{
+	set_state(xport, link, VERVE_QUIESCE_OPEN);
+	link->quiesce.not_before = verve_net_now() + respite;
+	verve_peer_kick(xport, link->peer);
+}
+
+static void agree(struct verve_xport *xport, struct verve_link *link)
+{
+	set_state(xport, link, VERVE_QUIESCE_AGREED);
+	verve_quiesce_end(xport, link);
+}
+
+void verve_quiesce_end(struct verve_xport *xport, struct verve_link *link)
+{
+	if (link->quiesce.state == VERVE_QUIESCE_AGREED && link->retired == link->produced)
+		verve_link_break(xport, link, FI_ENOTCONN, 0, "idle, and others need its place");
+}
+
+void verve_quiesce_down(struct verve_link *link)
+{
+	/* Counted already, as every state but OPEN is. */
+	if (link->quiesce.state == VERVE_QUIESCE_ASKED)
+		link->quiesce.state = VERVE_QUIESCE_AGREED;
+}
+
+bool verve_quiesce_refuse(struct verve_xport *xport, struct verve_link *link)
+{
+	if (!say(xport, link, REFUSE))
+		return false;
+	link->quiesce.refuse = false;
+	return true;
+}
+
+/* The packet that asks is the last of those that arrived. */
+static void receive_question(struct verve_xport *xport, struct verve_link *link, uint32_t heard)
+{
+	struct verve_quiesce *quiesce = &link->quiesce;
+
+	if (quiesce->state == VERVE_QUIESCE_ASKED) {
+		if (heard == quiesce->sent && quiesce->arrived == link->arrived - 1)
+			agree(xport, link);
+		else
+			resume(xport, link);
+		return;
+	}
+	if (quiesce->state == VERVE_QUIESCE_OPEN && is_idle(link) && heard == link->sent &&
+	    say(xport, link, AGREE)) {
+		agree(xport, link);
+		return;
+	}
+	if (link->broken || link->leaving)
+		return;
+	quiesce->refuse = true;
+	verve_peer_kick(xport, link->peer);
+}
+
+void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
+			   struct verve_wire_packet *packet)
+{
+	bool asked = link->quiesce.state == VERVE_QUIESCE_ASKED;
+
+	if (link->leaving)
+		return;
+	if (packet->status == ASK)
+		receive_question(xport, link, packet->op_id);
+	else if (asked && packet->status == AGREE)
+		agree(xport, link);
+	else if (asked)
+		resume(xport, link);
+}
+
+/* Used since the last look? The second look at one that is not may close it: the clock algorithm. */
+static bool is_unused(struct verve_link *link)
+{
+	uint32_t seen = link->produced + link->arrived;
+	bool unused = link->quiesce.seen == seen;
+
+	link->quiesce.seen = seen;
+	return unused;
+}
+
+static bool may_ask(struct verve_xport *xport, struct verve_link *link, uint64_t now)
+{
+	return link->quiesce.state == VERVE_QUIESCE_OPEN && is_idle(link) && is_unused(link) &&
+	       now >= link->quiesce.not_before &&
+	       !verve_addr_equal(&link->peer->addr, verve_cm_addr(xport->cm));
+}
+
+/* A few links further round the circle. */
+static void ask_some(struct verve_xport *xport, uint32_t wanted, uint64_t now)
+{
+	struct verve_link *link;
+
+	for (int i = 0; i < LOOKS && xport->quiescing_count < wanted; i++) {
+		link = TAILQ_FIRST(&xport->links);
+		if (!link)
+			return;
+		TAILQ_REMOVE(&xport->links, link, all);
+		TAILQ_INSERT_TAIL(&xport->links, link, all);
+		if (may_ask(xport, link, now))
+			ask(xport, link);
+	}
+}
+
+static void give_place(struct verve_xport *xport, uint64_t now)
+{
+	struct verve_peer *peer = TAILQ_FIRST(&xport->wanting);
+
+	TAILQ_REMOVE(&xport->wanting, peer, wanting);
+	peer->is_wanting = false;
+	xport->wanting_since = now;
+	/* The peer may have connected to us meanwhile. */
+	if (!peer->link)
+		verve_peer_connect(xport, peer);
+}
+
+void verve_quiesce_step(struct verve_xport *xport)
+{
+	uint64_t now = verve_net_now();
+	uint32_t wanted;
+
+	if (!xport->cm)
+		return; /* the endpoint is being closed */
+	/* Nobody may wait for ever: what takes the places may depend on who waits. */
+	if (!TAILQ_EMPTY(&xport->wanting) && now - xport->wanting_since > patience)
+		give_place(xport, now);
+	while (!TAILQ_EMPTY(&xport->wanting) && has_place(xport))
+		give_place(xport, now);
+	if (!verve_quiesce_is_due(xport))
+		return;
+	wanted = places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting);
+	ask_some(xport, wanted < ASKED ? wanted : ASKED, now);
+}

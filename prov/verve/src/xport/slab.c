@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Slabs: growth by registered chunks. */
+#include "xport/slab.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/mr.h"
+#include <rdma/fi_errno.h>
+
+struct verve_slab_chunk {
+	struct verve_slab_chunk *next;
+	struct verve_net_mr mr;
+	void *memory;
+	struct verve_slab slab[];
+};
+
+enum { ALIGN = 64, RETRY = 1024 };
+
+void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
+			  size_t batch, size_t limit, unsigned access)
+{
+	*pool = (struct verve_slab_pool) {
+		.dev = dev,
+		.size = (size + ALIGN - 1) & ~(size_t) (ALIGN - 1),
+		.batch = batch,
+		.limit = limit,
+		.access = access,
+	};
+}
+
+void verve_slab_pool_fini(struct verve_slab_pool *pool)
+{
+	struct verve_slab_chunk *chunk;
+
+	while ((chunk = pool->chunks)) {
+		pool->chunks = chunk->next;
+		verve_net_mr_dereg(&chunk->mr);
+		free(chunk->memory);
+		free(chunk);
+	}
+}
+
+/* Once: whoever has no buffer waits for one, and tries again. */
+static void explain(struct verve_slab_pool *pool, size_t bytes, int error)
+{
+	if (pool->failures++)
+		return;
+	VERVE_WARN(EP_DATA, "cannot register %zu bytes of message buffers: %s; "
+		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(error));
+}
+
+static int grow(struct verve_slab_pool *pool, size_t batch)
+{
+	struct verve_slab_chunk *chunk;
+	size_t page = sysconf(_SC_PAGESIZE);
+	size_t bytes = (batch * pool->size + page - 1) / page * page;
+	int ret;
+
+	chunk = malloc(sizeof(*chunk) + batch * sizeof(chunk->slab[0]));
+	if (!chunk)
+		return -FI_ENOMEM;
+	ret = -FI_ENOMEM;
+	/* Whole pages of its own: nobody else's memory is pinned with it. */
+	if (posix_memalign(&chunk->memory, page, bytes))
+		goto err_free;
+	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, pool->access, &chunk->mr);
+	if (ret) {
+		explain(pool, bytes, -ret);
+		goto err_free_memory;
+	}
+
+	for (size_t i = 0; i < batch; i++) {
+		struct verve_slab *slab = &chunk->slab[i];
+
+		slab->data = (char *) chunk->memory + i * pool->size;
+		slab->lkey = chunk->mr.lkey;
+		slab->rkey = chunk->mr.rkey;
+		slab->next = pool->free;
+		pool->free = slab;
+	}
+	chunk->next = pool->chunks;
+	pool->chunks = chunk;
+	pool->count += batch;
+	return 0;
+
+err_free_memory:
+	free(chunk->memory);
+err_free:
+	free(chunk);
+	return ret;
+}
+
+int verve_slab_reserve(struct verve_slab_pool *pool, size_t count)
+{
+	return grow(pool, count < pool->limit - pool->count ? count : pool->limit - pool->count);
+}
+
+bool verve_slab_grow(struct verve_slab_pool *pool)
+{
+	if (pool->count >= pool->limit)
+		return false;
+	/* After a failure only a few of those who ask are worth the system call. */
+	if (pool->failures && pool->failures++ % RETRY)
+		return false;
+	return !verve_slab_reserve(pool, pool->batch);
+}

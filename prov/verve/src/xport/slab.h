@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Slabs: registered buffers of one size, for receives and for what is copied on its way out.
+ * Grows by registered chunks up to a limit, never shrinks. The engine's lock protects it.
+ */
+#ifndef VERVE_XPORT_SLAB_H
+#define VERVE_XPORT_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct verve_net_device;
+struct verve_slab_chunk;
+
+struct verve_slab {
+	struct verve_slab *next;
+	void *data;
+	uint32_t lkey;
+	uint32_t rkey;
+};
+
+struct verve_slab_pool {
+	struct verve_net_device *dev;
+	struct verve_slab *free;
+	struct verve_slab_chunk *chunks;
+	size_t size;  /* bytes a slab */
+	size_t batch; /* slabs a chunk */
+	size_t count, limit, used; /* slabs */
+	unsigned access; /* VERVE_NET_* */
+	size_t failures; /* to grow, so far */
+};
+
+void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
+			  size_t batch, size_t limit, unsigned access);
+/* No work request may refer to a slab any more. */
+void verve_slab_pool_fini(struct verve_slab_pool *pool);
+
+/* There are so many more, up to the limit, from here on. Negative: what registration said. */
+int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
+/* False: at the limit, or no memory to register (logged once a pool; tried again now and then). */
+bool verve_slab_grow(struct verve_slab_pool *pool);
+
+/* NULL: all are in use, and there cannot be more now. */
+static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
+{
+	struct verve_slab *slab = pool->free;
+
+	if (__builtin_expect(!slab, 0)) {
+		if (!verve_slab_grow(pool))
+			return NULL;
+		slab = pool->free;
+	}
+	pool->free = slab->next;
+	pool->used++;
+	return slab;
+}
+
+/*
+ * For what is kept until the peer's application acts: takes at most half of the pool, so that packets,
+ * whose slabs come back by themselves, always find one.
+ */
+static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
+{
+	if (pool->used >= pool->limit / 2)
+		return NULL;
+	/* Of the pool as it is, if it cannot grow. */
+	if (pool->used >= pool->count / 2 && !verve_slab_grow(pool))
+		return NULL;
+	return verve_slab_alloc(pool);
+}
+
+static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_slab *slab)
+{
+	slab->next = pool->free;
+	pool->free = slab;
+	pool->used--;
+}
+
+#endif

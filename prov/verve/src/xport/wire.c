@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Wire format: the encoder and the decoder. */
+#include "xport/wire.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "mr/segments.h"
+#include <rdma/fi_errno.h>
+
+struct header {
+	uint8_t type;
+	uint8_t flags;
+	uint16_t credits;
+	uint32_t dest;
+	uint64_t tag;
+};
+_Static_assert(sizeof(struct header) == VERVE_WIRE_HEADER, "the header has no padding");
+_Static_assert(offsetof(struct header, dest) == 4 && offsetof(struct header, tag) == 8, "layout");
+
+struct rts {
+	uint64_t len;
+	uint32_t op_id;
+	uint32_t segment_count;
+};
+_Static_assert(sizeof(struct rts) == 16, "the RTS has no padding");
+
+struct segment {
+	uint64_t addr;
+	uint64_t len;
+	uint64_t key;
+};
+_Static_assert(sizeof(struct segment) == 24, "a segment has no padding");
+
+struct key_reply {
+	uint64_t generation;
+	uint32_t access;
+	uint16_t total;
+	uint16_t first;
+};
+_Static_assert(sizeof(struct key_reply) == 16, "the KEY_REPLY has no padding");
+
+/* Which optional fields a type may carry. */
+static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
+	[VERVE_WIRE_EAGER] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
+	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
+	[VERVE_WIRE_WRITE_DATA] = VERVE_WIRE_DATA,
+	[VERVE_WIRE_ATOMIC] = VERVE_WIRE_FETCH,
+	[VERVE_WIRE_RMA_EVENT] = VERVE_WIRE_DATA,
+};
+
+static uint8_t *put64(uint8_t *at, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(at, &value, 8);
+	return at + 8;
+}
+
+static uint64_t get64(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, 8);
+	return le64toh(value);
+}
+
+static uint8_t *put_segments(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
+		struct segment segment = {
+			.addr = htole64(packet->segment[i].addr),
+			.len = htole64(packet->segment[i].len),
+			.key = htole64(packet->segment[i].key),
+		};
+
+		memcpy(at, &segment, sizeof(segment));
+		at += sizeof(segment);
+	}
+	return at;
+}
+
+static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	struct rts rts = {
+		.len = htole64(packet->len),
+		.op_id = htole32(packet->op_id),
+		.segment_count = htole32(packet->segment_count),
+	};
+
+	memcpy(at, &rts, sizeof(rts));
+	return put_segments(at + sizeof(rts), packet);
+}
+
+/* What stands in the header's last 8 bytes. */
+static uint64_t tag_of(const struct verve_wire_packet *packet)
+{
+	switch (packet->type) {
+	case VERVE_WIRE_FIN:
+	case VERVE_WIRE_WITHDRAW:
+	case VERVE_WIRE_PULL:
+	case VERVE_WIRE_CHUNK:
+	case VERVE_WIRE_QUIESCE:
+	case VERVE_WIRE_RESUME:
+	case VERVE_WIRE_ATOMIC_REPLY:
+		return packet->op_id | (uint64_t) packet->status << 32;
+	case VERVE_WIRE_ATOMIC:
+		return packet->op_id | (uint64_t) packet->amo_op << 32 |
+		       (uint64_t) packet->amo_type << 40 | (uint64_t) packet->segment_count << 48;
+	default:
+		return packet->tag;
+	}
+}
+
+static uint8_t *put_event(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	at = put64(at, packet->len);
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		at = put64(at, packet->segment[i].key);
+	return at;
+}
+
+static uint8_t *put_key_reply(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	struct key_reply reply = {
+		.generation = htole64(packet->key.generation),
+		.access = htole32(packet->key.access),
+		.total = htole16(packet->key.total),
+		.first = htole16(packet->key.first),
+	};
+
+	memcpy(at, &reply, sizeof(reply));
+	return put_segments(at + sizeof(reply), packet);
+}
+
+static uint8_t *put_body(uint8_t *at, const struct verve_wire_packet *packet)
+{
+	switch (packet->type) {
+	case VERVE_WIRE_RTS:
+		return put_rts(at, packet);
+	case VERVE_WIRE_ATOMIC:
+		return put_segments(at, packet);
+	case VERVE_WIRE_WRITE_DATA:
+	case VERVE_WIRE_PULL:
+		return put64(at, packet->len);
+	case VERVE_WIRE_RMA_EVENT:
+		return put_event(at, packet);
+	case VERVE_WIRE_KEY_REPLY:
+		return put_key_reply(at, packet);
+	case VERVE_WIRE_KEY_REVOKE:
+		return put64(at, packet->key.generation);
+	default:
+		return at;
+	}
+}
+
+size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
+{
+	struct header header = {
+		.type = packet->type,
+		.flags = packet->flags,
+		.credits = htole16(packet->credits),
+		.dest = htole32(packet->dest),
+		.tag = htole64(tag_of(packet)),
+	};
+	uint8_t *at = buf;
+
+	memcpy(at, &header, sizeof(header));
+	at += sizeof(header);
+	if (packet->flags & VERVE_WIRE_DATA)
+		at = put64(at, packet->data);
+	if (packet->flags & VERVE_WIRE_ACK)
+		at = put64(at, packet->op_id);
+	return put_body(at, packet) - (uint8_t *) buf;
+}
+
+void verve_wire_readdress(void *buf, uint32_t dest)
+{
+	uint32_t le = htole32(dest);
+
+	memcpy((uint8_t *) buf + offsetof(struct header, dest), &le, sizeof(le));
+}
+
+uint16_t verve_wire_credits(const void *buf)
+{
+	uint16_t le;
+
+	memcpy(&le, (const uint8_t *) buf + offsetof(struct header, credits), sizeof(le));
+	return le16toh(le);
+}
+
+static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
+{
+	for (uint32_t i = 0; i < packet->segment_count; i++, at += sizeof(struct segment)) {
+		struct segment segment;
+
+		memcpy(&segment, at, sizeof(segment));
+		packet->segment[i].addr = le64toh(segment.addr);
+		packet->segment[i].len = le64toh(segment.len);
+		packet->segment[i].key = le64toh(segment.key);
+	}
+}
+
+/* The segments must be what the message is made of: no more, no less, no wrap-around; keys are rkeys. */
+static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	struct rts rts;
+	uint64_t sum = 0;
+
+	if (left < sizeof(rts))
+		return -FI_EINVAL;
+	memcpy(&rts, at, sizeof(rts));
+	packet->len = le64toh(rts.len);
+	packet->op_id = le32toh(rts.op_id);
+	packet->segment_count = le32toh(rts.segment_count);
+	if (packet->segment_count > VERVE_WIRE_SEGMENTS ||
+	    left != sizeof(rts) + packet->segment_count * sizeof(struct segment))
+		return -FI_EINVAL;
+
+	get_segments(at + sizeof(rts), packet);
+	for (uint32_t i = 0; i < packet->segment_count; i++) {
+		if (packet->segment[i].len > packet->len - sum ||
+		    packet->segment[i].key > UINT32_MAX)
+			return -FI_EINVAL;
+		sum += packet->segment[i].len;
+	}
+	/* Without any, the sender could not register it. */
+	return sum == packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
+}
+
+/* Whether operands and segments agree depends on the operation: rma/atomic.c. */
+static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	size_t segments;
+
+	packet->op_id = (uint32_t) packet->tag;
+	packet->amo_op = packet->tag >> 32;
+	packet->amo_type = packet->tag >> 40;
+	packet->segment_count = packet->tag >> 48;
+	segments = packet->segment_count * sizeof(struct segment);
+	if (packet->segment_count > VERVE_WIRE_SEGMENTS || left < segments)
+		return -FI_EINVAL;
+	get_segments(at, packet);
+	packet->payload = at + segments;
+	packet->len = left - segments;
+	return 0;
+}
+
+static int get_event(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	if (packet->tag > VERVE_WIRE_READ || left < 8 || left % 8 ||
+	    left > 8 + 8 * VERVE_WIRE_SEGMENTS)
+		return -FI_EINVAL;
+	packet->len = get64(at);
+	packet->segment_count = left / 8 - 1;
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		packet->segment[i] = (struct verve_wire_segment) {.key = get64(at + 8 + 8 * i)};
+	return 0;
+}
+
+/* Exactly the segments that it says, which are among those of the key; rkeys are short. */
+static int get_key_reply(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	struct key_reply reply;
+	uint32_t total, first, count;
+
+	if (left < sizeof(reply) || (left - sizeof(reply)) % sizeof(struct segment))
+		return -FI_EINVAL;
+	memcpy(&reply, at, sizeof(reply));
+	total = le16toh(reply.total);
+	first = le16toh(reply.first);
+	left = (left - sizeof(reply)) / sizeof(struct segment);
+	if (total > VERVE_MR_SEGMENTS_MAX || left > VERVE_WIRE_SEGMENTS)
+		return -FI_EINVAL;
+	count = left;
+	if (first + count > total || (total && !count) || (!total && first))
+		return -FI_EINVAL;
+	packet->key = (struct verve_wire_key) {
+		le64toh(reply.generation), le32toh(reply.access), total, first};
+	packet->segment_count = count;
+	get_segments(at + sizeof(reply), packet);
+	for (uint32_t i = 0; i < count; i++)
+		if (packet->segment[i].key > UINT32_MAX)
+			return -FI_EINVAL;
+	return 0;
+}
+
+static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	switch (packet->type) {
+	case VERVE_WIRE_EAGER:
+		packet->payload = at;
+		packet->len = left;
+		return 0;
+	case VERVE_WIRE_RTS:
+		return get_rts(at, left, packet);
+	case VERVE_WIRE_WRITE_DATA:
+		if (left != 8)
+			return -FI_EINVAL;
+		packet->len = get64(at);
+		return 0;
+	case VERVE_WIRE_RMA_EVENT:
+		return get_event(at, left, packet);
+	case VERVE_WIRE_FIN:
+	case VERVE_WIRE_WITHDRAW:
+	case VERVE_WIRE_QUIESCE:
+	case VERVE_WIRE_RESUME:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		return left ? -FI_EINVAL : 0;
+	case VERVE_WIRE_ATOMIC:
+		return get_atomic(at, left, packet);
+	case VERVE_WIRE_PULL:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		if (left != 8)
+			return -FI_EINVAL;
+		packet->len = get64(at);
+		return 0;
+	case VERVE_WIRE_CHUNK:
+	case VERVE_WIRE_ATOMIC_REPLY:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		packet->payload = at;
+		packet->len = left;
+		return 0;
+	case VERVE_WIRE_KEY_REPLY:
+		return get_key_reply(at, left, packet);
+	case VERVE_WIRE_KEY_REVOKE:
+		if (left != 8)
+			return -FI_EINVAL;
+		packet->key.generation = get64(at);
+		return 0;
+	default:
+		return left ? -FI_EINVAL : 0;
+	}
+}
+
+int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)
+{
+	const uint8_t *at = buf, *end = at + len;
+	struct header header;
+
+	if (len < sizeof(header))
+		return -FI_EINVAL;
+	memcpy(&header, at, sizeof(header));
+	at += sizeof(header);
+	if (header.type == 0 || header.type >= VERVE_WIRE_TYPES ||
+	    header.flags & ~flags_of[header.type])
+		return -FI_EINVAL;
+
+	packet->type = header.type;
+	packet->flags = header.flags;
+	packet->credits = le16toh(header.credits);
+	packet->dest = le32toh(header.dest);
+	packet->tag = le64toh(header.tag);
+	if (header.flags & VERVE_WIRE_DATA) {
+		if (end - at < 8)
+			return -FI_EINVAL;
+		packet->data = get64(at);
+		at += 8;
+	}
+	if (header.flags & VERVE_WIRE_ACK) {
+		if (end - at < 8)
+			return -FI_EINVAL;
+		packet->op_id = (uint32_t) get64(at);
+		at += 8;
+	}
+
+	return get_body(at, end - at, packet);
+}

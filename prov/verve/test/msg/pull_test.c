@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Rendezvous where no memory may be registered any more, on one side or on both. */
+#include "msg/pull.h"
+
+#include <string.h>
+
+#include "../proto/fixture.h"
+#include "msg/cancel.h"
+#include "msg/recv.h"
+
+enum { LONG = 100 * NODE_EAGER + 77 };
+
+static struct node a, b;
+static char out[LONG], in[LONG];
+static int first, second;
+
+static void setup(void)
+{
+	node_open(&a, 0, NULL);
+	node_open(&b, 1, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+	pattern_fill(out, sizeof(out), 1);
+}
+
+static void teardown(void)
+{
+	fake_net_memlock(UINT64_MAX);
+	node_close(&a);
+	node_close(&b);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(pull, .init = setup, .fini = teardown);
+
+static void send_to_b(size_t len, uint32_t flags, void *context)
+{
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
+						     .context = context, .flags = flags}),
+		     0);
+}
+
+static void receive(size_t room)
+{
+	memset(in, 0, sizeof(in));
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = room}), 0);
+}
+
+static void expect_both(size_t len)
+{
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, len);
+	cr_expect(pattern_holds(in, len, 1));
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	expect_none(&a.tx_queue);
+	expect_none(&b.rx_queue);
+}
+
+static uint64_t pinned(void)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	return stats.pinned;
+}
+
+Test(pull, the_sender_cannot_register)
+{
+	for (int expected = 0; expected < 2; expected++) {
+		fake_net_memlock(0);
+		if (expected)
+			receive(LONG);
+		send_to_b(LONG, 0, &first);
+		nodes_settle();
+		fake_net_memlock(UINT64_MAX);
+		if (!expected)
+			receive(LONG);
+		expect_both(LONG);
+	}
+}
+
+Test(pull, the_receiver_cannot_register)
+{
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	fake_net_memlock(0);
+	receive(LONG);
+	expect_both(LONG);
+}
+
+Test(pull, nobody_can_register)
+{
+	uint64_t before = pinned();
+
+	fake_net_memlock(0);
+	for (size_t len = NODE_EAGER + 1; len < LONG; len += 7 * NODE_EAGER + 3) {
+		receive(len);
+		send_to_b(len, VERVE_OP_ACK, &first);
+		expect_both(len);
+	}
+	cr_expect_eq(pinned(), before);
+}
+
+/* An injected or copied message that had no credit is offered from its slab. */
+Test(pull, what_the_sender_has_copied)
+{
+	for (int i = 0; i < NODE_WINDOW; i++) {
+		send_to_b(NODE_EAGER, 0, NULL);
+		expect_comp(&a.tx_queue);
+	}
+	send_to_b(NODE_EAGER, 0, &first);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	for (int i = 0; i < NODE_WINDOW; i++) {
+		receive(NODE_EAGER);
+		nodes_settle();
+		expect_comp(&b.rx_queue);
+	}
+	/* It is read into a slab, which there is. */
+	fake_net_memlock(0);
+	receive(NODE_EAGER);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, NODE_EAGER);
+	cr_expect(pattern_holds(in, NODE_EAGER, 1));
+}
+
+Test(pull, only_what_fits_is_pulled)
+{
+	struct verve_comp_error error;
+
+	fake_net_memlock(0);
+	receive(5 * NODE_EAGER);
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	error = expect_error(&b.rx_queue, FI_ETRUNC);
+	cr_expect_eq(error.comp.len, 5 * NODE_EAGER);
+	cr_expect_eq(error.olen, LONG - 5 * NODE_EAGER);
+	cr_expect(pattern_holds(in, 5 * NODE_EAGER, 1));
+	cr_expect_eq(in[5 * NODE_EAGER], 0);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+}
+
+Test(pull, many_at_once_and_small_ones_between)
+{
+	enum { MANY = 20 };
+
+	fake_net_memlock(0);
+	for (int i = 0; i < MANY; i++) {
+		cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = LONG}), 0);
+		send_to_b(LONG, 0, &first);
+		cr_assert_eq(node_recv(&b, &(struct message){.buf = &in[LONG - 1], .len = 1}), 0);
+		send_to_b(1, 0, &second);
+		cr_expect_eq(expect_comp(&a.tx_queue).context, &second);
+	}
+	nodes_settle();
+	for (int i = 0; i < 2 * MANY; i++)
+		expect_comp(&b.rx_queue);
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	expect_none(&a.tx_queue);
+}
+
+Test(pull, is_cancelled_before_it_begins)
+{
+	fake_net_memlock(0);
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
+	nodes_settle();
+	cr_expect_eq(expect_error(&a.tx_queue, FI_ECANCELED).comp.context, &first);
+	cr_expect_eq(b.xport.match[0].unexpected_count, 0);
+}
+
+Test(pull, the_connection_breaks_meanwhile)
+{
+	fake_net_memlock(0);
+	receive(LONG);
+	send_to_b(LONG, 0, &first);
+	for (int i = 0; i < 20; i++) {
+		verve_xport_poll(&a.xport);
+		verve_xport_poll(&b.xport);
+		fake_net_advance(2000);
+	}
+	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	nodes_settle();
+	expect_error(&b.rx_queue, FI_ENOTCONN);
+	expect_error(&a.tx_queue, FI_EHOSTUNREACH); /* no manager tells it */
+}
+
+static void send_raw(const struct verve_wire_packet *packet)
+{
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+	struct verve_wire_packet addressed = *packet;
+
+	addressed.dest = node_link(&b, &a)->remote_id;
+	node_send_raw(&b, &a, bytes, verve_wire_encode(&addressed, bytes));
+}
+
+/* b is hostile: it asks for more than there is. Only its own connection ends. */
+Test(pull, asking_for_more_than_was_offered_ends_the_connection)
+{
+	static const uint64_t lens[] = {0, LONG + 1, UINT64_MAX};
+	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5};
+
+	for (int i = 0; i < 3; i++) {
+		fake_net_memlock(0);
+		send_to_b(LONG, 0, &first);
+		nodes_settle();
+		pull.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
+		pull.len = lens[i];
+		send_raw(&pull);
+		expect_error(&a.tx_queue, FI_EIO);
+		nodes_settle();
+		fake_net_memlock(UINT64_MAX);
+		node_join(&a, &b, NODE_WINDOW);
+	}
+}
+
+Test(pull, a_chunk_that_nobody_asked_for_ends_the_connection_or_is_dropped)
+{
+	struct verve_wire_packet chunk = {.type = VERVE_WIRE_CHUNK, .op_id = 77};
+
+	send_raw(&chunk);
+	cr_expect_not_null(node_peer(&a, &b)->link, "it answers nothing");
+	fake_net_memlock(0);
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	chunk.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
+	send_raw(&chunk);
+	expect_error(&a.tx_queue, FI_EIO);
+}
+
+/* It ends the message while a chunk of it is waiting to be sent. */
+Test(pull, a_message_that_ends_before_its_chunk_goes)
+{
+	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 10};
+	struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN};
+	struct verve_link *link = node_link(&a, &b);
+
+	fake_net_memlock(0);
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	pull.op_id = fin.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
+	link->may_send = false;
+	link->quiesce.state = VERVE_QUIESCE_OPEN;
+	a.xport.wr_limit = 0;
+	send_raw(&pull);
+	send_raw(&fin);
+	a.xport.wr_limit = 8192;
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	nodes_settle();
+	cr_expect_not_null(node_peer(&a, &b)->link);
+	cr_expect(TAILQ_EMPTY(&node_peer(&a, &b)->control));
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Receiving: truncation, multi-receive buffers, directed receives, packets that are not to be
+ * believed.
+ */
+#include "msg/recv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../proto/fixture.h"
+#include "msg/peek.h"
+
+enum { ROOM = 3 * NODE_EAGER };
+
+static struct node a, b;
+static char out[ROOM], in[ROOM];
+
+static void setup(void)
+{
+	node_open(&a, 0, NULL);
+	node_open(&b, 1, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+	pattern_fill(out, sizeof(out), 1);
+}
+
+static void teardown(void)
+{
+	node_close(&a);
+	node_close(&b);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(recv, .init = setup, .fini = teardown);
+
+static void send_len(size_t len, uint32_t flags)
+{
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
+						     .flags = flags}),
+		     0);
+}
+
+static void recv_into(size_t len, void *context, uint32_t flags)
+{
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = len, .context = context,
+						     .flags = flags}),
+		     0);
+}
+
+Test(recv, truncation_tells_how_much_was_lost)
+{
+	/* Message and buffer, by each protocol, posted before and after. */
+	static const size_t sizes[][2] = {
+		{1, 0}, {64, 63}, {NODE_EAGER, 1}, {NODE_EAGER + 1, 0}, {ROOM, NODE_EAGER},
+		{ROOM, ROOM - 1}};
+
+	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t len = sizes[i / 2][0], room = sizes[i / 2][1];
+		struct verve_comp_error error;
+
+		memset(in, 0, sizeof(in));
+		if (i % 2)
+			recv_into(room, in, 0);
+		send_len(len, VERVE_OP_ACK);
+		nodes_settle();
+		if (!(i % 2))
+			recv_into(room, in, 0);
+		nodes_settle();
+		error = expect_error(&b.rx_queue, FI_ETRUNC);
+		cr_expect_eq(error.comp.context, in);
+		cr_expect_eq(error.comp.len, room);
+		cr_expect_eq(error.olen, len - room);
+		cr_expect(pattern_holds(in, room, 1));
+		cr_expect_eq(in[room], 0);
+		expect_comp(&a.tx_queue); /* the sender did all right */
+	}
+	cr_expect_eq(AO_load(&b.recv.errors), 2 * sizeof(sizes) / sizeof(sizes[0]));
+	cr_expect_eq(AO_load(&b.recv.value), 0);
+}
+
+Test(recv, scatters_into_as_many_segments_as_there_may_be)
+{
+	static const size_t sizes[] = {3, 60, 200, NODE_EAGER, NODE_EAGER + 1, ROOM};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct iovec iov[VERVE_IOV_LIMIT] = {
+			{in, 2}, {in + 2, 0}, {in + 2, 50}, {in + 52, ROOM - 52}};
+
+		memset(in, 0, sizeof(in));
+		send_len(sizes[i], 0);
+		cr_assert_eq(node_recv(&b, &(struct message){.iov = iov,
+							     .iov_count = VERVE_IOV_LIMIT}),
+			     0);
+		nodes_settle();
+		cr_assert_eq(expect_comp(&b.rx_queue).len, sizes[i]);
+		cr_assert(pattern_holds(in, sizes[i], 1));
+	}
+}
+
+Test(recv, receive_without_segments_takes_a_message_without_bytes)
+{
+	cr_assert_eq(node_recv(&b, &(struct message){.iov = (struct iovec[1]){{0}}}), 0);
+	send_len(0, 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 0);
+	cr_assert_eq(node_recv(&b, &(struct message){.iov = (struct iovec[1]){{0}}}), 0);
+	send_len(ROOM, 0);
+	nodes_settle();
+	cr_expect_eq(expect_error(&b.rx_queue, FI_ETRUNC).olen, ROOM);
+}
+
+Test(recv, directed_receive_takes_from_its_source_alone)
+{
+	struct node c;
+	char *from_c = in + NODE_EAGER;
+
+	node_open(&c, 0, NULL);
+	node_join(&c, &b, NODE_WINDOW);
+	cr_assert_eq(node_recv(&b, &(struct message){.peer = &c, .buf = from_c, .len = 10,
+						     .context = &c}),
+		     0);
+	send_len(10, 0);
+	nodes_settle();
+	expect_none(&b.rx_queue);
+	cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out + 1, .len = 10}), 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).src, node_addr(&b, &c));
+	cr_expect_eq(memcmp(from_c, out + 1, 10), 0);
+	recv_into(10, NULL, 0);
+	cr_expect_eq(expect_comp(&b.rx_queue).src, node_addr(&b, &a));
+	node_close(&c);
+}
+
+Test(recv, unknown_source_is_refused)
+{
+	struct verve_request request = {.addr = 777};
+
+	cr_expect_eq(verve_recv(&b.xport, &request), -FI_EINVAL);
+	cr_expect_eq(b.xport.match[0].posted_count, 0);
+	expect_none(&b.rx_queue);
+}
+
+Test(recv, tagged_and_untagged_do_not_mix)
+{
+	recv_into(10, NULL, VERVE_OP_TAGGED);
+	send_len(10, 0);
+	nodes_settle();
+	expect_none(&b.rx_queue);
+	send_len(10, VERVE_OP_TAGGED);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).flags, VERVE_COMP_RECV | VERVE_COMP_TAGGED);
+	recv_into(10, NULL, 0);
+	cr_expect_eq(expect_comp(&b.rx_queue).flags, VERVE_COMP_RECV | VERVE_COMP_MSG);
+}
+
+Test(recv, source_is_named_only_where_it_is_asked_for)
+{
+	b.xport.attr.source = false;
+	send_len(10, 0);
+	recv_into(10, NULL, 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).src, UINT64_MAX);
+}
+
+Test(recv, without_notify_only_the_counter_and_errors_tell)
+{
+	struct message quiet = {.buf = in, .len = 10, .quiet = true};
+
+	cr_assert_eq(node_recv(&b, &quiet), 0);
+	send_len(10, 0);
+	nodes_settle();
+	expect_none(&b.rx_queue);
+	cr_expect_eq(AO_load(&b.recv.value), 1);
+	cr_assert_eq(node_recv(&b, &quiet), 0);
+	send_len(11, 0);
+	nodes_settle();
+	expect_error(&b.rx_queue, FI_ETRUNC);
+}
+
+/* Multi-receive. */
+
+Test(recv, multi_buffer_takes_messages_until_less_than_the_least_is_left)
+{
+	struct verve_comp comp;
+
+	/* 100 + 100, then 64 are left: one more fits; then 63: not enough. */
+	recv_into(264, in, VERVE_OP_MULTI);
+	for (int i = 0; i < 2; i++) {
+		send_len(100, 0);
+		nodes_settle();
+		comp = expect_comp(&b.rx_queue);
+		cr_expect_eq(comp.context, in);
+		cr_expect_eq(comp.buf, in + 100 * i);
+		cr_expect_eq(comp.flags, VERVE_COMP_RECV | VERVE_COMP_MSG);
+	}
+	send_len(1, 0);
+	nodes_settle();
+	comp = expect_comp(&b.rx_queue);
+	cr_expect_eq(comp.buf, in + 200);
+	cr_expect_eq(comp.flags, VERVE_COMP_RECV | VERVE_COMP_MSG | VERVE_COMP_MULTI_RECV);
+	send_len(1, 0);
+	nodes_settle();
+	expect_none(&b.rx_queue); /* the buffer is gone */
+	cr_expect_eq(AO_load(&b.recv.value), 3);
+}
+
+Test(recv, multi_buffer_takes_what_waited)
+{
+	for (int i = 0; i < 5; i++)
+		send_len(100, 0);
+	nodes_settle();
+	recv_into(300, in, VERVE_OP_MULTI);
+	nodes_settle();
+	for (int i = 0; i < 3; i++) {
+		struct verve_comp comp = expect_comp(&b.rx_queue);
+
+		cr_expect_eq(comp.buf, in + 100 * i);
+		cr_expect(pattern_holds(comp.buf, 100, 1));
+		cr_expect_eq(!!(comp.flags & VERVE_COMP_MULTI_RECV), i == 2);
+	}
+	expect_none(&b.rx_queue);
+	cr_expect_eq(b.xport.match[0].unexpected_count, 2);
+}
+
+Test(recv, multi_buffer_is_given_back_with_the_last_message_to_come)
+{
+	struct verve_comp first, second;
+
+	/* The long one is read after the short one has come. */
+	recv_into(NODE_EAGER + 2 + NODE_MIN_MULTI - 1, in, VERVE_OP_MULTI);
+	send_len(NODE_EAGER + 1, 0);
+	send_len(1, 0);
+	nodes_settle();
+	first = expect_comp(&b.rx_queue);
+	second = expect_comp(&b.rx_queue);
+	cr_expect_not(first.flags & VERVE_COMP_MULTI_RECV);
+	cr_expect(second.flags & VERVE_COMP_MULTI_RECV);
+	cr_expect_eq(first.len + second.len, NODE_EAGER + 2);
+	cr_expect(pattern_holds(in, NODE_EAGER + 1, 1));
+}
+
+Test(recv, multi_buffer_truncates_what_is_longer_than_its_rest)
+{
+	struct verve_comp_error error;
+
+	recv_into(100, in, VERVE_OP_MULTI);
+	send_len(36, 0); /* leaves exactly NODE_MIN_MULTI */
+	send_len(65, 0);
+	nodes_settle();
+	cr_expect_not(expect_comp(&b.rx_queue).flags & VERVE_COMP_MULTI_RECV);
+	error = expect_error(&b.rx_queue, FI_ETRUNC);
+	cr_expect_eq(error.olen, 1);
+	cr_expect_eq(error.comp.len, 64);
+	cr_expect(error.comp.flags & VERVE_COMP_MULTI_RECV);
+	cr_expect_eq(in[100], 0);
+}
+
+Test(recv, giving_a_multi_buffer_back_is_never_suppressed)
+{
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = 100, .quiet = true,
+						     .flags = VERVE_OP_MULTI}),
+		     0);
+	send_len(10, 0);
+	send_len(40, 0);
+	nodes_settle();
+	cr_expect(expect_comp(&b.rx_queue).flags & VERVE_COMP_MULTI_RECV);
+	expect_none(&b.rx_queue);
+	cr_expect_eq(AO_load(&b.recv.value), 2);
+}
+
+Test(recv, cancelled_multi_buffer_gives_itself_back)
+{
+	recv_into(100, in, VERVE_OP_MULTI);
+	send_len(10, 0);
+	nodes_settle();
+	expect_comp(&b.rx_queue);
+	cr_assert_eq(verve_recv_cancel(&b.xport, in), 0);
+	cr_expect(expect_error(&b.rx_queue, FI_ECANCELED).comp.flags & VERVE_COMP_MULTI_RECV);
+	cr_expect_eq(verve_recv_cancel(&b.xport, in), -FI_ENOENT);
+}
+
+Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
+{
+	recv_into(ROOM, in, VERVE_OP_MULTI);
+	send_len(NODE_EAGER + 1, 0);
+	/* Until the read has begun. */
+	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
+		cr_assert(fake_net_run_next());
+		verve_xport_poll(&b.xport);
+	}
+	cr_assert_eq(verve_recv_cancel(&b.xport, in), 0);
+	expect_none(&b.rx_queue);
+	nodes_settle();
+	cr_expect(expect_comp(&b.rx_queue).flags & VERVE_COMP_MULTI_RECV);
+	cr_expect(pattern_holds(in, NODE_EAGER + 1, 1));
+	expect_none(&b.rx_queue);
+}
+
+/* What arrives. */
+
+static void send_packet(const struct verve_wire_packet *packet, uint32_t dest, size_t extra)
+{
+	unsigned char bytes[VERVE_WIRE_RTS_MAX + 8] = {0};
+	struct verve_wire_packet copy = *packet;
+
+	copy.dest = dest;
+	node_send_raw(&a, &b, bytes, verve_wire_encode(&copy, bytes) + extra);
+}
+
+Test(recv, malformed_packets_are_counted_and_dropped)
+{
+	uint32_t dest = node_link(&b, &a)->conn_id;
+	unsigned char bytes[VERVE_WIRE_HEADER] = {0};
+
+	node_send_raw(&a, &b, bytes, 0);
+	node_send_raw(&a, &b, bytes, sizeof(bytes) - 1);
+	node_send_raw(&a, &b, bytes, sizeof(bytes)); /* type 0 */
+	bytes[0] = VERVE_WIRE_TYPES;
+	node_send_raw(&a, &b, bytes, sizeof(bytes));
+	send_packet(&(struct verve_wire_packet){.type = VERVE_WIRE_FIN}, dest, 1);
+	cr_expect_eq(b.xport.count.malformed, 5);
+	cr_expect_eq(b.xport.count.stale, 0);
+	send_len(5, 0);
+	recv_into(10, NULL, 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 5);
+}
+
+Test(recv, packets_for_no_connection_are_counted_and_dropped)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_EAGER};
+	uint32_t dest = node_link(&b, &a)->conn_id;
+
+	recv_into(10, NULL, 0);
+	send_packet(&packet, 0, 0);
+	send_packet(&packet, dest + 1, 0);
+	send_packet(&packet, dest + (1u << VERVE_IDTAB_INDEX_BITS), 0); /* an older generation */
+	send_packet(&packet, UINT32_MAX, 0);
+	cr_expect_eq(b.xport.count.stale, 4);
+	expect_none(&b.rx_queue);
+	send_packet(&packet, dest, 0);
+	expect_comp(&b.rx_queue);
+}
+
+Test(recv, fin_ends_only_what_waits_for_it)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_FIN};
+	uint32_t dest = node_link(&b, &a)->conn_id;
+	struct verve_op *op;
+
+	/* b awaits a FIN of its own, for a message that a never got to receive. */
+	send_len(0, 0);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = in, .len = 1,
+						     .flags = VERVE_OP_ACK}),
+		     0);
+	nodes_settle();
+	op = TAILQ_FIRST(&node_peer(&b, &a)->active);
+	cr_assert_not_null(op);
+	packet.op_id = op->id + 1;
+	send_packet(&packet, dest, 0);
+	packet.op_id = 0;
+	send_packet(&packet, dest, 0);
+	cr_expect_eq(b.xport.count.stale, 2);
+	expect_none(&b.tx_queue);
+	packet.op_id = op->id;
+	packet.status = FI_EIO;
+	send_packet(&packet, dest, 0);
+	expect_error(&b.tx_queue, FI_EIO);
+	send_packet(&packet, dest, 0); /* twice */
+	cr_expect_eq(b.xport.count.stale, 3);
+	expect_none(&b.tx_queue);
+}
+
+Test(recv, fin_of_another_peer_ends_nothing)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_FIN};
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+	struct node c;
+
+	node_open(&c, 0, NULL);
+	node_join(&c, &b, NODE_WINDOW);
+	send_len(0, 0);
+	nodes_settle();
+	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = in, .len = 1,
+						     .flags = VERVE_OP_ACK}),
+		     0);
+	nodes_settle();
+	packet.dest = node_link(&b, &c)->conn_id;
+	packet.op_id = TAILQ_FIRST(&node_peer(&b, &a)->active)->id;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	cr_expect_eq(b.xport.count.stale, 1);
+	expect_none(&b.tx_queue);
+	node_close(&c);
+}
+
+Test(recv, write_data_is_a_completion_of_the_target)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA,
+					   .flags = VERVE_WIRE_DATA, .data = UINT64_MAX, .len = 77};
+	struct verve_comp comp;
+
+	send_packet(&packet, node_link(&b, &a)->conn_id, 0);
+	comp = expect_comp(&b.rx_queue);
+	cr_expect_eq(comp.flags,
+		     VERVE_COMP_RMA | VERVE_COMP_REMOTE_WRITE | VERVE_COMP_REMOTE_CQ_DATA);
+	cr_expect_eq(comp.data, UINT64_MAX);
+	cr_expect_eq(comp.len, 77);
+	cr_expect_null(comp.context);
+	cr_expect_eq(AO_load(&b.remote_write.value), 1);
+}
+
+Test(recv, credits_come_with_any_packet)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT, .credits = UINT16_MAX};
+	uint32_t dest = node_link(&b, &a)->conn_id;
+
+	send_packet(&packet, dest, 0);
+	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + UINT16_MAX);
+	packet = (struct verve_wire_packet){.type = VERVE_WIRE_EAGER, .credits = 1};
+	send_packet(&packet, dest, 0);
+	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + UINT16_MAX + 1);
+}
+
+Test(recv, buffers_go_back_to_the_device_however_many_arrive)
+{
+	size_t count = 5 * b.xport.attr.rx_buffers;
+
+	for (size_t i = 0; i < count; i++) {
+		send_len(1, 0);
+		recv_into(10, NULL, 0);
+		nodes_settle();
+		expect_comp(&b.rx_queue);
+		expect_comp(&a.tx_queue);
+	}
+	cr_expect_eq(b.xport.rx_slabs.count, b.xport.attr.rx_buffers);
+	cr_expect_lt(b.xport.rx_free_count, VERVE_POLL_BATCH);
+}
+
+Test(recv, refused_buffers_are_posted_later)
+{
+	fake_net_fail(FAKE_NET_SRQ_POST, 1, -FI_ENOMEM);
+	for (int i = 0; i < 3 * VERVE_POLL_BATCH; i++) {
+		send_len(1, 0);
+		recv_into(10, NULL, 0);
+		nodes_settle();
+		expect_comp(&b.rx_queue);
+	}
+	cr_expect(fake_net_has_failed());
+	cr_expect_lt(b.xport.rx_free_count, VERVE_POLL_BATCH);
+}
+
+/* A peer that names the connection of another does not speak for it. */
+Test(recv, packets_for_the_connection_of_another_are_dropped)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_EAGER, .credits = 100};
+	uint8_t bytes[VERVE_WIRE_RTS_MAX];
+	struct node c;
+	uint32_t credits;
+
+	node_open(&c, 0, NULL);
+	node_join(&c, &b, NODE_WINDOW);
+	send_len(0, 0); /* its connection is used */
+	nodes_settle();
+	recv_into(ROOM, in, 0);
+	expect_comp(&b.rx_queue);
+	recv_into(ROOM, in, 0);
+	credits = node_link(&b, &a)->credits;
+	packet.dest = node_link(&b, &a)->conn_id;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	expect_none(&b.rx_queue);
+	cr_expect_eq(b.xport.count.malformed, 1);
+	cr_expect_eq(node_link(&b, &a)->credits, credits);
+	packet.type = VERVE_WIRE_BYE;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	cr_expect_not(node_link(&b, &a)->leaving || node_link(&b, &a)->broken);
+	packet.dest = node_link(&b, &c)->conn_id;
+	packet.type = VERVE_WIRE_EAGER;
+	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 0);
+	node_close(&c);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Replay: what a refused request leaves alone, what is sent again and what is not, and links that cannot go
+ * on. The manager's part is the test's: node_resume.
+ */
+#include "xport/replay.h"
+
+#include <string.h>
+
+#include "../proto/fixture.h"
+#include "mr/region.h"
+#include "net/sys.h"
+#include "msg/peek.h"
+#include "xport/post.h"
+#include "rma/rma.h"
+
+enum { SLOT = 256, SLOTS = 32, ROOM = SLOT * SLOTS };
+
+static struct node a, b;
+static char local[ROOM], remote[ROOM], in[3 * NODE_EAGER], out[3 * NODE_EAGER];
+static struct verve_mr_region *region;
+
+static void setup(void)
+{
+	node_open(&a, 0, NULL);
+	node_open(&b, 1, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+	pattern_fill(local, ROOM, 1);
+	pattern_fill(out, sizeof(out), 2);
+	cr_assert_eq(verve_mr_region_open(b.dev, remote, ROOM,
+					  VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE, &region),
+		     0);
+}
+
+static void teardown(void)
+{
+	node_close(&a);
+	verve_mr_region_close(region);
+	node_close(&b);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(replay, .init = setup, .fini = teardown);
+
+/* From local to the same place of remote, or back. */
+static void start_with(enum verve_op_kind kind, uint32_t slot, uint32_t key, void *context,
+		       uint32_t flags)
+{
+	struct iovec iov = {local + slot * SLOT, SLOT};
+	struct verve_wire_segment to = {(uintptr_t)remote + slot * SLOT, SLOT, key};
+	struct verve_request request = {
+		.iov = &iov,
+		.iov_count = 1,
+		.addr = node_addr(&a, &b),
+		.context = context,
+		.flags = VERVE_OP_NOTIFY | flags,
+		.remote = &to,
+		.remote_count = 1,
+	};
+
+	cr_assert_eq(verve_rma(&a.xport, kind, &request), 0);
+}
+
+static void start(enum verve_op_kind kind, uint32_t slot, uint32_t key, void *context)
+{
+	start_with(kind, slot, key, context, 0);
+}
+
+static void refuse(void *context)
+{
+	start(VERVE_OP_WRITE, 0, region->rkey + 1, context);
+}
+
+static void send_to(struct node *from, struct node *to, size_t len, uint64_t tag, uint32_t flags)
+{
+	cr_assert_eq(node_send(from, &(struct message){.peer = to, .buf = out, .len = len, .tag = tag,
+						       .flags = flags | VERVE_OP_TAGGED}),
+		     0);
+}
+
+/* The next message there has this tag. */
+static void expect_message(struct node *node, size_t len, uint64_t tag)
+{
+	struct verve_comp comp;
+
+	memset(in, 0, sizeof(in));
+	cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = sizeof(in), .ignore = UINT64_MAX,
+						       .flags = VERVE_OP_TAGGED}),
+		     0);
+	nodes_settle();
+	comp = expect_comp(&node->rx_queue);
+	cr_expect_eq(comp.len, len);
+	cr_expect_eq(comp.tag, tag);
+	cr_expect(pattern_holds(in, len, 2));
+}
+
+static void expect_nothing_waits(struct node *node)
+{
+	cr_expect(TAILQ_EMPTY(&node->xport.match[1].unexpected), "a message came twice");
+}
+
+static bool is_suspended(struct node *node, struct node *peer)
+{
+	return node_link(node, peer)->replay;
+}
+
+/* Fewer than may wait in the fixture's queues. */
+Test(replay, refused_write_fails_and_nothing_else)
+{
+	for (uint32_t i = 1; i < 8; i++)
+		start(VERVE_OP_WRITE, i, region->rkey, NULL);
+	refuse(&a);
+	for (uint32_t i = 8; i < 16; i++)
+		start(VERVE_OP_WRITE, i, region->rkey, NULL);
+	nodes_settle();
+	cr_expect(is_suspended(&a, &b));
+	for (uint32_t i = 1; i < 8; i++)
+		expect_comp(&a.tx_queue);
+	cr_expect_eq(expect_error(&a.tx_queue, FI_EACCES).prov_errno, VERVE_NET_WC_REMOTE_ACCESS);
+	expect_none(&a.tx_queue);
+	node_resume(&a, &b);
+	cr_expect_not(is_suspended(&a, &b));
+	cr_expect_not(is_suspended(&b, &a));
+	for (uint32_t i = 8; i < 16; i++)
+		expect_comp(&a.tx_queue);
+	cr_expect_eq(memcmp(remote + SLOT, local + SLOT, 15 * SLOT), 0);
+	cr_expect_eq(AO_load(&a.write.errors), 1);
+	cr_expect_eq(AO_load(&a.write.value), 15);
+}
+
+Test(replay, reads_are_repeated)
+{
+	pattern_fill(remote, ROOM, 9);
+	start(VERVE_OP_READ, 1, region->rkey, NULL);
+	refuse(&a);
+	start(VERVE_OP_READ, 2, region->rkey, NULL);
+	nodes_settle();
+	node_resume(&a, &b);
+	expect_comp(&a.tx_queue);
+	expect_error(&a.tx_queue, FI_EACCES);
+	expect_comp(&a.tx_queue);
+	cr_expect_eq(memcmp(remote + SLOT, local + SLOT, 2 * SLOT), 0);
+}
+
+/* Inline, from a slab, as an offer from a slab, as an offer of the buffer. */
+Test(replay, messages_behind_it_arrive_once_and_in_order)
+{
+	static const size_t lens[] = {0, 10, 90, 500, 1000, 70, 3 * NODE_EAGER, 64, 800};
+	uint32_t count = sizeof(lens) / sizeof(lens[0]);
+
+	for (uint32_t i = 0; i < count; i++) {
+		send_to(&a, &b, lens[i], i, 0);
+		if (i == 2)
+			refuse(&a);
+	}
+	nodes_settle();
+	cr_expect(is_suspended(&a, &b));
+	node_resume(&a, &b);
+	for (uint32_t i = 0; i < count; i++)
+		expect_message(&b, lens[i], i);
+	expect_nothing_waits(&b);
+	cr_expect_eq(AO_load(&a.send.value), count);
+	cr_expect_eq(AO_load(&a.send.errors), 0);
+	cr_expect_eq(AO_load(&a.write.errors), 1);
+}
+
+Test(replay, what_the_peer_has_under_way_arrives_once)
+{
+	static const size_t lens[] = {10, 500, 3 * NODE_EAGER, 64, 100};
+	uint32_t count = sizeof(lens) / sizeof(lens[0]);
+
+	for (uint32_t i = 0; i < count; i++)
+		send_to(&b, &a, lens[i], i, i == 3 ? VERVE_OP_ACK : i == 4 ? VERVE_OP_TRANSMIT : 0);
+	refuse(&a);
+	nodes_settle();
+	cr_expect(is_suspended(&a, &b));
+	node_resume(&a, &b);
+	for (uint32_t i = 0; i < count; i++)
+		expect_message(&a, lens[i], i);
+	expect_nothing_waits(&a);
+	cr_expect_eq(AO_load(&b.send.value), count);
+	cr_expect_eq(AO_load(&b.send.errors), 0);
+	expect_error(&a.tx_queue, FI_EACCES);
+}
+
+Test(replay, every_inline_packet_has_its_own_copy)
+{
+	uint64_t tag = 0;
+
+	/* Round the copies several times, in steps that do not divide them. */
+	for (int round = 0; round < 40; round++) {
+		if (round % 5 == 4)
+			refuse(&a);
+		for (size_t len = 1; len < 64; len += 11)
+			send_to(&a, &b, len, tag++, 0);
+		nodes_settle();
+		if (is_suspended(&a, &b))
+			node_resume(&a, &b);
+		tag -= 6;
+		for (size_t len = 1; len < 64; len += 11)
+			expect_message(&b, len, tag++);
+		while (!verve_comp_queue_is_empty(&a.tx_queue)) {
+			struct verve_comp_error error;
+			struct verve_comp comp;
+
+			if (verve_comp_queue_read(&a.tx_queue, &comp, 1) < 0)
+				verve_comp_queue_read_error(&a.tx_queue, &error);
+		}
+	}
+	cr_expect_eq(AO_load(&a.write.errors), 8);
+	cr_expect_gt(node_link(&a, &b)->copied, 0);
+}
+
+Test(replay, no_copy_no_inline)
+{
+	struct verve_link *link = node_link(&a, &b);
+
+	link->copied = VERVE_LINK_COPIES - 20;
+	cr_expect_eq(verve_link_inline_room(link), 20);
+	link->copied_retired = 100;
+	cr_expect_eq(verve_link_inline_room(link), 100);
+	link->copied = VERVE_LINK_COPIES + 100;
+	cr_expect_eq(verve_link_inline_room(link), 0);
+	link->copied = link->copied_retired = 3 * VERVE_LINK_COPIES - 1;
+	cr_expect_eq(verve_link_inline_room(link), NODE_INLINE);
+	link->copied = link->copied_retired = 0;
+}
+
+Test(replay, credits_outlive_the_queue_pair)
+{
+	for (uint32_t i = 0; i < NODE_WINDOW; i++)
+		send_to(&a, &b, 100, i, 0);
+	refuse(&a);
+	nodes_settle();
+	node_resume(&a, &b);
+	cr_expect_eq(node_link(&a, &b)->credits, 0);
+	for (uint32_t i = 0; i < NODE_WINDOW; i++)
+		expect_message(&b, 100, i);
+	cr_expect_eq(node_link(&b, &a)->held, 0);
+	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
+}
+
+/* Its remote CQ data is never told, and what that packet had with it goes with another. */
+Test(replay, credits_of_a_packet_that_is_not_sent_again)
+{
+	struct verve_link *link = node_link(&a, &b);
+	uint32_t credits = node_link(&b, &a)->credits;
+
+	link->owed = 3;
+	start_with(VERVE_OP_WRITE, 0, region->rkey + 1, &a, VERVE_OP_DATA);
+	cr_expect_eq(link->owed, 0);
+	nodes_settle();
+	node_resume(&a, &b);
+	expect_error(&a.tx_queue, FI_EACCES);
+	cr_expect_eq(link->owed + node_link(&b, &a)->credits - credits, 3);
+	expect_none(&b.rx_queue);
+}
+
+Test(replay, data_behind_it_is_told_once)
+{
+	refuse(&a);
+	start_with(VERVE_OP_WRITE, 3, region->rkey, &b, VERVE_OP_DATA);
+	nodes_settle();
+	node_resume(&a, &b);
+	expect_error(&a.tx_queue, FI_EACCES);
+	expect_comp(&a.tx_queue);
+	expect_comp(&b.rx_queue);
+	expect_none(&b.rx_queue);
+	cr_expect_eq(memcmp(remote + 3 * SLOT, local + 3 * SLOT, SLOT), 0);
+}
+
+Test(replay, several_and_from_both_sides)
+{
+	for (uint32_t i = 0; i < 5; i++) {
+		send_to(&a, &b, 20, i, 0);
+		send_to(&b, &a, 20, i, 0);
+		refuse(&a);
+	}
+	for (int i = 0; i < 5; i++) {
+		nodes_settle();
+		cr_assert(is_suspended(&a, &b));
+		node_resume(&a, &b);
+	}
+	cr_expect_not(is_suspended(&a, &b));
+	for (uint32_t i = 0; i < 5; i++) {
+		expect_message(&a, 20, i);
+		expect_message(&b, 20, i);
+	}
+	cr_expect_eq(AO_load(&a.write.errors), 5);
+}
+
+Test(replay, new_work_waits_and_goes_last)
+{
+	send_to(&a, &b, 20, 0, 0);
+	refuse(&a);
+	send_to(&a, &b, 20, 1, 0);
+	nodes_settle();
+	send_to(&a, &b, 20, 2, 0);
+	start(VERVE_OP_WRITE, 3, region->rkey, NULL);
+	cr_expect_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending));
+	node_resume(&a, &b);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_message(&b, 20, i);
+	cr_expect_eq(memcmp(remote + 3 * SLOT, local + 3 * SLOT, SLOT), 0);
+}
+
+/* One side never stops; the other's reads, which take longest, end all the same. */
+Test(replay, who_is_refused_again_and_again_stops_nobody)
+{
+	struct verve_mr_region *memory;
+	struct iovec iov = {in, ROOM / 4};
+	struct verve_wire_segment from;
+	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&b, &a),
+				     .flags = VERVE_OP_NOTIFY, .remote = &from, .remote_count = 1};
+	int rounds = 0;
+
+	cr_assert_eq(verve_mr_region_open(a.dev, local, ROOM, VERVE_NET_REMOTE_READ, &memory), 0);
+	from = (struct verve_wire_segment){(uintptr_t)local, ROOM / 4, memory->rkey};
+	refuse(&a);
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(verve_rma(&b.xport, VERVE_OP_READ, &read), 0);
+	while (AO_load(&b.read.value) < 20) {
+		refuse(&a);
+		refuse(&a);
+		nodes_settle();
+		cr_assert(is_suspended(&a, &b));
+		node_resume(&a, &b);
+		cr_assert_lt(++rounds, 4);
+	}
+	cr_expect(pattern_holds(in, ROOM / 4, 1));
+	while (node_link(&a, &b)->replay)
+		node_resume(&a, &b);
+	verve_mr_region_close(memory);
+}
+
+/* Links that do not go on. */
+
+static void suspend_with_work(void)
+{
+	refuse(&a);
+	start(VERVE_OP_WRITE, 1, region->rkey, &b);
+	send_to(&a, &b, 90, 0, VERVE_OP_ACK);
+	nodes_settle();
+	cr_assert(is_suspended(&a, &b));
+	expect_error(&a.tx_queue, FI_EACCES);
+}
+
+static void expect_broken(int error)
+{
+	expect_error(&a.tx_queue, error);
+	expect_error(&a.tx_queue, error);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(a.xport.drained_count, 0);
+}
+
+Test(replay, peer_that_cannot_be_reached_again)
+{
+	suspend_with_work();
+	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ECONNREFUSED);
+	nodes_settle();
+	expect_broken(FI_ECONNREFUSED);
+	cr_expect_null(node_peer(&a, &b)->link);
+}
+
+Test(replay, peer_that_ended_the_connection)
+{
+	suspend_with_work();
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	expect_broken(FI_ENOTCONN);
+}
+
+Test(replay, peer_that_has_forgotten)
+{
+	suspend_with_work();
+	node_event(&b, VERVE_CM_DOWN, &a, b.next_conn, FI_ENOTCONN);
+	node_join(&a, &b, NODE_WINDOW);
+	nodes_settle();
+	expect_broken(FI_ENOTCONN);
+	send_to(&a, &b, 20, 7, 0);
+	expect_message(&b, 20, 7);
+}
+
+Test(replay, closing_while_suspended)
+{
+	suspend_with_work();
+	verve_xport_cancel(&a.xport);
+	nodes_settle();
+	expect_broken(FI_ECANCELED);
+}
+
+Test(replay, closing_while_the_queue_pair_drains)
+{
+	refuse(&a);
+	start(VERVE_OP_WRITE, 1, region->rkey, &b);
+	send_to(&a, &b, 90, 0, VERVE_OP_ACK);
+	while (!node_link(&a, &b)->replay) {
+		verve_xport_poll(&a.xport);
+		cr_assert(fake_net_run_next());
+	}
+	verve_xport_cancel(&a.xport);
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_EACCES);
+	expect_broken(FI_ECANCELED);
+}
+
+/* The peer says that it has got more than was sent. */
+Test(replay, numbers_that_make_no_sense_end_the_connection)
+{
+	suspend_with_work();
+	node_link(&b, &a)->arrived += 5;
+	node_resume(&a, &b);
+	expect_broken(FI_EIO);
+}
+
+Test(replay, continuation_of_what_we_do_not_have_is_refused)
+{
+	uint32_t links = a.xport.link_count;
+
+	node_link(&a, &b)->remote_id += 1000;
+	suspend_with_work();
+	node_resume(&a, &b);
+	expect_broken(FI_ENOTCONN);
+	cr_expect_null(node_peer(&a, &b)->link);
+	cr_expect_eq(a.xport.link_count, links - 1);
+}
+
+/* Nobody says why: a device that cannot be used. */
+Test(replay, connection_that_fails_again_and_again_ends)
+{
+	int times = 0;
+
+	start(VERVE_OP_READ, 1, region->rkey, NULL);
+	while (node_peer(&a, &b)->link && times < 100) {
+		node_resume(&a, &b);
+		times++;
+	}
+	cr_expect_gt(times, 1);
+	cr_expect_lt(times, 100);
+}
+
+Test(replay, packet_of_an_old_queue_pair_counts_until_its_number_is_told)
+{
+	send_to(&b, &a, 20, 0, 0);
+	/* It is in a's queue when a hears that b has suspended the connection. */
+	while (fake_net_run_next())
+		;
+	node_resume(&a, &b);
+	expect_message(&a, 20, 0);
+	expect_nothing_waits(&a);
+}
+
+Test(replay, resume_on_a_connection_that_is_well_is_nothing)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_RESUME,
+					   .dest = node_link(&b, &a)->conn_id, .op_id = 9};
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+
+	node_send_raw(&a, &b, bytes, verve_wire_encode(&packet, bytes));
+	cr_expect_eq(b.xport.count.stale, 1);
+	send_to(&a, &b, 20, 1, 0);
+	expect_message(&b, 20, 1);
+}

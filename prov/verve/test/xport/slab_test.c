@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Slabs: growth up to the limit, the half for what is kept, and registrations that fail. */
+#include "xport/slab.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
+#include <string.h>
+
+#include "../support/fake_net.h"
+#include "base/log.h"
+#include "net/device.h"
+#include "net/mr.h"
+
+enum { SIZE = 100, BATCH = 4, LIMIT = 10 };
+
+static struct fi_provider provider = {.name = "verve"};
+static struct verve_net_device *dev;
+static struct verve_slab_pool pool;
+
+static void setup(void)
+{
+	struct verve_net_port *list;
+	size_t count;
+
+	verve_log_provider = &provider;
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_assert_eq(verve_net_device_open(list->device, list->port_num, NULL, &dev), 0);
+	verve_net_port_list_free(list, count);
+	verve_slab_pool_init(&pool, dev, SIZE, BATCH, LIMIT, VERVE_NET_LOCAL_WRITE);
+}
+
+static void teardown(void)
+{
+	verve_slab_pool_fini(&pool);
+	verve_net_device_close(dev);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(slab, .init = setup, .fini = teardown);
+
+static uint64_t registrations(void)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	return stats.regs;
+}
+
+Test(slab, nothing_is_registered_before_the_first_is_wanted)
+{
+	cr_expect_eq(registrations(), 0);
+	cr_expect_eq(pool.count, 0);
+}
+
+Test(slab, grows_by_batches_up_to_the_limit_and_no_further)
+{
+	struct verve_slab *slab[LIMIT];
+
+	for (int i = 0; i < LIMIT; i++) {
+		slab[i] = verve_slab_alloc(&pool);
+		cr_assert_not_null(slab[i]);
+		cr_expect_eq(pool.count, i < 4 ? 4 : i < 8 ? 8 : LIMIT);
+	}
+	cr_expect_eq(registrations(), 3); /* the last one smaller */
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect_eq(pool.used, LIMIT);
+	verve_slab_free(&pool, slab[3]);
+	cr_expect_eq(verve_slab_alloc(&pool), slab[3]);
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect_eq(registrations(), 3);
+}
+
+Test(slab, each_has_memory_of_its_own_on_cache_lines)
+{
+	struct verve_slab *slab[LIMIT];
+
+	cr_expect_eq(pool.size, 128); /* rounded up to whole lines of 64 bytes */
+	for (int i = 0; i < LIMIT; i++) {
+		slab[i] = verve_slab_alloc(&pool);
+		cr_expect_eq((uintptr_t)slab[i]->data % 64, 0);
+		memset(slab[i]->data, i, pool.size);
+	}
+	for (int i = 0; i < LIMIT; i++)
+		for (size_t at = 0; at < pool.size; at++)
+			cr_assert_eq(((unsigned char *)slab[i]->data)[at], i);
+}
+
+Test(slab, keys_are_those_of_the_chunk)
+{
+	struct verve_slab *slab[BATCH + 1];
+
+	for (int i = 0; i <= BATCH; i++)
+		slab[i] = verve_slab_alloc(&pool);
+	for (int i = 1; i < BATCH; i++) {
+		cr_expect_eq(slab[i]->lkey, slab[0]->lkey);
+		cr_expect_eq(slab[i]->rkey, slab[0]->rkey);
+	}
+	cr_expect_neq(slab[BATCH]->lkey, slab[0]->lkey);
+	cr_expect_neq(slab[0]->lkey, 0);
+	cr_expect_neq(slab[0]->rkey, slab[0]->lkey);
+}
+
+Test(slab, what_is_kept_takes_half_of_the_limit)
+{
+	for (int i = 0; i < LIMIT / 2; i++)
+		cr_assert_not_null(verve_slab_alloc_kept(&pool));
+	cr_expect_null(verve_slab_alloc_kept(&pool));
+	cr_expect_eq(pool.used, LIMIT / 2);
+	cr_expect_not_null(verve_slab_alloc(&pool)); /* packets still find one */
+}
+
+Test(slab, packets_count_against_what_may_be_kept)
+{
+	struct verve_slab *slab = NULL;
+
+	for (int i = 0; i < LIMIT / 2; i++)
+		slab = verve_slab_alloc(&pool);
+	cr_expect_null(verve_slab_alloc_kept(&pool));
+	verve_slab_free(&pool, slab);
+	cr_expect_not_null(verve_slab_alloc_kept(&pool));
+}
+
+Test(slab, refused_registration_leaves_the_pool_as_it_was)
+{
+	struct verve_slab *slab;
+
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect(fake_net_has_failed());
+	cr_expect_eq(pool.count, 0);
+	cr_expect_eq(pool.used, 0);
+	/* Not at once, but it tries again. */
+	slab = verve_slab_alloc(&pool);
+	cr_expect_null(slab);
+	for (int i = 0; i < 2000 && !slab; i++)
+		slab = verve_slab_alloc(&pool);
+	cr_assert_not_null(slab);
+	cr_expect_eq(pool.used, 1);
+}
+
+Test(slab, what_is_reserved_is_there)
+{
+	uint64_t before = registrations();
+
+	cr_assert_eq(verve_slab_reserve(&pool, 2), 0);
+	cr_expect_eq(pool.count, 2);
+	fake_net_memlock(0);
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect_eq(registrations(), before + 1);
+	cr_expect_eq(verve_slab_reserve(&pool, 2), -FI_ENOMEM);
+}
+
+Test(slab, what_is_kept_leaves_half_of_a_pool_that_cannot_grow)
+{
+	cr_assert_eq(verve_slab_reserve(&pool, 4), 0);
+	fake_net_memlock(0);
+	cr_expect_not_null(verve_slab_alloc_kept(&pool));
+	cr_expect_not_null(verve_slab_alloc_kept(&pool));
+	cr_expect_null(verve_slab_alloc_kept(&pool));
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_not_null(verve_slab_alloc(&pool));
+	cr_expect_null(verve_slab_alloc(&pool));
+}
+
+Test(slab, limit_0_gives_nothing)
+{
+	struct verve_slab_pool empty;
+
+	verve_slab_pool_init(&empty, dev, SIZE, BATCH, 0, 0);
+	cr_expect_null(verve_slab_alloc(&empty));
+	cr_expect_null(verve_slab_alloc_kept(&empty));
+	verve_slab_pool_fini(&empty);
+}
