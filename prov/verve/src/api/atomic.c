@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "rma/atomic.h"
 #include "rma/atomic_device.h"
-#include "xport/xport.h"
+#include "xport/open.h"
 #include <rdma/fi_errno.h>
 
 _Static_assert((int)VERVE_AMO_INT8 == FI_INT8 && (int)VERVE_AMO_UINT64 == FI_UINT64, "integers");

@@ -23,7 +23,7 @@
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "net/device.h"
-#include "msg/cancel.h"
+#include "proto/cancel.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 

@@ -16,7 +16,9 @@
 
 #include "base/addr.h"
 #include "conn/auth.h"
+#include "rma/rma.h"
 #include "xport/op.h"
+#include "xport/request.h"
 
 struct verve_av;
 struct verve_cntr;
@@ -92,7 +94,7 @@ ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request);
 ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request);
 /* flags: FI_PEEK, FI_CLAIM, FI_DISCARD of the call. */
 ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags);
-ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_op_kind kind, struct verve_request *request);
+ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request);
 
 /* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
 enum { VERVE_EP_MIN_MULTI_RECV = 64 };

@@ -16,7 +16,7 @@
 #include "api/prov.h"
 #include "base/log.h"
 #include "mr/segments.h"
-#include "xport/op.h"
+#include "xport/request.h"
 
 /*
  * Whatever libfabric this is built with, the oldest of these symbols does: it allocates structures

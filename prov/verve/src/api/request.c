@@ -91,7 +91,7 @@ ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64
 	return ret;
 }
 
-ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_op_kind kind, struct verve_request *request)
+ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request)
 {
 	int ret = check(ep, request);
 

@@ -20,7 +20,7 @@ static size_t iov_len(const struct iovec *iov, size_t count)
 }
 
 /* The calls with one remote segment, which is as long as the local ones together. */
-static ssize_t rma(struct fid_ep *fid, enum verve_op_kind kind, struct verve_request *request,
+static ssize_t rma(struct fid_ep *fid, enum verve_rma_kind kind, struct verve_request *request,
 		   uint64_t addr, uint64_t key)
 {
 	struct verve_wire_segment remote = {
@@ -34,7 +34,7 @@ static ssize_t rma(struct fid_ep *fid, enum verve_op_kind kind, struct verve_req
 	return verve_ep_rma(verve_ep_from_fid(fid), kind, request);
 }
 
-static ssize_t rma_msg(struct fid_ep *fid, enum verve_op_kind kind, const struct fi_msg_rma *msg,
+static ssize_t rma_msg(struct fid_ep *fid, enum verve_rma_kind kind, const struct fi_msg_rma *msg,
 		       uint64_t flags)
 {
 	struct verve_ep *ep = verve_ep_from_fid(fid);
@@ -46,7 +46,7 @@ static ssize_t rma_msg(struct fid_ep *fid, enum verve_op_kind kind, const struct
 	};
 	size_t len = 0;
 
-	if (flags & ~(kind == VERVE_OP_WRITE ? write_flags : read_flags))
+	if (flags & ~(kind == VERVE_RMA_WRITE ? write_flags : read_flags))
 		return -FI_EBADFLAGS;
 	if (msg->rma_iov_count < 1 || msg->rma_iov_count > VERVE_WIRE_SEGMENTS ||
 	    msg->iov_count > VERVE_IOV_LIMIT)
@@ -69,7 +69,7 @@ static ssize_t readv_(struct fid_ep *fid, const struct iovec *iov, void **desc, 
 		.flags = verve_ep_from_fid(fid)->tx_flags & ~VERVE_OP_INJECT,
 	};
 
-	return rma(fid, VERVE_OP_READ, &request, addr, key);
+	return rma(fid, VERVE_RMA_READ, &request, addr, key);
 }
 
 static ssize_t read_(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
@@ -82,7 +82,7 @@ static ssize_t read_(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_a
 
 static ssize_t readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return rma_msg(fid, VERVE_OP_READ, msg, flags);
+	return rma_msg(fid, VERVE_RMA_READ, msg, flags);
 }
 
 static ssize_t writev_(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -93,7 +93,7 @@ static ssize_t writev_(struct fid_ep *fid, const struct iovec *iov, void **desc,
 		.flags = verve_ep_from_fid(fid)->tx_flags,
 	};
 
-	return rma(fid, VERVE_OP_WRITE, &request, addr, key);
+	return rma(fid, VERVE_RMA_WRITE, &request, addr, key);
 }
 
 static ssize_t write_(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
@@ -106,7 +106,7 @@ static ssize_t write_(struct fid_ep *fid, const void *buf, size_t len, void *des
 
 static ssize_t writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return rma_msg(fid, VERVE_OP_WRITE, msg, flags);
+	return rma_msg(fid, VERVE_RMA_WRITE, msg, flags);
 }
 
 static ssize_t inject_write(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest_addr,
@@ -117,7 +117,7 @@ static ssize_t inject_write(struct fid_ep *fid, const void *buf, size_t len, fi_
 		.iov = &iov, .iov_count = 1, .addr = dest_addr, .flags = VERVE_OP_INJECT,
 	};
 
-	return rma(fid, VERVE_OP_WRITE, &request, addr, key);
+	return rma(fid, VERVE_RMA_WRITE, &request, addr, key);
 }
 
 static ssize_t writedata(struct fid_ep *fid, const void *buf, size_t len, void *desc, uint64_t data,
@@ -129,7 +129,7 @@ static ssize_t writedata(struct fid_ep *fid, const void *buf, size_t len, void *
 		.context = context, .flags = verve_ep_from_fid(fid)->tx_flags | VERVE_OP_DATA,
 	};
 
-	return rma(fid, VERVE_OP_WRITE, &request, addr, key);
+	return rma(fid, VERVE_RMA_WRITE, &request, addr, key);
 }
 
 static ssize_t inject_writedata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
@@ -141,7 +141,7 @@ static ssize_t inject_writedata(struct fid_ep *fid, const void *buf, size_t len,
 		.flags = VERVE_OP_INJECT | VERVE_OP_DATA,
 	};
 
-	return rma(fid, VERVE_OP_WRITE, &request, addr, key);
+	return rma(fid, VERVE_RMA_WRITE, &request, addr, key);
 }
 
 struct fi_ops_rma verve_rma_ops = {

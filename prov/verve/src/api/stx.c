@@ -9,7 +9,7 @@
 #include "api/info.h"
 #include "api/stubs.h"
 #include "base/log.h"
-#include "xport/op.h"
+#include "xport/request.h"
 
 void verve_stx_get(struct verve_stx *stx)
 {

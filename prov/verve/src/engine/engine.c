@@ -18,10 +18,10 @@
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
-#include "xport/link.h"
-#include "msg/peek.h"
 #include "xport/peer.h"
-#include "xport/xport.h"
+#include "proto/proto.h"
+#include "xport/link.h"
+#include "xport/request.h"
 #include <rdma/fi_errno.h>
 
 struct verve_engine {
@@ -30,7 +30,8 @@ struct verve_engine {
 	struct verve_engine *shared; /* the shared receive context's; NULL: none */
 	LIST_HEAD(, verve_engine) members; /* of a shared receive context, guarded by lock */
 	LIST_ENTRY(verve_engine) member;
-	struct verve_xport xport;
+	struct verve_proto proto;
+	struct verve_xport *xport; /* proto's */
 	int event_fd; /* the service thread has put events */
 	int timer_fd; /* a sleeper is to look after its peers */
 	bool timer_set;
@@ -87,7 +88,7 @@ static int open_wait(struct verve_engine *engine)
 	if (!ret)
 		ret = watch(engine->wait_fd, engine->timer_fd);
 	if (!ret)
-		ret = watch(engine->wait_fd, verve_net_channel_fd(engine->xport.channel));
+		ret = watch(engine->wait_fd, verve_net_channel_fd(engine->xport->channel));
 	if (ret)
 		goto err_wait;
 	return 0;
@@ -111,7 +112,7 @@ static void close_wait(struct verve_engine *engine)
 static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 		   const struct verve_auth_key *key)
 {
-	struct verve_xport *xport = &engine->xport;
+	struct verve_xport *xport = engine->xport;
 	struct verve_cm_attr attr = {
 		.dev = xport->attr.dev,
 		.qp_attr = {
@@ -137,7 +138,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 		.arg = engine,
 	};
 
-	return verve_cm_open(&attr, &engine->xport.cm);
+	return verve_cm_open(&attr, &engine->xport->cm);
 }
 
 static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
@@ -146,6 +147,7 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 
 	if (!engine)
 		return NULL;
+	engine->xport = verve_proto_xport(&engine->proto);
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
 	engine->lock = attr->shared ? attr->shared->lock : &engine->own_lock;
@@ -166,7 +168,7 @@ int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_
 
 	if (!engine)
 		return -FI_ENOMEM;
-	ret = verve_xport_init_shared(&engine->xport, attr->xport, engine->lock);
+	ret = verve_proto_init_shared(&engine->proto, attr->xport, engine->lock);
 	if (ret) {
 		engine_free(engine);
 		return ret;
@@ -178,8 +180,7 @@ int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_
 void verve_engine_close_shared(struct verve_engine *engine)
 {
 	verve_lock_acquire(engine->lock);
-	verve_recv_cancel_all(&engine->xport);
-	verve_xport_fini_shared(&engine->xport);
+	verve_proto_fini_shared(&engine->proto);
 	verve_lock_release(engine->lock);
 	engine_free(engine);
 }
@@ -190,19 +191,19 @@ static void choose_member(struct verve_engine *shared)
 	static const struct verve_sink none;
 	struct verve_engine *first = LIST_FIRST(&shared->members);
 
-	shared->xport.attr.addrvec = first ? first->xport.attr.addrvec : NULL;
-	shared->xport.attr.sink = first ? first->xport.attr.sink : none;
+	shared->xport->attr.addrvec = first ? first->xport->attr.addrvec : NULL;
+	shared->xport->attr.sink = first ? first->xport->attr.sink : none;
 	if (!first)
-		verve_peer_forget_all(&shared->xport);
+		verve_peer_forget_all(shared->xport);
 }
 
 static int join(struct verve_engine *engine, struct verve_engine *shared)
 {
-	const struct verve_addrvec *addrvec = engine->xport.attr.addrvec;
+	const struct verve_addrvec *addrvec = engine->xport->attr.addrvec;
 	int ret = 0;
 
 	verve_lock_acquire(shared->lock);
-	if (!LIST_EMPTY(&shared->members) && shared->xport.attr.addrvec != addrvec) {
+	if (!LIST_EMPTY(&shared->members) && shared->xport->attr.addrvec != addrvec) {
 		VERVE_WARN(EP_CTRL, "the endpoints of a shared receive context must share an "
 				    "address vector\n");
 		ret = -FI_EINVAL;
@@ -231,8 +232,8 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	if (!engine)
 		return -FI_ENOMEM;
 	xport.max_conns = verve_config.max_conns;
-	xport.rx = attr->shared ? &attr->shared->xport : NULL;
-	ret = verve_xport_init(&engine->xport, &xport, engine->lock);
+	xport.shared = attr->shared ? attr->shared->xport : NULL;
+	ret = verve_proto_init(&engine->proto, &xport, engine->lock);
 	if (ret)
 		goto err_free;
 	ret = open_wait(engine);
@@ -241,7 +242,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	ret = open_cm(engine, &attr->addr, attr->key);
 	if (ret)
 		goto err_wait;
-	ret = verve_service_add(engine->xport.cm, attr->xport->dev);
+	ret = verve_service_add(engine->xport->cm, attr->xport->dev);
 	if (ret)
 		goto err_cm;
 	ret = attr->shared ? join(engine, attr->shared) : 0;
@@ -251,13 +252,13 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	return 0;
 
 err_service:
-	verve_service_remove(engine->xport.cm);
+	verve_service_remove(engine->xport->cm);
 err_cm:
-	verve_cm_close(engine->xport.cm);
+	verve_cm_close(engine->xport->cm);
 err_wait:
 	close_wait(engine);
 err_xport:
-	verve_xport_fini(&engine->xport);
+	verve_proto_fini(&engine->proto);
 err_free:
 	engine_free(engine);
 	return ret;
@@ -274,16 +275,16 @@ static void help_service(struct verve_engine *engine)
 	if (now - engine->helped < help_interval)
 		return;
 	engine->helped = now;
-	verve_service_help(engine->xport.cm, now);
+	verve_service_help(engine->xport->cm, now);
 }
 
 /* The lock is held. */
 static bool take_turn(struct verve_engine *engine)
 {
-	bool any = verve_xport_poll(&engine->xport);
+	bool any = verve_proto_poll(&engine->proto);
 
 	/* An engine that closes has none any more in the end. */
-	if (!any && engine->xport.cm && !(++engine->idle_turns % HELP_TURNS))
+	if (!any && engine->xport->cm && !(++engine->idle_turns % HELP_TURNS))
 		help_service(engine);
 	return any;
 }
@@ -308,22 +309,22 @@ static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_en
 
 static bool is_sent(struct verve_engine *engine)
 {
-	return !verve_xport_is_busy(&engine->xport, false);
+	return !verve_proto_is_busy(&engine->proto, false);
 }
 
 static bool is_answered(struct verve_engine *engine)
 {
-	return !verve_xport_is_busy(&engine->xport, true);
+	return !verve_proto_is_busy(&engine->proto, true);
 }
 
 static bool is_acknowledged(struct verve_engine *engine)
 {
-	return verve_xport_say_bye(&engine->xport);
+	return verve_proto_say_bye(&engine->proto);
 }
 
 static bool is_let_go(struct verve_engine *engine)
 {
-	return TAILQ_EMPTY(&engine->xport.broken_links);
+	return TAILQ_EMPTY(&engine->xport->broken_links);
 }
 
 /* Connections that came up while nobody looked own a queue pair. */
@@ -352,20 +353,20 @@ void verve_engine_close(struct verve_engine *engine)
 	poll_until(engine, is_sent, verve_net_now() + connect + transport);
 	poll_until(engine, is_answered, verve_net_now() + transport);
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
-	verve_service_remove(engine->xport.cm);
-	verve_cm_close(engine->xport.cm);
-	engine->xport.cm = NULL;
-	discard_events(&engine->xport);
+	verve_service_remove(engine->xport->cm);
+	verve_cm_close(engine->xport->cm);
+	engine->xport->cm = NULL;
+	discard_events(engine->xport);
 
 	verve_lock_acquire(engine->lock);
-	verve_xport_cancel(&engine->xport);
+	verve_proto_cancel(&engine->proto);
 	verve_lock_release(engine->lock);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
 
 	if (engine->shared)
 		leave(engine, engine->shared);
 	verve_lock_acquire(engine->lock);
-	verve_xport_fini(&engine->xport);
+	verve_proto_fini(&engine->proto);
 	verve_lock_release(engine->lock);
 	close_wait(engine);
 	engine_free(engine);
@@ -373,7 +374,7 @@ void verve_engine_close(struct verve_engine *engine)
 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
 {
-	return verve_cm_addr(engine->xport.cm);
+	return verve_cm_addr(engine->xport->cm);
 }
 
 static void set_timer(struct verve_engine *engine, uint64_t ns)
@@ -391,7 +392,7 @@ static void set_timer(struct verve_engine *engine, uint64_t ns)
 struct verve_xport *verve_engine_lock(struct verve_engine *engine)
 {
 	verve_lock_acquire(engine->lock);
-	return &engine->xport;
+	return engine->xport;
 }
 
 void verve_engine_unlock(struct verve_engine *engine)
@@ -399,7 +400,7 @@ void verve_engine_unlock(struct verve_engine *engine)
 	/* The sleeper did not know of the work that may have been started just now. */
 	if (__builtin_expect(engine->asleep, 0)) {
 		engine->asleep = false;
-		set_timer(engine, engine->xport.attr.keepalive);
+		set_timer(engine, engine->xport->attr.keepalive);
 	}
 	verve_lock_release(engine->lock);
 }
@@ -407,9 +408,9 @@ void verve_engine_unlock(struct verve_engine *engine)
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 {
 	verve_lock_acquire(engine->lock);
-	verve_peer_forget(&engine->xport, fi_addr);
+	verve_peer_forget(engine->xport, fi_addr);
 	if (engine->shared)
-		verve_peer_forget(&engine->shared->xport, fi_addr);
+		verve_peer_forget(engine->shared->xport, fi_addr);
 	verve_lock_release(engine->lock);
 }
 
@@ -425,7 +426,7 @@ bool verve_engine_progress(struct verve_engine *engine)
 	if (!verve_lock_try(engine->lock))
 		return false;
 	/* A shared receive context has no device of its own. */
-	if (__builtin_expect(!engine->xport.channel, 0))
+	if (__builtin_expect(!engine->xport->channel, 0))
 		LIST_FOREACH(member, &engine->members, member)
 			any |= take_turn(member);
 	else
@@ -442,10 +443,10 @@ int verve_engine_fd(const struct verve_engine *engine)
 /* A sleeper that waits for a peer's answer wakes to look after it. Setting the timer clears it. */
 static void arm_timer(struct verve_engine *engine)
 {
-	bool wanted = verve_xport_is_waiting(&engine->xport);
+	bool wanted = verve_proto_is_waiting(&engine->proto);
 
 	if (wanted || engine->timer_set)
-		set_timer(engine, wanted ? engine->xport.attr.keepalive : 0);
+		set_timer(engine, wanted ? engine->xport->attr.keepalive : 0);
 	engine->asleep = !wanted;
 }
 
@@ -458,10 +459,8 @@ int verve_engine_arm(struct verve_engine *engine)
 	/* Clear first, then look: what comes in between is seen now or wakes later. */
 	(void) !read(engine->event_fd, &count, sizeof(count));
 	arm_timer(engine);
-	verve_xport_arm(&engine->xport);
-	/* Time may have passed in sleep. */
-	engine->xport.polls = VERVE_WATCH_POLLS;
-	any = verve_xport_poll(&engine->xport);
+	verve_proto_arm(&engine->proto);
+	any = verve_proto_poll(&engine->proto);
 	/* One turn need not be all, and what woke another sleeper is cleared. */
 	if (any)
 		notify(engine);

@@ -5,12 +5,15 @@
  */
 #include "msg/peek.h"
 
-#include <stdlib.h>
-
 #include "comp/comp_queue.h"
-#include "xport/link.h"
-#include "xport/peer.h"
+#include "msg/msg.h"
 #include "msg/recv.h"
+#include "msg/recv_op.h"
+#include "msg/unexpected.h"
+#include "xport/lifetime.h"
+#include "xport/memory.h"
+#include "xport/peer.h"
+#include "xport/report.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -46,43 +49,12 @@ static void report_peek(struct verve_xport *xport, const struct verve_request *r
 	verve_comp_queue_write(queue, &entry.comp);
 }
 
-/* What throwing a message away needs: a FIN, if its sender waits for one. -FI_EAGAIN: no memory. */
-static int prepare_discard(const struct verve_unexpected *unexpected, struct verve_op **fin)
-{
-	const struct verve_wire_packet *packet = &unexpected->packet;
-	struct verve_xport *xport = unexpected->xport;
-
-	*fin = NULL;
-	if (packet->type != VERVE_WIRE_RTS && !(packet->flags & VERVE_WIRE_ACK))
-		return 0;
-	if (!verve_recv_live_link(xport, unexpected->link_id))
-		return 0;
-	*fin = verve_op_alloc(xport, VERVE_OP_FIN, VERVE_OP_REPORTED);
-	if (!*fin)
-		return -FI_EAGAIN;
-	(*fin)->peer = unexpected->peer;
-	(*fin)->recv.fin_id = packet->op_id;
-	return 0;
-}
-
-/* The message is out of every list. */
-static void discard(struct verve_unexpected *unexpected, struct verve_op *fin)
-{
-	struct verve_xport *xport = unexpected->xport;
-
-	if (fin)
-		verve_peer_queue_control(xport, unexpected->peer, fin);
-	if (unexpected->packet.type == VERVE_WIRE_EAGER)
-		verve_recv_return_credit(xport, unexpected->link_id, unexpected->packet.len);
-	verve_recv_free_unexpected(unexpected);
-}
-
 static struct verve_unexpected *find_claimed(struct verve_xport *xport,
 					     const struct verve_request *request)
 {
 	struct verve_unexpected *claimed;
 
-	LIST_FOREACH(claimed, &xport->rx->claimed, claims)
+	LIST_FOREACH(claimed, &verve_msg_of(xport)->claimed, claims)
 		if (claimed->claim_context == request->context &&
 		    !(claimed->packet.flags & VERVE_WIRE_TAGGED) ==
 		    !(request->flags & VERVE_OP_TAGGED))
@@ -100,27 +72,28 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 	if (!claimed)
 		return -FI_EINVAL;
 	if (what & VERVE_DISCARD) {
-		ret = prepare_discard(claimed, &op);
+		ret = verve_unexpected_prepare_discard(claimed, 0, &op);
 		if (ret)
 			return ret;
 		LIST_REMOVE(claimed, claims);
 		report_peek(xport, request, claimed);
-		discard(claimed, op);
+		verve_unexpected_discard(claimed, op);
 		return 0;
 	}
-	op = verve_op_alloc(xport, VERVE_OP_RECV, request->flags);
+	op = verve_op_alloc(xport, &verve_recv_class, request->flags);
 	if (!op)
 		return -FI_EAGAIN;
 	verve_op_fill(op, request);
+	verve_recv_op_of(op)->tag = request->tag;
 	LIST_REMOVE(claimed, claims);
 	if (claimed->packet.type == VERVE_WIRE_RTS &&
-	    !verve_recv_live_link(claimed->xport, claimed->link_id)) {
+	    !verve_link_live(claimed->xport, claimed->link_id)) {
 		op->peer = claimed->peer;
 		op->len = 0;
 		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0,
 				      "the sender of the claimed message is gone");
 		verve_op_free(claimed->xport, op);
-		verve_recv_free_unexpected(claimed);
+		verve_unexpected_free(claimed);
 		return 0;
 	}
 	verve_recv_consume(op, claimed);
@@ -129,7 +102,7 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 
 int verve_recv_peek(struct verve_xport *xport, const struct verve_request *request, unsigned what)
 {
-	struct verve_match *match = verve_recv_match_of(xport, request->flags & VERVE_OP_TAGGED);
+	struct verve_match *match = verve_msg_match_of(xport, request->flags & VERVE_OP_TAGGED);
 	uint32_t source = VERVE_MATCH_ANY;
 	struct verve_unexpected *found;
 	struct verve_match_msg *msg;
@@ -148,7 +121,7 @@ int verve_recv_peek(struct verve_xport *xport, const struct verve_request *reque
 	msg = verve_match_find(match, source, request->tag, request->ignore);
 	found = msg ? verve_unexpected_of(msg) : NULL;
 	if (found && what & VERVE_DISCARD) {
-		ret = prepare_discard(found, &fin);
+		ret = verve_unexpected_prepare_discard(found, 0, &fin);
 		if (ret)
 			return ret;
 	}
@@ -157,119 +130,11 @@ int verve_recv_peek(struct verve_xport *xport, const struct verve_request *reque
 		return 0;
 	verve_match_remove(match, msg);
 	if (what & VERVE_DISCARD) {
-		discard(found, fin);
+		verve_unexpected_discard(found, fin);
 		return 0;
 	}
 	found->claimed = true;
 	found->claim_context = request->context;
-	LIST_INSERT_HEAD(&xport->rx->claimed, found, claims);
+	LIST_INSERT_HEAD(&verve_msg_of(xport)->claimed, found, claims);
 	return 0;
-}
-
-void verve_recv_withdrawn(struct verve_xport *xport, struct verve_link *link,
-			  struct verve_wire_packet *packet)
-{
-	struct verve_unexpected *offer;
-	struct verve_op *fin;
-
-	TAILQ_FOREACH(offer, &link->peer->offers, offer)
-		if (offer->link_id == link->id && offer->packet.op_id == packet->op_id)
-			break;
-	/* Somebody has it, or is to have it: the FIN that says so goes its way. */
-	if (!offer || offer->claimed)
-		return;
-	if (prepare_discard(offer, &fin)) {
-		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to give a message back");
-		return;
-	}
-	if (fin)
-		fin->recv.fin_status = FI_ECANCELED;
-	verve_match_remove(verve_recv_match_of(xport, offer->packet.flags & VERVE_WIRE_TAGGED),
-			   &offer->match);
-	discard(offer, fin);
-}
-
-/* The receive is out of its table. A buffer that messages are still coming into ends with the last. */
-static void cancel(struct verve_xport *xport, struct verve_op *op)
-{
-	if (op->recv.children) {
-		op->recv.spent = true;
-		return;
-	}
-	op->len = 0;
-	verve_op_report_error(xport, op, FI_ECANCELED, 0, "cancelled");
-	verve_op_free(xport, op);
-}
-
-int verve_recv_cancel(struct verve_xport *xport, const void *context)
-{
-	for (int i = 0; i < 2; i++) {
-		struct verve_match *match = verve_recv_match_of(xport, i);
-		struct verve_match_recv *recv;
-
-		TAILQ_FOREACH(recv, &match->posted, order) {
-			struct verve_op *op = verve_recv_op_of(recv);
-
-			if (op->context != context)
-				continue;
-			verve_match_cancel(match, recv);
-			cancel(xport, op);
-			return 0;
-		}
-	}
-	return -FI_ENOENT;
-}
-
-/* Of all the messages that came to xport; link: only those that must be fetched over it. */
-static void drop_unexpected(struct verve_xport *xport, const struct verve_link *link)
-{
-	for (int i = 0; i < 2; i++) {
-		struct verve_match *match = verve_recv_match_of(xport, i);
-		struct verve_match_msg *msg = TAILQ_FIRST(&match->unexpected), *next;
-
-		for (; msg; msg = next) {
-			struct verve_unexpected *unexpected = verve_unexpected_of(msg);
-
-			next = TAILQ_NEXT(msg, order);
-			if (unexpected->xport != xport ||
-			    (link && (unexpected->link_id != link->id ||
-				      unexpected->packet.type != VERVE_WIRE_RTS)))
-				continue;
-			verve_match_remove(match, msg);
-			verve_recv_free_unexpected(unexpected);
-		}
-	}
-}
-
-static void drop_claimed(struct verve_xport *xport)
-{
-	struct verve_unexpected *claimed = LIST_FIRST(&xport->rx->claimed), *next;
-
-	for (; claimed; claimed = next) {
-		next = LIST_NEXT(claimed, claims);
-		if (claimed->xport != xport)
-			continue;
-		LIST_REMOVE(claimed, claims);
-		verve_recv_free_unexpected(claimed);
-	}
-}
-
-void verve_recv_cancel_all(struct verve_xport *xport)
-{
-	/* Those of a shared receive context wait for its other transports' messages. */
-	for (int i = 0; i < 2; i++) {
-		struct verve_match_recv *recv;
-
-		while ((recv = TAILQ_FIRST(&xport->match[i].posted))) {
-			verve_match_cancel(&xport->match[i], recv);
-			cancel(xport, verve_recv_op_of(recv));
-		}
-	}
-	drop_unexpected(xport, NULL);
-	drop_claimed(xport);
-}
-
-void verve_recv_forget(struct verve_xport *xport, const struct verve_link *link)
-{
-	drop_unexpected(xport, link);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The rest of receiving, off the fast path: peek, claim, discard, cancel, and broken connections. */
+/* Peek, claim, discard: looking at messages that wait. The engine's lock is held. */
 #ifndef VERVE_MSG_PEEK_H
 #define VERVE_MSG_PEEK_H
 
-#include "xport/op.h"
+#include "xport/request.h"
+
+struct verve_xport;
 
 enum {
 	VERVE_PEEK = 1 << 0,	/* look; completes with what was found, or with error FI_ENOMSG */
@@ -13,18 +15,5 @@ enum {
 
 /* FI_PEEK, FI_CLAIM and FI_DISCARD, fi_tagged(3). -FI_EAGAIN; -FI_EINVAL: context claimed nothing. */
 int verve_recv_peek(struct verve_xport *xport, const struct verve_request *request, unsigned what);
-
-/* The peer takes a message back that may wait here: WITHDRAW. */
-void verve_recv_withdrawn(struct verve_xport *xport, struct verve_link *link,
-			  struct verve_wire_packet *packet);
-
-/* Cancels the oldest posted receive with this context. -FI_ENOENT: none. fi_endpoint(3), fi_cancel. */
-int verve_recv_cancel(struct verve_xport *xport, const void *context);
-
-/* Ends every posted receive with FI_ECANCELED and forgets messages that nobody received. */
-void verve_recv_cancel_all(struct verve_xport *xport);
-
-/* Offers that came over a link which breaks cannot be read any more. */
-void verve_recv_forget(struct verve_xport *xport, const struct verve_link *link);
 
 #endif

@@ -4,11 +4,14 @@
 
 #include <string.h>
 
+#include "msg/recv_op.h"
+#include "msg/send_op.h"
+#include "xport/iov.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
-#include "msg/recv.h"
-#include "xport/transfer.h"
+#include "xport/start.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -19,116 +22,163 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-bool verve_pull_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+enum verve_outcome verve_pull_start(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_recv_op *recv)
 {
-	uint64_t left = op->transfer.len - op->transfer.offset;
+	uint64_t left = recv->transfer.len - recv->transfer.offset;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_PULL,
-		.op_id = op->recv.fin_id,
+		.op_id = recv->fin.id,
 		.len = min(left, (uint64_t) CHUNKS * link->eager_size),
 	};
 
-	if (!op->id && verve_op_name(xport, op))
-		return false;
-	packet.status = op->id;
+	if (verve_op_name(xport, &recv->op))
+		return VERVE_LATER;
+	packet.status = recv->op.id;
 	if (!verve_link_send(xport, link, &packet, NULL))
-		return link->broken;
-	op->recv.asked = op->transfer.offset + packet.len;
-	verve_op_activate(op, VERVE_OP_AWAIT);
-	return true;
+		return link->broken ? VERVE_BROKE : VERVE_LATER;
+	recv->asked = recv->transfer.offset + packet.len;
+	verve_op_activate(&recv->op, VERVE_OP_AWAIT);
+	return VERVE_DONE;
 }
 
 void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
-	struct verve_op *op = verve_recv_find_awaiting(xport, link, packet);
+	struct verve_op *op = verve_op_find_awaiting(xport, link->peer, packet->op_id);
 	struct verve_transfer *transfer;
+	struct verve_recv_op *recv;
 
 	if (!op)
 		return;
-	transfer = &op->transfer;
-	if (op->kind != VERVE_OP_RECV || !packet->len || packet->len > op->recv.asked - transfer->offset) {
+	recv = verve_recv_op_of(op);
+	transfer = &recv->transfer;
+	if (!op->cls->is_receive || !packet->len || packet->len > recv->asked - transfer->offset) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer sends what nobody asked for");
 		return;
 	}
-	verve_iov_scatter(op->iov, op->iov_count, transfer->offset, packet->payload, packet->len);
+	verve_iov_scatter(recv->memory.iov, recv->memory.iov_count, transfer->offset, packet->payload,
+			  packet->len);
 	transfer->offset += packet->len;
 	if (transfer->offset == transfer->len) {
-		verve_recv_finish(xport, op, 0, NULL);
+		verve_recv_finish(xport, recv, 0, NULL);
 		return;
 	}
-	if (transfer->offset < op->recv.asked)
+	if (transfer->offset < recv->asked)
 		return;
 	verve_op_dequeue(op);
 	verve_peer_queue(xport, link->peer, op);
 }
 
+/* The sender. */
+
+struct verve_chunk_op {
+	struct verve_op op; /* len: bytes that are still to be sent */
+	uint32_t source;    /* id of the message's operation */
+	uint32_t receiver;  /* the peer's operation */
+};
+
+/* NULL: the receiver has ended the message meanwhile. Its id may be another operation's by now. */
+static struct verve_send_op *source_of(const struct verve_xport *xport, const struct verve_chunk_op *chunk)
+{
+	struct verve_op *source = verve_idtab_get(&xport->op_ids, chunk->source);
+
+	return source && verve_op_is_send(source) && verve_send_op_of(source)->chunk == &chunk->op ?
+		       verve_send_op_of(source) : NULL;
+}
+
+/* Room for len bytes behind their header. whole: they are all of a copy, which goes itself. False: none now. */
+static bool reserve(struct verve_xport *xport, struct verve_link *link, struct verve_send_op *source,
+		    bool whole, size_t len, struct verve_outgoing *out)
+{
+	if (!whole)
+		return verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + len, out);
+	out->data = (char *) source->memory.slab->data + VERVE_WIRE_PREFIX - VERVE_WIRE_HEADER;
+	out->slab = source->memory.slab;
+	source->memory.slab = NULL; /* the request's from here on */
+	return true;
+}
+
+/* len bytes from the application's memory, or from the copy of it. */
+static void gather(const struct verve_send_op *source, size_t len, char *to)
+{
+	const struct verve_memory *memory = &source->memory;
+
+	if (memory->slab)
+		memcpy(to, (char *) memory->slab->data + VERVE_WIRE_PREFIX + source->pulled, len);
+	else
+		verve_iov_gather(to, memory->iov, memory->iov_count, source->pulled, len);
+}
+
+/* One packet's worth. */
+static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_chunk_op *chunk = (struct verve_chunk_op *) op;
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CHUNK, .op_id = chunk->receiver};
+	struct verve_send_op *source = source_of(xport, chunk);
+	size_t len = min(op->len, link->eager_size), prefix;
+	struct verve_outgoing out;
+	bool whole;
+
+	if (!source) {
+		verve_op_free(xport, op);
+		return VERVE_DONE;
+	}
+	whole = source->memory.slab && len == source->op.len;
+	if (!verve_link_has_room(xport, link, false) || !reserve(xport, link, source, whole, len, &out))
+		return VERVE_LATER;
+	verve_link_address(link, &packet);
+	prefix = verve_wire_encode(&packet, out.data);
+	if (!whole)
+		gather(source, len, out.data + prefix);
+	source->pulled += len;
+	op->len -= len;
+	if (!op->len)
+		source->chunk = NULL;
+	if (verve_link_post_packet(xport, link, &out, prefix + len, false, NULL))
+		return VERVE_BROKE;
+	if (!op->len)
+		verve_op_free(xport, op);
+	return VERVE_DONE;
+}
+
+static const struct verve_op_class chunk_class = {
+	.name = "chunk",
+	.size = sizeof(struct verve_chunk_op),
+	.cleared = sizeof(struct verve_chunk_op),
+	.answer = send_chunk,
+};
+
+/* The peer was offered the message, does not wait for a part of it yet, and there are so many bytes left. */
+static bool may_pull(struct verve_op *op, uint64_t len)
+{
+	const struct verve_send_op *source = verve_send_op_of(op);
+
+	return verve_op_is_send(op) && source->offered && !source->chunk && len &&
+	       len <= op->len - source->pulled;
+}
+
 void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct verve_wire_packet *packet)
 {
-	struct verve_op *source = verve_recv_find_awaiting(xport, link, packet), *chunk;
+	struct verve_op *source = verve_op_find_awaiting(xport, link->peer, packet->op_id), *op;
+	struct verve_chunk_op *chunk;
 
 	if (!source)
 		return;
-	if (source->kind != VERVE_OP_SEND || source->flags & VERVE_OP_PULLED || !packet->len ||
-	    packet->len > source->len - source->transfer.offset) {
+	if (!may_pull(source, packet->len)) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for what it was not offered");
 		return;
 	}
-	chunk = verve_op_alloc(xport, VERVE_OP_CHUNK, VERVE_OP_REPORTED);
-	if (!chunk) {
+	op = verve_op_alloc(xport, &chunk_class, VERVE_OP_REPORTED);
+	if (!op) {
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to send a part of a message");
 		return;
 	}
-	source->flags |= VERVE_OP_PULLED;
-	chunk->peer = link->peer;
-	chunk->tag = source->id;
-	chunk->len = packet->len;
-	chunk->recv.fin_id = packet->status;
-	verve_peer_queue_control(xport, link->peer, chunk);
-}
-
-/* len bytes behind their header, from the application's memory or the copy of it; how long that is. */
-static size_t fill(const struct verve_op *source, const struct verve_op *op, struct verve_link *link,
-		   size_t len, char *to)
-{
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_CHUNK, .op_id = op->recv.fin_id};
-	uint64_t offset = source->transfer.offset;
-	size_t prefix;
-
-	verve_link_address(link, &packet);
-	prefix = verve_wire_encode(&packet, to);
-	if (source->slab)
-		memcpy(to + prefix, (char *) source->slab->data + VERVE_WIRE_PREFIX + offset, len);
-	else
-		verve_iov_gather(to + prefix, source->iov, source->iov_count, offset, len);
-	return prefix + len;
-}
-
-bool verve_pull_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
-{
-	struct verve_op *source = verve_idtab_get(&xport->op_ids, op->tag);
-	size_t chunk = min(op->len, link->eager_size), len;
-	struct verve_outgoing out;
-
-	/* Its receiver may have ended it meanwhile. */
-	if (!source) {
-		TAILQ_REMOVE(&link->peer->control, op, link);
-		verve_op_free(xport, op);
-		return true;
-	}
-	if (!verve_link_has_room(xport, link, false) ||
-	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + chunk, &out))
-		return false;
-	len = fill(source, op, link, chunk, out.data);
-	source->transfer.offset += chunk;
-	op->len -= chunk;
-	if (!op->len)
-		source->flags &= ~VERVE_OP_PULLED;
-	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
-		return false;
-	if (!op->len) {
-		TAILQ_REMOVE(&link->peer->control, op, link);
-		verve_op_free(xport, op);
-	}
-	return true;
+	verve_send_op_of(source)->chunk = op;
+	chunk = (struct verve_chunk_op *) op;
+	chunk->source = source->id;
+	chunk->receiver = packet->status;
+	op->peer = link->peer;
+	op->len = packet->len;
+	verve_peer_queue_control(xport, link->peer, op);
 }

@@ -2,145 +2,150 @@
 /* Rendezvous: offers and reads. */
 #include "msg/rndv.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "mr/region.h"
+#include "msg/pull.h"
+#include "msg/recv_op.h"
+#include "msg/send_op.h"
 #include "net/mr.h"
+#include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
-#include "msg/pull.h"
-#include "msg/recv.h"
-#include "xport/transfer.h"
+#include "xport/report.h"
+#include "xport/start.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
 /* Small and copied: the application has its buffer back, and its completion, at once. */
-static bool copy_out(struct verve_xport *xport, struct verve_op *op)
+static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 {
-	if (op->len > xport->attr.eager_size)
+	struct verve_memory *memory = &send->memory;
+
+	if (send->op.len > xport->attr.eager_size)
 		return false;
-	op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
-	if (!op->slab)
+	memory->slab = verve_slab_alloc_kept(&xport->tx_slabs);
+	if (!memory->slab)
 		return false;
-	verve_iov_gather((char *) op->slab->data + VERVE_WIRE_PREFIX, op->iov, op->iov_count, 0, op->len);
+	verve_iov_gather((char *) memory->slab->data + VERVE_WIRE_PREFIX, memory->iov, memory->iov_count,
+			 0, send->op.len);
 	return true;
 }
 
-static void fill_segments(const struct verve_op *op, struct verve_wire_packet *packet)
+static void fill_segments(const struct verve_memory *memory, struct verve_wire_packet *packet)
 {
-	if (op->slab) {
-		packet->segment[0] = (struct verve_wire_segment) {
-			(uintptr_t) op->slab->data + VERVE_WIRE_PREFIX, op->len, op->slab->rkey};
-		packet->segment_count = op->len ? 1 : 0;
-		return;
-	}
-	for (uint32_t i = 0; i < op->iov_count; i++)
-		if (op->iov[i].iov_len)
+	for (uint32_t i = 0; i < memory->iov_count; i++)
+		if (memory->iov[i].iov_len)
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
-				(uintptr_t) op->iov[i].iov_base + op->region[i]->shift,
-				op->iov[i].iov_len, op->region[i]->rkey};
+				(uintptr_t) memory->iov[i].iov_base + memory->region[i]->shift,
+				memory->iov[i].iov_len, memory->region[i]->rkey};
 }
 
-bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_send_op *send)
 {
+	struct verve_op *op = &send->op;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_RTS,
 		.flags = (op->flags & VERVE_OP_TAGGED ? VERVE_WIRE_TAGGED : 0) |
 			 (op->flags & VERVE_OP_DATA ? VERVE_WIRE_DATA : 0),
-		.tag = op->tag,
-		.data = op->data,
+		.tag = send->tag,
+		.data = send->data,
 		.len = op->len,
 	};
-	bool offers_memory = true;
 	int ret;
 
-	if (!op->id && verve_op_name(xport, op))
-		return false;
-	if (!op->slab && op->len && !copy_out(xport, op)) {
-		ret = verve_op_register(xport, op, VERVE_NET_REMOTE_READ);
-		offers_memory = ret != -FI_ENOMEM;
-		if (ret && offers_memory) {
+	if (verve_op_name(xport, op))
+		return VERVE_LATER;
+	/* A copy is pulled: it lies among the copies of other peers' messages, which no peer may reach. */
+	if (!send->memory.slab && op->len && !copy_out(xport, send)) {
+		ret = verve_memory_register(xport, &send->memory, VERVE_NET_REMOTE_READ);
+		if (ret && ret != -FI_ENOMEM) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
-			return true;
+			return VERVE_DONE;
 		}
+		if (!ret)
+			fill_segments(&send->memory, &packet);
 	}
 	packet.op_id = op->id;
-	if (offers_memory)
-		fill_segments(op, &packet);
 	if (!verve_link_send(xport, link, &packet, NULL))
-		return link->broken;
+		return link->broken ? VERVE_BROKE : VERVE_LATER;
 
+	send->offered = true;
 	verve_op_activate(op, VERVE_OP_AWAIT);
-	if (op->slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT)))
+	if (send->memory.slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT)))
 		verve_op_report(xport, op);
-	return true;
+	return VERVE_DONE;
 }
 
-void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op,
+void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, struct verve_recv_op *recv,
 		       const struct verve_wire_packet *offer)
 {
-	struct verve_transfer *transfer = &op->transfer;
+	struct verve_transfer *transfer = &recv->transfer;
 
+	verve_transfer_init(transfer);
 	memcpy(transfer->remote, offer->segment, sizeof(transfer->remote));
 	transfer->remote_count = offer->segment_count;
-	transfer->len = offer->len < op->len ? offer->len : op->len;
-	transfer->offset = 0;
-	op->len = transfer->len;
-	op->recv.fin_id = offer->op_id;
-	op->peer = peer;
+	transfer->rkeys = true;
+	transfer->len = offer->len < recv->op.len ? offer->len : recv->op.len;
+	recv->op.len = transfer->len;
+	recv->fin.id = offer->op_id;
+	recv->op.peer = peer;
 	if (!transfer->len)
-		verve_recv_finish(xport, op, 0, NULL);
+		verve_recv_finish(xport, recv, 0, NULL);
 	else
-		verve_peer_queue(xport, peer, op);
+		verve_peer_queue(xport, peer, &recv->op);
 }
 
 /* Short reads go through a slab: cheaper than a registration. */
-static int prepare_read(struct verve_xport *xport, struct verve_op *op)
+static int prepare_read(struct verve_xport *xport, struct verve_recv_op *recv)
 {
-	if (op->slab || op->owned)
+	struct verve_memory *memory = &recv->memory;
+
+	if (memory->slab || memory->owned)
 		return 0;
-	if (op->transfer.len <= xport->attr.eager_size && !op->region[0])
-		op->slab = verve_slab_alloc(&xport->tx_slabs);
-	return op->slab ? 0 : verve_op_register(xport, op, VERVE_NET_LOCAL_WRITE);
+	if (recv->transfer.len <= xport->attr.eager_size && !memory->region[0])
+		memory->slab = verve_slab_alloc(&xport->tx_slabs);
+	return memory->slab ? 0 : verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
 }
 
-bool verve_rndv_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_op *op)
 {
+	struct verve_recv_op *recv = verve_recv_op_of(op);
+	enum verve_outcome progress;
 	int ret;
 
-	if (!op->transfer.remote_count)
-		return verve_pull_start(xport, link, op);
-	ret = prepare_read(xport, op);
+	if (!recv->transfer.remote_count)
+		return verve_pull_start(xport, link, recv);
+	ret = prepare_read(xport, recv);
 	if (ret == -FI_ENOMEM) {
-		op->transfer.remote_count = 0;
-		return verve_pull_start(xport, link, op);
+		recv->transfer.remote_count = 0;
+		return verve_pull_start(xport, link, recv);
 	}
 	if (ret) {
-		op->recv.fin_status = -ret;
-		op->len = 0;
-		verve_recv_finish(xport, op, -ret, "cannot register the receive buffer");
-		return true;
+		op->error = -ret;
+		verve_recv_fail(xport, op, "cannot register the receive buffer");
+		return VERVE_DONE;
 	}
-	switch (verve_transfer_post(xport, link, op, VERVE_NET_READ, true)) {
-	case VERVE_TRANSFER_MORE:
-		return false;
-	case VERVE_TRANSFER_POSTED:
+	progress = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
+	if (progress == VERVE_DONE)
 		verve_op_activate(op, VERVE_OP_SENT);
-		return true;
-	default:
-		return true;
-	}
+	return progress;
 }
 
 void verve_rndv_done(struct verve_xport *xport, struct verve_op *op)
 {
-	if (op->slab) {
-		verve_iov_scatter(op->iov, op->iov_count, 0, op->slab->data, op->transfer.len);
-		verve_slab_free(&xport->tx_slabs, op->slab);
-		op->slab = NULL;
+	struct verve_recv_op *recv = verve_recv_op_of(op);
+	struct verve_memory *memory = &recv->memory;
+
+	if (memory->slab) {
+		verve_iov_scatter(memory->iov, memory->iov_count, 0, memory->slab->data,
+				  recv->transfer.len);
+		verve_slab_free(&xport->tx_slabs, memory->slab);
+		memory->slab = NULL;
 	}
-	verve_recv_finish(xport, op, 0, NULL);
+	verve_recv_finish(xport, recv, 0, NULL);
 }

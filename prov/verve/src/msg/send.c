@@ -8,22 +8,17 @@
 #include <string.h>
 
 #include "comp/comp_queue.h"
+#include "msg/rndv.h"
+#include "msg/send_op.h"
+#include "msg/withdraw.h"
+#include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
-#include "msg/rndv.h"
-#include "xport/transfer.h"
+#include "xport/report.h"
+#include "xport/start.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
-
-static size_t request_len(const struct verve_request *request)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < request->iov_count; i++)
-		len += request->iov[i].iov_len;
-	return len;
-}
 
 static uint8_t wire_flags(uint32_t flags)
 {
@@ -90,7 +85,8 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 
 int verve_send(struct verve_xport *xport, const struct verve_request *request)
 {
-	size_t len = request_len(request);
+	size_t len = verve_iov_len(request->iov, request->iov_count);
+	struct verve_send_op *send;
 	struct verve_peer *peer;
 	struct verve_op *op;
 	int ret;
@@ -116,74 +112,97 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 
 	if (request->flags & VERVE_OP_INJECT && len > xport->attr.eager_size)
 		return -FI_EMSGSIZE;
-	op = verve_op_alloc(xport, VERVE_OP_SEND, request->flags | VERVE_OP_TX);
+	op = verve_op_alloc(xport, &verve_send_class, request->flags | VERVE_OP_TX);
 	if (!op)
 		return -FI_EAGAIN;
 	verve_op_fill(op, request);
+	send = verve_send_op_of(op);
+	send->tag = request->tag;
+	send->data = request->data;
 	if (request->flags & VERVE_OP_INJECT) {
-		op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
-		if (!op->slab) {
+		send->memory.slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		if (!send->memory.slab) {
 			verve_op_free(xport, op);
 			return -FI_EAGAIN;
 		}
-		verve_iov_gather((char *) op->slab->data + VERVE_WIRE_PREFIX, op->iov, op->iov_count,
-				 0, len);
+		verve_iov_gather((char *) send->memory.slab->data + VERVE_WIRE_PREFIX, request->iov,
+				 request->iov_count, 0, len);
 	}
 	verve_peer_queue(xport, peer, op);
 	return 0;
 }
 
-bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+static enum verve_outcome start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
 	bool await = op->flags & VERVE_OP_ACK, tell = !await && op->flags & VERVE_OP_TRANSMIT;
+	struct verve_send_op *send = verve_send_op_of(op);
+	struct verve_memory *memory = &send->memory;
 	struct verve_wire_packet packet = {
 		.flags = wire_flags(op->flags),
-		.tag = op->tag,
-		.data = op->data,
+		.tag = send->tag,
+		.data = send->data,
 	};
-	struct verve_slab *slab = op->slab;
+	struct verve_slab *slab = memory->slab;
 	int ret;
 
 	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
-		return verve_rndv_offer(xport, link, op);
+		return verve_rndv_offer(xport, link, send);
 
-	if (await && !op->id && verve_op_name(xport, op))
-		return false;
+	if (await && verve_op_name(xport, op))
+		return VERVE_LATER;
 	packet.op_id = op->id;
-	op->slab = NULL; /* the request's from here on */
-	ret = post_eager(xport, link, &packet, op->iov, op->iov_count, op->len, slab,
+	memory->slab = NULL; /* the request's from here on */
+	ret = post_eager(xport, link, &packet, memory->iov, memory->iov_count, op->len, slab,
 			 tell ? op : NULL);
 	if (ret)
-		return ret != -FI_EAGAIN;
+		return ret == -FI_EAGAIN ? VERVE_LATER : VERVE_BROKE;
 
-	if (await || tell) {
+	if (await || tell)
 		verve_op_activate(op, await ? VERVE_OP_AWAIT : VERVE_OP_SENT);
-		return true;
-	}
-	verve_op_dequeue(op);
-	verve_op_report(xport, op);
-	verve_op_free(xport, op);
-	return true;
+	else
+		verve_op_finish(xport, op);
+	return VERVE_DONE;
 }
 
-void verve_send_done(struct verve_xport *xport, struct verve_op *op)
+/* What was not begun ends at once; a message that waits at the peer is asked back. What the device has is left to it. */
+static int cancel(struct verve_xport *xport, struct verve_op *op)
 {
-	verve_op_dequeue(op);
-	verve_op_report(xport, op);
-	verve_op_free(xport, op);
+	if (op->state == VERVE_OP_AWAIT)
+		return verve_withdraw(xport, op);
+	if (op->state == VERVE_OP_QUEUED)
+		verve_op_fail(xport, op, FI_ECANCELED, "cancelled before it began");
+	return 0;
 }
 
-void verve_send_finished(struct verve_xport *xport, struct verve_op *op, int status)
+void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_wire_packet *packet)
 {
-	verve_op_dequeue(op);
-	if (!(op->flags & VERVE_OP_REPORTED)) {
-		if (status)
-			verve_op_report_error(xport, op, status, 0,
-					      status == FI_ECANCELED ?
-						      "cancelled before the peer took it" :
+	struct verve_op *op = verve_op_find_awaiting(xport, link->peer, packet->op_id);
+	/* The peer's word: any number. */
+	int error = packet->status < FI_ERRNO_MAX ? (int) packet->status : FI_EIO;
+
+	if (!op || !verve_op_is_send(op))
+		return;
+	if (error)
+		verve_op_fail(xport, op, error,
+			      error == FI_ECANCELED ? "cancelled before the peer took it" :
 						      "the peer could not take the message");
-		else
-			verve_op_report(xport, op);
-	}
-	verve_op_free(xport, op);
+	else if (op->flags & VERVE_OP_REPORTED)
+		verve_op_free(xport, op);
+	else
+		verve_op_finish(xport, op);
 }
+
+const struct verve_op_class verve_send_class = {
+	.name = "send",
+	.size = sizeof(struct verve_send_op),
+	.cleared = offsetof(struct verve_send_op, memory.iov),
+	.memory_at = offsetof(struct verve_send_op, memory),
+	.comp_flags = VERVE_COMP_SEND,
+	.counter_at = offsetof(struct verve_sink, send),
+	.is_message = true,
+	.start = start,
+	.done = verve_op_finish, /* TRANSMIT: the peer's device has it */
+	.cancel = cancel,
+	.release = verve_op_release_memory,
+};

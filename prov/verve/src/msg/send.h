@@ -4,6 +4,11 @@
 #define VERVE_MSG_SEND_H
 
 #include "xport/op.h"
+#include "xport/request.h"
+
+struct verve_wire_packet;
+
+extern const struct verve_op_class verve_send_class;
 
 /*
  * Accepts one message. 0: it will complete once (or, INJECT, not at all unless it fails).
@@ -12,12 +17,8 @@
  * lowered.
  */
 int verve_send(struct verve_xport *xport, const struct verve_request *request);
-
-/* For verve_peer_kick: starts the send at the head of pending. False: later. */
-bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
-/* The peer's NIC has it (TRANSMIT). */
-void verve_send_done(struct verve_xport *xport, struct verve_op *op);
-/* The peer's FIN. */
-void verve_send_finished(struct verve_xport *xport, struct verve_op *op, int status);
+/* FIN has arrived. */
+void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_wire_packet *packet);
 
 #endif

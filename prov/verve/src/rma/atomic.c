@@ -8,12 +8,17 @@
 #include "base/log.h"
 #include "mr/keytab.h"
 #include "net/mr.h"
+#include "comp/comp.h"
 #include "rma/atomic_device.h"
+#include "rma/atomic_op.h"
+#include "rma/event.h"
+#include "xport/iov.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
-#include "rma/rma.h"
-#include "xport/transfer.h"
+#include "xport/report.h"
+#include "xport/start.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -43,47 +48,118 @@ static const struct {
 	[REFUSED_SPLIT] = {FI_EINVAL, "an element lies in two segments of the target's region"},
 };
 
-static size_t sum_of(const struct iovec *iov, size_t count)
-{
-	size_t sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += iov[i].iov_len;
-	return sum;
-}
-
-static void fill(struct verve_op *op, const struct verve_request *request,
+static void fill(struct verve_atomic_op *op, const struct verve_request *request,
 		 const struct verve_atomic_request *atomic)
 {
-	verve_op_fill(op, request);
-	memcpy(op->transfer.remote, request->remote,
-	       request->remote_count * sizeof(op->transfer.remote[0]));
-	op->transfer.remote_count = request->remote_count;
-	for (size_t i = 0; i < request->remote_count; i++)
-		op->transfer.len += request->remote[i].len;
-	op->atomic.op = atomic->op;
-	op->atomic.type = atomic->type;
-	op->atomic.compare_count = atomic->compare_count;
-	op->atomic.result_count = atomic->result_count;
+	verve_rma_op_fill(&op->rma, request);
+	op->op = atomic->op;
+	op->type = atomic->type;
+	op->compare_count = atomic->compare_count;
+	op->result_count = atomic->result_count;
 	for (size_t i = 0; i < atomic->compare_count; i++)
-		op->atomic.compare[i] = atomic->compare[i];
+		op->compare[i] = atomic->compare[i];
 	for (size_t i = 0; i < atomic->result_count; i++)
-		op->atomic.result[i] = atomic->result[i];
+		op->result[i] = atomic->result[i];
 }
 
 /* Operands, then compares, behind the header. */
-static void gather(const struct verve_op *op, void *packet)
+static void gather(const struct verve_atomic_op *atomic, void *packet)
 {
-	char *at = (char *) packet + verve_wire_atomic_prefix(op->transfer.remote_count);
+	const struct verve_memory *memory = &atomic->rma.memory;
+	char *at = (char *) packet + verve_wire_atomic_prefix(atomic->rma.transfer.remote_count);
 
-	at += verve_iov_gather(at, op->iov, op->iov_count, 0, op->len);
-	verve_iov_gather(at, op->atomic.compare, op->atomic.compare_count, 0,
-			 sum_of(op->atomic.compare, op->atomic.compare_count));
+	at += verve_iov_gather(at, memory->iov, memory->iov_count, 0, atomic->rma.op.len);
+	verve_iov_gather(at, atomic->compare, atomic->compare_count, 0,
+			 verve_iov_len(atomic->compare, atomic->compare_count));
+}
+
+static enum verve_outcome start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
+	struct verve_memory *memory = &atomic->rma.memory;
+	const struct verve_transfer *transfer = &atomic->rma.transfer;
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_ATOMIC,
+		.flags = op->cls->is_fetch ? VERVE_WIRE_FETCH : 0,
+		.amo_op = atomic->op,
+		.amo_type = atomic->type,
+		.segment_count = transfer->remote_count,
+	};
+	struct verve_outgoing out;
+	size_t payload, len;
+
+	payload = op->len + verve_iov_len(atomic->compare, atomic->compare_count);
+	if (payload > link->eager_size || transfer->len > link->eager_size) {
+		verve_op_fail(xport, op, FI_EMSGSIZE,
+			      "the peer's buffers are configured smaller than the atomic");
+		return VERVE_DONE;
+	}
+	if (xport->attr.device_atomics || link->device_atomics)
+		return verve_atomic_device_start(xport, link, atomic);
+	/* Answers need no more than the peer's progress, and bring the next one along. */
+	if (link->unanswered >= VERVE_ATOMIC_UNANSWERED || verve_op_name(xport, op))
+		return VERVE_LATER;
+	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
+	if (memory->slab) {
+		out = (struct verve_outgoing) {memory->slab->data, memory->slab};
+		memory->slab = NULL; /* the request's from here on */
+	} else if (verve_link_reserve(xport, link, len, &out)) {
+		gather(atomic, out.data);
+	} else {
+		return VERVE_LATER;
+	}
+	packet.op_id = op->id;
+	memcpy(packet.segment, transfer->remote, sizeof(packet.segment));
+	verve_link_address(link, &packet);
+	verve_wire_encode(&packet, out.data);
+	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
+		return VERVE_BROKE;
+	link->unanswered++;
+	verve_op_activate(op, VERVE_OP_AWAIT);
+	return VERVE_DONE;
+}
+
+/* Executed once or not at all: fi_atomic. */
+static const struct verve_op_class update_class = {
+	.name = "atomic",
+	.size = sizeof(struct verve_atomic_op),
+	.cleared = offsetof(struct verve_atomic_op, rma.memory.iov),
+	.memory_at = offsetof(struct verve_atomic_op, rma.memory),
+	.move_at = offsetof(struct verve_atomic_op, rma.transfer),
+	.comp_flags = VERVE_COMP_ATOMIC | VERVE_COMP_WRITE,
+	.counter_at = offsetof(struct verve_sink, write),
+	.start = start,
+	.done = verve_atomic_device_done,
+	.cancel = verve_rma_op_cancel,
+	.release = verve_op_release_memory,
+};
+
+/* The same, and what was there comes back: fi_fetch_atomic, fi_compare_atomic. */
+static const struct verve_op_class fetch_class = {
+	.name = "fetching atomic",
+	.size = sizeof(struct verve_atomic_op),
+	.cleared = offsetof(struct verve_atomic_op, rma.memory.iov),
+	.memory_at = offsetof(struct verve_atomic_op, rma.memory),
+	.move_at = offsetof(struct verve_atomic_op, rma.transfer),
+	.comp_flags = VERVE_COMP_ATOMIC | VERVE_COMP_READ,
+	.counter_at = offsetof(struct verve_sink, read),
+	.is_fetch = true,
+	.start = start,
+	.done = verve_atomic_device_done,
+	.cancel = verve_rma_op_cancel,
+	.release = verve_op_release_memory,
+};
+
+static bool is_atomic(const struct verve_op *op)
+{
+	return op->cls == &update_class || op->cls == &fetch_class;
 }
 
 int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
-		 const struct verve_atomic_request *atomic)
+		 const struct verve_atomic_request *request_atomic)
 {
+	bool update = request_atomic->form == VERVE_AMO_UPDATE;
+	struct verve_atomic_op *atomic;
 	struct verve_peer *peer;
 	struct verve_op *op;
 	int ret;
@@ -91,85 +167,94 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	ret = verve_peer_find(xport, request->addr, &peer);
 	if (ret)
 		return ret;
-	op = verve_op_alloc(xport,
-			    atomic->form == VERVE_AMO_UPDATE ? VERVE_OP_ATOMIC : VERVE_OP_FETCH,
-			    request->flags | VERVE_OP_TX);
+	op = verve_op_alloc(xport, update ? &update_class : &fetch_class, request->flags | VERVE_OP_TX);
 	if (!op)
 		return -FI_EAGAIN;
-	fill(op, request, atomic);
+	atomic = (struct verve_atomic_op *) op;
+	fill(atomic, request, request_atomic);
 	if (xport->attr.device_atomics) {
-		verve_atomic_device_load(op);
+		verve_atomic_device_load(atomic);
 	} else if (request->flags & VERVE_OP_INJECT) {
-		op->slab = verve_slab_alloc_kept(&xport->tx_slabs);
-		if (!op->slab) {
+		atomic->rma.memory.slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		if (!atomic->rma.memory.slab) {
 			verve_op_free(xport, op);
 			return -FI_EAGAIN;
 		}
-		gather(op, op->slab->data);
+		gather(atomic, atomic->rma.memory.slab->data);
 	}
 	verve_peer_queue(xport, peer, op);
 	return 0;
 }
 
-bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
+			   struct verve_wire_packet *packet)
 {
+	struct verve_op *op = verve_op_find_awaiting(xport, link->peer, packet->op_id);
+	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
+	size_t wanted;
+
+	link->unanswered -= link->unanswered > 0;
+	if (!op || !is_atomic(op))
+		return;
+	wanted = op->cls->is_fetch ? atomic->rma.transfer.len : 0;
+	if (packet->status && packet->status < REFUSALS) {
+		verve_op_fail(xport, op, refusals[packet->status].error,
+			      refusals[packet->status].reason);
+	} else if (packet->status || packet->len != wanted) {
+		verve_op_fail(xport, op, FI_EIO, "the target's answer makes no sense");
+	} else {
+		verve_iov_scatter(atomic->result, atomic->result_count, 0, packet->payload, packet->len);
+		verve_op_finish(xport, op);
+	}
+}
+
+/* The target. */
+
+struct verve_reply_op {
+	struct verve_op op; /* len: bytes of values */
+	uint32_t id;	 /* the peer's operation */
+	uint32_t status; /* enum refusal */
+	void *values;	 /* what was there, from malloc; NULL: nothing to bring */
+};
+
+static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_reply_op *reply = (struct verve_reply_op *) op;
 	struct verve_wire_packet packet = {
-		.type = VERVE_WIRE_ATOMIC,
-		.flags = op->kind == VERVE_OP_FETCH ? VERVE_WIRE_FETCH : 0,
-		.amo_op = op->atomic.op,
-		.amo_type = op->atomic.type,
-		.segment_count = op->transfer.remote_count,
+		.type = VERVE_WIRE_ATOMIC_REPLY,
+		.op_id = reply->id,
+		.status = reply->status,
 	};
 	struct verve_outgoing out;
-	size_t payload, len;
+	size_t prefix;
 
-	payload = op->len + sum_of(op->atomic.compare, op->atomic.compare_count);
-	if (payload > link->eager_size || op->transfer.len > link->eager_size) {
-		verve_op_fail(xport, op, FI_EMSGSIZE,
-			      "the peer's buffers are configured smaller than the atomic");
-		return true;
-	}
-	if (xport->attr.device_atomics || link->device_atomics)
-		return verve_atomic_device_start(xport, link, op);
-	if (!op->id && verve_op_name(xport, op))
-		return false;
-	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
-	if (op->slab) {
-		out = (struct verve_outgoing) {op->slab->data, op->slab};
-		op->slab = NULL; /* the request's from here on */
-	} else if (verve_link_reserve(xport, link, len, &out)) {
-		gather(op, out.data);
-	} else {
-		return false;
-	}
-	packet.op_id = op->id;
-	memcpy(packet.segment, op->transfer.remote, sizeof(packet.segment));
+	if (!verve_link_has_room(xport, link, true) ||
+	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + op->len, &out))
+		return VERVE_LATER;
 	verve_link_address(link, &packet);
-	verve_wire_encode(&packet, out.data);
-	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
-		return true;
-	verve_op_activate(op, VERVE_OP_AWAIT);
-	return true;
-}
-
-void verve_atomic_finished(struct verve_xport *xport, struct verve_op *op,
-			   const struct verve_wire_packet *packet)
-{
-	size_t wanted = op->kind == VERVE_OP_FETCH ? op->transfer.len : 0;
-
-	verve_op_dequeue(op);
-	if (packet->status && packet->status < REFUSALS) {
-		verve_op_report_error(xport, op, refusals[packet->status].error, 0,
-				      refusals[packet->status].reason);
-	} else if (packet->status || packet->len != wanted) {
-		verve_op_report_error(xport, op, FI_EIO, 0, "the target's answer makes no sense");
-	} else {
-		verve_iov_scatter(op->atomic.result, op->atomic.result_count, 0, packet->payload,
-				  packet->len);
-		verve_op_report(xport, op);
-	}
+	prefix = verve_wire_encode(&packet, out.data);
+	if (op->len)
+		memcpy(out.data + prefix, reply->values, op->len);
+	if (verve_link_post_packet(xport, link, &out, prefix + op->len, false, NULL))
+		return VERVE_BROKE;
+	link->replies--;
 	verve_op_free(xport, op);
+	return VERVE_DONE;
 }
+
+static void release(struct verve_xport *xport, struct verve_op *op)
+{
+	(void) xport;
+	free(((struct verve_reply_op *) op)->values);
+}
+
+static const struct verve_op_class reply_class = {
+	.name = "reply",
+	.size = sizeof(struct verve_reply_op),
+	.cleared = sizeof(struct verve_reply_op),
+	.answer = answer,
+	.release = release,
+};
 
 static enum verve_amo_form form_of(const struct verve_wire_packet *packet)
 {
@@ -287,7 +372,7 @@ static enum refusal execute(struct verve_xport *xport, const struct verve_wire_p
 
 /* Fills the reply in. Its memory is there before anything is executed. */
 static enum refusal take(struct verve_xport *xport, const struct verve_wire_packet *packet,
-			 struct verve_op *reply)
+			 struct verve_reply_op *reply)
 {
 	enum refusal refusal;
 	size_t len = 0;
@@ -299,58 +384,40 @@ static enum refusal take(struct verve_xport *xport, const struct verve_wire_pack
 	if (packet->flags & VERVE_WIRE_FETCH) {
 		for (uint32_t i = 0; i < packet->segment_count; i++)
 			len += packet->segment[i].len;
-		reply->reply.values = malloc(len);
-		if (!reply->reply.values)
+		reply->values = malloc(len);
+		if (!reply->values)
 			return REFUSED_MEMORY;
 	}
-	refusal = execute(xport, packet, reply->reply.values);
+	refusal = execute(xport, packet, reply->values);
 	if (!refusal)
-		reply->len = len;
+		reply->op.len = len;
 	return refusal;
 }
 
 void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
-			  const struct verve_wire_packet *packet)
+			  struct verve_wire_packet *packet)
 {
-	struct verve_op *reply = verve_op_alloc(xport, VERVE_OP_REPLY, VERVE_OP_REPORTED);
+	struct verve_reply_op *reply;
 	char name[VERVE_ADDR_STRLEN];
 
+	if (link->replies >= VERVE_ATOMIC_UNANSWERED) {
+		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for too many atomics at once");
+		return;
+	}
+	reply = (struct verve_reply_op *) verve_op_alloc(xport, &reply_class, VERVE_OP_REPORTED);
 	if (!reply) {
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to answer an atomic");
 		return;
 	}
-	reply->peer = link->peer;
-	reply->reply.id = packet->op_id;
-	reply->reply.status = take(xport, packet, reply);
-	if (reply->reply.status)
+	reply->op.peer = link->peer;
+	reply->id = packet->op_id;
+	reply->status = take(xport, packet, reply);
+	if (reply->status)
 		VERVE_INFO(EP_DATA, "connection %#x: refused an atomic from %s: %s\n",
 			   link->conn_id, verve_addr_str(&link->peer->addr, name),
-			   refusals[reply->reply.status].reason);
+			   refusals[reply->status].reason);
 	else
-		verve_rma_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
-	verve_peer_queue_control(xport, link->peer, reply);
-}
-
-bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
-{
-	struct verve_wire_packet packet = {
-		.type = VERVE_WIRE_ATOMIC_REPLY,
-		.op_id = op->reply.id,
-		.status = op->reply.status,
-	};
-	struct verve_outgoing out;
-	size_t prefix;
-
-	if (!verve_link_has_room(xport, link, true) ||
-	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + op->len, &out))
-		return false;
-	verve_link_address(link, &packet);
-	prefix = verve_wire_encode(&packet, out.data);
-	if (op->len)
-		memcpy(out.data + prefix, op->reply.values, op->len);
-	if (verve_link_post_packet(xport, link, &out, prefix + op->len, false, NULL))
-		return false;
-	TAILQ_REMOVE(&link->peer->control, op, link);
-	verve_op_free(xport, op);
-	return true;
+		verve_event_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
+	link->replies++;
+	verve_peer_queue_control(xport, link->peer, &reply->op);
 }

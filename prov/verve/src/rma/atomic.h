@@ -14,6 +14,15 @@
 
 #include "rma/amo.h"
 #include "xport/op.h"
+#include "xport/request.h"
+
+struct verve_wire_packet;
+
+/*
+ * Atomics of a connection without an answer, at most, either way: what a target keeps of answers that a peer does
+ * not take is bounded by it. A peer that asks more is cut off.
+ */
+enum { VERVE_ATOMIC_UNANSWERED = 128 };
 
 /* What an atomic adds to a request, whose iov has the operands. On the stack, as that. */
 struct verve_atomic_request {
@@ -40,16 +49,11 @@ static inline size_t verve_atomic_count(enum verve_amo_form form, size_t size, s
 int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 		 const struct verve_atomic_request *atomic);
 
-/* For verve_peer_kick: sends the request at the head of pending; there is room. False: later. */
-bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
-/* The same for a reply in control. */
-bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
-
-/* A request has arrived. */
+/* ATOMIC has arrived. */
 void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
-			  const struct verve_wire_packet *packet);
-/* A reply has arrived for op, which awaits it. */
-void verve_atomic_finished(struct verve_xport *xport, struct verve_op *op,
-			   const struct verve_wire_packet *packet);
+			  struct verve_wire_packet *packet);
+/* ATOMIC_REPLY has arrived. */
+void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
+			   struct verve_wire_packet *packet);
 
 #endif

@@ -2,11 +2,10 @@
 /* Atomics by the device: the initiator's half, which is all there is. */
 #include "rma/atomic_device.h"
 
-#include "rma/key.h"
+#include "rma/atomic_op.h"
+#include "xport/iov.h"
 #include "xport/link.h"
-#include "xport/peer.h"
-#include "rma/rma.h"
-#include "xport/transfer.h"
+#include "xport/report.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -25,28 +24,21 @@ bool verve_atomic_device_has(enum verve_amo_form form, enum verve_amo_op op,
 	}
 }
 
-bool verve_atomic_device_executes(const struct verve_xport *xport, const struct verve_op *op)
+void verve_atomic_device_load(struct verve_atomic_op *atomic)
 {
-	return xport->attr.device_atomics &&
-	       (op->kind == VERVE_OP_ATOMIC || op->kind == VERVE_OP_FETCH);
-}
-
-void verve_atomic_device_load(struct verve_op *op)
-{
-	struct verve_op_atomic *atomic = &op->atomic;
+	struct verve_transfer *transfer = &atomic->rma.transfer;
+	const struct verve_memory *memory = &atomic->rma.memory;
+	uint64_t value = 0, expected = 0;
 
 	/* A read has no operand: it adds 0. */
-	verve_iov_gather(&atomic->value, op->iov, op->iov_count, 0, sizeof(atomic->value));
-	verve_iov_gather(&atomic->expected, atomic->compare, atomic->compare_count, 0,
-			 sizeof(atomic->expected));
-}
-
-void verve_atomic_device_describe(const struct verve_op *op, struct verve_net_wr *wr)
-{
-	bool swap = wr->op == VERVE_NET_COMPARE_SWAP;
-
-	wr->compare_add = swap ? op->atomic.expected : op->atomic.value;
-	wr->swap = swap ? op->atomic.value : 0;
+	verve_iov_gather(&value, memory->iov, memory->iov_count, 0, sizeof(value));
+	verve_iov_gather(&expected, atomic->compare, atomic->compare_count, 0, sizeof(expected));
+	if (atomic->op == VERVE_AMO_CSWAP) {
+		transfer->compare_add = expected;
+		transfer->swap = value;
+	} else {
+		transfer->compare_add = value;
+	}
 }
 
 /* One way to update memory or the other: together they are not atomic. */
@@ -59,46 +51,50 @@ static void refuse(struct verve_xport *xport, struct verve_op *op)
 }
 
 /* The device takes one address: the element must not lie across two segments of its region. */
-static bool is_split(const struct verve_link *link, const struct verve_op *op)
+static bool is_split(const struct verve_link *link, const struct verve_rma_op *rma)
 {
-	const struct verve_wire_segment *remote = &op->transfer.remote[0];
+	const struct verve_wire_segment *remote = &rma->transfer.remote[0];
 	struct verve_net_wr wr;
 
-	return verve_key_is_exported(link, remote->key) &&
-	       verve_key_locate(link, remote, 0, &wr) < remote->len;
+	return verve_remote_key_is_exported(&link->keys, remote->key) &&
+	       verve_remote_key_locate(&link->keys, remote, 0, &wr) < remote->len;
 }
 
-enum verve_net_wr_op verve_atomic_device_verb(const struct verve_op *op)
+static enum verve_net_wr_op verb(const struct verve_rma_op *rma)
 {
-	return op->atomic.op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP : VERVE_NET_FETCH_ADD;
+	const struct verve_atomic_op *atomic = (const struct verve_atomic_op *) rma;
+
+	return atomic->op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP : VERVE_NET_FETCH_ADD;
 }
 
-int verve_atomic_device_prepare(struct verve_xport *xport, struct verve_link *link,
-				struct verve_op *op, const char **reason)
+static int prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
+		   const char **reason)
 {
-	if (is_split(link, op)) {
+	if (is_split(link, rma)) {
 		*reason = "the element lies across two segments of the target's region";
 		return -FI_EINVAL;
 	}
-	if (!op->slab)
-		op->slab = verve_slab_alloc(&xport->tx_slabs);
-	return op->slab ? 0 : -FI_EAGAIN;
+	if (!rma->memory.slab)
+		rma->memory.slab = verve_slab_alloc(&xport->tx_slabs);
+	return rma->memory.slab ? 0 : -FI_EAGAIN;
 }
 
-bool verve_atomic_device_start(struct verve_xport *xport, struct verve_link *link,
-			       struct verve_op *op)
+enum verve_outcome verve_atomic_device_start(struct verve_xport *xport, struct verve_link *link,
+					      struct verve_atomic_op *atomic)
 {
+	static const struct verve_rma_way way = {prepare, verb, true};
+
 	if (xport->attr.device_atomics && link->device_atomics)
-		return verve_rma_start(xport, link, op);
-	refuse(xport, op);
-	return true;
+		return verve_rma_op_start(xport, link, &atomic->rma, &way);
+	refuse(xport, &atomic->rma.op);
+	return VERVE_DONE;
 }
 
 void verve_atomic_device_done(struct verve_xport *xport, struct verve_op *op)
 {
-	verve_op_dequeue(op);
-	verve_iov_scatter(op->atomic.result, op->atomic.result_count, 0, op->slab->data,
-			  op->transfer.len);
-	verve_op_report(xport, op);
-	verve_op_free(xport, op);
+	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
+
+	verve_iov_scatter(atomic->result, atomic->result_count, 0, atomic->rma.memory.slab->data,
+			  atomic->rma.transfer.len);
+	verve_op_finish(xport, op);
 }

@@ -1,104 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Key exchange: the initiator's half, then the owner's. */
-#define HASH_NONFATAL_OOM 1
-
 #include "rma/key.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <uthash.h>
 
-#include "base/log.h"
+#include "comp/comp.h"
 #include "mr/keytab.h"
 #include "net/mr.h"
-#include "rma/atomic_device.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
+#include "xport/report.h"
+#include "xport/start.h"
+#include "xport/transfer.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
-
-/* What a peer's key opens, as far as it has been told. */
-struct verve_remote_key {
-	UT_hash_handle hh;
-	uint64_t key;
-	uint64_t generation;
-	uint32_t access; /* VERVE_WIRE_KEY_* */
-	uint32_t total;	 /* segments; 0: no answer yet */
-	uint32_t filled; /* of them; all: it may be used */
-	struct verve_mr_segment *segments;
-};
-
-bool verve_key_is_exported(const struct verve_link *link, uint64_t key)
-{
-	return link->app_keys || key & VERVE_MR_KEY_EXPORTED;
-}
-
-static struct verve_remote_key *find(const struct verve_link *link, uint64_t wanted)
-{
-	struct verve_remote_key *key;
-
-	HASH_FIND(hh, link->keys.keys, &wanted, sizeof(wanted), key);
-	return key;
-}
-
-static bool is_known(const struct verve_remote_key *key)
-{
-	return key->total && key->filled == key->total;
-}
-
-static struct verve_mr_segments segments_of(const struct verve_remote_key *key)
-{
-	return (struct verve_mr_segments) {key->segments, key->total,
-					   key->access & VERVE_WIRE_KEY_VIRT};
-}
-
-static void drop(struct verve_link *link, struct verve_remote_key *key)
-{
-	HASH_DEL(link->keys.keys, key);
-	link->keys.count--;
-	free(key->segments);
-	free(key);
-}
-
-void verve_key_forget_all(struct verve_link *link)
-{
-	struct verve_remote_key *key, *next;
-
-	HASH_ITER(hh, link->keys.keys, key, next)
-		drop(link, key);
-}
-
-/* Whoever is added last is dropped last. False: no memory. */
-static bool add(struct verve_link *link, struct verve_remote_key *key)
-{
-	HASH_ADD(hh, link->keys.keys, key, sizeof(key->key), key);
-	link->keys.count += key->hh.tbl != NULL;
-	return key->hh.tbl;
-}
-
-/* It was used last. The table has others, so this allocates nothing. */
-static void touch(struct verve_link *link, struct verve_remote_key *key)
-{
-	if (!key->hh.next)
-		return;
-	HASH_DEL(link->keys.keys, key);
-	HASH_ADD(hh, link->keys.keys, key, sizeof(key->key), key);
-}
-
-/* The least recently used one, but none that is being asked for. */
-static void make_room(struct verve_link *link)
-{
-	struct verve_remote_key *key, *next;
-
-	if (link->keys.count < VERVE_KEY_CACHE)
-		return;
-	HASH_ITER(hh, link->keys.keys, key, next)
-		if (is_known(key)) {
-			drop(link, key);
-			return;
-		}
-}
 
 /* NULL: no room now, or the link broke. */
 static struct verve_remote_key *ask(struct verve_xport *xport, struct verve_link *link,
@@ -109,33 +26,32 @@ static struct verve_remote_key *ask(struct verve_xport *xport, struct verve_link
 
 	if (link->keys.asked >= VERVE_KEY_QUERIES || !verve_link_has_room(xport, link, true))
 		return NULL;
-	key = calloc(1, sizeof(*key));
+	key = verve_remote_key_add(&link->keys, wanted);
 	if (!key)
 		return NULL;
-	key->key = wanted;
-	make_room(link);
-	if (!add(link, key)) {
-		free(key);
-		return NULL;
-	}
 	if (!verve_link_send(xport, link, &packet, NULL)) {
-		drop(link, key);
+		verve_remote_key_drop(&link->keys, key);
 		return NULL;
 	}
 	link->keys.asked++;
 	return key;
 }
 
+static bool is_read(const struct verve_op *op)
+{
+	return op->cls->comp_flags == (VERVE_COMP_RMA | VERVE_COMP_READ);
+}
+
 /* NULL: the key opens what the operation wants. */
-static const char *check(const struct verve_remote_key *key, const struct verve_op *op,
+static const char *check(const struct verve_remote_key *key, struct verve_op *op,
 			 const struct verve_wire_segment *segment)
 {
-	uint32_t access = op->kind == VERVE_OP_READ ? VERVE_WIRE_KEY_READ : VERVE_WIRE_KEY_WRITE;
-	struct verve_mr_segments segments = segments_of(key);
+	uint32_t access = is_read(op) ? VERVE_WIRE_KEY_READ : VERVE_WIRE_KEY_WRITE;
+	struct verve_mr_segments segments = verve_remote_key_segments(key);
 	uint64_t position;
 
 	if (!(key->access & access))
-		return op->kind == VERVE_OP_READ ? "the target's region does not grant remote reads" :
+		return is_read(op) ? "the target's region does not grant remote reads" :
 						   "the target's region does not grant remote writes";
 	if (!verve_mr_segments_find(&segments, segment->addr, segment->len, &position))
 		return "the operation reaches beyond the target's region";
@@ -147,38 +63,33 @@ static const char *check(const struct verve_remote_key *key, const struct verve_
  * than that.
  */
 static enum verve_key_result resolve(struct verve_xport *xport, struct verve_link *link,
-				     const struct verve_op *op,
+				     struct verve_op *op,
 				     const struct verve_wire_segment *segment, const char **reason)
 {
-	struct verve_remote_key *key = find(link, segment->key);
+	struct verve_remote_key *key = verve_remote_key_find(&link->keys, segment->key);
 
-	if (!key && op->transfer.offset) {
+	if (!key && verve_op_transfer(op)->offset) {
 		*reason = "the target closed the region meanwhile";
 		return VERVE_KEY_FAILED;
 	}
 	if (!key)
 		key = ask(xport, link, segment->key);
-	if (!key || !is_known(key))
+	if (!key || !verve_remote_key_is_known(key))
 		return VERVE_KEY_WAIT;
-	touch(link, key);
+	verve_remote_key_touch(&link->keys, key);
 	*reason = check(key, op, segment);
 	return *reason ? VERVE_KEY_FAILED : VERVE_KEY_READY;
 }
 
 static unsigned access_of(const struct verve_op *op)
 {
-	switch (op->kind) {
-	case VERVE_OP_READ:
-		return VERVE_NET_REMOTE_READ;
-	case VERVE_OP_WRITE:
-		return VERVE_NET_REMOTE_WRITE;
-	default:
+	if (op->cls->comp_flags & VERVE_COMP_ATOMIC)
 		return VERVE_NET_REMOTE_ATOMIC;
-	}
+	return is_read(op) ? VERVE_NET_REMOTE_READ : VERVE_NET_REMOTE_WRITE;
 }
 
 /* NULL: an rkey of our own opens what the operation wants. */
-static const char *check_own(struct verve_xport *xport, const struct verve_op *op,
+static const char *check_own(struct verve_xport *xport, struct verve_op *op,
 			     const struct verve_wire_segment *segment)
 {
 	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
@@ -206,26 +117,26 @@ static bool is_rkey(uint64_t key)
 }
 
 static const char *check_rkey(struct verve_xport *xport, const struct verve_link *link,
-			      const struct verve_op *op, const struct verve_wire_segment *segment)
+			      struct verve_op *op, const struct verve_wire_segment *segment)
 {
 	if (!is_rkey(segment->key))
 		return "the target has no region with the key";
 	/* The device would flush the very request that it refuses: both ends are one queue pair. */
-	return link->is_self && !op->transfer.offset ? check_own(xport, op, segment) : NULL;
+	return link->is_self && !verve_op_transfer(op)->offset ? check_own(xport, op, segment) : NULL;
 }
 
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
-					const struct verve_op *op, const char **reason)
+					struct verve_op *op, const char **reason)
 {
 	enum verve_key_result all = VERVE_KEY_READY;
 
-	for (uint32_t i = 0; i < op->transfer.remote_count && !link->broken; i++) {
-		const struct verve_wire_segment *segment = &op->transfer.remote[i];
+	for (uint32_t i = 0; i < verve_op_transfer(op)->remote_count && !link->broken; i++) {
+		const struct verve_wire_segment *segment = &verve_op_transfer(op)->remote[i];
 		enum verve_key_result one;
 
 		if (!segment->len)
 			continue;
-		if (!verve_key_is_exported(link, segment->key)) {
+		if (!verve_remote_key_is_exported(&link->keys, segment->key)) {
 			*reason = check_rkey(xport, link, op, segment);
 			if (*reason)
 				return VERVE_KEY_FAILED;
@@ -240,30 +151,12 @@ enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_
 	return link->broken ? VERVE_KEY_WAIT : all;
 }
 
-uint64_t verve_key_locate(const struct verve_link *link, const struct verve_wire_segment *segment,
-			  uint64_t offset, struct verve_net_wr *wr)
-{
-	const struct verve_remote_key *key = find(link, segment->key);
-	struct verve_mr_segments segments;
-	struct verve_mr_segment rest;
-	uint64_t position, left = segment->len - offset;
-
-	wr->remote_addr = 0;
-	wr->rkey = 0;
-	if (!left) /* nothing is moved, whatever the key */
-		return 0;
-	segments = segments_of(key);
-	verve_mr_segments_find(&segments, segment->addr, segment->len, &position);
-	verve_mr_segments_rest(&segments, position + offset, &rest);
-	wr->remote_addr = rest.addr;
-	wr->rkey = rest.rkey;
-	return rest.len < left ? rest.len : left;
-}
-
+/* Atomics that the target's processor executes name keys as they are. */
 static bool asks(const struct verve_xport *xport, const struct verve_op *op)
 {
-	return op->kind == VERVE_OP_WRITE || op->kind == VERVE_OP_READ ||
-	       verve_atomic_device_executes(xport, op);
+	if (op->cls->comp_flags & VERVE_COMP_ATOMIC)
+		return xport->attr.device_atomics;
+	return op->cls->comp_flags & VERVE_COMP_RMA;
 }
 
 /* Only the head of the queue asks: whoever else wants the key asks again. */
@@ -272,10 +165,10 @@ static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64
 {
 	struct verve_op *op = TAILQ_FIRST(&peer->pending);
 
-	if (!op || !asks(xport, op) || op->transfer.offset)
+	if (!op || !asks(xport, op) || verve_op_transfer(op)->offset)
 		return;
-	for (uint32_t i = 0; i < op->transfer.remote_count; i++)
-		if (op->transfer.remote[i].key == key && op->transfer.remote[i].len) {
+	for (uint32_t i = 0; i < verve_op_transfer(op)->remote_count; i++)
+		if (verve_op_transfer(op)->remote[i].key == key && verve_op_transfer(op)->remote[i].len) {
 			verve_op_fail(xport, op, error, reason);
 			return;
 		}
@@ -316,34 +209,34 @@ static bool makes_sense(const struct verve_remote_key *key)
 void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 		     struct verve_wire_packet *packet)
 {
-	struct verve_remote_key *key = find(link, packet->tag);
+	struct verve_remote_key *key = verve_remote_key_find(&link->keys, packet->tag);
 
 	if (link->keys.asked && packet->key.first + packet->segment_count == packet->key.total)
 		link->keys.asked--;
-	if (!key || is_known(key)) {
+	if (!key || verve_remote_key_is_known(key)) {
 		xport->count.stale++;
 		return;
 	}
 	if (!packet->key.total) {
-		drop(link, key);
+		verve_remote_key_drop(&link->keys, key);
 		fail_head(xport, link->peer, packet->tag, FI_EACCES,
 			  "the target has no region with the key");
 		return;
 	}
 	if (!packet->key.first && !begin(key, packet)) {
-		drop(link, key);
+		verve_remote_key_drop(&link->keys, key);
 		fail_head(xport, link->peer, packet->tag, FI_ENOMEM,
 			  "no memory for what the target's key means");
 		return;
 	}
 	if (packet->key.generation != key->generation || packet->key.total != key->total ||
 	    packet->key.first != key->filled) {
-		drop(link, key); /* and ask again: the region changed under way */
+		verve_remote_key_drop(&link->keys, key); /* and ask again: the region changed under way */
 		return;
 	}
 	fill(key, packet);
 	if (!makes_sense(key)) {
-		drop(link, key);
+		verve_remote_key_drop(&link->keys, key);
 		fail_head(xport, link->peer, packet->tag, FI_EIO, "the target's answer makes no sense");
 	}
 }
@@ -351,11 +244,11 @@ void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet)
 {
-	struct verve_remote_key *key = find(link, packet->tag);
+	struct verve_remote_key *key = verve_remote_key_find(&link->keys, packet->tag);
 
 	(void) xport;
 	if (key && key->total && key->generation <= packet->key.generation)
-		drop(link, key);
+		verve_remote_key_drop(&link->keys, key);
 }
 
 /* The owner. */
@@ -365,25 +258,44 @@ static uint64_t bit_of(uint64_t key)
 	return 1ull << (key * 0x9e3779b97f4a7c15u >> 58);
 }
 
-static struct verve_op *op_alloc(struct verve_xport *xport, struct verve_link *link, uint8_t type,
-				 uint64_t key)
+/* What a peer is to hear of a key of ours. */
+struct verve_key_op {
+	struct verve_op op;
+	uint64_t key;
+	uint64_t generation; /* of the key, as far as it was told; or revoked */
+	uint32_t next;	     /* segment to be told */
+	uint8_t type;	     /* enum verve_wire_type: KEY_REPLY or KEY_REVOKE */
+};
+
+static enum verve_outcome tell(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
+
+static const struct verve_op_class key_class = {
+	.name = "key",
+	.size = sizeof(struct verve_key_op),
+	.cleared = sizeof(struct verve_key_op),
+	.answer = tell,
+};
+
+static struct verve_key_op *op_alloc(struct verve_xport *xport, struct verve_link *link, uint8_t type,
+				     uint64_t key)
 {
-	struct verve_op *op = verve_op_alloc(xport, VERVE_OP_KEY, VERVE_OP_REPORTED);
+	struct verve_key_op *op =
+		(struct verve_key_op *) verve_op_alloc(xport, &key_class, VERVE_OP_REPORTED);
 
 	if (!op) {
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to speak of a key");
 		return NULL;
 	}
-	op->peer = link->peer;
-	op->tag = key;
-	op->key.type = type;
+	op->op.peer = link->peer;
+	op->key = key;
+	op->type = type;
 	return op;
 }
 
 void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet)
 {
-	struct verve_op *op;
+	struct verve_key_op *op;
 
 	if (link->keys.answers >= VERVE_KEY_QUERIES) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for too many keys at once");
@@ -393,31 +305,31 @@ void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
 	if (!op)
 		return;
 	link->keys.answers++;
-	verve_peer_queue_control(xport, link->peer, op);
+	verve_peer_queue_control(xport, link->peer, &op->op);
 }
 
 /* One packet's worth. A key that is closed, or replaced, under way is answered anew. */
-static void describe(struct verve_xport *xport, struct verve_op *op, struct verve_wire_packet *packet)
+static void describe(struct verve_xport *xport, struct verve_key_op *op, struct verve_wire_packet *packet)
 {
-	bool exported = xport->attr.app_keys || op->tag & VERVE_MR_KEY_EXPORTED;
+	bool exported = xport->attr.app_keys || op->key & VERVE_MR_KEY_EXPORTED;
 	struct verve_mr_key *key;
 
 	verve_mr_keytab_lock(xport->attr.mr_keytab);
-	key = exported ? verve_mr_keytab_find(xport->attr.mr_keytab, op->tag) : NULL;
+	key = exported ? verve_mr_keytab_find(xport->attr.mr_keytab, op->key) : NULL;
 	if (key) {
 		const struct verve_mr_segments *segments = &key->segments;
 
 		AO_store(&key->told, 1);
-		if (op->key.generation != key->generation)
-			op->key.next = 0;
-		op->key.generation = packet->key.generation = key->generation;
+		if (op->generation != key->generation)
+			op->next = 0;
+		op->generation = packet->key.generation = key->generation;
 		packet->key.access =
 			(key->access & VERVE_NET_REMOTE_READ ? VERVE_WIRE_KEY_READ : 0) |
 			(key->access & VERVE_NET_REMOTE_WRITE ? VERVE_WIRE_KEY_WRITE : 0) |
 			(segments->virt ? VERVE_WIRE_KEY_VIRT : 0);
 		packet->key.total = segments->count;
-		packet->key.first = op->key.next;
-		for (uint32_t i = op->key.next; i < segments->count &&
+		packet->key.first = op->next;
+		for (uint32_t i = op->next; i < segments->count &&
 		     packet->segment_count < VERVE_WIRE_SEGMENTS; i++)
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
 				segments->at[i].addr, segments->at[i].len, segments->at[i].rkey};
@@ -425,31 +337,31 @@ static void describe(struct verve_xport *xport, struct verve_op *op, struct verv
 	verve_mr_keytab_unlock(xport->attr.mr_keytab);
 }
 
-bool verve_key_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+static enum verve_outcome tell(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
+	struct verve_key_op *key = (struct verve_key_op *) op;
 	struct verve_wire_packet packet;
 
 	do {
 		packet = (struct verve_wire_packet) {
-			.type = op->key.type,
-			.tag = op->tag,
-			.key.generation = op->key.generation,
+			.type = key->type,
+			.tag = key->key,
+			.key.generation = key->generation,
 		};
 		if (!verve_link_has_room(xport, link, true))
-			return false;
-		if (op->key.type == VERVE_WIRE_KEY_REPLY) {
-			link->keys.told |= bit_of(op->tag);
-			describe(xport, op, &packet);
+			return VERVE_LATER;
+		if (key->type == VERVE_WIRE_KEY_REPLY) {
+			link->keys.told |= bit_of(key->key);
+			describe(xport, key, &packet);
 		}
 		if (!verve_link_send(xport, link, &packet, NULL))
-			return false;
-		op->key.next += packet.segment_count;
+			return link->broken ? VERVE_BROKE : VERVE_LATER;
+		key->next += packet.segment_count;
 	} while (packet.key.first + packet.segment_count < packet.key.total);
-	if (op->key.type == VERVE_WIRE_KEY_REPLY)
+	if (key->type == VERVE_WIRE_KEY_REPLY)
 		link->keys.answers--;
-	TAILQ_REMOVE(&link->peer->control, op, link);
 	verve_op_free(xport, op);
-	return true;
+	return VERVE_DONE;
 }
 
 void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generation)
@@ -457,7 +369,7 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 	struct verve_link *link, *next;
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
-		struct verve_op *op;
+		struct verve_key_op *op;
 
 		next = TAILQ_NEXT(link, all);
 		if (!(link->keys.told & bit_of(key)) || link->leaving)
@@ -465,7 +377,7 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 		op = op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
 		if (!op)
 			continue;
-		op->key.generation = generation;
-		verve_peer_queue_control(xport, link->peer, op);
+		op->generation = generation;
+		verve_peer_queue_control(xport, link->peer, &op->op);
 	}
 }

@@ -16,29 +16,11 @@
 #include <sys/queue.h>
 
 struct verve_link;
-struct verve_net_wr;
 struct verve_op;
-struct verve_remote_key;
 struct verve_wire_packet;
-struct verve_wire_segment;
 struct verve_xport;
 
-enum {
-	VERVE_KEY_CACHE = 64,  /* answers that a connection remembers; the least recently used go */
-	VERVE_KEY_QUERIES = 8, /* unanswered questions of a connection; who asks more is cut off */
-};
-
-/* Of a link, zeroed at first. */
-struct verve_key_cache {
-	struct verve_remote_key *keys; /* uthash by key, the least recently used first */
-	uint32_t count;
-	uint32_t asked;		       /* questions without an answer */
-	uint32_t answers;	       /* questions of the peer that we have not answered */
-	uint64_t told;		       /* a bit for each key that the peer asked for, by its hash */
-};
-
-/* The peer's key is one to ask for. */
-bool verve_key_is_exported(const struct verve_link *link, uint64_t key);
+enum { VERVE_KEY_QUERIES = 8 }; /* unanswered questions of a connection; a peer that asks more is cut off */
 
 enum verve_key_result {
 	VERVE_KEY_READY,
@@ -51,11 +33,7 @@ enum verve_key_result {
  * it wants.
  */
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
-					const struct verve_op *op, const char **reason);
-/* Where offset bytes into segment lie; verve_key_resolve was ready. Returns the bytes that follow. */
-uint64_t verve_key_locate(const struct verve_link *link, const struct verve_wire_segment *segment,
-			  uint64_t offset, struct verve_net_wr *wr);
-
+					struct verve_op *op, const char **reason);
 /* KEY_REPLY, KEY_REVOKE and KEY_QUERY have arrived. */
 void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 		     struct verve_wire_packet *packet);
@@ -64,12 +42,7 @@ void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
 void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet);
 
-/* For verve_peer_kick: sends what an operation of kind KEY in control has to say. False: later. */
-bool verve_key_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 /* The key is out of the table: tells every peer that may know it. */
 void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generation);
-
-/* The link closes. */
-void verve_key_forget_all(struct verve_link *link);
 
 #endif

@@ -3,9 +3,8 @@
  * Link: one connection of a peer: the queue pair, what is outstanding on it, its credits.
  *
  * Requests are numbered; a completion of number n retires all up to n. Until then a request's slot says how to
- * post it again, on another queue pair: xport/post.h, xport/replay.h. When a link breaks, it keeps its operations until the
- * hardware has let go of them (every request flushed), then ends each with an error; the peer can have
- * a new link meanwhile. The engine's lock protects everything here.
+ * post it again, on another queue pair: xport/post.h, xport/replay.h. xport/lifetime.h opens and ends links.
+ * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_LINK_H
 #define VERVE_XPORT_LINK_H
@@ -13,15 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/cq.h"
-#include "net/qp.h"
-#include "rma/key.h"
 #include "xport/op.h"
-#include "xport/quiesce.h"
+#include "xport/remote_key.h"
 #include "xport/slot.h"
-#include "xport/xport.h"
 
 struct verve_cm_request;
+struct verve_net_qp;
+struct verve_peer;
 struct verve_replay;
 
 enum {
@@ -32,56 +29,79 @@ enum {
 	VERVE_LINK_COPIES = 4096, /* bytes of inline packets that are kept until they retire; a power of two */
 };
 
+/* xport/quiesce.h */
+enum verve_quiesce_state { VERVE_QUIESCE_OPEN, VERVE_QUIESCE_ASKED, VERVE_QUIESCE_AGREED };
+
+struct verve_quiesce {
+	enum verve_quiesce_state state;
+	bool refuse;		/* the peer asked; it is to hear that we are not idle */
+	uint32_t sent, arrived; /* packets, when we asked: ours and the peer's */
+	uint32_t seen;		/* requests and packets, when the link was last looked at */
+	uint64_t not_before;	/* when the peer may be asked again, nanoseconds: it has refused */
+};
+
 struct verve_link {
+	/* Identity. */
 	TAILQ_ENTRY(verve_link) all; /* in xport->links, or xport->broken_links */
 	struct verve_peer *peer;
-	struct verve_net_qp *qp;
+	struct verve_net_qp *qp;     /* NULL: it was taken away */
 	uint32_t id;	    /* upper half of wr_id */
 	uint32_t conn_id;   /* ours, in packets that arrive */
 	uint32_t qp_num;    /* ours, on which they arrive */
 	uint32_t remote_id; /* the peer's, in packets that leave */
-	uint32_t inline_size;
 	struct verve_cm_request *drop; /* what gives the connection up; NULL: it has none, or did */
-	uint32_t produced;  /* requests posted */
-	uint32_t retired;   /* of those, done */
-	uint32_t signaled;  /* number of the last one that asked for a completion */
+	bool is_self;	    /* the peer is this endpoint: both ends are one queue pair */
+
+	/* What both sides agreed on. */
+	uint32_t inline_size;
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
+	bool rma_event;	     /* the peer wants to hear of RMA */
+	bool device_atomics; /* the peer's device executes atomics */
+	bool may_send;	     /* the peer can hear us */
+	bool listen;	     /* the manager is to hear of the peer's first packet */
+
+	/* Requests, numbered from 0. */
+	uint32_t produced;  /* posted */
+	uint32_t retired;   /* of those, ended */
+	uint32_t signaled;  /* number of the last one that asked for a completion */
+	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
+	uint64_t copied_signaled; /* copied when a completion was last asked for */
+	uint32_t sent;	    /* packets */
+	uint32_t arrived;   /* packets */
+
+	/* Credits, in messages. */
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
-	uint32_t sent;	    /* packets */
-	uint32_t arrived;   /* packets */
-	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
-	uint64_t copied_signaled; /* when a completion was last asked for */
-	bool may_send, listen; /* listen: the manager is to hear of the peer's first packet */
-	bool is_self;	/* the peer is this endpoint: both ends are one queue pair */
-	bool rma_event; /* the peer wants to hear of RMA */
-	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
-	bool device_atomics; /* the peer's device executes atomics */
+
+	/* Atomics by the processor (rma/atomic.h). */
+	uint32_t unanswered; /* that the peer has not answered */
+	uint32_t replies;    /* to the peer's, not sent yet */
+
+	/* Looking after a peer that owes an answer (xport/keepalive.h). */
+	uint32_t heard;	    /* requests retired when the peer was last looked after */
+	bool silent;	    /* none since the time before that, and the manager checks the peer */
+
+	/* Its end. */
 	bool broken;
-	bool failed; /* a request has, so those from retired on did not end well */
-	bool doubted; /* failed, but all that the device said is that the first of them was done */
 	bool said_bye;
-	uint32_t heard; /* requests acknowledged when the peer was last looked after */
-	bool silent; /* none since the time before that, and the manager checks it */
-	uint64_t leaving; /* since when the peer has left, nanoseconds; 0: it has not */
-	int error;	 /* why it broke: positive FI errno */
-	uint32_t status; /* ibv_wc_status, or 0 */
-	const char *reason;
-	struct verve_key_cache keys;
-	struct verve_quiesce quiesce;
-	struct verve_replay *replay; /* it is suspended; NULL: it is not */
-	uint32_t futile, futile_packets; /* suspended in vain, so often; with how many packets */
+	uint64_t leaving;   /* since when the peer has left, nanoseconds; 0: it has not */
+	int error;	    /* why it broke: positive FI errno */
+	uint32_t status;    /* ibv_wc_status, or 0 */
+	const char *reason; /* a constant string */
 	struct verve_op_queue doomed;
+
+	/* Another queue pair in place of a failed one (xport/replay.h). */
+	bool failed;	    /* a request has, so the requests from retired on did not end well */
+	bool doubted;	    /* failed, but all that the device said is that the first of them was done */
+	uint32_t futile, futile_packets; /* suspended in vain, so often; with how many packets */
+	struct verve_replay *replay; /* the link is suspended; NULL: it is not */
+
+	struct verve_remote_keys keys;
+	struct verve_quiesce quiesce;
 	struct verve_slot slots[VERVE_LINK_DEPTH];
 	unsigned char copies[VERVE_LINK_COPIES];
 };
-
-/* Takes the queue pair over. -FI_ENOMEM. */
-int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
-		    uint32_t conn_id, uint32_t remote_id, struct verve_link **link);
-/* Nothing may be outstanding, or the queues are about to be destroyed. */
-void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
 /* Requests may be posted. */
 static inline bool verve_link_is_open(const struct verve_link *link)
@@ -89,48 +109,9 @@ static inline bool verve_link_is_open(const struct verve_link *link)
 	return link->may_send && link->quiesce.state == VERVE_QUIESCE_OPEN;
 }
 
-/* The peer owes us something, so it is looked after. */
-bool verve_link_is_waiting(const struct verve_link *link);
-
-/*
- * Looks after a peer that owes an answer: asks, so that the transport finds a dead one. If nothing was
- * acknowledged since the last time, the manager checks the peer, too.
- */
-void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
-
-/* The peer can hear us: requests may be posted from here on, unless the link is suspended or leaving. */
-void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
-
-/* To the error state; *marker: whose flush says that all is off the hardware. False: nothing is outstanding. */
-bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
-/* The oldest outstanding request ended; status: ibv_wc_status. */
-void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status);
 static inline struct verve_slot *verve_link_slot(struct verve_link *link, uint32_t number)
 {
 	return &link->slots[number & (VERVE_LINK_DEPTH - 1)];
 }
-
-/* A completion of the send queue. */
-void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc);
-
-/*
- * Ends the link: error (positive FI errno) is what its operations will get. The peer's queues are
- * emptied into doomed. Harmless on a broken link. reason is a constant string.
- */
-void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
-		      const char *reason);
-
-/*
- * The peer has left: like verve_link_break, but what its device has executed gets a moment to be
- * acknowledged; nothing more is sent, and what is asked for from here on waits for a new connection.
- * verve_link_part ends those whose moment is over, or that have nothing to wait for.
- */
-void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error, const char *reason);
-void verve_link_part(struct verve_xport *xport);
-
-/* Ends the broken links that the hardware has let go of. Not from inside other work on links. */
-void verve_link_reap(struct verve_xport *xport);
-/* The receiver consumed an eager message that came over it. */
-void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link);
 
 #endif

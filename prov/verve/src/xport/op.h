@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Operation: one accepted request of the application, from start to its single completion.
+ * Operation: one accepted request of the application, or one packet that we owe a peer, from start to end.
  *
- * verve_op_set_state is the only writer of the state and checks that the step is legal.
- * verve_op_report is the only way a completion leaves, and asserts that it is the first.
+ * struct verve_op is the part that all operations have. Each protocol embeds it, first, in a struct of its own
+ * and describes its kind of operation with one struct verve_op_class; nothing here knows which kinds there are.
+ * verve_op_set_state is the only writer of the state and checks that the step is legal. xport/report.h gives the
+ * operation's one completion.
  * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_OP_H
@@ -13,160 +15,115 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <sys/uio.h>
 
-#include "msg/match.h"
-#include "xport/request.h"
-#include "xport/wire.h"
-
+struct verve_comp;
+struct verve_comp_error;
 struct verve_link;
-struct verve_mr_region;
+struct verve_op;
 struct verve_peer;
-struct verve_slab;
 struct verve_xport;
 
-enum { VERVE_IOV_LIMIT = 4 };
-
-enum verve_op_kind {
-	VERVE_OP_SEND,
-	VERVE_OP_RECV,
-	VERVE_OP_WRITE,
-	VERVE_OP_READ,
-	VERVE_OP_FIN, /* carries a FIN for a message that no receive of ours took */
-	VERVE_OP_ATOMIC, /* the application hears only that it was executed */
-	VERVE_OP_FETCH,	 /* an atomic that brings back what was there */
-	VERVE_OP_REPLY,	 /* carries the answer to a peer's atomic */
-	VERVE_OP_KEY,	 /* carries what a peer is to hear of a key of ours, which is its tag */
-	VERVE_OP_CHUNK,	   /* carries the next len bytes of a message of ours, whose id is its tag, to recv.fin_id */
-	VERVE_OP_WITHDRAW, /* carries that a message of ours, recv.fin_id, is taken back */
-};
-
 enum verve_op_state {
-	VERVE_OP_NEW,	  /* being filled in */
-	VERVE_OP_QUEUED,  /* in peer->pending: not yet, or not all, on the wire */
-	VERVE_OP_SENT,	  /* in peer->active: on the wire, its last work request is to complete */
-	VERVE_OP_AWAIT,	  /* in peer->active: the peer is to answer with FIN */
-	VERVE_OP_POSTED,  /* receive: in a match table */
-	VERVE_OP_FINISH,  /* in peer->control: a FIN, a reply, a read's RMA event, or of a key, is to be sent */
-	VERVE_OP_DOOMED,  /* in link->doomed: its connection broke; ends when the hardware let go of it */
+	VERVE_OP_NEW,	 /* being filled in */
+	VERVE_OP_QUEUED, /* in peer->pending, or peer->reads: not yet, or not all, on the wire */
+	VERVE_OP_SENT,	 /* in peer->active: on the wire, its last work request is to complete */
+	VERVE_OP_AWAIT,	 /* in peer->active: the peer is to answer */
+	VERVE_OP_POSTED, /* a receive: in a match table */
+	VERVE_OP_FINISH, /* in peer->control: a packet that the peer waits for is to be sent */
+	VERVE_OP_DOOMED, /* in link->doomed: its link broke; it ends when the device has let go of it */
 	VERVE_OP_STATES,
 };
 
 enum {
-	VERVE_OP_NOTIFY = 1 << 0,     /* wants a completion entry; counters and errors always count */
-	VERVE_OP_REPORTED = 1 << 1,   /* its completion has been given */
-	VERVE_OP_TAGGED = 1 << 2,
-	VERVE_OP_DATA = 1 << 3,	      /* has remote CQ data */
-	VERVE_OP_ACK = 1 << 4,	      /* delivery complete: the peer confirms */
-	VERVE_OP_TRANSMIT = 1 << 5,   /* transmit complete: not before the peer's NIC has it */
-	VERVE_OP_INJECT = 1 << 6,     /* the buffer was the application's only during the call */
-	VERVE_OP_MULTI = 1 << 7,      /* multi-receive buffer */
-	VERVE_OP_FENCE = 1 << 8,
-	VERVE_OP_TX = 1 << 9,	      /* counts against the transmit queue's size */
+	/* What a request says. */
+	VERVE_OP_NOTIFY = 1 << 0,   /* wants a completion entry; counters and errors always count */
+	VERVE_OP_TAGGED = 1 << 1,
+	VERVE_OP_DATA = 1 << 2,	    /* has remote CQ data */
+	VERVE_OP_ACK = 1 << 3,	    /* delivery complete: the peer confirms */
+	VERVE_OP_TRANSMIT = 1 << 4, /* transmit complete: not before the peer's device has it */
+	VERVE_OP_INJECT = 1 << 5,   /* the buffer was the application's only during the call */
+	VERVE_OP_MULTI = 1 << 6,    /* multi-receive buffer */
+	VERVE_OP_FENCE = 1 << 7,    /* starts when everything before it has ended */
+	/* What becomes of it. */
+	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */
+	VERVE_OP_REPORTED = 1 << 9, /* its completion has been given, or it has none */
 	VERVE_OP_CANCELLED = 1 << 10, /* by the application; ends when peer and device let go of it */
-	VERVE_OP_PULLED = 1 << 11,    /* chunks of it are about to be sent */
 };
 
-/* Memory to move by RDMA read or write: the operation's iov on this side, segments on the other. */
-struct verve_transfer {
-	struct verve_wire_segment remote[VERVE_WIRE_SEGMENTS];
-	uint32_t remote_count;
-	uint64_t len;	 /* bytes to move */
-	uint64_t offset; /* bytes posted */
-	uint64_t base;	 /* where in it the operation's slab begins, which holds what fits */
+/* What came of trying to start an operation, or to send the packet that it owes. */
+enum verve_outcome {
+	VERVE_DONE,  /* it left its queue: on the wire, or ended */
+	VERVE_LATER, /* it is where it was: no room, no buffer, or an answer is missing */
+	VERVE_BROKE, /* the link broke and took the operation along: do not touch either */
 };
 
-struct verve_op_recv {
-	struct verve_match_recv match;
-	uint32_t fin_id;	  /* the sender's operation, to name in the FIN; 0: none wanted */
-	uint32_t fin_status;
-	uint64_t src;		  /* of the message: fi_addr_t */
-	uint64_t asked;		  /* bytes of a message that is pulled, from its beginning */
-	uint64_t msg_len;	  /* of the message, which may be longer than the buffer */
-	struct verve_op *parent;  /* of a message placed into a multi-receive buffer */
-	uint32_t children;	  /* of a multi-receive buffer: messages still being placed */
-	bool spent;		  /* multi-receive buffer that takes no more messages */
-	size_t used;		  /* bytes of a multi-receive buffer that are taken */
-};
+/* A kind of operation: a constant beside the protocol that has it. NULL: not for this kind. */
+struct verve_op_class {
+	const char *name; /* for the log */
+	size_t size;	  /* bytes of the protocol's struct; no more than the largest of xport->ops */
+	size_t cleared;	  /* of those, from the beginning, zeroed by verve_op_alloc */
+	size_t memory_at; /* where its struct verve_memory lies (xport/memory.h); 0: it has none */
+	size_t move_at;	  /* where its struct verve_transfer lies (xport/transfer.h); 0: it has none */
+	uint64_t comp_flags; /* VERVE_COMP_* of its completion; MSG or TAGGED is added to a message's */
+	size_t counter_at;   /* of struct verve_sink: the counter that counts it */
+	bool is_message;
+	bool is_receive; /* completes in the receive queue; waits in peer->reads */
+	bool is_fetch;	 /* brings back what was in the peer's memory, and only once */
 
-struct verve_op_atomic {
-	uint8_t op, type; /* enum verve_amo_op, verve_amo_type */
-	uint32_t compare_count, result_count;
-	uint64_t value, expected; /* of the one element, if the device executes it */
-	struct iovec compare[VERVE_IOV_LIMIT], result[VERVE_IOV_LIMIT];
-};
-
-struct verve_op_reply {
-	uint32_t id;	 /* the peer's operation */
-	uint32_t status; /* rma/atomic.c; 0: executed */
-	void *values;	 /* what was there, from malloc; NULL: nothing to bring */
-};
-
-struct verve_op_key {
-	uint64_t generation; /* of the key, as far as it was told; or revoked */
-	uint32_t next;	     /* segment to be told */
-	uint8_t type;	     /* enum verve_wire_type: KEY_REPLY or KEY_REVOKE */
-};
-
-struct verve_op {
-	TAILQ_ENTRY(verve_op) link; /* in the one queue that its state names */
-	struct verve_peer *peer;
-	struct verve_link *via; /* DOOMED: the link that it is doomed with */
-	void *context;
-	uint64_t tag;
-	uint64_t data;
-	size_t len; /* bytes of iov */
-	uint32_t id; /* on the wire; 0: none */
-	uint16_t flags;
-	uint8_t kind;
-	uint8_t state;
-	bool posted; /* RMA: all of the transfer is on the wire */
-	int error; /* positive FI errno that it alone suffered; 0: none */
-	uint32_t status; /* ibv_wc_status of that */
-	uint32_t iov_count;
-	uint32_t owned; /* bit i: region[i] came from the cache and goes back */
-	struct iovec iov[VERVE_IOV_LIMIT];
-	struct verve_mr_region *region[VERVE_IOV_LIMIT];
-	struct verve_slab *slab; /* stands in for iov when not NULL */
-	struct verve_transfer transfer; /* RMA, a rendezvous being read; an atomic: remote alone */
-	union {
-		struct verve_op_recv recv; /* RECV, FIN */
-		struct verve_op_atomic atomic; /* ATOMIC, FETCH */
-		struct verve_op_reply reply; /* REPLY */
-		struct verve_op_key key; /* KEY */
-	};
+	/* QUEUED, at the head of its queue; the link has room for one request at least. */
+	enum verve_outcome (*start)(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_op *op);
+	/* FINISH, at the head of peer->control: sends the packet, takes it out and ends it. */
+	enum verve_outcome (*answer)(struct verve_xport *xport, struct verve_link *link,
+				      struct verve_op *op);
+	/* The last work request that told of its end has completed. */
+	void (*done)(struct verve_xport *xport, struct verve_op *op);
+	/* Nothing of it is posted any more and it has op->error: ends it. NULL: verve_op_fail. */
+	void (*fail)(struct verve_xport *xport, struct verve_op *op, const char *reason);
+	/* The application cancels it, QUEUED or active. 0, or -FI_EAGAIN: no memory. */
+	int (*cancel)(struct verve_xport *xport, struct verve_op *op);
+	/* Adds to a completion what only this kind knows. Called once, when the completion leaves. */
+	void (*describe)(struct verve_xport *xport, struct verve_op *op, struct verve_comp *comp);
+	/* The same for an error, after describe: may change what is reported, and why. */
+	void (*blame)(const struct verve_op *op, struct verve_comp_error *entry, const char **reason);
+	/* Gives back what it has besides its id and itself: its memory (verve_op_release_memory), and more. */
+	void (*release)(struct verve_xport *xport, struct verve_op *op);
 };
 
 TAILQ_HEAD(verve_op_queue, verve_op);
 
-/* A zeroed operation in state NEW, or NULL: no memory, or (VERVE_OP_TX in flags) the queue is full. */
-struct verve_op *verve_op_alloc(struct verve_xport *xport, enum verve_op_kind kind, uint32_t flags);
-/* Copies what a request says; registers nothing. */
-void verve_op_fill(struct verve_op *op, const struct verve_request *request);
-/* Gives back slab, regions and id, and the operation itself. Must have been reported, or never accepted. */
+struct verve_op {
+	TAILQ_ENTRY(verve_op) link; /* in queue */
+	struct verve_op_queue *queue; /* the one that its state names; NULL: none */
+	const struct verve_op_class *cls;
+	struct verve_peer *peer;
+	void *context;
+	size_t len;	 /* bytes of the application's memory; in its completion */
+	uint32_t id;	 /* on the wire; 0: none */
+	uint32_t status; /* ibv_wc_status of its error */
+	int error;	 /* positive FI errno that it alone suffered; 0: none */
+	uint16_t flags;	 /* VERVE_OP_NOTIFY ... */
+	uint8_t state;	 /* enum verve_op_state */
+};
+
+/* In state NEW; what its class clears is zeroed. NULL: no memory, or (VERVE_OP_TX in flags) the queue is full. */
+struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op_class *cls,
+				uint32_t flags);
+/* Out of its queue; gives back what it has, and itself. Must have been reported, or never accepted. */
 void verve_op_free(struct verve_xport *xport, struct verve_op *op);
 
+/* The step must be legal. Its queue is the caller's. */
 void verve_op_set_state(struct verve_op *op, enum verve_op_state state);
-/* Takes it out of the queue that its state names (SENT, AWAIT, FINISH, QUEUED or DOOMED). */
+/* At the end of a queue, in this state; it must be in none. */
+void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum verve_op_state state);
+/* Out of its queue; harmless if it is in none. */
 void verve_op_dequeue(struct verve_op *op);
-/* What it had to start with is posted: from its queue to the peer's active ones. state: SENT or AWAIT. */
-void verve_op_activate(struct verve_op *op, enum verve_op_state state);
-/* Gives it an id for the wire. -FI_ENOMEM. */
+/* All operations of one queue to the end of another one, in this state. */
+void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from, enum verve_op_state state);
+/* Gives it an id for the wire, unless it has one. -FI_ENOMEM. */
 int verve_op_name(struct verve_xport *xport, struct verve_op *op);
-/*
- * Every iov gets a region: the application's descriptor, or one from the cache. access: VERVE_NET_*.
- * -FI_ENOMEM and others: what registration said; nothing is registered then.
- */
-int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned access);
-
-/* Its last work request completed. */
-void verve_op_done(struct verve_xport *xport, struct verve_op *op);
-/* The one completion: success. Leaves the operation to the caller. */
-void verve_op_report(struct verve_xport *xport, struct verve_op *op);
-/* The one completion: error, positive FI errno, ibv_wc_status or 0, and a readable reason. */
-void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
-			   const char *reason);
-/* The same for one that is in a queue and that nothing posted refers to: takes it out and frees it. */
-void verve_op_fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);
+/* The operation of ours that awaits this peer's answer, named by its id; NULL, and counted as stale: none does. */
+struct verve_op *verve_op_find_awaiting(struct verve_xport *xport, const struct verve_peer *peer,
+					uint32_t id);
 
 #endif

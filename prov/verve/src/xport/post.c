@@ -5,7 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "xport/replay.h"
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/retire.h"
+#include "xport/suspended.h"
 
 _Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
 
@@ -16,14 +19,6 @@ void verve_link_address(struct verve_link *link, struct verve_wire_packet *packe
 	packet->dest = link->remote_id;
 	packet->credits = credits;
 	link->owed -= credits;
-}
-
-void verve_link_release(struct verve_xport *xport, struct verve_link *link, const struct verve_slot *slot)
-{
-	if (slot->kind == VERVE_SLOT_COPY)
-		link->copied_retired = slot->copied;
-	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)
-		verve_slab_free(&xport->tx_slabs, slot->slab);
 }
 
 int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
@@ -136,6 +131,17 @@ bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 	}
 	memcpy(out.data, bytes, len);
 	return !verve_link_post_packet(xport, link, &out, len, ask, tell);
+}
+
+enum verve_outcome verve_link_answer(struct verve_xport *xport, struct verve_link *link,
+				      struct verve_op *op, struct verve_wire_packet *packet)
+{
+	if (!verve_link_has_room(xport, link, true))
+		return VERVE_LATER;
+	if (!verve_link_send(xport, link, packet, NULL))
+		return link->broken ? VERVE_BROKE : VERVE_LATER;
+	verve_op_free(xport, op);
+	return VERVE_DONE;
 }
 
 void verve_link_ask(struct verve_xport *xport, struct verve_link *link)

@@ -12,7 +12,9 @@
 
 #include "net/qp.h"
 #include "xport/link.h"
+#include "xport/op.h"
 #include "xport/slot.h"
+#include "xport/wire.h"
 #include "xport/xport.h"
 
 /* A packet being written. */
@@ -68,12 +70,11 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, str
  */
 bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 		     struct verve_wire_packet *packet, struct verve_op *tell);
+/* The same for an operation at the head of peer->control that ends with this packet: frees it when it was posted. */
+enum verve_outcome verve_link_answer(struct verve_xport *xport, struct verve_link *link,
+				      struct verve_op *op, struct verve_wire_packet *packet);
 /* Fills in destination and the credits that we owe. */
 void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
-
-/* Gives back what the slot of a request held that is outstanding no more. */
-void verve_link_release(struct verve_xport *xport, struct verve_link *link,
-			const struct verve_slot *slot);
 
 /* A request that asks for its completion is outstanding, if there is room: a write of no bytes, if need be. */
 void verve_link_ask(struct verve_xport *xport, struct verve_link *link);

@@ -7,9 +7,12 @@
 #include "base/log.h"
 #include "conn/cm.h"
 #include "net/sys.h"
+#include "xport/connect.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
+#include "xport/start.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -22,37 +25,6 @@ enum {
 };
 
 static const uint64_t respite = 2000000;    /* ns, after a refusal */
-static const uint64_t patience = 100000000; /* ns without a place */
-
-/* Those being closed have their place until the device lets go of them. */
-static uint32_t places_taken(const struct verve_xport *xport)
-{
-	return xport->link_count + xport->connecting_count;
-}
-
-static bool has_place(const struct verve_xport *xport)
-{
-	return !xport->attr.max_conns || places_taken(xport) < xport->attr.max_conns;
-}
-
-bool verve_quiesce_admit(struct verve_xport *xport, struct verve_peer *peer)
-{
-	if (peer->is_wanting)
-		return false;
-	if (TAILQ_EMPTY(&xport->wanting) && has_place(xport))
-		return true;
-	if (TAILQ_EMPTY(&xport->wanting))
-		xport->wanting_since = verve_net_now();
-	peer->is_wanting = true;
-	TAILQ_INSERT_TAIL(&xport->wanting, peer, wanting);
-	return false;
-}
-
-bool verve_quiesce_is_due(const struct verve_xport *xport)
-{
-	return !TAILQ_EMPTY(&xport->wanting) ||
-	       (xport->attr.max_conns && places_taken(xport) > xport->attr.max_conns);
-}
 
 /* We owe the peer nothing, and it owes us nothing that we know of. */
 static bool is_idle(const struct verve_link *link)
@@ -118,12 +90,14 @@ void verve_quiesce_down(struct verve_link *link)
 		link->quiesce.state = VERVE_QUIESCE_AGREED;
 }
 
-bool verve_quiesce_refuse(struct verve_xport *xport, struct verve_link *link)
+void verve_quiesce_continue(struct verve_xport *xport, struct verve_link *link)
 {
-	if (!say(xport, link, REFUSE))
-		return false;
-	link->quiesce.refuse = false;
-	return true;
+	if (!link->quiesce.refuse || !verve_link_is_open(link))
+		return;
+	if (say(xport, link, REFUSE))
+		link->quiesce.refuse = false;
+	else if (!link->broken)
+		verve_peer_wait(xport, link->peer);
 }
 
 /* The packet that asks is the last of those that arrived. */
@@ -146,7 +120,7 @@ static void receive_question(struct verve_xport *xport, struct verve_link *link,
 	if (link->broken || link->leaving)
 		return;
 	quiesce->refuse = true;
-	verve_peer_kick(xport, link->peer);
+	verve_quiesce_continue(xport, link);
 }
 
 void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
@@ -197,18 +171,6 @@ static void ask_some(struct verve_xport *xport, uint32_t wanted, uint64_t now)
 	}
 }
 
-static void give_place(struct verve_xport *xport, uint64_t now)
-{
-	struct verve_peer *peer = TAILQ_FIRST(&xport->wanting);
-
-	TAILQ_REMOVE(&xport->wanting, peer, wanting);
-	peer->is_wanting = false;
-	xport->wanting_since = now;
-	/* The peer may have connected to us meanwhile. */
-	if (!peer->link)
-		verve_peer_connect(xport, peer);
-}
-
 void verve_quiesce_step(struct verve_xport *xport)
 {
 	uint64_t now = verve_net_now();
@@ -216,13 +178,7 @@ void verve_quiesce_step(struct verve_xport *xport)
 
 	if (!xport->cm)
 		return; /* the endpoint is being closed */
-	/* Nobody may wait for ever: what takes the places may depend on who waits. */
-	if (!TAILQ_EMPTY(&xport->wanting) && now - xport->wanting_since > patience)
-		give_place(xport, now);
-	while (!TAILQ_EMPTY(&xport->wanting) && has_place(xport))
-		give_place(xport, now);
-	if (!verve_quiesce_is_due(xport))
-		return;
-	wanted = places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting);
+	verve_connect_step(xport, now);
+	wanted = verve_connect_excess(xport);
 	ask_some(xport, wanted < ASKED ? wanted : ASKED, now);
 }

@@ -15,36 +15,17 @@
 #ifndef VERVE_XPORT_QUIESCE_H
 #define VERVE_XPORT_QUIESCE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 struct verve_link;
-struct verve_peer;
 struct verve_wire_packet;
 struct verve_xport;
 
-enum verve_quiesce_state { VERVE_QUIESCE_OPEN, VERVE_QUIESCE_ASKED, VERVE_QUIESCE_AGREED };
-
-/* Of a link, zeroed at first. */
-struct verve_quiesce {
-	enum verve_quiesce_state state;
-	bool refuse;		/* the peer asked; it is to hear that we are not idle */
-	uint32_t sent, arrived; /* packets, when we asked: ours and the peer's */
-	uint32_t seen;		/* requests and packets, when the link was last looked at */
-	uint64_t not_before;	/* when it may be asked, nanoseconds: it has refused */
-};
-
-/* False: the peer waits for a place (in xport->wanting) and will be connected. */
-bool verve_quiesce_admit(struct verve_xport *xport, struct verve_peer *peer);
-/* Somebody waits for a place, or there are too many connections. */
-bool verve_quiesce_is_due(const struct verve_xport *xport);
-/* Gives out places, asks idle peers, and goes over the limit for who has waited long. */
+/* There are too many connections, or a peer wants a place: asks idle peers for theirs. */
 void verve_quiesce_step(struct verve_xport *xport);
 /* A QUIESCE packet has arrived. */
 void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
 			   struct verve_wire_packet *packet);
-/* Sends the refusal that is due. False: no room now, or the link broke. */
-bool verve_quiesce_refuse(struct verve_xport *xport, struct verve_link *link);
+/* Sends the refusal that is due, if there is one and there is room; else in a later turn. */
+void verve_quiesce_continue(struct verve_xport *xport, struct verve_link *link);
 /* Requests of the link have retired, or its state has changed: ends it if it is time. */
 void verve_quiesce_end(struct verve_xport *xport, struct verve_link *link);
 /* The manager says that the connection is over: if we have asked, that is the answer. */

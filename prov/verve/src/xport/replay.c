@@ -9,10 +9,16 @@
 #include "base/log.h"
 #include "conn/cm.h"
 #include "net/sys.h"
+#include "xport/conn_id.h"
+#include "xport/dispatch.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
-#include "msg/recv.h"
+#include "xport/report.h"
+#include "xport/retire.h"
+#include "xport/start.h"
+#include "xport/suspended.h"
 #include "xport/transfer.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -22,116 +28,25 @@ enum {
 	ONE_PACKET = 1024, /* bytes: no network in use has shorter ones. Such reads are not doubtful */
 };
 
-enum state { STOPPED, DETACHED, RESUMED };
-
 /* What a RESUME packet says, in its status: a lot, 0 if nothing of the sender's was refused; or */
 static const uint32_t done = UINT32_MAX; /* what the sender had to repeat is executed */
-
-/* A request to be posted again. */
-struct entry {
-	struct verve_slot slot;
-	void *bytes; /* COPY: the packet, from malloc */
-	bool posted; /* it was, and may have been executed */
-	bool dead;   /* its operation has failed */
-};
-
-struct verve_replay {
-	enum state state;
-	uint32_t marker; /* STOPPED: behind the requests */
-	bool drained;	 /* STOPPED: it has come back */
-	bool refused;	 /* the oldest request was; so nothing behind it was executed */
-	struct {	 /* STOPPED: the connection that continues the link; qp NULL: not yet */
-		struct verve_net_qp *qp;
-		uint32_t conn_id, remote_id, qp_num;
-		struct verve_cm_request *drop; /* what gives it up */
-	} next;
-	bool ready;	 /* the peer can hear us over it */
-	bool said, told; /* RESUME: ours, and the peer's */
-	bool settled;	 /* by the peer's: entries say what is to be repeated */
-	bool executed;	 /* what the peer had to repeat is */
-	uint32_t number; /* of packets that the peer has received */
-	uint32_t lot, peer_lot;
-	uint32_t count, at; /* entries, and those that are posted again */
-	struct entry *entries;
-};
 
 static bool is_packet(const struct verve_slot *slot)
 {
 	return slot->kind == VERVE_SLOT_SLAB || slot->kind == VERVE_SLOT_COPY;
 }
 
-static void release(struct verve_xport *xport, struct entry *entry)
-{
-	if (entry->slot.kind == VERVE_SLOT_SLAB && entry->slot.slab)
-		verve_slab_free(&xport->tx_slabs, entry->slot.slab);
-	if (entry->slot.kind == VERVE_SLOT_COPY)
-		free(entry->bytes);
-}
-
-static void *packet_of(const struct entry *entry)
+static void *packet_of(const struct verve_replay_entry *entry)
 {
 	return entry->slot.kind == VERVE_SLOT_SLAB ?
 		       (char *) entry->slot.slab->data + entry->slot.at : entry->bytes;
 }
 
 /* Nothing is to be repeated. */
-static void drop(struct verve_xport *xport, struct entry *entry)
+static void drop(struct verve_xport *xport, struct verve_replay_entry *entry)
 {
-	release(xport, entry);
+	verve_replay_entry_release(xport, entry);
 	entry->slot = (struct verve_slot) {.kind = VERVE_SLOT_NOTHING};
-}
-
-static void free_entries(struct verve_xport *xport, struct verve_replay *replay)
-{
-	while (replay->at < replay->count)
-		release(xport, &replay->entries[replay->at++]);
-	free(replay->entries);
-	replay->entries = NULL;
-	replay->count = replay->at = 0;
-}
-
-void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_replay *replay = link->replay;
-
-	if (!replay)
-		return;
-	link->replay = NULL;
-	free_entries(xport, replay);
-	if (replay->next.qp) {
-		verve_net_qp_close(replay->next.qp);
-		verve_peer_unmap(xport, link, replay->next.conn_id);
-		if (xport->cm)
-			verve_cm_drop(xport->cm, &replay->next.drop);
-	}
-	verve_cm_request_free(replay->next.drop);
-	if (replay->state == STOPPED && replay->drained) {
-		xport->drained_count--;
-		/* The marker is back, and will not tell again. */
-		while (link->retired != link->produced)
-			verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
-	}
-	free(replay);
-}
-
-bool verve_replay_is_next(const struct verve_link *link, uint32_t conn_id)
-{
-	return link->replay && link->replay->next.qp && link->replay->next.conn_id == conn_id;
-}
-
-bool verve_replay_is_from(const struct verve_link *link, uint32_t conn_id, uint32_t qp_num)
-{
-	return verve_replay_is_next(link, conn_id) && link->replay->next.qp_num == qp_num;
-}
-
-bool verve_replay_may_probe(const struct verve_link *link)
-{
-	return link->replay && link->replay->state == RESUMED && link->replay->ready;
-}
-
-bool verve_replay_is_stopped(const struct verve_link *link)
-{
-	return link->replay && link->replay->state == STOPPED;
 }
 
 /* Suspending. */
@@ -164,7 +79,7 @@ static bool begin(struct verve_xport *xport, struct verve_link *link)
 
 	if (!xport->cm || link->leaving || link->quiesce.state == VERVE_QUIESCE_AGREED)
 		return false;
-	if (replay && replay->state != RESUMED)
+	if (replay && replay->state != VERVE_REPLAY_RESUMED)
 		return true;
 	if (is_hopeless(link))
 		return false;
@@ -178,7 +93,7 @@ static bool begin(struct verve_xport *xport, struct verve_link *link)
 	/* What was not settled is as it was. */
 	replay->refused = replay->refused && replay->at < replay->count && !replay->settled;
 	replay->ready = replay->said = replay->told = replay->settled = replay->executed = false;
-	replay->state = STOPPED;
+	replay->state = VERVE_REPLAY_STOPPED;
 	replay->drained = false;
 	link->replay = replay;
 	link->may_send = false;
@@ -254,14 +169,14 @@ bool verve_replay_expects(const struct verve_link *link, uint32_t remote_id)
 {
 	const struct verve_replay *replay = link->replay;
 
-	return replay && replay->state != RESUMED && !replay->next.qp && link->remote_id == remote_id;
+	return replay && replay->state != VERVE_REPLAY_RESUMED && !replay->next.qp && link->remote_id == remote_id;
 }
 
 /* From the queue pair that is gone to the list. False: no memory. */
 static bool keep(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot,
-		 struct entry *entry)
+		 struct verve_replay_entry *entry)
 {
-	*entry = (struct entry) {.slot = *slot, .posted = true};
+	*entry = (struct verve_replay_entry) {.slot = *slot, .posted = true};
 	if (slot->kind == VERVE_SLOT_NOTHING && slot->slab)
 		verve_slab_free(&xport->tx_slabs, slot->slab);
 	if (slot->kind != VERVE_SLOT_COPY)
@@ -279,7 +194,7 @@ static bool collect(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
 	uint32_t left = replay->count - replay->at, count = 0;
-	struct entry *entries = calloc(link->produced - link->retired + left + 1, sizeof(*entries));
+	struct verve_replay_entry *entries = calloc(link->produced - link->retired + left + 1, sizeof(*entries));
 	bool kept = entries;
 
 	while (kept && link->retired != link->produced) {
@@ -314,13 +229,10 @@ static void fail(struct verve_xport *xport, struct verve_replay *replay, struct 
 		 const char *reason)
 {
 	bury(replay, op);
-	if (op->kind == VERVE_OP_RECV) {
-		op->recv.fin_status = op->error;
-		op->len = 0;
-		verve_recv_finish(xport, op, op->error, reason);
-	} else {
+	if (op->cls->fail)
+		op->cls->fail(xport, op, reason);
+	else
 		verve_op_fail(xport, op, op->error, reason);
-	}
 }
 
 /* Over the queue pair that the manager has made. */
@@ -331,27 +243,23 @@ static void no_memory(struct verve_xport *xport, struct verve_link *link)
 	verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to go on with another queue pair");
 }
 
-/* The hardware has let go of the queue pair. */
+/* The device has let go of the queue pair. Stalled: it is done in a later turn. */
 static void detach(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
 	struct verve_op *refused = NULL;
 
 	/* What arrived counts, and closing a queue pair may take its completions along. */
-	while (verve_recv_poll(xport))
-		;
-	if (link->broken)
+	if (!verve_dispatch_drain(xport) || link->broken)
 		return;
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	link->qp = NULL;
-	while (verve_recv_poll(xport))
-		;
-	if (link->broken)
+	if (!verve_dispatch_drain(xport) || link->broken)
 		return;
 	xport->drained_count--;
 	replay->drained = false;
-	replay->state = DETACHED;
+	replay->state = VERVE_REPLAY_DETACHED;
 	if (link->failed && link->retired != link->produced &&
 	    verve_link_slot(link, link->retired)->kind == VERVE_SLOT_MEMORY)
 		refused = verve_link_slot(link, link->retired)->op;
@@ -374,9 +282,11 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 
 void verve_replay_step(struct verve_xport *xport)
 {
+	uint32_t count = xport->drained_count;
 	struct verve_link *link;
 
-	while (xport->drained_count) {
+	/* A detached link may break others: look from the beginning each time. */
+	for (; count && xport->drained_count; count--) {
 		TAILQ_FOREACH(link, &xport->links, all)
 			if (link->replay && link->replay->drained)
 				break;
@@ -419,7 +329,7 @@ static bool say(struct verve_xport *xport, struct verve_link *link, uint32_t wha
 	return !verve_link_post_slot(xport, link, &wr, &slot);
 }
 
-static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, struct entry *entry)
+static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, struct verve_replay_entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
 	struct verve_outgoing out;
@@ -438,7 +348,7 @@ static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, st
 }
 
 /* False: no room now, or the link broke. */
-static bool repeat(struct verve_xport *xport, struct verve_link *link, struct entry *entry)
+static bool repeat(struct verve_xport *xport, struct verve_link *link, struct verve_replay_entry *entry)
 {
 	if (entry->dead)
 		return true;
@@ -457,14 +367,14 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 	struct verve_replay *replay = link->replay;
 
 	while (replay->at < replay->count) {
-		struct entry *entry = &replay->entries[replay->at];
+		struct verve_replay_entry *entry = &replay->entries[replay->at];
 
 		if (!repeat(xport, link, entry)) {
 			if (!link->broken)
 				verve_peer_wait(xport, link->peer);
 			return false;
 		}
-		release(xport, entry);
+		verve_replay_entry_release(xport, entry);
 		replay->at++;
 	}
 	if (replay->peer_lot <= replay->lot)
@@ -496,7 +406,10 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
 
-	if (replay->state != RESUMED || !replay->ready)
+	if (!replay || replay->state != VERVE_REPLAY_RESUMED || !replay->ready)
+		return;
+	/* The entries are being settled, which may kick the peer: a post that fails now would free them. */
+	if (replay->told && !replay->settled)
 		return;
 	if (!replay->said) {
 		bool said = say(xport, link, replay->lot);
@@ -515,16 +428,22 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 		finish(xport, link);
 }
 
+/* An atomic of the device whose application wants what was there. */
+static bool is_fetching(const struct verve_slot *slot)
+{
+	return slot->verb >= VERVE_NET_FETCH_ADD && slot->op->cls->is_fetch;
+}
+
 /* The peer has received this one, or something behind it. */
 static void settle_executed(struct verve_xport *xport, struct verve_replay *replay,
-			    struct entry *entry)
+			    struct verve_replay_entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
 	struct verve_op *op = slot->op;
 
 	if (entry->dead || (slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_READ))
 		return;
-	if (slot->kind == VERVE_SLOT_MEMORY && op->kind == VERVE_OP_FETCH) {
+	if (slot->kind == VERVE_SLOT_MEMORY && is_fetching(slot)) {
 		op->error = FI_EIO;
 		fail(xport, replay, op, "the connection was rebuilt: what the atomic found is lost");
 		return;
@@ -532,12 +451,12 @@ static void settle_executed(struct verve_xport *xport, struct verve_replay *repl
 	entry->dead = true;
 	slot->op = NULL;
 	if (slot->tell)
-		verve_op_done(xport, op);
+		op->cls->done(xport, op);
 }
 
 /* Nobody knows whether this one was executed. */
 static void settle_unknown(struct verve_xport *xport, struct verve_replay *replay,
-			   struct entry *entry)
+			   struct verve_replay_entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
 
@@ -572,7 +491,7 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 			settle_unknown(xport, replay, &replay->entries[i]);
 	}
 	for (uint32_t i = 0; i < replay->count; i++) {
-		struct entry *entry = &replay->entries[i];
+		struct verve_replay_entry *entry = &replay->entries[i];
 
 		if (i >= executed && entry->dead && is_packet(&entry->slot))
 			link->owed += verve_wire_credits(packet_of(entry));
@@ -608,7 +527,7 @@ static void resume(struct verve_xport *xport, struct verve_link *link)
 	struct verve_replay *replay = link->replay;
 
 	if (verve_idtab_index(link->conn_id) != verve_idtab_index(replay->next.conn_id))
-		verve_peer_unmap(xport, link, link->conn_id);
+		verve_conn_id_unmap(xport, link->conn_id, link);
 	link->qp = replay->next.qp;
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;
@@ -617,7 +536,7 @@ static void resume(struct verve_xport *xport, struct verve_link *link)
 	link->drop = replay->next.drop;
 	replay->next.drop = NULL;
 	replay->next.qp = NULL;
-	replay->state = RESUMED;
+	replay->state = VERVE_REPLAY_RESUMED;
 	replay->lot = replay->refused ? draw_lot() : 0;
 	if (replay->told)
 		hear(xport, link);
@@ -638,13 +557,13 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	event->drop = NULL;
 	replay->ready = event->may_send;
 	link->listen = event->listen;
-	if (verve_peer_map(xport, link, event->conn_id)) {
+	if (verve_conn_id_map(xport, event->conn_id, link)) {
 		no_memory(xport, link);
 		return;
 	}
 	if (verve_net_qp_inline_size(event->qp) < link->inline_size)
 		verve_link_break(xport, link, FI_EIO, 0, "another queue pair takes less inline");
-	else if (replay->state == DETACHED)
+	else if (replay->state == VERVE_REPLAY_DETACHED)
 		resume(xport, link);
 }
 
@@ -652,7 +571,7 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 {
 	struct verve_replay *replay = link->replay;
 
-	if (replay->state != RESUMED && !verve_replay_is_next(link, conn_id))
+	if (replay->state != VERVE_REPLAY_RESUMED && !verve_replay_is_next(link, conn_id))
 		return;
 	replay->ready = true;
 	verve_replay_continue(xport, link);
@@ -665,7 +584,7 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 
 	link->arrived--; /* the peer does not count it, either */
 	/* One that came over a queue pair that failed since will be said again. */
-	if (!replay || (replay->state != RESUMED && !verve_replay_is_next(link, packet->dest)) ||
+	if (!replay || (replay->state != VERVE_REPLAY_RESUMED && !verve_replay_is_next(link, packet->dest)) ||
 	    (replay->told && packet->status != done)) {
 		xport->count.stale++;
 		return;
@@ -681,6 +600,6 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 	replay->peer_lot = packet->status;
 	if (packet->status)
 		link->futile = 0;
-	if (replay->state == RESUMED)
+	if (replay->state == VERVE_REPLAY_RESUMED)
 		hear(xport, link);
 }

@@ -55,21 +55,9 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 /* A RESUME packet has arrived. */
 void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 			  struct verve_wire_packet *packet);
-/* There may be room for more, or a request has retired. */
+/* There may be room for more, or a request has retired. Harmless if the link is not suspended. */
 void verve_replay_continue(struct verve_xport *xport, struct verve_link *link);
 /* Takes the queue pairs away that the hardware has let go of. Not from inside other work on links. */
 void verve_replay_step(struct verve_xport *xport);
-
-/* conn_id names the link, too: the connection that will continue it. */
-bool verve_replay_is_next(const struct verve_link *link, uint32_t conn_id);
-/* The same, and that connection's packets arrive on queue pair qp_num. */
-bool verve_replay_is_from(const struct verve_link *link, uint32_t conn_id, uint32_t qp_num);
-/* A request may be posted to find out whether the peer lives. */
-bool verve_replay_may_probe(const struct verve_link *link);
-/* Its queue pair is in error already, with the marker behind its requests. */
-bool verve_replay_is_stopped(const struct verve_link *link);
-
-/* The link breaks, or is closed. Harmless if it is not suspended. */
-void verve_replay_free(struct verve_xport *xport, struct verve_link *link);
 
 #endif

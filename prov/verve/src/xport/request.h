@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-struct verve_wire_segment;
+#include "xport/wire.h"
+
+enum { VERVE_IOV_LIMIT = 4 }; /* pieces of local memory of a request */
 
 /* A request as the API layer hands it over, on the stack; memory is the caller's. */
 struct verve_request {
@@ -21,7 +23,7 @@ struct verve_request {
 	void *context;
 	uint32_t flags; /* VERVE_OP_* that a caller may set: NOTIFY TAGGED DATA ACK TRANSMIT INJECT MULTI FENCE */
 	const struct verve_wire_segment *remote; /* RMA, atomics */
-	size_t remote_count;
+	size_t remote_count; /* VERVE_WIRE_SEGMENTS at most */
 };
 
 #endif

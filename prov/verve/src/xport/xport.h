@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Transport: what one engine's protocols share: completion queues of the device, the shared receive
- * queue and its buffers, operations, peers, connections, match tables, and where completions go.
+ * queue and its buffers, operations, peers, connections, and where completions go. It does not know the protocols:
+ * struct verve_protocols says what they are called for, and proto/proto.h puts both together.
  *
- * The engine's lock protects everything here; only the engine opens, polls and closes it.
+ * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_XPORT_H
 #define VERVE_XPORT_XPORT_H
@@ -11,28 +12,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/idtab.h"
 #include "base/lock.h"
 #include "base/mailbox.h"
+#include "base/pointers.h"
 #include "base/pool.h"
 #include "net/cq.h"
-#include "net/qp.h"
-#include "comp/comp.h"
-#include "msg/match.h"
-#include "xport/op.h"
-#include "xport/peer.h"
 #include "xport/slab.h"
 
 struct verve_addrvec;
+struct verve_comp_counter;
+struct verve_comp_queue;
 struct verve_cm;
 struct verve_mr_cache;
 struct verve_mr_keytab;
 struct verve_net_channel;
 struct verve_net_cq;
 struct verve_net_device;
+struct verve_link;
 struct verve_net_srq;
-struct verve_unexpected;
+struct verve_peer;
+struct verve_wire_packet;
 
 /* Where completions go; any may be NULL. They outlive the transport. */
 struct verve_sink {
@@ -58,7 +60,20 @@ struct verve_xport_attr {
 	bool rma_event;	       /* peers say what their RMA does here */
 	bool app_keys;	       /* the application chooses keys: none is an rkey */
 	bool device_atomics;   /* devices execute atomics, here and at peers; else processors */
-	struct verve_xport *rx; /* the shared receive context that it takes receives from; NULL: none */
+	struct verve_xport *shared; /* the shared receive context that it takes receives from; NULL: none */
+};
+
+/* A packet of one type has arrived over the link, which may break under it. packet: until it returns. */
+typedef void verve_packet_handler(struct verve_xport *xport, struct verve_link *link,
+				  struct verve_wire_packet *packet);
+
+/* What the transport calls the protocols for. A constant of the composition. */
+struct verve_protocols {
+	verve_packet_handler *const *handlers; /* by enum verve_wire_type; NULL: of the transport's own */
+	/* The link breaks: what can only be had over it is forgotten. */
+	void (*forget)(struct verve_xport *xport, const struct verve_link *link);
+	/* verve_peer_need for each peer that they have not forgotten. */
+	void (*need_peers)(struct verve_xport *xport);
 };
 
 enum {
@@ -66,12 +81,12 @@ enum {
 	VERVE_TX_SLABS = 512,	 /* buffers for what is copied on its way out */
 	VERVE_SLAB_BATCH = 32,
 	VERVE_POLL_BATCH = 16,
+	VERVE_OP_SIZES = 3, /* pools of operations, by size of an object */
 	VERVE_WATCH_POLLS = 16, /* the clock is looked at every so many polls */
 };
 
 TAILQ_HEAD(verve_link_queue, verve_link);
 TAILQ_HEAD(verve_peer_queue, verve_peer);
-LIST_HEAD(verve_claim_list, verve_unexpected);
 
 /* Completions of receives that were polled; those from at on are not handled yet. */
 struct verve_recv_batch {
@@ -82,8 +97,10 @@ struct verve_recv_batch {
 struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
-	/* Has the receives: itself, or a shared context, whose match, starved, claimed, ops and peer_ids are everybody's. */
-	struct verve_xport *rx;
+	const struct verve_protocols *protocols;
+	/* Has the receives: itself, or a shared context, whose ops and peer_ids serve all its transports. */
+	struct verve_xport *shared;
+	bool closing; /* what was posted to the endpoint ends without a completion */
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
 	struct verve_net_srq *srq;
@@ -92,31 +109,26 @@ struct verve_xport {
 	uint32_t rx_free_count;
 	bool rx_refused; /* the device took none the last time */
 	struct verve_recv_batch batch;
+	uint64_t polled; /* completions of receives handled, ever */
 
 	struct verve_cm *cm;
 	struct verve_mailbox events; /* from the connection manager */
 	struct verve_mail *inbox;    /* taken from it, oldest first, not yet handled */
 
-	struct verve_pool ops;
+	struct verve_pool ops[VERVE_OP_SIZES]; /* by size of an object, the smallest first */
 	struct verve_idtab op_ids;
 	size_t tx_used;
 
-	struct verve_match match[2]; /* untagged, tagged: index by VERVE_OP_TAGGED set or not */
-	bool starved; /* messages wait that a posted multi-receive buffer had no memory to take */
-	struct verve_claim_list claimed;
-
 	struct verve_peer *peers; /* uthash by address */
 	size_t peers_limit;	  /* above it they are swept */
-	struct verve_peer **peer_of_addr; /* by fi_addr_t; NULL where not looked up yet */
-	size_t peer_of_addr_count;
+	struct verve_pointers peer_of_addr; /* by fi_addr_t; NULL where not looked up yet */
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* have something to send that did not fit */
 	struct verve_peer_queue wanting; /* a place among the connections; xport/quiesce.h */
 	uint64_t wanting_since; /* the first of them, nanoseconds */
 
 	struct verve_idtab link_ids;
-	struct verve_link **link_of_conn; /* by index of the connection id in a packet */
-	size_t link_of_conn_count;
+	struct verve_pointers link_of_conn; /* by index of the connection id in a packet */
 	struct verve_link_queue links, broken_links;
 	uint32_t link_count; /* of both */
 	uint32_t connecting_count, quiescing_count; /* peers; links that are being closed in agreement */
@@ -129,41 +141,11 @@ struct verve_xport {
 	} count;
 };
 
-/* Most bytes of an eager payload, if so many are wanted: a packet is one request of the device. */
-size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted);
-
-/* Opens everything but the connection manager, which needs the queues and which the engine adds. */
-int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
-		     struct verve_lock *lock);
-/* After the connection manager is closed and verve_xport_cancel. */
-void verve_xport_fini(struct verve_xport *xport);
-
-/*
- * A shared receive context: receives, and the messages that wait for them, of all transports that are
- * opened with it as their attr.rx, under one lock. It has no device, and is never polled. Of attr, mr_cache,
- * min_multi_recv, addrvec and sink count; the last two are those of any of its transports, and change with
- * them. 0 or -FI_ENOMEM.
- */
-int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
-			    struct verve_lock *lock);
-/* After verve_recv_cancel_all; its transports are closed. */
-void verve_xport_fini_shared(struct verve_xport *xport);
-
-/* One turn: events, arrived messages, finished work. True if there was any. */
-bool verve_xport_poll(struct verve_xport *xport);
-/* Somebody should poll again within attr.keepalive, even if nothing happens. */
-bool verve_xport_is_waiting(const struct verve_xport *xport);
-/* Asks the device for a wake-up. The caller polls once more. */
-void verve_xport_arm(struct verve_xport *xport);
-/* Accepted work is under way; await: also what waits for nothing but the peer's answer. */
-bool verve_xport_is_busy(const struct verve_xport *xport, bool await);
-/* Says BYE on every connection, once; true when all that was sent is acknowledged. Call until true. */
-bool verve_xport_say_bye(struct verve_xport *xport);
-/*
- * Ends what is left with FI_ECANCELED: posted receives, unfinished operations. Those of a connection
- * end in verve_xport_poll, when the hardware has let go; true when none is left.
- */
-void verve_xport_cancel(struct verve_xport *xport);
+/* The connection manager has events for xport/events.h. */
+static inline bool verve_xport_has_events(const struct verve_xport *xport)
+{
+	return xport->inbox || !verve_mailbox_is_empty(&xport->events);
+}
 
 /*
  * Buffers or queue entries run low: every request asks for its completion. A request that does not ask

@@ -65,7 +65,7 @@ static void prepare(struct end *end, uint32_t host)
 		.min_multi_recv = 64,
 		.keepalive = TRANSPORT_MS * ms,
 	};
-	end->attr.xport = &end->xport;
+	end->attr.xport = end->xport;
 	fake_net_host_addr(host, &end->attr.addr);
 }
 

@@ -64,7 +64,7 @@ static void expect_message(size_t len, uint64_t tag)
 
 static size_t waiting(void)
 {
-	return b.xport.match[1].unexpected_count;
+	return b.xport->match[1].unexpected_count;
 }
 
 /* One each: eager small, eager, offered. */
@@ -131,7 +131,7 @@ Test(peek, unknown_source_is_refused)
 {
 	struct verve_request request = {.addr = 99, .flags = VERVE_OP_TAGGED};
 
-	cr_expect_eq(verve_recv_peek(&b.xport, &request, VERVE_PEEK), -FI_EINVAL);
+	cr_expect_eq(verve_recv_peek(b.xport, &request, VERVE_PEEK), -FI_EINVAL);
 	expect_none(&b.rx_queue);
 }
 
@@ -235,7 +235,7 @@ Test(peek, claimed_offer_of_a_peer_that_is_gone_is_an_error)
 	send_tagged(ROOM, 7);
 	cr_assert_eq(peek(7, VERVE_PEEK | VERVE_CLAIM, &context), 0);
 	expect_message(ROOM, 7);
-	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	cr_assert_eq(peek(7, VERVE_CLAIM, &context), 0);
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ENOTCONN).comp.context, &context);
@@ -247,7 +247,7 @@ Test(peek, claimed_payload_of_a_peer_that_is_gone_is_there)
 	send_tagged(NODE_EAGER, 7);
 	cr_assert_eq(peek(7, VERVE_PEEK | VERVE_CLAIM, &context), 0);
 	expect_message(NODE_EAGER, 7);
-	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	cr_assert_eq(peek(7, VERVE_CLAIM, &context), 0);
 	expect_message(NODE_EAGER, 7);
@@ -260,7 +260,7 @@ Test(peek, discarding_what_a_gone_peer_offered_answers_nobody)
 	send_tagged(10, 8);
 	cr_assert_eq(peek(7, VERVE_PEEK | VERVE_CLAIM, &context), 0);
 	expect_message(ROOM, 7);
-	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	cr_assert_eq(peek(7, VERVE_CLAIM | VERVE_DISCARD, &context), 0);
 	expect_message(ROOM, 7);
@@ -282,7 +282,7 @@ Test(peek, forget_takes_the_offers_of_one_connection_alone)
 		     0);
 	nodes_settle();
 	cr_expect_eq(waiting(), 3);
-	verve_recv_forget(&b.xport, node_link(&b, &a));
+	verve_recv_forget(b.xport, node_link(&b, &a));
 	cr_expect_eq(waiting(), 2);
 	cr_assert_eq(peek(1, VERVE_PEEK, &context), 0);
 	expect_error(&b.rx_queue, FI_ENOMSG);
@@ -307,22 +307,22 @@ Test(peek, cancel_ends_the_oldest_of_a_context)
 	post(&other, 1, VERVE_OP_TAGGED);
 	post(&context, 2, VERVE_OP_TAGGED);
 	post(&context, 3, VERVE_OP_TAGGED);
-	cr_assert_eq(verve_recv_cancel(&b.xport, &context), 0);
+	cr_assert_eq(verve_recv_cancel(b.xport, &context), 0);
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ECANCELED).comp.context, &context);
 	cr_expect_eq(AO_load(&b.recv.errors), 1);
 	send_tagged(1, 2);
 	expect_none(&b.rx_queue);
 	send_tagged(1, 3);
 	expect_message(1, 3);
-	cr_expect_eq(verve_recv_cancel(&b.xport, &context), -FI_ENOENT);
-	cr_assert_eq(verve_recv_cancel(&b.xport, &other), 0);
+	cr_expect_eq(verve_recv_cancel(b.xport, &context), -FI_ENOENT);
+	cr_assert_eq(verve_recv_cancel(b.xport, &other), 0);
 	expect_error(&b.rx_queue, FI_ECANCELED);
 }
 
 Test(peek, cancel_finds_untagged_receives)
 {
 	post(&context, 0, 0);
-	cr_assert_eq(verve_recv_cancel(&b.xport, &context), 0);
+	cr_assert_eq(verve_recv_cancel(b.xport, &context), 0);
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ECANCELED).comp.flags,
 		     VERVE_COMP_RECV | VERVE_COMP_MSG);
 }
@@ -335,9 +335,9 @@ Test(peek, cancel_leaves_what_is_being_read)
 		     0);
 	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
 		cr_assert(fake_net_run_next());
-		verve_xport_poll(&b.xport);
+		verve_xport_poll(b.xport);
 	}
-	cr_expect_eq(verve_recv_cancel(&b.xport, &context), -FI_ENOENT);
+	cr_expect_eq(verve_recv_cancel(b.xport, &context), -FI_ENOENT);
 	nodes_settle();
 	expect_message(ROOM, 7);
 }
@@ -347,7 +347,7 @@ Test(peek, cancel_does_not_know_sends)
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM,
 						     .context = &context}),
 		     0);
-	cr_expect_eq(verve_recv_cancel(&a.xport, &context), -FI_ENOENT);
+	cr_expect_eq(verve_recv_cancel(a.xport, &context), -FI_ENOENT);
 }
 
 Test(peek, cancel_all_ends_receives_and_forgets_messages)
@@ -358,11 +358,11 @@ Test(peek, cancel_all_ends_receives_and_forgets_messages)
 		send_tagged(sizes[i], i);
 	cr_assert_eq(peek(3, VERVE_PEEK | VERVE_CLAIM, &context), 0);
 	expect_message(ROOM, 3);
-	verve_recv_cancel_all(&b.xport);
+	verve_recv_cancel_all(b.xport);
 	expect_error(&b.rx_queue, FI_ECANCELED);
 	expect_error(&b.rx_queue, FI_ECANCELED);
 	expect_none(&b.rx_queue);
 	cr_expect_eq(waiting(), 0);
-	cr_expect(LIST_EMPTY(&b.xport.claimed));
+	cr_expect(LIST_EMPTY(&b.xport->claimed));
 	cr_expect_eq(peek(3, VERVE_CLAIM, &context), -FI_EINVAL);
 }

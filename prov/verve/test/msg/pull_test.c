@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
-#include "msg/cancel.h"
+#include "proto/cancel.h"
 #include "msg/recv.h"
 
 enum { LONG = 100 * NODE_EAGER + 77 };
@@ -164,10 +164,10 @@ Test(pull, is_cancelled_before_it_begins)
 	fake_net_memlock(0);
 	send_to_b(LONG, 0, &first);
 	nodes_settle();
-	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
+	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	nodes_settle();
 	cr_expect_eq(expect_error(&a.tx_queue, FI_ECANCELED).comp.context, &first);
-	cr_expect_eq(b.xport.match[0].unexpected_count, 0);
+	cr_expect_eq(b.xport->match[0].unexpected_count, 0);
 }
 
 Test(pull, the_connection_breaks_meanwhile)
@@ -176,11 +176,11 @@ Test(pull, the_connection_breaks_meanwhile)
 	receive(LONG);
 	send_to_b(LONG, 0, &first);
 	for (int i = 0; i < 20; i++) {
-		verve_xport_poll(&a.xport);
-		verve_xport_poll(&b.xport);
+		verve_xport_poll(a.xport);
+		verve_xport_poll(b.xport);
 		fake_net_advance(2000);
 	}
-	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	expect_error(&b.rx_queue, FI_ENOTCONN);
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH); /* no manager tells it */
@@ -242,10 +242,10 @@ Test(pull, a_message_that_ends_before_its_chunk_goes)
 	pull.op_id = fin.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
 	link->may_send = false;
 	link->quiesce.state = VERVE_QUIESCE_OPEN;
-	a.xport.wr_limit = 0;
+	a.xport->wr_limit = 0;
 	send_raw(&pull);
 	send_raw(&fin);
-	a.xport.wr_limit = 8192;
+	a.xport->wr_limit = 8192;
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
 	nodes_settle();
 	cr_expect_not_null(node_peer(&a, &b)->link);

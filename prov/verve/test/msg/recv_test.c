@@ -135,8 +135,8 @@ Test(recv, unknown_source_is_refused)
 {
 	struct verve_request request = {.addr = 777};
 
-	cr_expect_eq(verve_recv(&b.xport, &request), -FI_EINVAL);
-	cr_expect_eq(b.xport.match[0].posted_count, 0);
+	cr_expect_eq(verve_recv(b.xport, &request), -FI_EINVAL);
+	cr_expect_eq(b.xport->match[0].posted_count, 0);
 	expect_none(&b.rx_queue);
 }
 
@@ -155,7 +155,7 @@ Test(recv, tagged_and_untagged_do_not_mix)
 
 Test(recv, source_is_named_only_where_it_is_asked_for)
 {
-	b.xport.attr.source = false;
+	b.xport->attr.source = false;
 	send_len(10, 0);
 	recv_into(10, NULL, 0);
 	nodes_settle();
@@ -219,7 +219,7 @@ Test(recv, multi_buffer_takes_what_waited)
 		cr_expect_eq(!!(comp.flags & VERVE_COMP_MULTI_RECV), i == 2);
 	}
 	expect_none(&b.rx_queue);
-	cr_expect_eq(b.xport.match[0].unexpected_count, 2);
+	cr_expect_eq(b.xport->match[0].unexpected_count, 2);
 }
 
 Test(recv, multi_buffer_is_given_back_with_the_last_message_to_come)
@@ -274,9 +274,9 @@ Test(recv, cancelled_multi_buffer_gives_itself_back)
 	send_len(10, 0);
 	nodes_settle();
 	expect_comp(&b.rx_queue);
-	cr_assert_eq(verve_recv_cancel(&b.xport, in), 0);
+	cr_assert_eq(verve_recv_cancel(b.xport, in), 0);
 	cr_expect(expect_error(&b.rx_queue, FI_ECANCELED).comp.flags & VERVE_COMP_MULTI_RECV);
-	cr_expect_eq(verve_recv_cancel(&b.xport, in), -FI_ENOENT);
+	cr_expect_eq(verve_recv_cancel(b.xport, in), -FI_ENOENT);
 }
 
 Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
@@ -286,9 +286,9 @@ Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
 	/* Until the read has begun. */
 	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
 		cr_assert(fake_net_run_next());
-		verve_xport_poll(&b.xport);
+		verve_xport_poll(b.xport);
 	}
-	cr_assert_eq(verve_recv_cancel(&b.xport, in), 0);
+	cr_assert_eq(verve_recv_cancel(b.xport, in), 0);
 	expect_none(&b.rx_queue);
 	nodes_settle();
 	cr_expect(expect_comp(&b.rx_queue).flags & VERVE_COMP_MULTI_RECV);
@@ -318,8 +318,8 @@ Test(recv, malformed_packets_are_counted_and_dropped)
 	bytes[0] = VERVE_WIRE_TYPES;
 	node_send_raw(&a, &b, bytes, sizeof(bytes));
 	send_packet(&(struct verve_wire_packet){.type = VERVE_WIRE_FIN}, dest, 1);
-	cr_expect_eq(b.xport.count.malformed, 5);
-	cr_expect_eq(b.xport.count.stale, 0);
+	cr_expect_eq(b.xport->count.malformed, 5);
+	cr_expect_eq(b.xport->count.stale, 0);
 	send_len(5, 0);
 	recv_into(10, NULL, 0);
 	nodes_settle();
@@ -336,7 +336,7 @@ Test(recv, packets_for_no_connection_are_counted_and_dropped)
 	send_packet(&packet, dest + 1, 0);
 	send_packet(&packet, dest + (1u << VERVE_IDTAB_INDEX_BITS), 0); /* an older generation */
 	send_packet(&packet, UINT32_MAX, 0);
-	cr_expect_eq(b.xport.count.stale, 4);
+	cr_expect_eq(b.xport->count.stale, 4);
 	expect_none(&b.rx_queue);
 	send_packet(&packet, dest, 0);
 	expect_comp(&b.rx_queue);
@@ -362,14 +362,14 @@ Test(recv, fin_ends_only_what_waits_for_it)
 	send_packet(&packet, dest, 0);
 	packet.op_id = 0;
 	send_packet(&packet, dest, 0);
-	cr_expect_eq(b.xport.count.stale, 2);
+	cr_expect_eq(b.xport->count.stale, 2);
 	expect_none(&b.tx_queue);
 	packet.op_id = op->id;
 	packet.status = FI_EIO;
 	send_packet(&packet, dest, 0);
 	expect_error(&b.tx_queue, FI_EIO);
 	send_packet(&packet, dest, 0); /* twice */
-	cr_expect_eq(b.xport.count.stale, 3);
+	cr_expect_eq(b.xport->count.stale, 3);
 	expect_none(&b.tx_queue);
 }
 
@@ -390,7 +390,7 @@ Test(recv, fin_of_another_peer_ends_nothing)
 	packet.dest = node_link(&b, &c)->conn_id;
 	packet.op_id = TAILQ_FIRST(&node_peer(&b, &a)->active)->id;
 	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
-	cr_expect_eq(b.xport.count.stale, 1);
+	cr_expect_eq(b.xport->count.stale, 1);
 	expect_none(&b.tx_queue);
 	node_close(&c);
 }
@@ -425,7 +425,7 @@ Test(recv, credits_come_with_any_packet)
 
 Test(recv, buffers_go_back_to_the_device_however_many_arrive)
 {
-	size_t count = 5 * b.xport.attr.rx_buffers;
+	size_t count = 5 * b.xport->attr.rx_buffers;
 
 	for (size_t i = 0; i < count; i++) {
 		send_len(1, 0);
@@ -434,8 +434,8 @@ Test(recv, buffers_go_back_to_the_device_however_many_arrive)
 		expect_comp(&b.rx_queue);
 		expect_comp(&a.tx_queue);
 	}
-	cr_expect_eq(b.xport.rx_slabs.count, b.xport.attr.rx_buffers);
-	cr_expect_lt(b.xport.rx_free_count, VERVE_POLL_BATCH);
+	cr_expect_eq(b.xport->rx_slabs.count, b.xport->attr.rx_buffers);
+	cr_expect_lt(b.xport->rx_free_count, VERVE_POLL_BATCH);
 }
 
 Test(recv, refused_buffers_are_posted_later)
@@ -448,7 +448,7 @@ Test(recv, refused_buffers_are_posted_later)
 		expect_comp(&b.rx_queue);
 	}
 	cr_expect(fake_net_has_failed());
-	cr_expect_lt(b.xport.rx_free_count, VERVE_POLL_BATCH);
+	cr_expect_lt(b.xport->rx_free_count, VERVE_POLL_BATCH);
 }
 
 /* A peer that names the connection of another does not speak for it. */
@@ -470,7 +470,7 @@ Test(recv, packets_for_the_connection_of_another_are_dropped)
 	packet.dest = node_link(&b, &a)->conn_id;
 	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));
 	expect_none(&b.rx_queue);
-	cr_expect_eq(b.xport.count.malformed, 1);
+	cr_expect_eq(b.xport->count.malformed, 1);
 	cr_expect_eq(node_link(&b, &a)->credits, credits);
 	packet.type = VERVE_WIRE_BYE;
 	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));

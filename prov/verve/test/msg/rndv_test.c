@@ -229,7 +229,7 @@ Test(rndv, offer_without_bytes_is_finished_at_once)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
 	node_send_raw(&a, &b, bytes, verve_wire_encode(&offer, bytes));
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 0);
-	cr_expect_eq(a.xport.count.stale, 1); /* the FIN, of an operation that never was */
+	cr_expect_eq(a.xport->count.stale, 1); /* the FIN, of an operation that never was */
 }
 
 Test(rndv, reads_overtake_sends_that_wait_for_room)

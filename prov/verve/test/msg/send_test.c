@@ -260,10 +260,10 @@ Test(send, unknown_address_is_refused)
 {
 	struct verve_request request = {.addr = 12345};
 
-	cr_expect_eq(verve_send(&a.xport, &request), -FI_EINVAL);
+	cr_expect_eq(verve_send(a.xport, &request), -FI_EINVAL);
 	request.addr = UINT64_MAX;
-	cr_expect_eq(verve_send(&a.xport, &request), -FI_EINVAL);
-	cr_expect_eq(a.xport.tx_used, 0);
+	cr_expect_eq(verve_send(a.xport, &request), -FI_EINVAL);
+	cr_expect_eq(a.xport->tx_used, 0);
 	expect_none(&a.tx_queue);
 }
 
@@ -284,7 +284,7 @@ Test(send, inject_takes_no_more_buffers_than_may_be_kept)
 {
 	int sent = 0;
 
-	a.xport.attr.tx_size = SIZE_MAX;
+	a.xport->attr.tx_size = SIZE_MAX;
 	while (sent <= VERVE_TX_SLABS && send_len(1, VERVE_OP_INJECT | VERVE_OP_ACK) == 0)
 		sent++;
 	cr_expect_leq(sent, VERVE_TX_SLABS);

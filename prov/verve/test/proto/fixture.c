@@ -57,16 +57,16 @@ static void open_cm(struct node *node)
 	struct verve_cm_attr attr = {
 		.dev = node->dev,
 		.addr = node->addr,
-		.window = node->xport.attr.window,
+		.window = node->xport->attr.window,
 		.connect_timeout = 1000000000,
 		.transport_timeout_ms = TIMEOUT_MS,
-		.events = &node->xport.events,
+		.events = &node->xport->events,
 		.notify = ignore,
 		.wake = ignore,
 	};
 
-	cr_assert_eq(verve_cm_open(&attr, &node->xport.cm), 0);
-	node->addr = *verve_cm_addr(node->xport.cm);
+	cr_assert_eq(verve_cm_open(&attr, &node->xport->cm), 0);
+	node->addr = *verve_cm_addr(node->xport->cm);
 }
 
 void node_open(struct node *node, uint32_t host, const struct verve_xport_attr *wanted)
@@ -98,7 +98,7 @@ void node_open(struct node *node, uint32_t host, const struct verve_xport_attr *
 	};
 	verve_lock_init(&node->lock, true);
 	verve_lock_acquire(&node->lock);
-	cr_assert_eq(verve_xport_init(&node->xport, &attr, &node->lock), 0);
+	cr_assert_eq(verve_xport_init(node->xport, &attr, &node->lock), 0);
 	open_cm(node);
 	node->next = nodes;
 	nodes = node;
@@ -120,7 +120,7 @@ static void discard_events(struct verve_xport *xport)
 
 void node_close(struct node *node)
 {
-	struct verve_xport *xport = &node->xport;
+	struct verve_xport *xport = node->xport;
 	struct node **at = &nodes;
 
 	verve_xport_cancel(xport);
@@ -161,7 +161,7 @@ struct verve_peer *node_peer(struct node *node, const struct node *to)
 {
 	struct verve_peer *peer;
 
-	cr_assert_eq(verve_peer_find(&node->xport, node_addr(node, to), &peer), 0);
+	cr_assert_eq(verve_peer_find(node->xport, node_addr(node, to), &peer), 0);
 	return peer;
 }
 
@@ -189,7 +189,7 @@ static struct verve_cm_event *make_event(enum verve_cm_event_type type, const st
 void node_event(struct node *node, enum verve_cm_event_type type, const struct node *about,
 		uint32_t conn_id, int error)
 {
-	verve_mailbox_put(&node->xport.events, &make_event(type, about, conn_id, error)->mail);
+	verve_mailbox_put(&node->xport->events, &make_event(type, about, conn_id, error)->mail);
 }
 
 void node_greet(struct node *node, const struct node *about, uint32_t conn_id)
@@ -197,12 +197,12 @@ void node_greet(struct node *node, const struct node *about, uint32_t conn_id)
 	struct verve_cm_event *event = make_event(VERVE_CM_READY, about, conn_id, 0);
 
 	event->greet = true;
-	verve_mailbox_put(&node->xport.events, &event->mail);
+	verve_mailbox_put(&node->xport->events, &event->mail);
 }
 
 static struct verve_net_qp *open_qp(struct node *node)
 {
-	struct verve_xport *xport = &node->xport;
+	struct verve_xport *xport = node->xport;
 	struct verve_net_qp_attr attr = {
 		.send_cq = xport->send_cq,
 		.recv_cq = xport->recv_cq,
@@ -227,8 +227,8 @@ static void connect_qp(struct verve_net_qp *qp, const struct verve_net_qp *to)
 
 static uint32_t features_of(const struct node *node)
 {
-	return (node->xport.attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
-	       (node->xport.attr.app_keys ? VERVE_HELLO_APP_KEYS : 0);
+	return (node->xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
+	       (node->xport->attr.app_keys ? VERVE_HELLO_APP_KEYS : 0);
 }
 
 static void put_up(struct node *node, const struct node *peer, struct verve_net_qp *qp,
@@ -240,10 +240,10 @@ static void put_up(struct node *node, const struct node *peer, struct verve_net_
 	event->features = features_of(peer);
 	event->qp = qp;
 	event->window = window;
-	event->eager_size = peer->xport.attr.eager_size;
+	event->eager_size = peer->xport->attr.eager_size;
 	event->resumes = resumes;
 	event->may_send = first;
-	verve_mailbox_put(&node->xport.events, &event->mail);
+	verve_mailbox_put(&node->xport->events, &event->mail);
 }
 
 /* resumes: what each says of itself; 0: nothing. */
@@ -270,7 +270,7 @@ static void put_suspended(struct node *node, const struct node *peer, uint32_t c
 	struct verve_cm_event *event = make_event(VERVE_CM_DOWN, peer, conn_id, FI_ENOTCONN);
 
 	event->suspended = true;
-	verve_mailbox_put(&node->xport.events, &event->mail);
+	verve_mailbox_put(&node->xport->events, &event->mail);
 }
 
 void node_resume(struct node *a, struct node *b)
@@ -286,8 +286,8 @@ void node_resume(struct node *a, struct node *b)
 void node_join(struct node *a, struct node *b, uint32_t window)
 {
 	node_connect(a, b, window);
-	verve_peer_events(&a->xport);
-	verve_peer_events(&b->xport);
+	verve_peer_events(a->xport);
+	verve_peer_events(b->xport);
 	/* Each has the other in its table. */
 	node_link(a, b);
 	node_link(b, a);
@@ -297,7 +297,7 @@ void nodes_settle(void)
 {
 	do {
 		for (struct node *node = nodes; node; node = node->next)
-			while (verve_xport_poll(&node->xport))
+			while (verve_xport_poll(node->xport))
 				;
 	} while (fake_net_run_next());
 }
@@ -324,7 +324,7 @@ int node_send(struct node *node, const struct message *message)
 	struct iovec iov;
 	struct verve_request request = request_of(node, message, &iov);
 
-	return verve_send(&node->xport, &request);
+	return verve_send(node->xport, &request);
 }
 
 int node_recv(struct node *node, const struct message *message)
@@ -332,7 +332,7 @@ int node_recv(struct node *node, const struct message *message)
 	struct iovec iov;
 	struct verve_request request = request_of(node, message, &iov);
 
-	return verve_recv(&node->xport, &request);
+	return verve_recv(node->xport, &request);
 }
 
 int node_peek(struct node *node, const struct message *message)
@@ -340,7 +340,7 @@ int node_peek(struct node *node, const struct message *message)
 	struct iovec iov;
 	struct verve_request request = request_of(node, message, &iov);
 
-	return verve_recv_peek(&node->xport, &request, message->peek);
+	return verve_recv_peek(node->xport, &request, message->peek);
 }
 
 void node_send_raw(struct node *node, const struct node *to, const void *bytes, size_t len)
@@ -348,9 +348,9 @@ void node_send_raw(struct node *node, const struct node *to, const void *bytes, 
 	struct verve_link *link = node_link(node, to);
 	struct verve_outgoing out;
 
-	cr_assert(verve_link_reserve(&node->xport, link, len, &out));
+	cr_assert(verve_link_reserve(node->xport, link, len, &out));
 	memcpy(out.data, bytes, len);
-	cr_assert_eq(verve_link_post_packet(&node->xport, link, &out, len, false, NULL), 0);
+	cr_assert_eq(verve_link_post_packet(node->xport, link, &out, len, false, NULL), 0);
 	nodes_settle();
 }
 

@@ -84,7 +84,7 @@ static void unexport(struct exported *of)
 {
 	verve_mr_keytab_remove(&keytab, &of->key);
 	if (AO_load(&of->key.told))
-		verve_key_revoke(&b.xport, of->key.key, of->key.generation);
+		verve_key_revoke(b.xport, of->key.key, of->key.generation);
 	for (uint32_t i = 0; i < of->key.segments.count; i++)
 		verve_mr_region_close(of->regions[i]);
 }
@@ -103,7 +103,7 @@ static uint64_t addr_of(const struct exported *of, size_t position)
 	return of->key.segments.virt ? (uintptr_t)byte_of(of, position) : position;
 }
 
-static int start(enum verve_op_kind kind, void *buf, const struct verve_wire_segment *to, size_t count,
+static int start(enum verve_rma_kind kind, void *buf, const struct verve_wire_segment *to, size_t count,
 		 uint32_t flags)
 {
 	struct iovec iov = {buf, 0};
@@ -114,17 +114,17 @@ static int start(enum verve_op_kind kind, void *buf, const struct verve_wire_seg
 
 	for (size_t i = 0; i < count; i++)
 		iov.iov_len += to[i].len;
-	return verve_rma(&a.xport, kind, &request);
+	return verve_rma(a.xport, kind, &request);
 }
 
-static void begin(enum verve_op_kind kind, uint64_t key, uint64_t addr, size_t len)
+static void begin(enum verve_rma_kind kind, uint64_t key, uint64_t addr, size_t len)
 {
 	struct verve_wire_segment to = {addr, len, key};
 
 	cr_assert_eq(start(kind, local, &to, 1, 0), 0);
 }
 
-static void finish(enum verve_op_kind kind, uint64_t key, uint64_t addr, size_t len)
+static void finish(enum verve_rma_kind kind, uint64_t key, uint64_t addr, size_t len)
 {
 	begin(kind, key, addr, len);
 	nodes_settle();
@@ -132,7 +132,7 @@ static void finish(enum verve_op_kind kind, uint64_t key, uint64_t addr, size_t 
 }
 
 /* One is refused; the connection, and the next one, are as good as ever. */
-static void expect_refused(enum verve_op_kind kind, uint64_t key, uint64_t addr, size_t len,
+static void expect_refused(enum verve_rma_kind kind, uint64_t key, uint64_t addr, size_t len,
 			   const char *why)
 {
 	struct verve_link *link = node_link(&a, &b);
@@ -163,12 +163,12 @@ static void try_borders(bool virt)
 	for (size_t from = 0; from < x.len; from++)
 		for (size_t to = from + 1; to <= x.len; to += 1 + to % 5) {
 			pattern_fill(local, to - from, (unsigned)(from * 31 + to));
-			finish(VERVE_OP_WRITE, x.key.key, addr_of(&x, from), to - from);
+			finish(VERVE_RMA_WRITE, x.key.key, addr_of(&x, from), to - from);
 			memcpy(model + from, local, to - from);
 			for (size_t i = 0; i < to; i++)
 				cr_assert_eq(*byte_of(&x, i), model[i]);
 			memset(local, 0, to - from);
-			finish(VERVE_OP_READ, x.key.key, addr_of(&x, from), to - from);
+			finish(VERVE_RMA_READ, x.key.key, addr_of(&x, from), to - from);
 			cr_assert_eq(memcmp(local, model + from, to - from), 0);
 		}
 	for (uint32_t i = 0; i < 8; i++)
@@ -195,9 +195,9 @@ Test(key, sixty_four_segments_in_one_operation)
 		lens[i] = 5 + i;
 	export(&x, 3, VERVE_MR_SEGMENTS_MAX, lens, true, both);
 	pattern_fill(local, x.len, 9);
-	finish(VERVE_OP_WRITE, 3, addr_of(&x, 0), x.len);
+	finish(VERVE_RMA_WRITE, 3, addr_of(&x, 0), x.len);
 	memset(local, 0, x.len);
-	finish(VERVE_OP_READ, 3, addr_of(&x, 0), x.len);
+	finish(VERVE_RMA_READ, 3, addr_of(&x, 0), x.len);
 	cr_expect(pattern_holds(local, x.len, 9));
 	unexport(&x);
 }
@@ -219,7 +219,7 @@ Test(key, several_segments_of_a_request_have_keys_of_their_own)
 	to[2] = (struct verve_wire_segment){5, 35, UINT64_MAX - 1};
 	to[3] = (struct verve_wire_segment){0, 20, 1};
 	pattern_fill(local, 65, 4);
-	cr_assert_eq(start(VERVE_OP_WRITE, local, to, 4, 0), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, local, to, 4, 0), 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	cr_expect_eq(memcmp(byte_of(&x, 90), local, 10), 0);
@@ -235,10 +235,10 @@ Test(key, is_asked_for_once)
 
 	export_one(&x, 8, 100);
 	before = requests();
-	finish(VERVE_OP_WRITE, 8, 0, 100);
+	finish(VERVE_RMA_WRITE, 8, 0, 100);
 	cr_expect_eq(requests() - before, 3, "a question, an answer, a write");
 	before = requests();
-	finish(VERVE_OP_WRITE, 8, 0, 100);
+	finish(VERVE_RMA_WRITE, 8, 0, 100);
 	cr_expect_eq(requests() - before, 1);
 	cr_expect_eq(AO_load(&x.key.told), 1);
 	unexport(&x);
@@ -251,7 +251,7 @@ Test(key, nothing_overtakes_who_waits_for_an_answer)
 
 	export_one(&x, 8, 100);
 	cr_assert_eq(node_recv(&b, &take), 0);
-	begin(VERVE_OP_WRITE, 8, 0, 100);
+	begin(VERVE_RMA_WRITE, 8, 0, 100);
 	cr_assert_eq(node_send(&a, &message), 0);
 	expect_none(&a.tx_queue);
 	cr_expect_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending), "the message waits, too");
@@ -264,10 +264,10 @@ Test(key, nothing_overtakes_who_waits_for_an_answer)
 
 Test(key, of_nothing_moves_nothing)
 {
-	begin(VERVE_OP_WRITE, 4711, 5, 0);
+	begin(VERVE_RMA_WRITE, 4711, 5, 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
-	begin(VERVE_OP_READ, 4711, 5, 0);
+	begin(VERVE_RMA_READ, 4711, 5, 0);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
 	cr_expect_eq(AO_load(&a.read.value), 1);
@@ -276,10 +276,10 @@ Test(key, of_nothing_moves_nothing)
 Test(key, unknown_ones_fail_alone)
 {
 	export_one(&x, 8, 100);
-	begin(VERVE_OP_WRITE, 8, 0, 100);
+	begin(VERVE_RMA_WRITE, 8, 0, 100);
 	for (int i = 0; i < 20; i++)
-		begin(i % 2 ? VERVE_OP_READ : VERVE_OP_WRITE, 1000 + i, 0, 8);
-	begin(VERVE_OP_READ, 8, 0, 100);
+		begin(i % 2 ? VERVE_RMA_READ : VERVE_RMA_WRITE, 1000 + i, 0, 8);
+	begin(VERVE_RMA_READ, 8, 0, 100);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	for (int i = 0; i < 20; i++)
@@ -296,27 +296,27 @@ Test(key, opens_what_it_grants_and_no_more)
 	static const size_t lens[] = {50, 50};
 
 	export(&x, 8, 2, lens, false, VERVE_NET_REMOTE_READ);
-	expect_refused(VERVE_OP_WRITE, 8, 0, 8, "does not grant remote writes");
-	expect_refused(VERVE_OP_READ, 8, 93, 8, "beyond");
-	expect_refused(VERVE_OP_READ, 8, UINT64_MAX, 8, "beyond");
-	expect_refused(VERVE_OP_READ, 9, 0, 8, "no region with the key");
-	finish(VERVE_OP_READ, 8, 92, 8);
+	expect_refused(VERVE_RMA_WRITE, 8, 0, 8, "does not grant remote writes");
+	expect_refused(VERVE_RMA_READ, 8, 93, 8, "beyond");
+	expect_refused(VERVE_RMA_READ, 8, UINT64_MAX, 8, "beyond");
+	expect_refused(VERVE_RMA_READ, 9, 0, 8, "no region with the key");
+	finish(VERVE_RMA_READ, 8, 92, 8);
 	unexport(&x);
 	nodes_settle();
 	export(&x, 8, 2, lens, true, VERVE_NET_REMOTE_WRITE);
-	expect_refused(VERVE_OP_READ, 8, addr_of(&x, 0), 8, "does not grant remote reads");
-	expect_refused(VERVE_OP_WRITE, 8, addr_of(&x, 0) - 1, 8, "beyond");
+	expect_refused(VERVE_RMA_READ, 8, addr_of(&x, 0), 8, "does not grant remote reads");
+	expect_refused(VERVE_RMA_WRITE, 8, addr_of(&x, 0) - 1, 8, "beyond");
 	unexport(&x);
 }
 
 Test(key, that_is_revoked_opens_nothing)
 {
 	export_one(&x, 8, 100);
-	finish(VERVE_OP_WRITE, 8, 0, 100);
+	finish(VERVE_RMA_WRITE, 8, 0, 100);
 	unexport(&x);
 	nodes_settle();
 	cr_expect_eq(node_link(&a, &b)->keys.count, 0);
-	expect_refused(VERVE_OP_WRITE, 8, 0, 100, "no region with the key");
+	expect_refused(VERVE_RMA_WRITE, 8, 0, 100, "no region with the key");
 }
 
 Test(key, that_is_used_again_has_its_new_meaning)
@@ -324,7 +324,7 @@ Test(key, that_is_used_again_has_its_new_meaning)
 	for (unsigned i = 0; i < 5; i++) {
 		export_one(&x, 8, 100 + 50 * i);
 		pattern_fill(local, 100, i);
-		finish(VERVE_OP_WRITE, 8, 50 * i, 100);
+		finish(VERVE_RMA_WRITE, 8, 50 * i, 100);
 		cr_expect(pattern_holds(byte_of(&x, 50 * i), 100, i));
 		unexport(&x);
 		nodes_settle();
@@ -337,8 +337,8 @@ Test(key, that_changes_while_it_is_asked_for)
 	static const size_t lens[] = {10, 10, 10, 10, 10, 10};
 
 	export(&x, 8, 6, lens, false, both);
-	begin(VERVE_OP_WRITE, 8, 0, 20);
-	verve_xport_poll(&a.xport);
+	begin(VERVE_RMA_WRITE, 8, 0, 20);
+	verve_xport_poll(a.xport);
 	unexport(&x);
 	export_one(&x, 8, 20);
 	nodes_settle();
@@ -351,14 +351,14 @@ Test(key, revoked_under_way_ends_what_is_under_way)
 {
 	struct verve_wire_packet revoke = {.type = VERVE_WIRE_KEY_REVOKE, .tag = 8};
 
-	for (int kind = VERVE_OP_WRITE; kind <= VERVE_OP_READ; kind++) {
+	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++) {
 		export_one(&x, 8, MEMORY / 2);
-		finish(VERVE_OP_WRITE, 8, 0, 1);
+		finish(VERVE_RMA_WRITE, 8, 0, 1);
 		begin(kind, 8, 0, MEMORY / 2); /* more requests than there is room for */
 		cr_assert_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending));
-		begin(VERVE_OP_WRITE, 8, 0, 8); /* asks again */
+		begin(VERVE_RMA_WRITE, 8, 0, 8); /* asks again */
 		revoke.key.generation = x.key.generation;
-		verve_key_forget(&a.xport, node_link(&a, &b), &revoke);
+		verve_key_forget(a.xport, node_link(&a, &b), &revoke);
 		nodes_settle();
 		expect_error(&a.tx_queue, FI_EACCES);
 		expect_comp(&a.tx_queue);
@@ -370,8 +370,8 @@ Test(key, revoked_under_way_ends_what_is_under_way)
 Test(key, closed_under_way_completes_or_fails)
 {
 	export_one(&x, 8, MEMORY / 2);
-	finish(VERVE_OP_WRITE, 8, 0, 1);
-	begin(VERVE_OP_WRITE, 8, 0, MEMORY / 2);
+	finish(VERVE_RMA_WRITE, 8, 0, 1);
+	begin(VERVE_RMA_WRITE, 8, 0, MEMORY / 2);
 	unexport(&x);
 	memset(memory, 0, sizeof(memory));
 	nodes_settle();
@@ -390,12 +390,12 @@ Test(key, many_are_remembered_up_to_a_limit)
 		export_one(&all[i], i, 16);
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < MANY; i++) {
-			finish(VERVE_OP_READ, i, 0, 16);
+			finish(VERVE_RMA_READ, i, 0, 16);
 			cr_assert_leq(cache->count, VERVE_KEY_CACHE);
-			finish(VERVE_OP_READ, 0, 0, 16);
+			finish(VERVE_RMA_READ, 0, 0, 16);
 		}
 	before = requests();
-	finish(VERVE_OP_READ, 0, 0, 16);
+	finish(VERVE_RMA_READ, 0, 0, 16);
 	cr_expect_eq(requests() - before, 1, "what is used often stays");
 	for (unsigned i = 0; i < MANY; i++)
 		unexport(&all[i]);
@@ -410,20 +410,20 @@ Test(key, whoever_asks_for_too_many_at_once_is_cut_off)
 
 	link->may_send = false; /* nothing leaves */
 	for (int i = 0; i < VERVE_KEY_QUERIES; i++)
-		verve_key_answer(&b.xport, link, &query);
+		verve_key_answer(b.xport, link, &query);
 	cr_expect_not(link->broken);
-	verve_key_answer(&b.xport, link, &query);
+	verve_key_answer(b.xport, link, &query);
 	cr_expect(link->broken);
 }
 
 Test(key, rkeys_are_nothing_to_ask_for)
 {
-	b.xport.attr.app_keys = false;
+	b.xport->attr.app_keys = false;
 	export_one(&x, 8, 16);
-	expect_refused(VERVE_OP_READ, 8, 0, 16, "no region with the key");
+	expect_refused(VERVE_RMA_READ, 8, 0, 16, "no region with the key");
 	unexport(&x);
 	export_one(&x, VERVE_MR_KEY_EXPORTED, 16);
-	finish(VERVE_OP_READ, x.key.key, 0, 16);
+	finish(VERVE_RMA_READ, x.key.key, 0, 16);
 	unexport(&x);
 }
 
@@ -434,14 +434,14 @@ Test(key, data_comes_with_a_write_across_borders)
 	struct verve_comp comp;
 
 	export(&x, 8, 2, lens, false, both);
-	cr_assert_eq(start(VERVE_OP_WRITE, local, &to, 1, VERVE_OP_DATA), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, local, &to, 1, VERVE_OP_DATA), 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	comp = expect_comp(&b.rx_queue);
 	cr_expect_eq(comp.data, 77);
 	cr_expect_eq(comp.len, 20);
 	to.key = 9; /* unknown: nobody hears of it */
-	cr_assert_eq(start(VERVE_OP_WRITE, local, &to, 1, VERVE_OP_DATA), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, local, &to, 1, VERVE_OP_DATA), 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EACCES);
 	expect_none(&b.rx_queue);
@@ -453,13 +453,13 @@ Test(key, events_count_for_the_region_of_the_key)
 	static const size_t lens[] = {50, 50};
 	struct verve_comp_counter read = {0}, write = {0};
 
-	b.xport.attr.rma_event = true;
+	b.xport->attr.rma_event = true;
 	node_link(&a, &b)->rma_event = true;
 	export(&x, 1ull << 50, 2, lens, false, both);
 	verve_mr_keytab_count(&keytab, &x.key, &read, &write);
-	finish(VERVE_OP_WRITE, 1ull << 50, 40, 20);
-	finish(VERVE_OP_READ, 1ull << 50, 0, 100);
-	finish(VERVE_OP_READ, 1ull << 50, 0, 1);
+	finish(VERVE_RMA_WRITE, 1ull << 50, 40, 20);
+	finish(VERVE_RMA_READ, 1ull << 50, 0, 100);
+	finish(VERVE_RMA_READ, 1ull << 50, 0, 1);
 	cr_expect_eq(AO_load(&write.value), 1);
 	cr_expect_eq(AO_load(&read.value), 2);
 	unexport(&x);
@@ -473,20 +473,20 @@ static void reply(struct verve_wire_key key, uint64_t len, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		packet.segment[i] = (struct verve_wire_segment){0, len, 1};
-	verve_key_learn(&a.xport, node_link(&a, &b), &packet);
-	verve_peer_kick(&a.xport, node_peer(&a, &b));
+	verve_key_learn(a.xport, node_link(&a, &b), &packet);
+	verve_peer_kick(a.xport, node_peer(&a, &b));
 }
 
 Test(key, answers_that_nobody_asked_for_are_dropped)
 {
 	reply((struct verve_wire_key){1, VERVE_WIRE_KEY_READ, 1, 0}, 16, 1);
 	cr_expect_eq(node_link(&a, &b)->keys.count, 0);
-	expect_refused(VERVE_OP_READ, 8, 0, 8, "no region with the key");
+	expect_refused(VERVE_RMA_READ, 8, 0, 8, "no region with the key");
 }
 
 Test(key, segments_longer_than_memory_make_no_sense)
 {
-	begin(VERVE_OP_READ, 8, 0, 8);
+	begin(VERVE_RMA_READ, 8, 0, 8);
 	reply((struct verve_wire_key){1, VERVE_WIRE_KEY_READ, 2, 0}, UINT64_MAX, 2);
 	expect_error(&a.tx_queue, FI_EIO);
 }
@@ -496,11 +496,11 @@ Test(key, answers_out_of_order_are_asked_for_again)
 	static const size_t lens[] = {10, 10, 10, 10, 10};
 
 	export(&x, 8, 5, lens, false, both);
-	begin(VERVE_OP_READ, 8, 0, 50);
+	begin(VERVE_RMA_READ, 8, 0, 50);
 	reply((struct verve_wire_key){99, VERVE_WIRE_KEY_READ, 5, 4}, 10, 1);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
-	begin(VERVE_OP_READ, 8, 0, 50);
+	begin(VERVE_RMA_READ, 8, 0, 50);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	unexport(&x);
@@ -508,8 +508,8 @@ Test(key, answers_out_of_order_are_asked_for_again)
 
 Test(key, who_waits_for_an_answer_is_told_that_the_peer_died)
 {
-	begin(VERVE_OP_READ, 8, 0, 8);
-	cr_expect(verve_xport_is_waiting(&a.xport));
+	begin(VERVE_RMA_READ, 8, 0, 8);
+	cr_expect(verve_xport_is_waiting(a.xport));
 	fake_net_host_kill(1);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
@@ -518,12 +518,12 @@ Test(key, who_waits_for_an_answer_is_told_that_the_peer_died)
 Test(key, is_asked_for_anew_over_a_new_connection)
 {
 	export_one(&x, 8, 100);
-	finish(VERVE_OP_WRITE, 8, 0, 100);
-	verve_link_break(&a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "test");
+	finish(VERVE_RMA_WRITE, 8, 0, 100);
+	verve_link_break(a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "test");
 	node_event(&b, VERVE_CM_DOWN, &a, b.next_conn, FI_ENOTCONN);
 	nodes_settle();
 	node_join(&a, &b, NODE_WINDOW);
 	cr_expect_eq(node_link(&a, &b)->keys.count, 0);
-	finish(VERVE_OP_WRITE, 8, 0, 100);
+	finish(VERVE_RMA_WRITE, 8, 0, 100);
 	unexport(&x);
 }

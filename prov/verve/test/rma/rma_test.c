@@ -10,7 +10,7 @@
 
 #include "../proto/fixture.h"
 #include "mr/region.h"
-#include "msg/cancel.h"
+#include "proto/cancel.h"
 
 enum { LONGEST = 2048, ROOM = 3 * LONGEST };
 
@@ -51,7 +51,7 @@ static struct verve_wire_segment segment(size_t offset, size_t len)
 	return (struct verve_wire_segment){(uintptr_t)remote + offset, len, region->rkey};
 }
 
-static int start(enum verve_op_kind kind, const struct iovec *iov, size_t count,
+static int start(enum verve_rma_kind kind, const struct iovec *iov, size_t count,
 		 const struct verve_wire_segment *to, size_t to_count, uint32_t flags,
 			void *const *desc)
 {
@@ -67,10 +67,10 @@ static int start(enum verve_op_kind kind, const struct iovec *iov, size_t count,
 		.remote_count = to_count,
 	};
 
-	return verve_rma(&a.xport, kind, &request);
+	return verve_rma(a.xport, kind, &request);
 }
 
-static int start_len(enum verve_op_kind kind, size_t len, uint32_t flags)
+static int start_len(enum verve_rma_kind kind, size_t len, uint32_t flags)
 {
 	struct iovec iov = {local, len};
 	struct verve_wire_segment to = segment(0, len);
@@ -90,7 +90,7 @@ Test(rma, writes_of_every_size)
 
 		memset(remote, 0, ROOM);
 		pattern_fill(local, ROOM, i);
-		cr_assert_eq(start_len(VERVE_OP_WRITE, sizes[i], 0), 0);
+		cr_assert_eq(start_len(VERVE_RMA_WRITE, sizes[i], 0), 0);
 		expect_none(&a.tx_queue);
 		nodes_settle();
 		comp = expect_comp(&a.tx_queue);
@@ -110,7 +110,7 @@ Test(rma, reads_of_every_size)
 	for (size_t i = 0; i < SIZES; i++) {
 		memset(local, 0, ROOM);
 		pattern_fill(remote, ROOM, i);
-		cr_assert_eq(start_len(VERVE_OP_READ, sizes[i], 0), 0);
+		cr_assert_eq(start_len(VERVE_RMA_READ, sizes[i], 0), 0);
 		nodes_settle();
 		cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
 		cr_assert(pattern_holds(local, sizes[i], i));
@@ -137,7 +137,7 @@ Test(rma, segments_of_both_sides_need_not_agree)
 
 		pattern_fill(local, ROOM, i);
 		memset(remote, 0, ROOM);
-		cr_assert_eq(start(VERVE_OP_WRITE, iov, 4, to, 4, 0, NULL), 0);
+		cr_assert_eq(start(VERVE_RMA_WRITE, iov, 4, to, 4, 0, NULL), 0);
 		nodes_settle();
 		expect_comp(&a.tx_queue);
 		cr_expect_eq(memcmp(remote + half, local, len - half - 1), 0);
@@ -145,7 +145,7 @@ Test(rma, segments_of_both_sides_need_not_agree)
 		cr_expect_eq(remote[ROOM - 1], local[len - 1]);
 
 		memset(local, 0, ROOM);
-		cr_assert_eq(start(VERVE_OP_READ, iov, 4, to, 4, 0, NULL), 0);
+		cr_assert_eq(start(VERVE_RMA_READ, iov, 4, to, 4, 0, NULL), 0);
 		nodes_settle();
 		expect_comp(&a.tx_queue);
 		cr_expect(pattern_holds(local, len, i));
@@ -159,11 +159,11 @@ Test(rma, remote_data_follows_the_write)
 
 		memset(remote, 0, ROOM);
 		pattern_fill(local, ROOM, i);
-		cr_assert_eq(start_len(VERVE_OP_WRITE, sizes[i], VERVE_OP_DATA), 0);
+		cr_assert_eq(start_len(VERVE_RMA_WRITE, sizes[i], VERVE_OP_DATA), 0);
 		while (verve_comp_queue_is_empty(&b.rx_queue)) {
-			verve_xport_poll(&a.xport);
+			verve_xport_poll(a.xport);
 			cr_assert(fake_net_run_next());
-			verve_xport_poll(&b.xport);
+			verve_xport_poll(b.xport);
 		}
 		cr_assert(pattern_holds(remote, sizes[i], i)); /* it is there by then */
 		comp = expect_comp(&b.rx_queue);
@@ -185,7 +185,7 @@ Test(rma, inject_leaves_the_buffer_to_the_application)
 		struct iovec iov = {message, len};
 
 		pattern_fill(message, len, len);
-		cr_assert_eq(start(VERVE_OP_WRITE, &iov, 1, &to, 1, VERVE_OP_INJECT, NULL), 0);
+		cr_assert_eq(start(VERVE_RMA_WRITE, &iov, 1, &to, 1, VERVE_OP_INJECT, NULL), 0);
 		free(message);
 		nodes_settle();
 		expect_comp(&a.tx_queue);
@@ -206,8 +206,8 @@ Test(rma, descriptors_are_used)
 	desc[0] = own;
 	fake_net_stats(&stats);
 	before = stats.regs;
-	cr_assert_eq(start(VERVE_OP_WRITE, &iov, 1, &to, 1, 0, desc), 0);
-	cr_assert_eq(start(VERVE_OP_READ, &iov, 1, &to, 1, 0, desc), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, &iov, 1, &to, 1, 0, desc), 0);
+	cr_assert_eq(start(VERVE_RMA_READ, &iov, 1, &to, 1, 0, desc), 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	expect_comp(&a.tx_queue);
@@ -220,29 +220,29 @@ Test(rma, unknown_peer_is_refused)
 {
 	struct verve_request request = {.addr = 4711};
 
-	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_WRITE, &request), -FI_EINVAL);
-	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_READ, &request), -FI_EINVAL);
-	cr_expect_eq(a.xport.tx_used, 0);
+	cr_expect_eq(verve_rma(a.xport, VERVE_RMA_WRITE, &request), -FI_EINVAL);
+	cr_expect_eq(verve_rma(a.xport, VERVE_RMA_READ, &request), -FI_EINVAL);
+	cr_expect_eq(a.xport->tx_used, 0);
 }
 
 Test(rma, transmit_queue_is_as_long_as_it_says)
 {
 	for (int i = 0; i < NODE_TX_SIZE; i++)
-		cr_assert_eq(start_len(i % 2 ? VERVE_OP_READ : VERVE_OP_WRITE, 8, 0), 0);
-	cr_expect_eq(start_len(VERVE_OP_READ, 8, 0), -FI_EAGAIN);
-	cr_expect_eq(start_len(VERVE_OP_WRITE, 8, VERVE_OP_INJECT), -FI_EAGAIN);
+		cr_assert_eq(start_len(i % 2 ? VERVE_RMA_READ : VERVE_RMA_WRITE, 8, 0), 0);
+	cr_expect_eq(start_len(VERVE_RMA_READ, 8, 0), -FI_EAGAIN);
+	cr_expect_eq(start_len(VERVE_RMA_WRITE, 8, VERVE_OP_INJECT), -FI_EAGAIN);
 	nodes_settle();
 	for (int i = 0; i < NODE_TX_SIZE; i++)
 		expect_comp(&a.tx_queue);
-	cr_expect_eq(start_len(VERVE_OP_READ, 8, 0), 0);
+	cr_expect_eq(start_len(VERVE_RMA_READ, 8, 0), 0);
 	nodes_settle();
 }
 
 Test(rma, more_requests_than_the_queue_pair_holds)
 {
-	a.xport.attr.tx_size = SIZE_MAX;
+	a.xport->attr.tx_size = SIZE_MAX;
 	for (int i = 0; i < 5 * VERVE_LINK_DEPTH; i++)
-		cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, VERVE_OP_DATA), 0);
+		cr_assert_eq(start_len(VERVE_RMA_WRITE, ROOM, VERVE_OP_DATA), 0);
 	nodes_settle();
 	for (int i = 0; i < 5 * VERVE_LINK_DEPTH; i++) {
 		expect_comp(&a.tx_queue);
@@ -252,10 +252,10 @@ Test(rma, more_requests_than_the_queue_pair_holds)
 
 Test(rma, local_memory_that_cannot_be_registered_is_this_ones_error_alone)
 {
-	cr_assert_eq(start_len(VERVE_OP_READ, 1, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_READ, 1, 0), 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
-	for (int kind = VERVE_OP_WRITE; kind <= VERVE_OP_READ; kind++) {
+	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++) {
 		fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EFAULT);
 		cr_assert_eq(start_len(kind, ROOM, 0), 0);
 		nodes_settle();
@@ -272,7 +272,7 @@ Test(rma, local_memory_that_cannot_be_registered_is_this_ones_error_alone)
 static void become_poor(void)
 {
 	/* Its slabs are there. */
-	cr_assert_eq(start_len(VERVE_OP_READ, 1, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_READ, 1, 0), 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	fake_net_memlock(0);
@@ -287,13 +287,13 @@ Test(rma, memory_that_is_more_than_may_be_locked)
 	for (size_t i = 0; i < SIZES; i++) {
 		memset(remote, 0, ROOM);
 		pattern_fill(local, ROOM, i);
-		cr_assert_eq(start_len(VERVE_OP_WRITE, sizes[i], VERVE_OP_DATA), 0);
+		cr_assert_eq(start_len(VERVE_RMA_WRITE, sizes[i], VERVE_OP_DATA), 0);
 		nodes_settle();
 		cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_WRITE);
 		cr_expect_eq(expect_comp(&b.rx_queue).len, sizes[i]);
 		cr_expect(pattern_holds(remote, sizes[i], i));
 		memset(local, 0, ROOM);
-		cr_assert_eq(start_len(VERVE_OP_READ, sizes[i], 0), 0);
+		cr_assert_eq(start_len(VERVE_RMA_READ, sizes[i], 0), 0);
 		nodes_settle();
 		cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
 		cr_expect(pattern_holds(local, sizes[i], i));
@@ -302,7 +302,7 @@ Test(rma, memory_that_is_more_than_may_be_locked)
 	}
 	fake_net_stats(&after);
 	cr_expect_eq(after.regs, before.regs);
-	cr_expect_eq(a.xport.tx_slabs.used, 0);
+	cr_expect_eq(a.xport->tx_slabs.used, 0);
 }
 
 Test(rma, pieces_do_not_overtake_one_another)
@@ -312,9 +312,9 @@ Test(rma, pieces_do_not_overtake_one_another)
 
 	become_poor();
 	pattern_fill(local, ROOM, 1);
-	cr_assert_eq(start(VERVE_OP_WRITE, iov, 2, to, 2, 0, NULL), 0);
-	cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, 0), 0);
-	cr_assert_eq(start_len(VERVE_OP_WRITE, 8, 0), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, iov, 2, to, 2, 0, NULL), 0);
+	cr_assert_eq(start_len(VERVE_RMA_WRITE, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_WRITE, 8, 0), 0);
 	nodes_settle();
 	for (int i = 0; i < 3; i++)
 		expect_comp(&a.tx_queue);
@@ -326,14 +326,14 @@ Test(rma, cancelled_between_pieces)
 	become_poor();
 	memset(remote, 0, ROOM);
 	memset(local, 1, ROOM);
-	cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, 0), 0);
-	cr_expect_eq(verve_cancel(&a.xport, &context), 0);
+	cr_assert_eq(start_len(VERVE_RMA_WRITE, ROOM, 0), 0);
+	cr_expect_eq(verve_cancel(a.xport, &context), 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	expect_none(&a.tx_queue);
 	cr_expect_eq(remote[0], 1);
 	cr_expect_eq(remote[ROOM - 1], 0);
-	cr_expect_eq(a.xport.tx_slabs.used, 0);
+	cr_expect_eq(a.xport->tx_slabs.used, 0);
 }
 
 Test(rma, refused_between_pieces)
@@ -342,30 +342,30 @@ Test(rma, refused_between_pieces)
 	struct iovec iov = {local, ROOM};
 
 	become_poor();
-	cr_assert_eq(start(VERVE_OP_WRITE, &iov, 1, to, 2, 0, NULL), 0);
-	cr_assert_eq(start_len(VERVE_OP_READ, ROOM, 0), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, &iov, 1, to, 2, 0, NULL), 0);
+	cr_assert_eq(start_len(VERVE_RMA_READ, ROOM, 0), 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EACCES);
 	node_resume(&a, &b);
 	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
-	cr_expect_eq(a.xport.tx_slabs.used, 0);
+	cr_expect_eq(a.xport->tx_slabs.used, 0);
 }
 
 Test(rma, host_dies_between_pieces)
 {
 	become_poor();
-	cr_assert_eq(start_len(VERVE_OP_WRITE, ROOM, 0), 0);
-	cr_assert_eq(start_len(VERVE_OP_READ, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_WRITE, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_READ, ROOM, 0), 0);
 	fake_net_host_kill(1);
-	cr_expect(verve_xport_is_waiting(&a.xport), "nobody looks after the peer");
+	cr_expect(verve_xport_is_waiting(a.xport), "nobody looks after the peer");
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
-	cr_expect_eq(a.xport.tx_slabs.used, 0);
+	cr_expect_eq(a.xport->tx_slabs.used, 0);
 }
 
 /* Which memory the peer's key opens. */
-static void expect_denied(enum verve_op_kind kind, struct verve_wire_segment to)
+static void expect_denied(enum verve_rma_kind kind, struct verve_wire_segment to)
 {
 	struct iovec iov = {local, to.len};
 	struct verve_comp_error error;
@@ -375,7 +375,7 @@ static void expect_denied(enum verve_op_kind kind, struct verve_wire_segment to)
 	error = expect_error(&a.tx_queue, FI_EACCES);
 	cr_expect_eq(error.prov_errno, VERVE_NET_WC_REMOTE_ACCESS);
 	cr_expect_eq(error.comp.context, &context);
-	cr_expect_eq(error.comp.flags, kind == VERVE_OP_WRITE ? VERVE_COMP_RMA | VERVE_COMP_WRITE :
+	cr_expect_eq(error.comp.flags, kind == VERVE_RMA_WRITE ? VERVE_COMP_RMA | VERVE_COMP_WRITE :
 								VERVE_COMP_RMA | VERVE_COMP_READ);
 	/* The connection goes on. */
 	node_resume(&a, &b);
@@ -385,7 +385,7 @@ Test(rma, keys_open_their_memory_and_no_more)
 {
 	struct verve_wire_segment to = segment(0, 100);
 
-	for (int kind = VERVE_OP_WRITE; kind <= VERVE_OP_READ; kind++) {
+	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++) {
 		to.key = region->rkey + 1;
 		expect_denied(kind, to);
 		expect_denied(kind, segment(ROOM - 99, 100));
@@ -403,7 +403,7 @@ Test(rma, data_of_a_denied_write_is_never_told)
 	struct iovec iov = {local, 100};
 	struct verve_wire_segment to = segment(ROOM, 100);
 
-	cr_assert_eq(start(VERVE_OP_WRITE, &iov, 1, &to, 1, VERVE_OP_DATA, NULL), 0);
+	cr_assert_eq(start(VERVE_RMA_WRITE, &iov, 1, &to, 1, VERVE_OP_DATA, NULL), 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EACCES);
 	expect_none(&b.rx_queue);
@@ -413,8 +413,8 @@ Test(rma, data_of_a_denied_write_is_never_told)
 Test(rma, fence_holds_back_what_follows_a_read)
 {
 	pattern_fill(remote, ROOM, 3);
-	cr_assert_eq(start_len(VERVE_OP_READ, ROOM, 0), 0);
-	cr_assert_eq(start_len(VERVE_OP_WRITE, 8, VERVE_OP_FENCE), 0);
+	cr_assert_eq(start_len(VERVE_RMA_READ, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_WRITE, 8, VERVE_OP_FENCE), 0);
 	cr_expect_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending));
 	nodes_settle();
 	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
@@ -424,8 +424,8 @@ Test(rma, fence_holds_back_what_follows_a_read)
 Test(rma, to_a_host_that_died)
 {
 	fake_net_host_kill(1);
-	cr_assert_eq(start_len(VERVE_OP_WRITE, 8, 0), 0);
-	cr_assert_eq(start_len(VERVE_OP_READ, ROOM, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_WRITE, 8, 0), 0);
+	cr_assert_eq(start_len(VERVE_RMA_READ, ROOM, 0), 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);

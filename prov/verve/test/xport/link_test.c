@@ -45,7 +45,7 @@ static int post(uint32_t flags)
 {
 	struct verve_net_wr wr = {.op = VERVE_NET_WRITE, .flags = flags};
 
-	return verve_link_post_slot(&a.xport, link, &wr, &(struct verve_slot){.op = NULL});
+	return verve_link_post_slot(a.xport, link, &wr, &(struct verve_slot){.op = NULL});
 }
 
 static void join_again(void)
@@ -59,31 +59,31 @@ static void join_again(void)
 Test(link, last_places_are_for_control_and_the_very_last_for_the_marker)
 {
 	for (int i = 0; i < VERVE_LINK_REQUESTS - VERVE_LINK_RESERVE; i++) {
-		cr_expect(verve_link_has_room(&a.xport, link, false));
+		cr_expect(verve_link_has_room(a.xport, link, false));
 		cr_assert_eq(post(0), 0);
 	}
-	cr_expect_not(verve_link_has_room(&a.xport, link, false));
+	cr_expect_not(verve_link_has_room(a.xport, link, false));
 	for (int i = 0; i < VERVE_LINK_RESERVE - 1; i++) {
-		cr_expect(verve_link_has_room(&a.xport, link, true));
+		cr_expect(verve_link_has_room(a.xport, link, true));
 		cr_assert_eq(post(0), 0);
 	}
-	cr_expect_not(verve_link_has_room(&a.xport, link, true));
-	verve_link_break(&a.xport, link, FI_EIO, 0, "test");
+	cr_expect_not(verve_link_has_room(a.xport, link, true));
+	verve_link_break(a.xport, link, FI_EIO, 0, "test");
 	cr_expect_eq(link->produced - link->retired, VERVE_LINK_REQUESTS);
 	nodes_settle();
-	cr_expect(TAILQ_EMPTY(&a.xport.broken_links));
+	cr_expect(TAILQ_EMPTY(&a.xport->broken_links));
 }
 
 Test(link, send_queue_of_all_links_is_a_limit_too)
 {
-	a.xport.wr_limit = a.xport.wr_used + a.xport.link_count + VERVE_LINK_RESERVE + 1;
-	cr_expect(verve_link_has_room(&a.xport, link, false));
-	a.xport.wr_limit--;
-	cr_expect_not(verve_link_has_room(&a.xport, link, false));
-	cr_expect(verve_link_has_room(&a.xport, link, true));
-	a.xport.wr_limit -= VERVE_LINK_RESERVE - 1;
-	cr_expect_not(verve_link_has_room(&a.xport, link, true));
-	a.xport.wr_limit = 8192;
+	a.xport->wr_limit = a.xport->wr_used + a.xport->link_count + VERVE_LINK_RESERVE + 1;
+	cr_expect(verve_link_has_room(a.xport, link, false));
+	a.xport->wr_limit--;
+	cr_expect_not(verve_link_has_room(a.xport, link, false));
+	cr_expect(verve_link_has_room(a.xport, link, true));
+	a.xport->wr_limit -= VERVE_LINK_RESERVE - 1;
+	cr_expect_not(verve_link_has_room(a.xport, link, true));
+	a.xport->wr_limit = 8192;
 }
 
 Test(link, every_sixteenth_request_asks_for_a_completion)
@@ -108,21 +108,21 @@ Test(link, every_sixteenth_request_asks_for_a_completion)
 Test(link, every_request_asks_when_entries_run_low)
 {
 	/* 16 entries beside the link's own and the reserve: half of them. */
-	a.xport.wr_limit = 16 + 1 + VERVE_LINK_RESERVE;
+	a.xport->wr_limit = 16 + 1 + VERVE_LINK_RESERVE;
 	for (int i = 0; i < 7; i++) {
 		cr_assert_eq(post(0), 0);
 		cr_expect_eq(link->signaled, UINT32_MAX);
 	}
 	cr_assert_eq(post(0), 0);
 	cr_expect_eq(link->signaled, 7);
-	a.xport.wr_limit = 8192;
+	a.xport->wr_limit = 8192;
 	nodes_settle();
 	cr_expect_eq(link->retired, 8);
 }
 
 Test(link, every_request_asks_when_buffers_run_low)
 {
-	a.xport.tx_slabs.limit = 16;
+	a.xport->tx_slabs.limit = 16;
 	for (int i = 0; i < 4; i++) {
 		send_len(NODE_EAGER, 0);
 		cr_expect_eq(link->signaled, UINT32_MAX);
@@ -131,7 +131,7 @@ Test(link, every_request_asks_when_buffers_run_low)
 	send_len(NODE_EAGER, 0);
 	cr_expect_eq(link->signaled, 4);
 	nodes_settle();
-	cr_expect_eq(a.xport.tx_slabs.used, 0);
+	cr_expect_eq(a.xport->tx_slabs.used, 0);
 }
 
 Test(link, numbers_wrap_around)
@@ -172,9 +172,9 @@ Test(link, credit_is_returned_at_half_a_window)
 	struct verve_link *back = node_link(&b, &a);
 	uint32_t before = back->credits;
 
-	verve_link_return_credit(&a.xport, link);
+	verve_link_return_credit(a.xport, link);
 	cr_expect_eq(link->owed, NODE_WINDOW / 2 - 1);
-	verve_link_return_credit(&a.xport, link);
+	verve_link_return_credit(a.xport, link);
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(back->credits, before + 2);
@@ -182,8 +182,8 @@ Test(link, credit_is_returned_at_half_a_window)
 
 Test(link, window_of_one_returns_each_credit)
 {
-	a.xport.attr.window = 1;
-	verve_link_return_credit(&a.xport, link);
+	a.xport->attr.window = 1;
+	verve_link_return_credit(a.xport, link);
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + 1);
@@ -195,32 +195,32 @@ Test(link, credit_waits_where_nothing_may_be_sent)
 
 	cr_assert_not(back->may_send);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		verve_link_return_credit(&b.xport, back);
+		verve_link_return_credit(b.xport, back);
 	cr_expect_eq(back->owed, NODE_WINDOW);
 	cr_expect_eq(back->produced, 0);
-	while (verve_link_has_room(&a.xport, link, true))
+	while (verve_link_has_room(a.xport, link, true))
 		cr_assert_eq(post(0), 0);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		verve_link_return_credit(&a.xport, link);
+		verve_link_return_credit(a.xport, link);
 	cr_expect_eq(link->owed, NODE_WINDOW);
 }
 
 Test(link, packet_without_a_slab_keeps_its_credits)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
-	struct verve_slab *free = a.xport.tx_slabs.free;
-	size_t limit = a.xport.tx_slabs.limit;
+	struct verve_slab *free = a.xport->tx_slabs.free;
+	size_t limit = a.xport->tx_slabs.limit;
 
 	link->inline_size = 0;
 	link->owed = 3;
-	a.xport.tx_slabs.free = NULL;
-	a.xport.tx_slabs.limit = 0;
-	cr_expect_not(verve_link_send(&a.xport, link, &packet, NULL));
+	a.xport->tx_slabs.free = NULL;
+	a.xport->tx_slabs.limit = 0;
+	cr_expect_not(verve_link_send(a.xport, link, &packet, NULL));
 	cr_expect_eq(link->owed, 3);
 	cr_expect_not(link->broken);
-	a.xport.tx_slabs.free = free;
-	a.xport.tx_slabs.limit = limit;
-	cr_expect(verve_link_send(&a.xport, link, &packet, NULL));
+	a.xport->tx_slabs.free = free;
+	a.xport->tx_slabs.limit = limit;
+	cr_expect(verve_link_send(a.xport, link, &packet, NULL));
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + 3);
@@ -232,19 +232,19 @@ Test(link, stale_completions_are_counted)
 {
 	struct verve_net_wc wc = {.wr_id = (uint64_t)(link->id + 1) << 32};
 
-	verve_link_completed(&a.xport, &wc); /* no such link */
+	verve_link_completed(a.xport, &wc); /* no such link */
 	wc.wr_id = (uint64_t)link->id << 32;
-	verve_link_completed(&a.xport, &wc); /* nothing was posted */
+	verve_link_completed(a.xport, &wc); /* nothing was posted */
 	cr_assert_eq(post(VERVE_NET_SIGNALED), 0);
 	wc.wr_id = (uint64_t)link->id << 32 | 1;
-	verve_link_completed(&a.xport, &wc); /* not yet posted */
+	verve_link_completed(a.xport, &wc); /* not yet posted */
 	wc.wr_id = (uint64_t)link->id << 32 | UINT32_MAX;
-	verve_link_completed(&a.xport, &wc);
-	cr_expect_eq(a.xport.count.stale, 4);
+	verve_link_completed(a.xport, &wc);
+	cr_expect_eq(a.xport->count.stale, 4);
 	cr_expect_eq(link->retired, 0);
 	nodes_settle();
 	cr_expect_eq(link->retired, 1);
-	cr_expect_eq(a.xport.count.stale, 4);
+	cr_expect_eq(a.xport->count.stale, 4);
 }
 
 /* Breaking. */
@@ -254,22 +254,22 @@ Test(link, refused_post_breaks_and_holds_nothing)
 	fake_net_fail(FAKE_NET_QP_POST, 1, -FI_EINVAL);
 	cr_expect_eq(post(0), -FI_EINVAL);
 	cr_expect(link->broken);
-	cr_expect_eq(a.xport.wr_used, 0);
+	cr_expect_eq(a.xport->wr_used, 0);
 	cr_expect_null(node_peer(&a, &b)->link);
-	verve_xport_poll(&a.xport);
-	cr_expect(TAILQ_EMPTY(&a.xport.broken_links));
+	verve_xport_poll(a.xport);
+	cr_expect(TAILQ_EMPTY(&a.xport->broken_links));
 }
 
 Test(link, device_that_refuses_the_marker_loses_the_queue_pair)
 {
 	send_len(ROOM, 0);
 	fake_net_fail(FAKE_NET_QP_POST, 1, -FI_EINVAL);
-	verve_link_break(&a.xport, link, FI_EIO, 0, "test");
+	verve_link_break(a.xport, link, FI_EIO, 0, "test");
 	cr_expect(fake_net_has_failed());
-	verve_xport_poll(&a.xport);
-	cr_expect(TAILQ_EMPTY(&a.xport.broken_links));
+	verve_xport_poll(a.xport);
+	cr_expect(TAILQ_EMPTY(&a.xport->broken_links));
 	cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.context, out);
-	cr_expect_eq(a.xport.wr_used, 0);
+	cr_expect_eq(a.xport->wr_used, 0);
 	nodes_settle();
 }
 
@@ -286,10 +286,10 @@ Test(link, break_ends_operations_in_every_state_once)
 	send_len(ROOM, 0);		/* AWAIT */
 	send_len(10, VERVE_OP_ACK);	/* AWAIT */
 	send_len(10, VERVE_OP_TRANSMIT);	/* SENT */
-	cr_assert_eq(verve_rma(&a.xport, VERVE_OP_READ, &read), 0); /* SENT */
+	cr_assert_eq(verve_rma(a.xport, VERVE_OP_READ, &read), 0); /* SENT */
 	send_len(10, VERVE_OP_FENCE);	/* QUEUED */
 	cr_expect_eq(TAILQ_FIRST(&peer->pending)->state, VERVE_OP_QUEUED);
-	verve_link_break(&a.xport, link, FI_ENOTCONN, 0, "test");
+	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
 	cr_expect_null(peer->link);
 	cr_expect(TAILQ_EMPTY(&peer->pending));
 	cr_expect(TAILQ_EMPTY(&peer->active));
@@ -305,8 +305,8 @@ Test(link, break_ends_operations_in_every_state_once)
 Test(link, break_is_harmless_on_a_broken_one)
 {
 	send_len(ROOM, 0);
-	verve_link_break(&a.xport, link, FI_ENOTCONN, 0, "first");
-	verve_link_break(&a.xport, link, FI_EIO, 7, "second");
+	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "first");
+	verve_link_break(a.xport, link, FI_EIO, 7, "second");
 	nodes_settle();
 	cr_expect_eq(strncmp(expect_error(&a.tx_queue, FI_ENOTCONN).reason, "first", 5), 0);
 	expect_none(&a.tx_queue);
@@ -318,7 +318,7 @@ Test(link, copied_message_is_lost_in_silence_once_it_was_reported)
 		send_len(100, 0); /* the last is an offer from a slab */
 	for (int i = 0; i < NODE_WINDOW + 1; i++)
 		expect_comp(&a.tx_queue);
-	verve_link_break(&a.xport, link, FI_ENOTCONN, 0, "test");
+	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	expect_none(&a.tx_queue);
 	cr_expect_eq(AO_load(&a.send.errors), 0);
@@ -330,7 +330,7 @@ Test(link, read_message_ends_with_its_connection)
 	nodes_settle();
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM, .context = in}), 0);
 	cr_expect_not(TAILQ_EMPTY(&node_peer(&b, &a)->active)); /* it is being read */
-	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ENOTCONN).comp.context, in);
 }
@@ -340,10 +340,10 @@ Test(link, peer_connects_anew_while_the_old_connection_drains)
 	struct verve_link *old = link;
 
 	send_len(ROOM, 0);
-	verve_link_break(&a.xport, old, FI_ENOTCONN, 0, "test");
+	verve_link_break(a.xport, old, FI_ENOTCONN, 0, "test");
 	join_again();
 	cr_expect_neq(link, old);
-	cr_expect_not(TAILQ_EMPTY(&a.xport.broken_links));
+	cr_expect_not(TAILQ_EMPTY(&a.xport->broken_links));
 	send_len(10, VERVE_OP_ACK);
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
 	nodes_settle();
@@ -363,10 +363,10 @@ Test(link, messages_of_a_broken_connection_are_good_but_offers_are_not)
 	/* Both are in b's queue when b gives up. */
 	while (fake_net_run_next())
 		;
-	verve_link_break(&b.xport, back, FI_ENOTCONN, 0, "test");
-	verve_xport_poll(&b.xport);
+	verve_link_break(b.xport, back, FI_ENOTCONN, 0, "test");
+	verve_xport_poll(b.xport);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 10);
-	cr_expect_eq(b.xport.count.stale, 1);
+	cr_expect_eq(b.xport->count.stale, 1);
 }
 
 Test(link, request_that_failed_tells_its_own_operation_why)
@@ -377,10 +377,10 @@ Test(link, request_that_failed_tells_its_own_operation_why)
 				     .context = in, .flags = VERVE_OP_NOTIFY, .remote = &to,
 				     .remote_count = 1};
 
-	cr_assert_eq(verve_rma(&a.xport, VERVE_OP_READ, &read), 0);
-	verve_link_break(&a.xport, link, FI_ENOTCONN, 0, "test");
+	cr_assert_eq(verve_rma(a.xport, VERVE_OP_READ, &read), 0);
+	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
 	/* The device had found out before. */
-	verve_link_completed(&a.xport, &(struct verve_net_wc){
+	verve_link_completed(a.xport, &(struct verve_net_wc){
 		.wr_id = (uint64_t)link->id << 32, .status = VERVE_NET_WC_REMOTE_ACCESS});
 	nodes_settle();
 	cr_expect_eq(expect_error(&a.tx_queue, FI_EACCES).prov_errno, VERVE_NET_WC_REMOTE_ACCESS);
@@ -390,7 +390,7 @@ Test(link, request_that_failed_tells_its_own_operation_why)
 
 static void leave(void)
 {
-	verve_link_leave(&a.xport, link, FI_ENOTCONN, "the peer left");
+	verve_link_leave(a.xport, link, FI_ENOTCONN, "the peer left");
 }
 
 Test(link, leaving_with_nothing_to_wait_for_is_a_break)
@@ -400,7 +400,7 @@ Test(link, leaving_with_nothing_to_wait_for_is_a_break)
 	cr_expect(link->broken);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_ENOTCONN);
-	cr_expect_eq(a.xport.leaving_count, 0);
+	cr_expect_eq(a.xport->leaving_count, 0);
 }
 
 Test(link, what_the_device_executed_gets_a_moment_to_be_acknowledged)
@@ -409,15 +409,15 @@ Test(link, what_the_device_executed_gets_a_moment_to_be_acknowledged)
 	send_len(ROOM, 0);
 	leave();
 	cr_expect_not(link->broken);
-	cr_expect_eq(a.xport.leaving_count, 1);
+	cr_expect_eq(a.xport->leaving_count, 1);
 	leave(); /* twice is once */
-	cr_expect_eq(a.xport.leaving_count, 1);
-	verve_link_part(&a.xport);
+	cr_expect_eq(a.xport->leaving_count, 1);
+	verve_link_part(a.xport);
 	cr_expect_not(link->broken);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&a.tx_queue).context, out);
 	expect_error(&a.tx_queue, FI_ENOTCONN);
-	cr_expect_eq(a.xport.leaving_count, 0);
+	cr_expect_eq(a.xport->leaving_count, 0);
 	cr_expect_null(node_peer(&a, &b)->link);
 }
 
@@ -448,12 +448,12 @@ Test(link, moment_of_a_leaving_peer_ends)
 	send_len(10, VERVE_OP_TRANSMIT);
 	leave();
 	link->leaving -= GRACE_MS * 1000000ull;
-	verve_link_part(&a.xport);
+	verve_link_part(a.xport);
 	cr_expect_not(link->broken); /* to the nanosecond */
 	link->leaving--;
-	verve_link_part(&a.xport);
+	verve_link_part(a.xport);
 	cr_expect(link->broken);
-	cr_expect_eq(a.xport.leaving_count, 0);
+	cr_expect_eq(a.xport->leaving_count, 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_ENOTCONN);
 }
@@ -462,10 +462,10 @@ Test(link, break_of_a_leaving_one_is_counted_once)
 {
 	send_len(10, VERVE_OP_TRANSMIT);
 	leave();
-	verve_link_break(&a.xport, link, FI_EIO, 0, "test");
-	cr_expect_eq(a.xport.leaving_count, 0);
+	verve_link_break(a.xport, link, FI_EIO, 0, "test");
+	cr_expect_eq(a.xport->leaving_count, 0);
 	leave(); /* no more */
-	cr_expect_eq(a.xport.leaving_count, 0);
+	cr_expect_eq(a.xport->leaving_count, 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EIO);
 }
@@ -476,7 +476,7 @@ Test(link, bye_makes_the_link_leave)
 
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
 	send_len(10, 0);
-	cr_expect(verve_link_send(&a.xport, link, &bye, NULL));
+	cr_expect(verve_link_send(a.xport, link, &bye, NULL));
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 10); /* what came before counts */
 	cr_expect_null(node_peer(&b, &a)->link);
@@ -487,15 +487,15 @@ Test(link, bye_makes_the_link_leave)
 
 Test(link, probe_is_sent_where_no_completion_is_asked_for)
 {
-	verve_link_probe(&a.xport, link);
+	verve_link_probe(a.xport, link);
 	cr_expect_eq(link->produced, 1);
 	cr_expect_eq(link->signaled, 0);
-	verve_link_probe(&a.xport, link); /* one is out */
+	verve_link_probe(a.xport, link); /* one is out */
 	cr_expect_eq(link->produced, 1);
 	nodes_settle();
 	cr_expect_eq(link->retired, 1);
 	cr_assert_eq(post(0), 0);
-	verve_link_probe(&a.xport, link); /* which nobody would hear of */
+	verve_link_probe(a.xport, link); /* which nobody would hear of */
 	cr_expect_eq(link->produced, 3);
 	nodes_settle();
 	cr_expect_eq(link->retired, 3);
@@ -507,7 +507,7 @@ Test(link, probe_waits_where_nothing_may_be_sent)
 {
 	struct verve_link *back = node_link(&b, &a);
 
-	verve_link_probe(&b.xport, back);
+	verve_link_probe(b.xport, back);
 	cr_expect_eq(back->produced, 0);
 }
 
@@ -518,7 +518,7 @@ Test(link, probe_finds_a_dead_peer)
 	fake_net_host_kill(1);
 	nodes_settle();
 	expect_none(&a.tx_queue); /* silence */
-	verve_link_probe(&a.xport, link);
+	verve_link_probe(a.xport, link);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 }

@@ -29,7 +29,7 @@ TestSuite(op, .init = setup, .fini = teardown);
 
 static struct verve_op *alloc(enum verve_op_kind kind, uint32_t flags)
 {
-	struct verve_op *op = verve_op_alloc(&a.xport, kind, flags);
+	struct verve_op *op = verve_op_alloc(a.xport, kind, flags);
 
 	cr_assert_not_null(op);
 	op->context = &context;
@@ -42,7 +42,7 @@ Test(op, is_new_and_zeroed)
 
 	memset(op->iov, 0xff, sizeof(op->iov));
 	op->len = op->tag = 77;
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 	again = alloc(VERVE_OP_WRITE, VERVE_OP_NOTIFY);
 	cr_expect_eq(again->kind, VERVE_OP_WRITE);
 	cr_expect_eq(again->state, VERVE_OP_NEW);
@@ -51,7 +51,7 @@ Test(op, is_new_and_zeroed)
 	cr_expect_eq(again->tag, 0);
 	cr_expect_null(again->iov[3].iov_base);
 	cr_expect_eq(again->id, 0);
-	verve_op_free(&a.xport, again);
+	verve_op_free(a.xport, again);
 }
 
 Test(op, only_transmits_count_against_the_queue)
@@ -60,15 +60,15 @@ Test(op, only_transmits_count_against_the_queue)
 
 	for (int i = 0; i < NODE_TX_SIZE; i++)
 		tx[i] = alloc(VERVE_OP_SEND, VERVE_OP_TX);
-	cr_expect_null(verve_op_alloc(&a.xport, VERVE_OP_SEND, VERVE_OP_TX));
+	cr_expect_null(verve_op_alloc(a.xport, VERVE_OP_SEND, VERVE_OP_TX));
 	recv = alloc(VERVE_OP_RECV, 0);
-	verve_op_free(&a.xport, recv);
-	cr_expect_null(verve_op_alloc(&a.xport, VERVE_OP_SEND, VERVE_OP_TX));
-	verve_op_free(&a.xport, tx[0]);
+	verve_op_free(a.xport, recv);
+	cr_expect_null(verve_op_alloc(a.xport, VERVE_OP_SEND, VERVE_OP_TX));
+	verve_op_free(a.xport, tx[0]);
 	tx[0] = alloc(VERVE_OP_SEND, VERVE_OP_TX);
 	for (int i = 0; i < NODE_TX_SIZE; i++)
-		verve_op_free(&a.xport, tx[i]);
-	cr_expect_eq(a.xport.tx_used, 0);
+		verve_op_free(a.xport, tx[i]);
+	cr_expect_eq(a.xport->tx_used, 0);
 }
 
 Test(op, fill_copies_the_request)
@@ -88,7 +88,7 @@ Test(op, fill_copies_the_request)
 	cr_expect_eq(op->context, buffer);
 	for (int i = 0; i < VERVE_IOV_LIMIT; i++)
 		cr_expect_null(op->region[i]);
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 }
 
 Test(op, name_ends_with_the_operation)
@@ -96,12 +96,12 @@ Test(op, name_ends_with_the_operation)
 	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
 	uint32_t id;
 
-	cr_assert_eq(verve_op_name(&a.xport, op), 0);
+	cr_assert_eq(verve_op_name(a.xport, op), 0);
 	id = op->id;
 	cr_expect_neq(id, 0);
-	cr_expect_eq(verve_idtab_get(&a.xport.op_ids, id), op);
-	verve_op_free(&a.xport, op);
-	cr_expect_null(verve_idtab_get(&a.xport.op_ids, id));
+	cr_expect_eq(verve_idtab_get(&a.xport->op_ids, id), op);
+	verve_op_free(a.xport, op);
+	cr_expect_null(verve_idtab_get(&a.xport->op_ids, id));
 }
 
 Test(op, registers_each_segment_that_has_bytes)
@@ -111,13 +111,13 @@ Test(op, registers_each_segment_that_has_bytes)
 	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
 
 	verve_op_fill(op, &request);
-	cr_assert_eq(verve_op_register(&a.xport, op, VERVE_NET_REMOTE_READ), 0);
+	cr_assert_eq(verve_op_register(a.xport, op, VERVE_NET_REMOTE_READ), 0);
 	cr_expect_eq(op->owned, 0xd);
 	cr_expect_null(op->region[1]);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
-	cr_assert_eq(verve_op_register(&a.xport, op, VERVE_NET_REMOTE_READ), 0);
+	cr_assert_eq(verve_op_register(a.xport, op, VERVE_NET_REMOTE_READ), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3); /* once is enough */
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 }
 
@@ -134,10 +134,10 @@ static bool serves(size_t start, size_t len, unsigned access)
 	cr_assert_eq(verve_mr_region_open(a.dev, buffer + start, len, access, &region), 0);
 	desc[0] = region;
 	verve_op_fill(op, &request);
-	cr_assert_eq(verve_op_register(&a.xport, op, VERVE_NET_LOCAL_WRITE), 0);
+	cr_assert_eq(verve_op_register(a.xport, op, VERVE_NET_LOCAL_WRITE), 0);
 	used = op->region[0] == region;
 	cr_expect_eq(op->owned, used ? 0 : 1);
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 	verve_mr_region_close(region);
 	return used;
 }
@@ -162,11 +162,11 @@ Test(op, failed_registration_gives_back_what_was_got)
 
 	verve_op_fill(op, &request);
 	fake_net_fail(FAKE_NET_MR_REG, 3, -FI_ENOMEM);
-	cr_expect_eq(verve_op_register(&a.xport, op, 0), -FI_ENOMEM);
+	cr_expect_eq(verve_op_register(a.xport, op, 0), -FI_ENOMEM);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
-	cr_assert_eq(verve_op_register(&a.xport, op, 0), 0);
+	cr_assert_eq(verve_op_register(a.xport, op, 0), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 }
 
@@ -214,14 +214,14 @@ Test(op, each_kind_completes_in_its_queue_and_counter)
 		struct verve_comp comp;
 
 		op->recv.src = UINT64_MAX;
-		verve_op_report(&a.xport, op);
+		verve_op_report(a.xport, op);
 		comp = expect_comp(queue_of(kinds[i].kind));
 		cr_expect_eq(comp.flags, kinds[i].comp_flags);
 		cr_expect_eq(comp.context, &context);
 		cr_expect_eq(comp.src, UINT64_MAX);
 		cr_expect_eq(AO_load(&counter->value), before + 1);
 		cr_expect_eq(AO_load(&counter->errors), 0);
-		verve_op_free(&a.xport, op);
+		verve_op_free(a.xport, op);
 	}
 	expect_none(&a.tx_queue);
 	expect_none(&a.rx_queue);
@@ -236,7 +236,7 @@ Test(op, errors_are_told_even_without_notify)
 		uint64_t before = AO_load(&counter->errors);
 		struct verve_comp_error error;
 
-		verve_op_report_error(&a.xport, op, FI_EIO, 9, "a reason");
+		verve_op_report_error(a.xport, op, FI_EIO, 9, "a reason");
 		error = expect_error(queue_of(kinds[i].kind), FI_EIO);
 		cr_expect_eq(error.comp.flags, kinds[i].comp_flags);
 		cr_expect_eq(error.comp.context, &context);
@@ -244,7 +244,7 @@ Test(op, errors_are_told_even_without_notify)
 		cr_expect_str_eq(error.reason, "a reason");
 		cr_expect_eq(AO_load(&counter->errors), before + 1);
 		cr_expect_eq(AO_load(&counter->value), 0);
-		verve_op_free(&a.xport, op);
+		verve_op_free(a.xport, op);
 	}
 }
 
@@ -255,26 +255,26 @@ Test(op, reason_names_the_peer)
 	struct verve_comp_error error;
 
 	op->peer = node_peer(&a, &a);
-	verve_op_report_error(&a.xport, op, FI_EIO, 0, "a reason");
+	verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
 	error = expect_error(&a.tx_queue, FI_EIO);
 	cr_expect_not_null(strstr(error.reason, "a reason"));
 	cr_expect_not_null(strstr(error.reason, verve_addr_str(&a.addr, name)));
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 }
 
 Test(op, nobody_who_listens_is_fine)
 {
-	memset(&a.xport.attr.sink, 0, sizeof(a.xport.attr.sink));
+	memset(&a.xport->attr.sink, 0, sizeof(a.xport->attr.sink));
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct verve_op *op = alloc(kinds[i].kind, VERVE_OP_NOTIFY);
 
-		verve_op_report(&a.xport, op);
+		verve_op_report(a.xport, op);
 		cr_expect(op->flags & VERVE_OP_REPORTED);
-		verve_op_free(&a.xport, op);
+		verve_op_free(a.xport, op);
 		op = alloc(kinds[i].kind, VERVE_OP_NOTIFY);
-		verve_op_report_error(&a.xport, op, FI_EIO, 0, "a reason");
+		verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
 		cr_expect(op->flags & VERVE_OP_REPORTED);
-		verve_op_free(&a.xport, op);
+		verve_op_free(a.xport, op);
 	}
 	expect_none(&a.tx_queue);
 	expect_none(&a.rx_queue);
@@ -283,19 +283,19 @@ Test(op, nobody_who_listens_is_fine)
 #ifndef NDEBUG
 static void complete_twice(struct verve_op *op)
 {
-	verve_op_report(&a.xport, op);
-	verve_op_report(&a.xport, op);
+	verve_op_report(a.xport, op);
+	verve_op_report(a.xport, op);
 }
 
 static void complete_and_fail(struct verve_op *op)
 {
-	verve_op_report(&a.xport, op);
-	verve_op_report_error(&a.xport, op, FI_EIO, 0, "a reason");
+	verve_op_report(a.xport, op);
+	verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
 }
 
 static void fail_without_an_error(struct verve_op *op)
 {
-	verve_op_report_error(&a.xport, op, 0, 0, "a reason");
+	verve_op_report_error(a.xport, op, 0, 0, "a reason");
 }
 
 static void step_back(struct verve_op *op)
@@ -323,7 +323,7 @@ static bool aborts(void (*misuse)(struct verve_op *op))
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	verve_op_free(&a.xport, op);
+	verve_op_free(a.xport, op);
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 

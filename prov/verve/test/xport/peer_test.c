@@ -59,10 +59,10 @@ static void strangers_come_and_go(uint16_t count)
 		uint64_t fi_addr;
 
 		cr_assert_eq(verve_addrvec_insert(&b.addrvec, &addr, &fi_addr), 0);
-		cr_assert_eq(verve_peer_find(&b.xport, fi_addr, &peer), 0);
-		verve_peer_forget(&b.xport, fi_addr);
+		cr_assert_eq(verve_peer_find(b.xport, fi_addr, &peer), 0);
+		verve_peer_forget(b.xport, fi_addr);
 		cr_assert_eq(verve_addrvec_remove(&b.addrvec, fi_addr), 1);
-		verve_xport_poll(&b.xport);
+		verve_xport_poll(b.xport);
 	}
 }
 
@@ -73,12 +73,12 @@ Test(peer, is_the_same_for_each_of_its_names)
 	struct verve_peer *one, *two;
 	uint64_t fi_addr = node_addr(&a, &b);
 
-	cr_assert_eq(verve_peer_find(&a.xport, fi_addr, &one), 0);
-	cr_assert_eq(verve_peer_find(&a.xport, fi_addr, &two), 0);
+	cr_assert_eq(verve_peer_find(a.xport, fi_addr, &one), 0);
+	cr_assert_eq(verve_peer_find(a.xport, fi_addr, &two), 0);
 	cr_expect_eq(one, two);
 	cr_expect(verve_addr_equal(&one->addr, &b.addr));
-	cr_expect_eq(verve_peer_fi_addr(&a.xport, one), fi_addr);
-	cr_expect_eq(verve_idtab_get(&a.xport.peer_ids, one->id), one);
+	cr_expect_eq(verve_peer_fi_addr(a.xport, one), fi_addr);
+	cr_expect_eq(verve_idtab_get(&a.xport->peer_ids, one->id), one);
 }
 
 Test(peer, unknown_address_is_refused)
@@ -86,11 +86,11 @@ Test(peer, unknown_address_is_refused)
 	struct verve_peer *peer;
 
 	node_addr(&a, &b);
-	cr_expect_eq(verve_peer_find(&a.xport, 1, &peer), -FI_EINVAL);
-	cr_expect_eq(verve_peer_find(&a.xport, 1ull << 30, &peer), -FI_EINVAL);
-	cr_expect_eq(verve_peer_find(&a.xport, 1ull << 63, &peer), -FI_EINVAL);
-	cr_expect_eq(verve_peer_find(&a.xport, UINT64_MAX, &peer), -FI_EINVAL);
-	cr_expect_null(a.xport.peers);
+	cr_expect_eq(verve_peer_find(a.xport, 1, &peer), -FI_EINVAL);
+	cr_expect_eq(verve_peer_find(a.xport, 1ull << 30, &peer), -FI_EINVAL);
+	cr_expect_eq(verve_peer_find(a.xport, 1ull << 63, &peer), -FI_EINVAL);
+	cr_expect_eq(verve_peer_find(a.xport, UINT64_MAX, &peer), -FI_EINVAL);
+	cr_expect_null(a.xport->peers);
 }
 
 Test(peer, table_grows_with_the_address_vector)
@@ -106,9 +106,9 @@ Test(peer, table_grows_with_the_address_vector)
 		cr_assert_eq(fi_addr, i);
 	}
 	for (uint64_t i = COUNT; i-- > 0;)
-		cr_assert_eq(verve_peer_find(&a.xport, i, &peers[i]), 0);
+		cr_assert_eq(verve_peer_find(a.xport, i, &peers[i]), 0);
 	for (uint64_t i = 0; i < COUNT; i++) {
-		cr_assert_eq(verve_peer_find(&a.xport, i, &peer), 0);
+		cr_assert_eq(verve_peer_find(a.xport, i, &peer), 0);
 		cr_assert_eq(peer, peers[i]);
 		cr_assert_eq(verve_addr_port(&peer->addr), 1000 + i);
 	}
@@ -120,20 +120,20 @@ Test(peer, forgotten_address_reaches_nobody_and_may_become_another)
 	struct verve_peer *peer = node_peer(&a, &b), *next;
 	struct verve_addr addr = stranger(1);
 
-	verve_peer_forget(&a.xport, fi_addr);
+	verve_peer_forget(a.xport, fi_addr);
 	cr_assert_eq(verve_addrvec_remove(&a.addrvec, fi_addr), 1);
-	cr_expect_eq(verve_peer_find(&a.xport, fi_addr, &next), -FI_EINVAL);
-	cr_expect_eq(verve_peer_fi_addr(&a.xport, peer), UINT64_MAX);
+	cr_expect_eq(verve_peer_find(a.xport, fi_addr, &next), -FI_EINVAL);
+	cr_expect_eq(verve_peer_fi_addr(a.xport, peer), UINT64_MAX);
 	cr_assert_eq(verve_addrvec_insert(&a.addrvec, &addr, &other), 0);
 	cr_assert_eq(other, fi_addr);
-	cr_assert_eq(verve_peer_find(&a.xport, fi_addr, &next), 0);
+	cr_assert_eq(verve_peer_find(a.xport, fi_addr, &next), 0);
 	cr_expect_neq(next, peer);
 	cr_expect(verve_addr_equal(&next->addr, &addr));
-	cr_expect_eq(verve_peer_fi_addr(&a.xport, peer), UINT64_MAX);
+	cr_expect_eq(verve_peer_fi_addr(a.xport, peer), UINT64_MAX);
 	/* And the old one, under another number. */
 	cr_expect_neq(node_addr(&a, &b), fi_addr);
 	cr_expect_eq(node_peer(&a, &b), peer);
-	cr_expect_eq(verve_peer_fi_addr(&a.xport, peer), node_addr(&a, &b));
+	cr_expect_eq(verve_peer_fi_addr(a.xport, peer), node_addr(&a, &b));
 }
 
 Test(peer, who_comes_and_goes_does_not_stay)
@@ -141,7 +141,7 @@ Test(peer, who_comes_and_goes_does_not_stay)
 	struct verve_peer *known = node_peer(&b, &a);
 
 	strangers_come_and_go(20000);
-	cr_expect_lt(HASH_COUNT(b.xport.peers), 2000);
+	cr_expect_lt(HASH_COUNT(b.xport->peers), 2000);
 	cr_expect_eq(node_peer(&b, &a), known);
 }
 
@@ -156,7 +156,7 @@ static void forget_a(void)
 {
 	uint64_t fi_addr = node_addr(&b, &a);
 
-	verve_peer_forget(&b.xport, fi_addr);
+	verve_peer_forget(b.xport, fi_addr);
 	cr_assert_eq(verve_addrvec_remove(&b.addrvec, fi_addr), 1);
 }
 
@@ -176,7 +176,7 @@ Test(peer, who_left_a_message_stays)
 	node_join(&a, &b, NODE_WINDOW);
 	send_len(100);
 	nodes_settle();
-	verve_link_break(&b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
+	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	forget_a();
 	strangers_come_and_go(5000);
@@ -186,12 +186,12 @@ Test(peer, who_left_a_message_stays)
 
 Test(peer, forgetting_what_was_never_looked_up_is_harmless)
 {
-	verve_peer_forget(&a.xport, 0);
-	verve_peer_forget(&a.xport, 12345);
-	verve_peer_forget(&a.xport, UINT64_MAX);
+	verve_peer_forget(a.xport, 0);
+	verve_peer_forget(a.xport, 12345);
+	verve_peer_forget(a.xport, UINT64_MAX);
 	node_peer(&a, &b);
-	verve_peer_forget(&a.xport, 63);
-	cr_expect_eq(verve_peer_fi_addr(&a.xport, node_peer(&a, &b)), node_addr(&a, &b));
+	verve_peer_forget(a.xport, 63);
+	cr_expect_eq(verve_peer_fi_addr(a.xport, node_peer(&a, &b)), node_addr(&a, &b));
 }
 
 Test(peer, sender_outside_the_address_vector_has_no_number_until_it_is_put_there)
@@ -200,16 +200,16 @@ Test(peer, sender_outside_the_address_vector_has_no_number_until_it_is_put_there
 
 	node_connect(&a, &b, NODE_WINDOW);
 	nodes_settle();
-	peer = b.xport.peers;
+	peer = b.xport->peers;
 	cr_assert_not_null(peer);
-	cr_expect_eq(verve_peer_fi_addr(&b.xport, peer), UINT64_MAX);
+	cr_expect_eq(verve_peer_fi_addr(b.xport, peer), UINT64_MAX);
 	recv_any();
 	send_len(1);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).src, UINT64_MAX);
-	cr_expect_eq(verve_peer_fi_addr(&b.xport, peer), UINT64_MAX);
+	cr_expect_eq(verve_peer_fi_addr(b.xport, peer), UINT64_MAX);
 	cr_expect_eq(node_addr(&b, &a), 0); /* now it is */
-	cr_expect_eq(verve_peer_fi_addr(&b.xport, peer), 0);
+	cr_expect_eq(verve_peer_fi_addr(b.xport, peer), 0);
 	recv_any();
 	send_len(1);
 	nodes_settle();
@@ -249,7 +249,7 @@ Test(peer, failed_connection_ends_what_waits_for_it_with_its_reason)
 		send_len(1);
 		send_len(ROOM);
 		node_event(&a, VERVE_CM_FAILED, &b, 0, errors[i]);
-		cr_expect(verve_peer_events(&a.xport));
+		cr_expect(verve_peer_events(a.xport));
 		cr_expect_eq(expect_error(&a.tx_queue, errors[i]).comp.context, out);
 		cr_expect_eq(expect_error(&a.tx_queue, errors[i]).comp.context, out);
 		expect_none(&a.tx_queue);
@@ -257,7 +257,7 @@ Test(peer, failed_connection_ends_what_waits_for_it_with_its_reason)
 		cr_expect_not(node_peer(&a, &b)->connecting);
 	}
 	cr_expect_eq(AO_load(&a.send.errors), 6);
-	cr_expect_not(verve_peer_events(&a.xport));
+	cr_expect_not(verve_peer_events(a.xport));
 }
 
 Test(peer, failure_is_another_peers_business_alone)
@@ -337,15 +337,15 @@ Test(peer, a_message_is_enough_for_who_listens)
 Test(peer, packet_that_overtakes_its_connection_is_not_lost)
 {
 	node_connect(&a, &b, NODE_WINDOW);
-	verve_peer_events(&a.xport);
+	verve_peer_events(a.xport);
 	recv_any();
 	send_len(7);
 	while (fake_net_run_next())
 		;
 	/* b looks at the packet first, and finds that the connection is there. */
-	verve_xport_poll(&b.xport);
+	verve_xport_poll(b.xport);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
-	cr_expect_eq(b.xport.count.stale, 0);
+	cr_expect_eq(b.xport->count.stale, 0);
 }
 
 Test(peer, message_sent_before_the_peer_went_down_counts)
@@ -357,7 +357,7 @@ Test(peer, message_sent_before_the_peer_went_down_counts)
 	while (fake_net_run_next())
 		;
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
-	verve_peer_events(&b.xport);
+	verve_peer_events(b.xport);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
 	expect_none(&b.rx_queue); /* the other receive is for anybody */
 	cr_expect_null(node_peer(&b, &a)->link);
@@ -393,34 +393,34 @@ Test(peer, new_connection_replaces_one_whose_end_was_not_told)
 	recv_any();
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 5);
-	cr_expect_eq(a.xport.link_count, 1);
-	cr_expect_eq(b.xport.link_count, 1);
+	cr_expect_eq(a.xport->link_count, 1);
+	cr_expect_eq(b.xport->link_count, 1);
 }
 
 Test(peer, connection_ids_are_looked_up_exactly)
 {
 	struct verve_link *link;
 
-	cr_expect_null(verve_peer_link_of(&a.xport, 0));
-	cr_expect_null(verve_peer_link_of(&a.xport, 1));
+	cr_expect_null(verve_peer_link_of(a.xport, 0));
+	cr_expect_null(verve_peer_link_of(a.xport, 1));
 	a.next_conn = 5000; /* far behind the table's end */
 	node_join(&a, &b, NODE_WINDOW);
 	link = node_link(&a, &b);
 	cr_assert_eq(link->conn_id, 5001);
-	cr_expect_eq(verve_peer_link_of(&a.xport, 5001), link);
-	cr_expect_null(verve_peer_link_of(&a.xport, 5000));
-	cr_expect_null(verve_peer_link_of(&a.xport, 5001 | 1u << VERVE_IDTAB_INDEX_BITS));
-	cr_expect_null(verve_peer_link_of(&a.xport, UINT32_MAX));
+	cr_expect_eq(verve_peer_link_of(a.xport, 5001), link);
+	cr_expect_null(verve_peer_link_of(a.xport, 5000));
+	cr_expect_null(verve_peer_link_of(a.xport, 5001 | 1u << VERVE_IDTAB_INDEX_BITS));
+	cr_expect_null(verve_peer_link_of(a.xport, UINT32_MAX));
 }
 
 Test(peer, cancel_ends_what_waits)
 {
 	send_len(1);
 	send_len(ROOM);
-	verve_peer_cancel(&a.xport, node_peer(&a, &b));
+	verve_peer_cancel(a.xport, node_peer(&a, &b));
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	expect_error(&a.tx_queue, FI_ECANCELED);
-	cr_expect_eq(a.xport.tx_used, 0);
+	cr_expect_eq(a.xport->tx_used, 0);
 }
 
 /* Memory that runs out. Nothing may be lost, and the process goes on. */
@@ -435,13 +435,13 @@ Test(peer, no_memory_for_a_peer_is_told)
 		int ret;
 
 		oom_fail(nth++ / 2, false); /* twice: what has grown needs no more */
-		ret = verve_peer_find(&a.xport, fi_addr, &peer);
+		ret = verve_peer_find(a.xport, fi_addr, &peer);
 		failed = oom_stop();
 		cr_assert_eq(ret, failed ? -FI_ENOMEM : 0);
 	} while (failed);
 	cr_expect_gt(nth, 7); /* the peer, its id, the hash twice, its number */
 	cr_expect(verve_addr_equal(&peer->addr, &b.addr));
-	cr_expect_eq(HASH_COUNT(a.xport.peers), 1);
+	cr_expect_eq(HASH_COUNT(a.xport->peers), 1);
 }
 
 Test(peer, no_memory_to_ask_for_a_connection_ends_the_message)
@@ -466,14 +466,14 @@ Test(peer, no_memory_for_a_connection_closes_it)
 		send_len(1);
 		node_connect(&a, &b, NODE_WINDOW);
 		oom_fail(nth, false);
-		verve_peer_events(&a.xport);
+		verve_peer_events(a.xport);
 		cr_assert_eq(oom_stop(), 1);
 		expect_error(&a.tx_queue, FI_ENOMEM);
 		cr_expect_null(node_peer(&a, &b)->link);
 		cr_expect_not(node_peer(&a, &b)->connecting);
-		cr_expect_eq(a.xport.link_count, 0);
+		cr_expect_eq(a.xport->link_count, 0);
 		/* b hears of it. */
-		verve_peer_events(&b.xport);
+		verve_peer_events(b.xport);
 		node_event(&b, VERVE_CM_DOWN, &a, b.next_conn, FI_ENOTCONN);
 		nodes_settle();
 	}

@@ -50,17 +50,17 @@ static void turns(void)
 /* node has one place, which its connection has; c is to be connected. */
 static void crowd(struct node *node)
 {
-	node->xport.attr.max_conns = 1;
+	node->xport->attr.max_conns = 1;
 	send_to(node, &c, 10);
-	cr_expect(verve_quiesce_is_due(&node->xport));
-	cr_expect_eq(node->xport.connecting_count, 0);
+	cr_expect(verve_quiesce_is_due(node->xport));
+	cr_expect_eq(node->xport->connecting_count, 0);
 }
 
 /* Asks, without an answer. */
 static void ask(struct node *node, struct node *peer)
 {
-	for (int i = 0; i < TURNS && !node->xport.quiescing_count; i++)
-		verve_quiesce_step(&node->xport);
+	for (int i = 0; i < TURNS && !node->xport->quiescing_count; i++)
+		verve_quiesce_step(node->xport);
 	cr_assert_eq(node_link(node, peer)->quiesce.state, VERVE_QUIESCE_ASKED);
 }
 
@@ -75,9 +75,9 @@ Test(quiesce, idle_connection_ends_for_another)
 	turns();
 	cr_expect_not(is_connected(&a, &b));
 	cr_expect_not(is_connected(&b, &a));
-	cr_expect_eq(a.xport.connecting_count, 1);
-	cr_expect_eq(a.xport.quiescing_count, 0);
-	cr_expect_eq(b.xport.quiescing_count, 0);
+	cr_expect_eq(a.xport->connecting_count, 1);
+	cr_expect_eq(a.xport->quiescing_count, 0);
+	cr_expect_eq(b.xport->quiescing_count, 0);
 	recv_any(&c);
 	node_join(&a, &c, NODE_WINDOW);
 	turns();
@@ -94,7 +94,7 @@ Test(quiesce, what_comes_after_the_question_gets_a_new_connection)
 	turns();
 	cr_expect_not(is_connected(&a, &b));
 	expect_none(&a.tx_queue);
-	a.xport.attr.max_conns = 0;
+	a.xport->attr.max_conns = 0;
 	turns();
 	recv_any(&b);
 	node_join(&a, &b, NODE_WINDOW);
@@ -116,7 +116,7 @@ Test(quiesce, who_waits_for_a_receive_is_not_asked)
 	/* But nobody waits for ever. */
 	fake_net_advance(200000000);
 	turns();
-	cr_expect_eq(a.xport.connecting_count, 1);
+	cr_expect_eq(a.xport->connecting_count, 1);
 	recv_any(&b);
 	turns();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, sizeof(out));
@@ -198,8 +198,8 @@ Test(quiesce, questions_that_cross_are_answers)
 	turns();
 	cr_expect_not(is_connected(&a, &b));
 	cr_expect_not(is_connected(&b, &a));
-	cr_expect_eq(a.xport.connecting_count, 1);
-	cr_expect_eq(b.xport.connecting_count, 1);
+	cr_expect_eq(a.xport->connecting_count, 1);
+	cr_expect_eq(b.xport->connecting_count, 1);
 	node_join(&a, &c, NODE_WINDOW);
 	node_join(&b, &c, NODE_WINDOW);
 	turns();
@@ -238,10 +238,10 @@ Test(quiesce, news_of_the_end_is_an_answer)
 	ask(&a, &b);
 	send_to(&a, &b, 50);
 	node_event(&a, VERVE_CM_DOWN, &b, conn_id, FI_ENOTCONN);
-	verve_xport_poll(&a.xport);
+	verve_xport_poll(a.xport);
 	cr_expect_not(is_connected(&a, &b));
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
-	a.xport.attr.max_conns = 0;
+	a.xport->attr.max_conns = 0;
 	turns();
 	recv_any(&b);
 	node_join(&a, &b, NODE_WINDOW);
@@ -257,9 +257,9 @@ Test(quiesce, too_many_connections_become_fewer)
 	send_to(&c, &a, 10);
 	recv_any(&a);
 	turns();
-	a.xport.attr.max_conns = 1;
+	a.xport->attr.max_conns = 1;
 	turns();
-	cr_expect_eq(a.xport.link_count, 1);
+	cr_expect_eq(a.xport->link_count, 1);
 }
 
 /*
@@ -310,7 +310,7 @@ static void side_begin(struct side *side)
 	struct verve_link *link = node_link(side->node, side->other->node);
 
 	side->sent = side->received = side->completed = 0;
-	side->node->xport.attr.max_conns = 1;
+	side->node->xport->attr.max_conns = 1;
 	link->may_send = true; /* as after READY */
 	link->quiesce.not_before = 0;
 	link->quiesce.seen = link->produced + link->arrived;
@@ -366,7 +366,7 @@ static bool try_order(unsigned order)
 	closed = !is_connected(&a, &b);
 	cr_assert_eq(closed, !is_connected(&b, &a), "one side has a connection, the other has not");
 	for (int i = 0; i < 2; i++)
-		sides[i].node->xport.attr.max_conns = 0;
+		sides[i].node->xport->attr.max_conns = 0;
 	/* What waits for a connection gets one. */
 	if (closed && verve_peer_has_work(node_peer(&b, &a)))
 		node_join(&b, &a, NODE_WINDOW);

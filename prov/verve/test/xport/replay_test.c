@@ -58,7 +58,7 @@ static void start_with(enum verve_op_kind kind, uint32_t slot, uint32_t key, voi
 		.remote_count = 1,
 	};
 
-	cr_assert_eq(verve_rma(&a.xport, kind, &request), 0);
+	cr_assert_eq(verve_rma(a.xport, kind, &request), 0);
 }
 
 static void start(enum verve_op_kind kind, uint32_t slot, uint32_t key, void *context)
@@ -96,7 +96,7 @@ static void expect_message(struct node *node, size_t len, uint64_t tag)
 
 static void expect_nothing_waits(struct node *node)
 {
-	cr_expect(TAILQ_EMPTY(&node->xport.match[1].unexpected), "a message came twice");
+	cr_expect(TAILQ_EMPTY(&node->xport->match[1].unexpected), "a message came twice");
 }
 
 static bool is_suspended(struct node *node, struct node *peer)
@@ -318,7 +318,7 @@ Test(replay, who_is_refused_again_and_again_stops_nobody)
 	from = (struct verve_wire_segment){(uintptr_t)local, ROOM / 4, memory->rkey};
 	refuse(&a);
 	for (int i = 0; i < 20; i++)
-		cr_assert_eq(verve_rma(&b.xport, VERVE_OP_READ, &read), 0);
+		cr_assert_eq(verve_rma(b.xport, VERVE_OP_READ, &read), 0);
 	while (AO_load(&b.read.value) < 20) {
 		refuse(&a);
 		refuse(&a);
@@ -350,7 +350,7 @@ static void expect_broken(int error)
 	expect_error(&a.tx_queue, error);
 	expect_error(&a.tx_queue, error);
 	expect_none(&a.tx_queue);
-	cr_expect_eq(a.xport.drained_count, 0);
+	cr_expect_eq(a.xport->drained_count, 0);
 }
 
 Test(replay, peer_that_cannot_be_reached_again)
@@ -384,7 +384,7 @@ Test(replay, peer_that_has_forgotten)
 Test(replay, closing_while_suspended)
 {
 	suspend_with_work();
-	verve_xport_cancel(&a.xport);
+	verve_xport_cancel(a.xport);
 	nodes_settle();
 	expect_broken(FI_ECANCELED);
 }
@@ -395,10 +395,10 @@ Test(replay, closing_while_the_queue_pair_drains)
 	start(VERVE_OP_WRITE, 1, region->rkey, &b);
 	send_to(&a, &b, 90, 0, VERVE_OP_ACK);
 	while (!node_link(&a, &b)->replay) {
-		verve_xport_poll(&a.xport);
+		verve_xport_poll(a.xport);
 		cr_assert(fake_net_run_next());
 	}
-	verve_xport_cancel(&a.xport);
+	verve_xport_cancel(a.xport);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EACCES);
 	expect_broken(FI_ECANCELED);
@@ -415,14 +415,14 @@ Test(replay, numbers_that_make_no_sense_end_the_connection)
 
 Test(replay, continuation_of_what_we_do_not_have_is_refused)
 {
-	uint32_t links = a.xport.link_count;
+	uint32_t links = a.xport->link_count;
 
 	node_link(&a, &b)->remote_id += 1000;
 	suspend_with_work();
 	node_resume(&a, &b);
 	expect_broken(FI_ENOTCONN);
 	cr_expect_null(node_peer(&a, &b)->link);
-	cr_expect_eq(a.xport.link_count, links - 1);
+	cr_expect_eq(a.xport->link_count, links - 1);
 }
 
 /* Nobody says why: a device that cannot be used. */
@@ -457,7 +457,7 @@ Test(replay, resume_on_a_connection_that_is_well_is_nothing)
 	unsigned char bytes[VERVE_WIRE_RTS_MAX];
 
 	node_send_raw(&a, &b, bytes, verve_wire_encode(&packet, bytes));
-	cr_expect_eq(b.xport.count.stale, 1);
+	cr_expect_eq(b.xport->count.stale, 1);
 	send_to(&a, &b, 20, 1, 0);
 	expect_message(&b, 20, 1);
 }

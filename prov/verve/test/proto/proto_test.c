@@ -92,7 +92,7 @@ Test(xport, each_failure_of_opening_leaves_nothing)
 	static struct verve_xport xport;
 
 	node_open(&a, 0, NULL); /* has what an attr wants */
-	attr = a.xport.attr;
+	attr = a.xport->attr;
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
 		char before[128], after[128];
 
@@ -118,17 +118,17 @@ Test(xport, receive_buffers_are_what_the_device_takes)
 	fake_net_start(&config);
 	node_attr(&attr);
 	open_both(&attr, NODE_WINDOW);
-	cr_expect_eq(a.xport.attr.rx_buffers, 20);
-	cr_expect_eq(a.xport.rx_slabs.count, 20);
-	cr_expect_eq(a.xport.wr_limit, 4096);
+	cr_expect_eq(a.xport->attr.rx_buffers, 20);
+	cr_expect_eq(a.xport->rx_slabs.count, 20);
+	cr_expect_eq(a.xport->wr_limit, 4096);
 	exchange();
 	close_both();
 	config.limits.srq_wr = 100;
 	config.limits.cqe = 40;
 	fake_net_start(&config);
 	open_both(&attr, NODE_WINDOW);
-	cr_expect_eq(a.xport.attr.rx_buffers, 40);
-	cr_expect_eq(a.xport.wr_limit, 40);
+	cr_expect_eq(a.xport->attr.rx_buffers, 40);
+	cr_expect_eq(a.xport->wr_limit, 40);
 	exchange();
 	close_both();
 }
@@ -141,7 +141,7 @@ Test(xport, packet_is_no_longer_than_a_work_request)
 	config.limits.msg_size = 512;
 	fake_net_start(&config);
 	open_both(NULL, NODE_WINDOW);
-	cr_expect_eq(a.xport.attr.eager_size, 512 - VERVE_WIRE_ATOMIC_PREFIX);
+	cr_expect_eq(a.xport->attr.eager_size, 512 - VERVE_WIRE_ATOMIC_PREFIX);
 	exchange();
 	for (size_t len = 512 - VERVE_WIRE_ATOMIC_PREFIX - 1; len <= 513; len++) {
 		cr_assert_eq(send_len(len, VERVE_OP_DATA | VERVE_OP_ACK), 0);
@@ -169,8 +169,8 @@ Test(xport, injected_message_is_no_longer_than_a_buffer)
 	write.addr = node_addr(&a, &b);
 	cr_expect_eq(send_len(FITS + 1, VERVE_OP_INJECT), -FI_EMSGSIZE);
 	cr_expect_eq(send_len(FITS + 1, VERVE_OP_INJECT | VERVE_OP_ACK), -FI_EMSGSIZE);
-	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_WRITE, &write), -FI_EMSGSIZE);
-	cr_expect_eq(a.xport.tx_used, 0);
+	cr_expect_eq(verve_rma(a.xport, VERVE_OP_WRITE, &write), -FI_EMSGSIZE);
+	cr_expect_eq(a.xport->tx_used, 0);
 	expect_none(&a.tx_queue);
 	cr_expect_eq(send_len(FITS, VERVE_OP_INJECT), 0);
 	cr_expect_eq(send_len(FITS, VERVE_OP_INJECT | VERVE_OP_ACK), 0);
@@ -245,7 +245,7 @@ Test(xport, few_buffers_to_send_from)
 	attr.inline_size = 0;
 	for (size_t limit = 1; limit < 5; limit++) {
 		open_both(&attr, NODE_WINDOW);
-		a.xport.tx_slabs.limit = b.xport.tx_slabs.limit = limit;
+		a.xport->tx_slabs.limit = b.xport->tx_slabs.limit = limit;
 		exchange();
 		for (int i = 0; i < 20; i++)
 			cr_assert_eq(send_len(100 + i, 0), 0);
@@ -288,7 +288,7 @@ Test(xport, idle_connections_leave_entries_of_the_send_queue_to_others)
 {
 	open_many();
 	/* So many connections that half of the queue is more than they may use. */
-	a.xport.wr_limit = MANY + VERVE_LINK_RESERVE + 8;
+	a.xport->wr_limit = MANY + VERVE_LINK_RESERVE + 8;
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < MANY; i++)
 			cr_assert_eq(node_send(&a, &(struct message){.peer = &many[i], .buf = out,
@@ -309,7 +309,7 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 	struct verve_mr_region *region;
 
 	open_many();
-	a.xport.tx_slabs.limit = 2 * MANY;
+	a.xport->tx_slabs.limit = 2 * MANY;
 	/* One copied message each: nothing asks for their completions. */
 	for (int i = 0; i < MANY; i++)
 		cr_assert_eq(node_send(&a, &(struct message){.peer = &many[i], .buf = out,
@@ -319,7 +319,7 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 	cr_assert_eq(verve_mr_region_open(many[0].dev, in, 8, VERVE_NET_REMOTE_WRITE, &region), 0);
 	to = (struct verve_wire_segment){.addr = (uintptr_t)in, .len = 8, .key = region->rkey};
 	write.addr = node_addr(&a, &many[0]);
-	cr_expect_eq(verve_rma(&a.xport, VERVE_OP_WRITE, &write), 0);
+	cr_expect_eq(verve_rma(a.xport, VERVE_OP_WRITE, &write), 0);
 	nodes_settle();
 	cr_expect_eq(memcmp(in, out, 8), 0);
 	verve_mr_region_close(region);
@@ -331,25 +331,25 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 Test(xport, busy_tells_what_waits_for_whom)
 {
 	open_both(NULL, NODE_WINDOW);
-	cr_expect_not(verve_xport_is_busy(&a.xport, true));
+	cr_expect_not(verve_xport_is_busy(a.xport, true));
 	cr_assert_eq(send_len(1, 0), 0);
-	cr_expect_not(verve_xport_is_busy(&a.xport, true)); /* over, as far as we go */
+	cr_expect_not(verve_xport_is_busy(a.xport, true)); /* over, as far as we go */
 	cr_assert_eq(send_len(1, VERVE_OP_TRANSMIT), 0);
-	cr_expect(verve_xport_is_busy(&a.xport, false));
-	cr_expect(verve_xport_is_waiting(&a.xport));
+	cr_expect(verve_xport_is_busy(a.xport, false));
+	cr_expect(verve_xport_is_waiting(a.xport));
 	nodes_settle();
-	cr_expect_not(verve_xport_is_busy(&a.xport, true));
-	cr_expect_not(verve_xport_is_waiting(&a.xport));
+	cr_expect_not(verve_xport_is_busy(a.xport, true));
+	cr_expect_not(verve_xport_is_waiting(a.xport));
 	cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
-	cr_expect_not(verve_xport_is_busy(&a.xport, false));
-	cr_expect(verve_xport_is_busy(&a.xport, true));
-	cr_expect(verve_xport_is_waiting(&a.xport));
+	cr_expect_not(verve_xport_is_busy(a.xport, false));
+	cr_expect(verve_xport_is_busy(a.xport, true));
+	cr_expect(verve_xport_is_waiting(a.xport));
 	cr_assert_eq(send_len(1, VERVE_OP_FENCE), 0);
-	cr_expect(verve_xport_is_busy(&a.xport, false));
+	cr_expect(verve_xport_is_busy(a.xport, false));
 	for (int i = 0; i < 4; i++)
 		recv_any();
 	nodes_settle();
-	cr_expect_not(verve_xport_is_busy(&a.xport, true));
+	cr_expect_not(verve_xport_is_busy(a.xport, true));
 	close_both();
 }
 
@@ -358,11 +358,11 @@ Test(xport, what_waits_for_a_connection_is_busy)
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, NULL);
 	cr_assert_eq(send_len(1, 0), 0);
-	cr_expect(verve_xport_is_busy(&a.xport, false));
-	cr_expect_not(verve_xport_is_waiting(&a.xport)); /* the manager minds it */
+	cr_expect(verve_xport_is_busy(a.xport, false));
+	cr_expect_not(verve_xport_is_waiting(a.xport)); /* the manager minds it */
 	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ETIMEDOUT);
 	nodes_settle();
-	cr_expect_not(verve_xport_is_busy(&a.xport, true));
+	cr_expect_not(verve_xport_is_busy(a.xport, true));
 	close_both();
 }
 
@@ -370,7 +370,7 @@ Test(xport, what_waits_for_a_connection_is_busy)
 static void poll_often(struct node *node)
 {
 	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
-		verve_xport_poll(&node->xport);
+		verve_xport_poll(node->xport);
 }
 
 Test(xport, silent_peer_is_asked_for_a_sign_after_its_time)
@@ -382,11 +382,11 @@ Test(xport, silent_peer_is_asked_for_a_sign_after_its_time)
 	cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
 	nodes_settle();
 	fake_net_host_kill(1);
-	start = a.xport.watch_time - 1000000000; /* the fake clock's 0 */
-	fake_net_run_until(start + a.xport.attr.keepalive - 1);
+	start = a.xport->watch_time - 1000000000; /* the fake clock's 0 */
+	fake_net_run_until(start + a.xport->attr.keepalive - 1);
 	poll_often(&a);
 	cr_expect_eq(node_link(&a, &b)->produced, 1);
-	fake_net_run_until(start + a.xport.attr.keepalive);
+	fake_net_run_until(start + a.xport->attr.keepalive);
 	poll_often(&a);
 	cr_expect_eq(node_link(&a, &b)->produced, 2);
 	nodes_settle();
@@ -403,7 +403,7 @@ Test(xport, peer_that_nobody_waits_for_is_left_alone)
 	nodes_settle();
 	produced = node_link(&a, &b)->produced;
 	for (int i = 0; i < 3; i++) {
-		fake_net_advance(2 * a.xport.attr.keepalive);
+		fake_net_advance(2 * a.xport->attr.keepalive);
 		poll_often(&a);
 	}
 	cr_expect_eq(node_link(&a, &b)->produced, produced);
@@ -419,12 +419,12 @@ Test(xport, bye_is_said_once_and_acknowledged)
 	open_both(NULL, NODE_WINDOW);
 	for (int i = 0; i < NODE_WINDOW; i++)
 		cr_assert_eq(send_len(100, 0), 0);
-	cr_expect_not(verve_xport_say_bye(&a.xport));
+	cr_expect_not(verve_xport_say_bye(a.xport));
 	produced = node_link(&a, &b)->produced;
-	cr_expect_not(verve_xport_say_bye(&a.xport));
+	cr_expect_not(verve_xport_say_bye(a.xport));
 	cr_expect_eq(node_link(&a, &b)->produced, produced);
 	nodes_settle();
-	cr_expect(verve_xport_say_bye(&a.xport));
+	cr_expect(verve_xport_say_bye(a.xport));
 	cr_expect_null(node_peer(&b, &a)->link);
 	for (int i = 0; i < NODE_WINDOW; i++)
 		recv_any();
@@ -436,11 +436,11 @@ Test(xport, bye_is_said_once_and_acknowledged)
 Test(xport, bye_needs_nobody_who_never_spoke)
 {
 	open_both(NULL, NODE_WINDOW);
-	cr_expect(verve_xport_say_bye(&b.xport));
+	cr_expect(verve_xport_say_bye(b.xport));
 	cr_expect_eq(node_link(&b, &a)->produced, 0);
 	close_both();
 	node_open(&a, 0, NULL);
-	cr_expect(verve_xport_say_bye(&a.xport));
+	cr_expect(verve_xport_say_bye(a.xport));
 	node_close(&a);
 }
 
@@ -448,10 +448,10 @@ Test(xport, bye_waits_for_broken_connections)
 {
 	open_both(NULL, NODE_WINDOW);
 	cr_assert_eq(send_len(ROOM, 0), 0);
-	verve_link_break(&a.xport, node_link(&a, &b), FI_EIO, 0, "test");
-	cr_expect_not(verve_xport_say_bye(&a.xport));
+	verve_link_break(a.xport, node_link(&a, &b), FI_EIO, 0, "test");
+	cr_expect_not(verve_xport_say_bye(a.xport));
 	nodes_settle();
-	cr_expect(verve_xport_say_bye(&a.xport));
+	cr_expect(verve_xport_say_bye(a.xport));
 	close_both();
 }
 
@@ -469,9 +469,9 @@ Test(xport, cancel_ends_everything_once)
 						     .flags = VERVE_OP_TAGGED}),
 		     0);
 	nodes_settle();
-	verve_xport_cancel(&a.xport);
+	verve_xport_cancel(a.xport);
 	nodes_settle();
-	verve_xport_cancel(&a.xport); /* nothing is left */
+	verve_xport_cancel(a.xport); /* nothing is left */
 	for (int i = 0; i < 3; i++)
 		expect_error(&a.tx_queue, FI_ECANCELED);
 	for (int i = 0; i < 2; i++)
@@ -487,10 +487,10 @@ Test(xport, poll_of_a_lost_device_finds_nothing)
 	open_both(NULL, NODE_WINDOW);
 	cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
 	fake_net_device_remove(0);
-	cr_expect_not(verve_xport_poll(&a.xport));
+	cr_expect_not(verve_xport_poll(a.xport));
 	expect_none(&a.tx_queue);
 	/* Nothing will ever be flushed: only the end takes the queue pair away. */
-	verve_xport_cancel(&a.xport);
+	verve_xport_cancel(a.xport);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	close_both();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Links: posting, retiring, breaking. */
-#include "xport/link.h"
+/* Links: from the queue pair that the manager hands over to the end of what was posted on it. */
+#include "xport/lifetime.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -8,12 +8,17 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
+#include "net/cq.h"
+#include "net/qp.h"
 #include "net/sys.h"
+#include "xport/conn_id.h"
+#include "xport/connect.h"
+#include "xport/link.h"
 #include "xport/peer.h"
-#include "msg/peek.h"
-#include "xport/post.h"
-#include "msg/recv.h"
-#include "xport/replay.h"
+#include "xport/retire.h"
+#include "xport/report.h"
+#include "xport/suspended.h"
+#include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
 _Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
@@ -56,66 +61,20 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 		xport->wr_used--;
 	}
 	verve_replay_free(xport, link);
-	verve_key_forget_all(link);
+	verve_remote_key_drop_all(&link->keys);
 	verve_cm_request_free(link->drop);
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	xport->link_count--;
 	verve_idtab_free(&xport->link_ids, link->id);
 	TAILQ_REMOVE(link->broken ? &xport->broken_links : &xport->links, link, all);
-	if (verve_peer_link_of(xport, link->conn_id) == link)
-		xport->link_of_conn[verve_idtab_index(link->conn_id)] = NULL;
+	verve_conn_id_unmap(xport, link->conn_id, link);
 	free(link);
-}
-
-bool verve_link_is_waiting(const struct verve_link *link)
-{
-	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
-
-	return begun || !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
-	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
-}
-
-void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
-{
-	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
-	if (link->heard != link->retired)
-		link->silent = false;
-	else if (xport->cm && verve_cm_check(xport->cm, link->conn_id, !link->silent))
-		VERVE_WARN(EP_CTRL, "no memory to check connection %#x\n", link->conn_id);
-	else
-		link->silent = true;
-	link->heard = link->retired;
-	verve_link_ask(xport, link);
-}
-
-/* All requests are off the hardware: the operations can end now. */
-static void finish_break(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_op *op;
-
-	while ((op = TAILQ_FIRST(&link->doomed))) {
-		TAILQ_REMOVE(&link->doomed, op, link);
-		if (!(op->flags & VERVE_OP_REPORTED)) {
-			if (op->error)
-				verve_op_report_error(xport, op, op->error, op->status, link->reason);
-			else
-				verve_op_report_error(xport, op, link->error, link->status, link->reason);
-		}
-		verve_op_free(xport, op);
-	}
-	verve_link_close(xport, link);
 }
 
 static void doom(struct verve_link *link, struct verve_op_queue *queue)
 {
-	struct verve_op *op;
-
-	TAILQ_FOREACH(op, queue, link) {
-		verve_op_set_state(op, VERVE_OP_DOOMED);
-		op->via = link;
-	}
-	TAILQ_CONCAT(&link->doomed, queue, link);
+	verve_op_move_all(&link->doomed, queue, VERVE_OP_DOOMED);
 }
 
 void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
@@ -217,7 +176,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	link->error = error;
 	link->status = status;
 	link->reason = reason;
-	verve_recv_forget(xport, link);
+	xport->protocols->forget(xport, link);
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
 	doom(link, &peer->active);
@@ -231,79 +190,35 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		verve_link_stop(xport, link, &marker);
 	if (xport->cm)
 		verve_cm_drop(xport->cm, &link->drop);
-	if (xport->cm && !TAILQ_EMPTY(&peer->pending))
-		verve_peer_kick(xport, peer);
+	if (xport->cm)
+		verve_peer_connect(xport, peer);
 }
 
-void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status)
+/* The device has let go of all requests: the operations can end now. */
+void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 {
-	struct verve_slot *slot = verve_link_slot(link, link->retired++);
+	struct verve_op *op;
 
-	xport->wr_used--;
-	verve_link_release(xport, link, slot);
-	if (!slot->op)
-		return;
-	if (status && status != VERVE_NET_WC_FLUSHED) {
-		slot->op->error = verve_net_wc_errno(status);
-		slot->op->status = status;
-	} else if (!status && slot->tell) {
-		verve_op_done(xport, slot->op);
+	while ((op = TAILQ_FIRST(&link->doomed))) {
+		if (!op->error) {
+			op->error = link->error;
+			op->status = link->status;
+		}
+		verve_op_fail(xport, op, op->error, link->reason);
 	}
+	verve_link_close(xport, link);
 }
 
-void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc)
+struct verve_link *verve_link_of(struct verve_xport *xport, uint32_t conn_id)
 {
-	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
-	uint32_t number = (uint32_t) wc->wr_id, status;
+	struct verve_link *link = verve_conn_id_find(xport, conn_id);
 
-	if (!link || number - link->retired >= link->produced - link->retired) {
-		xport->count.stale++;
-		return;
-	}
-	status = verve_replay_judge(xport, link, number, wc->status);
-	while (link->retired != number && verve_replay_believes(xport, link, status))
-		verve_link_retire(xport, link, VERVE_NET_WC_OK);
-	if (status && !link->broken && verve_replay_take(xport, link, number, status))
-		return;
-	while (link->retired != number)
-		verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
-	if (status == VERVE_NET_WC_FLUSHED && !link->broken)
-		/* None of ours failed: the device ended it, for what the peer asked of it. */
-		verve_link_break(xport, link, FI_ENOTCONN, status,
-				 "the device ended the connection: it refused a request of the peer");
-	else if (status && !link->broken)
-		verve_link_break(xport, link, verve_net_wc_errno(status), status,
-				 verve_net_wc_str(status));
-	verve_link_retire(xport, link, status);
-	if (link->broken)
-		return;
-	verve_quiesce_end(xport, link);
-	if (link->replay)
-		verve_replay_continue(xport, link);
+	return link && (link->conn_id == conn_id || verve_replay_is_next(link, conn_id)) ? link : NULL;
 }
 
-void verve_link_reap(struct verve_xport *xport)
+struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id)
 {
-	struct verve_link *link, *next;
+	struct verve_link *link = verve_idtab_get(&xport->link_ids, link_id);
 
-	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
-	while (verve_recv_poll(xport))
-		;
-	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
-		next = TAILQ_NEXT(link, all);
-		if (link->retired == link->produced || !link->qp)
-			finish_break(xport, link);
-	}
-}
-
-void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
-
-	link->held--;
-	if (++link->owed < xport->attr.window / 2 || link->broken || !verve_link_is_open(link))
-		return;
-	/* No room now: the next packet carries them, or the next consumed message tries again. */
-	if (verve_link_has_room(xport, link, true))
-		verve_link_send(xport, link, &packet, NULL);
+	return link && !link->broken ? link : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Cancelling: fi_cancel, for operations of every kind. The engine's lock is held. */
-#ifndef VERVE_MSG_CANCEL_H
-#define VERVE_MSG_CANCEL_H
+#ifndef VERVE_PROTO_CANCEL_H
+#define VERVE_PROTO_CANCEL_H
 
 struct verve_xport;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Cancelling what is sent, written and read: before it begins, under way, and when the peer has it. */
-#include "msg/cancel.h"
+#include "proto/cancel.h"
 
 #include <string.h>
 
@@ -69,7 +69,7 @@ static void expect_cancelled(void *context)
 
 static size_t waiting(void)
 {
-	return b.xport.match[1].unexpected_count;
+	return b.xport->match[1].unexpected_count;
 }
 
 Test(cancel, what_waits_for_a_connection_ends_at_once)
@@ -77,10 +77,10 @@ Test(cancel, what_waits_for_a_connection_ends_at_once)
 	send_to_b(1, 1, 0, &first);
 	send_to_b(LONG, 2, 0, &second);
 	send_to_b(3, 3, 0, &third);
-	cr_expect_eq(verve_cancel(&a.xport, &second), 0);
+	cr_expect_eq(verve_cancel(a.xport, &second), 0);
 	expect_cancelled(&second);
-	cr_expect_eq(verve_cancel(&a.xport, &second), -FI_ENOENT, "only once");
-	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
+	cr_expect_eq(verve_cancel(a.xport, &second), -FI_ENOENT, "only once");
+	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	expect_cancelled(&first);
 	node_join(&a, &b, NODE_WINDOW);
 	nodes_settle();
@@ -88,7 +88,7 @@ Test(cancel, what_waits_for_a_connection_ends_at_once)
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &third);
 	cr_expect_eq(AO_load(&a.send.errors), 2);
 	cr_expect_eq(AO_load(&a.send.value), 1);
-	cr_expect_eq(a.xport.tx_used, 0);
+	cr_expect_eq(a.xport->tx_used, 0);
 }
 
 Test(cancel, no_context_names_nothing)
@@ -96,8 +96,8 @@ Test(cancel, no_context_names_nothing)
 	node_join(&a, &b, NODE_WINDOW);
 	send_to_b(LONG, 1, 0, NULL);
 	nodes_settle();
-	cr_expect_eq(verve_cancel(&a.xport, NULL), -FI_ENOENT);
-	cr_expect_eq(verve_cancel(&a.xport, &first), -FI_ENOENT);
+	cr_expect_eq(verve_cancel(a.xport, NULL), -FI_ENOENT);
+	cr_expect_eq(verve_cancel(a.xport, &first), -FI_ENOENT);
 	expect_received(1, LONG);
 	expect_comp(&a.tx_queue);
 }
@@ -114,8 +114,8 @@ Test(cancel, a_message_that_nobody_received_is_taken_back)
 		cr_expect_eq(expect_comp(&a.tx_queue).context, &second);
 		nodes_settle();
 		cr_expect_eq(waiting(), 2);
-		cr_expect_eq(verve_cancel(&a.xport, &first), 0);
-		cr_expect_eq(verve_cancel(&a.xport, &first), 0, "still pending");
+		cr_expect_eq(verve_cancel(a.xport, &first), 0);
+		cr_expect_eq(verve_cancel(a.xport, &first), 0, "still pending");
 		expect_none(&a.tx_queue);
 		nodes_settle();
 		expect_cancelled(&first);
@@ -123,7 +123,7 @@ Test(cancel, a_message_that_nobody_received_is_taken_back)
 		expect_received(1000 + i, 7);
 	}
 	expect_none(&a.tx_queue);
-	cr_expect_eq(verve_cancel(&a.xport, &first), -FI_ENOENT);
+	cr_expect_eq(verve_cancel(a.xport, &first), -FI_ENOENT);
 }
 
 Test(cancel, a_message_that_a_receive_has_arrives)
@@ -132,7 +132,7 @@ Test(cancel, a_message_that_a_receive_has_arrives)
 	send_to_b(LONG, 1, 0, &first);
 	nodes_settle();
 	/* The receive and the cancelling cross. */
-	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
+	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	expect_received(1, LONG);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
 	expect_none(&a.tx_queue);
@@ -148,7 +148,7 @@ Test(cancel, a_claimed_message_stays)
 						     .flags = VERVE_OP_TAGGED}),
 		     0);
 	expect_comp(&b.rx_queue);
-	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
+	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	nodes_settle();
 	expect_none(&a.tx_queue);
 	cr_assert_eq(node_peek(&b, &(struct message){.buf = in, .len = LONG, .context = &second,
@@ -178,8 +178,8 @@ Test(cancel, the_connection_breaks_meanwhile)
 	node_join(&a, &b, NODE_WINDOW);
 	send_to_b(LONG, 1, 0, &first);
 	nodes_settle();
-	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
-	verve_link_break(&a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "test");
+	cr_expect_eq(verve_cancel(a.xport, &first), 0);
+	verve_link_break(a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	cr_expect_eq(expect_error(&a.tx_queue, FI_ENOTCONN).comp.context, &first);
 	expect_none(&a.tx_queue);
@@ -191,7 +191,7 @@ static void write_to_b(size_t len, uint64_t key, void *context)
 	struct verve_wire_segment remote = {(uintptr_t) in, len, key};
 	struct iovec iov = {out, len};
 
-	cr_assert_eq(verve_rma(&a.xport, VERVE_OP_WRITE,
+	cr_assert_eq(verve_rma(a.xport, VERVE_OP_WRITE,
 			       &(struct verve_request){.iov = &iov, .iov_count = 1,
 						       .addr = node_addr(&a, &b), .context = context,
 						       .flags = VERVE_OP_NOTIFY, .remote = &remote,
@@ -208,7 +208,7 @@ Test(cancel, writes_that_wait_behind_one_another)
 		     0);
 	write_to_b(10, region->rkey, &first);
 	write_to_b(20, region->rkey, &second);
-	cr_expect_eq(verve_cancel(&a.xport, &second), 0);
+	cr_expect_eq(verve_cancel(a.xport, &second), 0);
 	expect_cancelled(&second);
 	node_join(&a, &b, NODE_WINDOW);
 	nodes_settle();
@@ -233,7 +233,7 @@ Test(cancel, a_write_that_is_half_posted)
 	write_to_b(10, region->rkey, &second);
 	cr_assert_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending));
 	cr_expect_gt(TAILQ_FIRST(&node_peer(&a, &b)->pending)->transfer.offset, 0);
-	cr_expect_eq(verve_cancel(&a.xport, &first), 0);
+	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	expect_none(&a.tx_queue);
 	memset(in, 0, sizeof(in));
 	nodes_settle();

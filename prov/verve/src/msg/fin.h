@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * FIN: tells the sender of a message that waits for it what became of the message. The engine's lock protects everything
+ * here.
+ */
+#ifndef VERVE_MSG_FIN_H
+#define VERVE_MSG_FIN_H
+
+#include <stdint.h>
+
+#include "xport/op.h"
+
+struct verve_peer;
+
+/* What an operation that ends with a FIN has to say. */
+struct verve_fin {
+	uint32_t id;	 /* the sender's operation; 0: none is wanted */
+	uint32_t status; /* positive FI errno; 0: the message was received */
+};
+
+/* A FIN for a message that no receive took, to be put into peer->control. NULL: no memory. */
+struct verve_op *verve_fin_alloc(struct verve_xport *xport, struct verve_peer *peer, struct verve_fin fin);
+/* Sends a FIN for an operation at the head of peer->control, and ends the operation. */
+enum verve_outcome verve_fin_send(struct verve_xport *xport, struct verve_link *link,
+				   struct verve_op *op, struct verve_fin fin);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Receive: the operation, from the posted receive to its completion and the FIN. The engine's lock protects it. */
+#ifndef VERVE_MSG_RECV_OP_H
+#define VERVE_MSG_RECV_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "msg/fin.h"
+#include "msg/match.h"
+#include "xport/memory.h"
+#include "xport/op.h"
+#include "xport/transfer.h"
+
+/* Zeroed up to match; memory's head, too, when it is allocated (verve_recv_op_alloc). */
+struct verve_recv_op {
+	struct verve_op op;
+	struct verve_fin fin;	/* of the message: to be sent when the receive is finished */
+	uint64_t tag, data, src; /* of the message; src: fi_addr_t */
+	uint64_t msg_len;	/* bytes of the message, which may be longer than the buffer */
+	uint64_t asked;		/* bytes of a message that is pulled, from its beginning, that were asked for */
+	struct verve_recv_op *parent; /* of a message placed into a multi-receive buffer */
+	size_t used;		/* of a multi-receive buffer: bytes that are taken */
+	uint32_t children;	/* of a multi-receive buffer: messages still being placed */
+	bool spent;		/* multi-receive buffer that takes no more messages */
+	struct verve_memory memory;
+	struct verve_match_recv match; /* while POSTED */
+	struct verve_transfer transfer; /* once a rendezvous is accepted */
+};
+
+static inline struct verve_recv_op *verve_recv_op_of(struct verve_op *op)
+{
+	return (struct verve_recv_op *) op;
+}
+
+static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_recv *match)
+{
+	return (struct verve_recv_op *) ((char *) match - offsetof(struct verve_recv_op, match));
+}
+
+/* The receive has its data, or its error: reports, and sends the FIN if one is due. */
+void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, int error,
+		       const char *reason);
+
+/* Of the receive's class (msg/recv.c). */
+enum verve_outcome verve_recv_answer(struct verve_xport *xport, struct verve_link *link,
+				      struct verve_op *op);
+void verve_recv_fail(struct verve_xport *xport, struct verve_op *op, const char *reason);
+void verve_recv_describe(struct verve_xport *xport, struct verve_op *op, struct verve_comp *comp);
+void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry, const char **reason);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "msg/unexpected.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "msg/fin.h"
+#include "msg/msg.h"
+#include "xport/credit.h"
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/start.h"
+#include <rdma/fi_errno.h>
+
+/* Its sender waits for a FIN. */
+static bool is_offer(const struct verve_wire_packet *packet)
+{
+	return packet->type == VERVE_WIRE_RTS || packet->flags & VERVE_WIRE_ACK;
+}
+
+static struct verve_unexpected *of_offer(struct verve_offer *offer)
+{
+	return (struct verve_unexpected *) ((char *) offer - offsetof(struct verve_unexpected, offer));
+}
+
+int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
+			  const struct verve_wire_packet *packet)
+{
+	struct verve_match *match = verve_msg_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
+	size_t payload = packet->type == VERVE_WIRE_EAGER ? packet->len : 0;
+	struct verve_unexpected *unexpected = malloc(sizeof(*unexpected) + payload);
+
+	if (!unexpected)
+		return -FI_ENOMEM;
+	unexpected->xport = xport;
+	unexpected->peer = link->peer;
+	unexpected->link_id = link->id;
+	unexpected->claimed = false;
+	unexpected->packet = *packet;
+	if (payload)
+		memcpy(unexpected->payload, packet->payload, payload);
+	unexpected->packet.payload = unexpected->payload;
+	unexpected->match.source = link->peer->id;
+	unexpected->match.tag = packet->tag;
+	if (verve_match_add(match, &unexpected->match)) {
+		free(unexpected);
+		return -FI_ENOMEM;
+	}
+	if (is_offer(packet))
+		TAILQ_INSERT_TAIL(&link->peer->offers, &unexpected->offer, link);
+	return 0;
+}
+
+void verve_unexpected_free(struct verve_unexpected *unexpected)
+{
+	if (is_offer(&unexpected->packet))
+		TAILQ_REMOVE(&unexpected->peer->offers, &unexpected->offer, link);
+	free(unexpected);
+}
+
+int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, uint32_t status,
+				     struct verve_op **finp)
+{
+	struct verve_fin fin = {.id = unexpected->packet.op_id, .status = status};
+	struct verve_xport *xport = unexpected->xport;
+
+	*finp = NULL;
+	if (!is_offer(&unexpected->packet) || !verve_link_live(xport, unexpected->link_id))
+		return 0;
+	*finp = verve_fin_alloc(xport, unexpected->peer, fin);
+	return *finp ? 0 : -FI_EAGAIN;
+}
+
+void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_op *fin)
+{
+	struct verve_xport *xport = unexpected->xport;
+
+	if (fin)
+		verve_peer_queue_control(xport, unexpected->peer, fin);
+	if (unexpected->packet.type == VERVE_WIRE_EAGER)
+		verve_credit_return(xport, unexpected->link_id, unexpected->packet.len);
+	verve_unexpected_free(unexpected);
+}
+
+/* Of all the messages that came to xport; link: only those that must be fetched over it. */
+static void drop_unexpected(struct verve_xport *xport, const struct verve_link *link)
+{
+	for (int i = 0; i < 2; i++) {
+		struct verve_match *match = verve_msg_match_of(xport, i);
+		struct verve_match_msg *msg = TAILQ_FIRST(&match->unexpected), *next;
+
+		for (; msg; msg = next) {
+			struct verve_unexpected *unexpected = verve_unexpected_of(msg);
+
+			next = TAILQ_NEXT(msg, order);
+			if (unexpected->xport != xport ||
+			    (link && (unexpected->link_id != link->id ||
+				      unexpected->packet.type != VERVE_WIRE_RTS)))
+				continue;
+			verve_match_remove(match, msg);
+			verve_unexpected_free(unexpected);
+		}
+	}
+}
+
+static void drop_claimed(struct verve_xport *xport)
+{
+	struct verve_unexpected *claimed = LIST_FIRST(&verve_msg_of(xport)->claimed), *next;
+
+	for (; claimed; claimed = next) {
+		next = LIST_NEXT(claimed, claims);
+		if (claimed->xport != xport)
+			continue;
+		LIST_REMOVE(claimed, claims);
+		verve_unexpected_free(claimed);
+	}
+}
+
+void verve_unexpected_forget(struct verve_xport *xport, const struct verve_link *link)
+{
+	drop_unexpected(xport, link);
+}
+
+void verve_unexpected_forget_all(struct verve_xport *xport)
+{
+	drop_unexpected(xport, NULL);
+	drop_claimed(xport);
+}
+
+static void need_sender(const struct verve_xport *shared, struct verve_unexpected *message)
+{
+	verve_peer_need(message->peer);
+	verve_peer_need(verve_idtab_get(&shared->peer_ids, message->match.source));
+}
+
+void verve_unexpected_need_peers(struct verve_xport *xport)
+{
+	struct verve_unexpected *claimed;
+
+	for (int i = 0; i < 2; i++) {
+		struct verve_match_msg *msg;
+
+		TAILQ_FOREACH(msg, &verve_msg_match_of(xport, i)->unexpected, order)
+			need_sender(xport->shared, verve_unexpected_of(msg));
+	}
+	LIST_FOREACH(claimed, &verve_msg_of(xport)->claimed, claims)
+		need_sender(xport->shared, claimed);
+}
+
+static struct verve_unexpected *find_offer(const struct verve_link *link, uint32_t op_id)
+{
+	struct verve_offer *offer;
+
+	TAILQ_FOREACH(offer, &link->peer->offers, link) {
+		struct verve_unexpected *unexpected = of_offer(offer);
+
+		if (unexpected->link_id == link->id && unexpected->packet.op_id == op_id)
+			return unexpected;
+	}
+	return NULL;
+}
+
+void verve_unexpected_withdrawn(struct verve_xport *xport, struct verve_link *link,
+				struct verve_wire_packet *packet)
+{
+	struct verve_unexpected *offer = find_offer(link, packet->op_id);
+	struct verve_op *fin;
+
+	/* A receive has the message, or is to have it: the FIN that says so goes its way. */
+	if (!offer || offer->claimed)
+		return;
+	if (verve_unexpected_prepare_discard(offer, FI_ECANCELED, &fin)) {
+		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to give a message back");
+		return;
+	}
+	verve_match_remove(verve_msg_match_of(xport, offer->packet.flags & VERVE_WIRE_TAGGED),
+			   &offer->match);
+	verve_unexpected_discard(offer, fin);
+}

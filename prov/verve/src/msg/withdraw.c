@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "msg/withdraw.h"
+
+#include "xport/op.h"
+#include "xport/post.h"
+#include "xport/start.h"
+#include "xport/wire.h"
+#include <rdma/fi_errno.h>
+
+struct verve_withdraw_op {
+	struct verve_op op;
+	uint32_t message; /* id of the message's operation */
+};
+
+static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_WITHDRAW,
+		.op_id = ((struct verve_withdraw_op *) op)->message,
+	};
+
+	return verve_link_answer(xport, link, op, &packet);
+}
+
+static const struct verve_op_class withdraw_class = {
+	.name = "withdrawal",
+	.size = sizeof(struct verve_withdraw_op),
+	.cleared = sizeof(struct verve_withdraw_op),
+	.answer = answer,
+};
+
+int verve_withdraw(struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_op *withdraw;
+
+	if (op->flags & VERVE_OP_CANCELLED)
+		return 0;
+	withdraw = verve_op_alloc(xport, &withdraw_class, VERVE_OP_REPORTED);
+	if (!withdraw)
+		return -FI_EAGAIN;
+	op->flags |= VERVE_OP_CANCELLED;
+	withdraw->peer = op->peer;
+	((struct verve_withdraw_op *) withdraw)->message = op->id;
+	verve_peer_queue_control(xport, op->peer, withdraw);
+	return 0;
+}

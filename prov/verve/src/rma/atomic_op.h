@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Atomic: the operation, by whichever way it is executed. */
+#ifndef VERVE_RMA_ATOMIC_OP_H
+#define VERVE_RMA_ATOMIC_OP_H
+
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "rma/rma_op.h"
+
+struct verve_atomic_op {
+	struct verve_rma_op rma; /* its memory has the operands */
+	uint8_t op, type; /* enum verve_amo_op, verve_amo_type */
+	uint32_t compare_count, result_count;
+	struct iovec compare[VERVE_IOV_LIMIT], result[VERVE_IOV_LIMIT]; /* as far as the counts say */
+};
+
+#endif

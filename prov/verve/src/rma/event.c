@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "rma/event.h"
+
+#include "comp/comp_queue.h"
+#include "mr/keytab.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/transfer.h"
+#include "xport/wire.h"
+#include "xport/xport.h"
+
+/* An earlier one lies in the same region: each region is named, and counts, once. */
+static bool is_repeated(const struct verve_wire_segment *segment, uint32_t index)
+{
+	for (uint32_t i = 0; i < index; i++)
+		if (segment[i].key == segment[index].key)
+			return true;
+	return false;
+}
+
+void verve_event_describe(const struct verve_transfer *transfer, bool read,
+			  struct verve_wire_packet *packet)
+{
+	packet->type = VERVE_WIRE_RMA_EVENT;
+	packet->tag = read ? VERVE_WIRE_READ : VERVE_WIRE_WROTE;
+	packet->len = transfer->len;
+	packet->segment_count = 0;
+	for (uint32_t i = 0; i < transfer->remote_count; i++)
+		if (!is_repeated(transfer->remote, i))
+			packet->segment[packet->segment_count++].key = transfer->remote[i].key;
+}
+
+static void count_region(struct verve_xport *xport, uint64_t wanted, bool read)
+{
+	const struct verve_mr_key *key;
+	struct verve_comp_counter *counter;
+
+	verve_mr_keytab_lock(xport->attr.mr_keytab);
+	key = verve_mr_keytab_find(xport->attr.mr_keytab, wanted);
+	counter = !key ? NULL : read ? key->read : key->write;
+	if (counter)
+		verve_comp_counter_add(counter, 1);
+	verve_mr_keytab_unlock(xport->attr.mr_keytab);
+}
+
+void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read)
+{
+	const struct verve_sink *sink = &xport->attr.sink;
+	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
+
+	/* Regions first: who waits for the endpoint's counter may look at theirs. */
+	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
+		if (!is_repeated(packet->segment, i))
+			count_region(xport, packet->segment[i].key, read);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
+}
+
+static void report_write_data(struct verve_xport *xport, struct verve_link *link,
+			      const struct verve_wire_packet *packet)
+{
+	struct verve_sink *sink = &xport->attr.sink;
+	struct verve_comp comp = {
+		.flags = VERVE_COMP_RMA | VERVE_COMP_REMOTE_WRITE | VERVE_COMP_REMOTE_CQ_DATA,
+		.len = packet->len,
+		.data = packet->data,
+		.src = xport->attr.source ? verve_peer_fi_addr(xport, link->peer) : UINT64_MAX,
+	};
+
+	if (sink->rx_queue)
+		verve_comp_queue_write(sink->rx_queue, &comp);
+}
+
+void verve_event_write_data(struct verve_xport *xport, struct verve_link *link,
+			    struct verve_wire_packet *packet)
+{
+	report_write_data(xport, link, packet);
+	if (xport->attr.sink.remote_write)
+		verve_comp_counter_add(xport->attr.sink.remote_write, 1);
+}
+
+/* FI_RMA_EVENT: the peer has written or read; in the endpoint's counters and the regions'. */
+void verve_event_receive(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_wire_packet *packet)
+{
+	if (packet->flags & VERVE_WIRE_DATA)
+		report_write_data(xport, link, packet);
+	verve_event_count(xport, packet, packet->tag == VERVE_WIRE_READ);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "rma/rma_op.h"
+
+#include <string.h>
+
+#include "comp/comp.h"
+#include "rma/event.h"
+#include "rma/key.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/report.h"
+#include "xport/request.h"
+#include <rdma/fi_errno.h>
+
+void verve_rma_op_fill(struct verve_rma_op *rma, const struct verve_request *request)
+{
+	struct verve_transfer *transfer = &rma->transfer;
+
+	verve_op_fill(&rma->op, request);
+	rma->data = request->data;
+	verve_transfer_init(transfer);
+	memcpy(transfer->remote, request->remote, request->remote_count * sizeof(transfer->remote[0]));
+	transfer->remote_count = request->remote_count;
+	for (size_t i = 0; i < request->remote_count; i++)
+		transfer->len += request->remote[i].len;
+}
+
+/* The target hears of it behind the request, on the same queue pair, so after it. */
+static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *link,
+				  struct verve_rma_op *rma)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_WRITE_DATA,
+		.flags = rma->op.flags & VERVE_OP_DATA ? VERVE_WIRE_DATA : 0,
+		.data = rma->data,
+		.len = rma->op.len,
+	};
+
+	if (link->rma_event)
+		verve_event_describe(&rma->transfer, rma->op.cls->comp_flags & VERVE_COMP_READ, &packet);
+	if (!verve_link_has_room(xport, link, false))
+		return VERVE_LATER;
+	if (verve_link_send(xport, link, &packet, &rma->op))
+		return VERVE_DONE;
+	return link->broken ? VERVE_BROKE : VERVE_LATER;
+}
+
+/*
+ * The key was revoked under way, or the application does not want it any more. What is posted must end before
+ * its memory is let go of: a write of nothing behind it tells when.
+ */
+static enum verve_outcome abandon(struct verve_xport *xport, struct verve_link *link,
+				   struct verve_op *op, int error)
+{
+	if (verve_link_post_nothing(xport, link, op))
+		return VERVE_BROKE;
+	op->error = error;
+	verve_op_activate(op, VERVE_OP_SENT);
+	return VERVE_DONE;
+}
+
+/* Posts what is left of the transfer. VERVE_DONE: all is on the wire, or *over: the operation has ended, or will. */
+static enum verve_outcome post(struct verve_xport *xport, struct verve_link *link,
+				struct verve_rma_op *rma, const struct verve_rma_way *way, bool notice,
+				bool *over)
+{
+	struct verve_op *op = &rma->op;
+	const char *reason;
+	int ret;
+
+	*over = true;
+	if (verve_transfer_is_under_way(xport, op))
+		return VERVE_LATER;
+	if (op->flags & VERVE_OP_CANCELLED)
+		return abandon(xport, link, op, FI_ECANCELED);
+	switch (verve_key_resolve(xport, link, op, &reason)) {
+	case VERVE_KEY_READY:
+		break;
+	case VERVE_KEY_WAIT:
+		return link->broken ? VERVE_BROKE : VERVE_LATER;
+	case VERVE_KEY_FAILED:
+		if (rma->transfer.offset)
+			return abandon(xport, link, op, FI_EACCES);
+		verve_op_fail(xport, op, FI_EACCES, reason);
+		return VERVE_DONE;
+	}
+	ret = way->prepare(xport, link, rma, &reason);
+	if (ret == -FI_EAGAIN)
+		return VERVE_LATER;
+	if (ret) {
+		verve_op_fail(xport, op, -ret, reason);
+		return VERVE_DONE;
+	}
+	*over = false;
+	return verve_transfer_post(xport, link, op, way->verb(rma), !notice);
+}
+
+enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_link *link,
+				       struct verve_rma_op *rma, const struct verve_rma_way *way)
+{
+	bool notice = way->notifies && (rma->op.flags & VERVE_OP_DATA || link->rma_event), over;
+	enum verve_outcome progress;
+
+	if (!rma->posted) {
+		progress = post(xport, link, rma, way, notice, &over);
+		if (progress != VERVE_DONE || over)
+			return progress;
+		rma->posted = true;
+	}
+	if (notice) {
+		progress = notify(xport, link, rma);
+		if (progress != VERVE_DONE)
+			return progress;
+	}
+	verve_op_activate(&rma->op, VERVE_OP_SENT);
+	return VERVE_DONE;
+}
+
+int verve_rma_op_cancel(struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_rma_op *rma = verve_rma_op_of(op);
+
+	/* Only what the target is to hear of it is left to be sent, or the device has all of it. */
+	if (op->state != VERVE_OP_QUEUED || rma->posted)
+		return 0;
+	if (rma->transfer.offset)
+		op->flags |= VERVE_OP_CANCELLED;
+	else
+		verve_op_fail(xport, op, FI_ECANCELED, "cancelled before it began");
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/complete.h"
+
+#include "net/cq.h"
+#include "xport/dispatch.h"
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/quiesce.h"
+#include "xport/replay.h"
+#include "xport/retire.h"
+#include "xport/xport.h"
+#include <rdma/fi_errno.h>
+
+void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
+{
+	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
+	uint32_t number = (uint32_t) wc->wr_id, status;
+
+	if (!link || number - link->retired >= link->produced - link->retired) {
+		xport->count.stale++;
+		return;
+	}
+	status = verve_replay_judge(xport, link, number, wc->status);
+	while (link->retired != number && verve_replay_believes(xport, link, status))
+		verve_link_retire(xport, link, VERVE_NET_WC_OK);
+	if (status && !link->broken && verve_replay_take(xport, link, number, status))
+		return;
+	while (link->retired != number)
+		verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
+	if (status == VERVE_NET_WC_FLUSHED && !link->broken)
+		/* None of ours failed: the device ended it, for what the peer asked of it. */
+		verve_link_break(xport, link, FI_ENOTCONN, status,
+				 "the device ended the connection: it refused a request of the peer");
+	else if (status && !link->broken)
+		verve_link_break(xport, link, verve_net_wc_errno(status), status,
+				 verve_net_wc_str(status));
+	verve_link_retire(xport, link, status);
+	if (link->broken)
+		return;
+	verve_quiesce_end(xport, link);
+	verve_replay_continue(xport, link);
+}
+
+void verve_complete_broken(struct verve_xport *xport)
+{
+	struct verve_link *link, *next;
+
+	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
+	if (!verve_dispatch_drain(xport))
+		return;
+	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (link->retired == link->produced || !link->qp)
+			verve_link_end(xport, link);
+	}
+}

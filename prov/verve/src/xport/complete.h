@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Completions of the send queue: which requests they end, and what a failed one means for its link. The engine's lock
+ * protects everything here. */
+#ifndef VERVE_XPORT_COMPLETE_H
+#define VERVE_XPORT_COMPLETE_H
+
+struct verve_net_wc;
+struct verve_xport;
+
+/* A completion of the send queue. */
+void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc);
+/* Ends the broken links that the device has let go of. Not from inside other work on links. */
+void verve_complete_broken(struct verve_xport *xport);
+
+#endif

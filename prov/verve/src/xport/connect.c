@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/connect.h"
+
+#include "conn/cm.h"
+#include "net/sys.h"
+#include "xport/peer.h"
+#include "xport/report.h"
+#include "xport/xport.h"
+#include <rdma/fi_errno.h>
+
+static const uint64_t patience = 100000000; /* ns without a place */
+
+static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, bool connecting)
+{
+	xport->connecting_count += connecting - peer->connecting;
+	peer->connecting = connecting;
+}
+
+void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer)
+{
+	set_connecting(xport, peer, false);
+}
+
+void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer, int error,
+			     const char *reason)
+{
+	struct verve_op *op;
+
+	while ((op = TAILQ_FIRST(&peer->pending))) {
+		op->status = 0;
+		verve_op_fail(xport, op, error, reason);
+	}
+}
+
+static uint32_t places_taken(const struct verve_xport *xport)
+{
+	return xport->link_count + xport->connecting_count;
+}
+
+static bool has_place(const struct verve_xport *xport)
+{
+	return !xport->attr.max_conns || places_taken(xport) < xport->attr.max_conns;
+}
+
+/* False: the peer waits for a place, and will be connected. */
+static bool admit(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (peer->is_wanting)
+		return false;
+	if (TAILQ_EMPTY(&xport->wanting) && has_place(xport))
+		return true;
+	if (TAILQ_EMPTY(&xport->wanting))
+		xport->wanting_since = verve_net_now();
+	peer->is_wanting = true;
+	TAILQ_INSERT_TAIL(&xport->wanting, peer, wanting);
+	return false;
+}
+
+static void ask(struct verve_xport *xport, struct verve_peer *peer)
+{
+	int ret;
+
+	if (TAILQ_EMPTY(&peer->pending) || peer->connecting)
+		return;
+	ret = verve_cm_connect(xport->cm, &peer->addr);
+	if (ret)
+		verve_peer_fail_pending(xport, peer, -ret, "no memory to connect");
+	else
+		set_connecting(xport, peer, true);
+}
+
+void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (!peer->link && !TAILQ_EMPTY(&peer->pending) && !peer->connecting && admit(xport, peer))
+		ask(xport, peer);
+}
+
+bool verve_connect_is_due(const struct verve_xport *xport)
+{
+	return !TAILQ_EMPTY(&xport->wanting) ||
+	       (xport->attr.max_conns && places_taken(xport) > xport->attr.max_conns);
+}
+
+static void give_place(struct verve_xport *xport, uint64_t now)
+{
+	struct verve_peer *peer = TAILQ_FIRST(&xport->wanting);
+
+	TAILQ_REMOVE(&xport->wanting, peer, wanting);
+	peer->is_wanting = false;
+	xport->wanting_since = now;
+	/* The peer may have connected to us meanwhile. */
+	if (!peer->link)
+		ask(xport, peer);
+}
+
+void verve_connect_step(struct verve_xport *xport, uint64_t now)
+{
+	/* Nobody may wait for ever: what keeps the places busy may depend on the peer that waits. */
+	if (!TAILQ_EMPTY(&xport->wanting) && now - xport->wanting_since > patience)
+		give_place(xport, now);
+	while (!TAILQ_EMPTY(&xport->wanting) && has_place(xport))
+		give_place(xport, now);
+}
+
+uint32_t verve_connect_excess(const struct verve_xport *xport)
+{
+	return verve_connect_is_due(xport) ?
+		       places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting) : 0;
+}

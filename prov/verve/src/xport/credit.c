@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/credit.h"
+
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/post.h"
+#include "xport/xport.h"
+
+void verve_credit_return(struct verve_xport *xport, uint32_t link_id, uint64_t len)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+	struct verve_link *link = verve_link_live(xport, link_id);
+
+	if (!link || !verve_wire_costs_credit(len))
+		return;
+	link->held--;
+	if (++link->owed < xport->attr.window / 2 || !verve_link_is_open(link))
+		return;
+	/* No room now: the next packet carries them, or the next consumed message tries again. */
+	if (verve_link_has_room(xport, link, true))
+		verve_link_send(xport, link, &packet, NULL);
+}
+
+void verve_credit_receive(struct verve_xport *xport, struct verve_link *link,
+			  struct verve_wire_packet *packet)
+{
+	(void) xport, (void) link, (void) packet;
+}

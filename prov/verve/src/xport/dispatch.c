@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/dispatch.h"
+
+#include "base/log.h"
+#include "net/cq.h"
+#include "net/qp.h"
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/start.h"
+#include "xport/suspended.h"
+#include "xport/wire.h"
+#include "xport/xport.h"
+#include <rdma/fi_errno.h>
+
+/* Gives consumed buffers back to the device, in batches; force: even a few. Negative: some are left. */
+static int refill(struct verve_xport *xport, bool force)
+{
+	while (xport->rx_free_count >= (force ? 1 : VERVE_POLL_BATCH)) {
+		struct verve_net_recv recv[VERVE_POLL_BATCH];
+		struct verve_slab *slab = xport->rx_free;
+		uint32_t count = 0;
+		int ret;
+
+		for (; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++)
+			recv[count] = (struct verve_net_recv) {
+				.wr_id = (uintptr_t) slab,
+				.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
+			};
+		ret = verve_net_srq_post(xport->srq, recv, count);
+		if (ret && !xport->rx_refused)
+			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
+				   fi_strerror(-ret));
+		xport->rx_refused = ret;
+		if (ret)
+			return ret;
+		xport->rx_free = slab;
+		xport->rx_free_count -= count;
+	}
+	return 0;
+}
+
+int verve_dispatch_open(struct verve_xport *xport)
+{
+	while (xport->rx_free_count < xport->attr.rx_buffers) {
+		struct verve_slab *slab = verve_slab_alloc(&xport->rx_slabs);
+
+		if (!slab)
+			return -FI_ENOMEM;
+		slab->next = xport->rx_free;
+		xport->rx_free = slab;
+		xport->rx_free_count++;
+	}
+	return refill(xport, true);
+}
+
+/* No peer speaks for another: a packet belongs to the queue pair that it came over. */
+static bool is_foreign(const struct verve_link *link, const struct verve_wire_packet *packet,
+		       uint32_t qp_num)
+{
+	return link && link->qp_num != qp_num && !verve_replay_is_from(link, packet->dest, qp_num);
+}
+
+/* False: stalled, and nothing is done. */
+static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len, uint32_t qp_num)
+{
+	struct verve_wire_packet packet;
+	struct verve_link *link;
+
+	packet.segment_count = 0;
+	if (verve_wire_decode(buf, len, &packet)) {
+		xport->count.malformed++;
+		VERVE_INFO(EP_DATA, "dropped a malformed packet of %zu bytes\n", len);
+		return true;
+	}
+	link = verve_link_of(xport, packet.dest);
+	if (!link && verve_xport_has_events(xport))
+		return false;
+	if (is_foreign(link, &packet, qp_num)) {
+		xport->count.malformed++;
+		VERVE_INFO(EP_DATA, "dropped a packet for connection %#x from another queue pair\n",
+			   packet.dest);
+		return true;
+	}
+	/* What a broken connection still delivers is good; but there is no way back. */
+	if (!link || (link->broken && packet.type != VERVE_WIRE_EAGER)) {
+		xport->count.stale++;
+		return true;
+	}
+	link->credits += packet.credits;
+	if (__builtin_expect(!link->may_send, 0))
+		verve_link_hear(xport, link);
+	link->arrived++;
+	xport->protocols->handlers[packet.type](xport, link, &packet);
+	if (verve_peer_has_work(link->peer))
+		verve_peer_kick(xport, link->peer);
+	return true;
+}
+
+/* The buffer of a completion is free for the next packet. */
+static void take_back(struct verve_xport *xport, struct verve_slab *slab)
+{
+	slab->next = xport->rx_free;
+	xport->rx_free = slab;
+	xport->rx_free_count++;
+}
+
+/* False: no packet has arrived. */
+static bool fill_batch(struct verve_xport *xport)
+{
+	struct verve_recv_batch *batch = &xport->batch;
+
+	batch->at = 0;
+	batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
+	if (batch->count > 0)
+		return true;
+	batch->count = 0;
+	/* If it had none left, no packet would come, ever, behind which to try again. */
+	if (__builtin_expect(xport->rx_refused, 0))
+		refill(xport, false);
+	return false;
+}
+
+enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
+{
+	struct verve_recv_batch *batch = &xport->batch;
+
+	if (batch->at == batch->count && !fill_batch(xport))
+		return VERVE_DISPATCH_NONE;
+	while (batch->at < batch->count) {
+		const struct verve_net_wc *wc = &batch->wc[batch->at++];
+		struct verve_slab *slab = (struct verve_slab *) (uintptr_t) wc->wr_id;
+
+		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV &&
+		    !handle_packet(xport, slab->data, wc->byte_len, wc->qp_num)) {
+			batch->at--;
+			return VERVE_DISPATCH_STALLED;
+		}
+		take_back(xport, slab);
+		xport->polled++;
+	}
+	if (xport->rx_free_count >= VERVE_POLL_BATCH)
+		refill(xport, false);
+	return VERVE_DISPATCH_SOME;
+}
+
+bool verve_dispatch_drain(struct verve_xport *xport)
+{
+	uint64_t end = xport->polled + xport->attr.rx_buffers;
+	enum verve_dispatch_result result;
+
+	do
+		result = verve_dispatch_poll(xport);
+	while (result == VERVE_DISPATCH_SOME && xport->polled < end);
+	return result != VERVE_DISPATCH_STALLED;
+}

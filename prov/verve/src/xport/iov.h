@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Copies between one piece of memory and a list of pieces. Any thread. */
+#ifndef VERVE_XPORT_IOV_H
+#define VERVE_XPORT_IOV_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+
+/* Copies len bytes between memory and an iov from offset on; returns how many fitted. */
+size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len);
+size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, const void *from,
+			 size_t len);
+/* Bytes of all pieces. */
+size_t verve_iov_len(const struct iovec *iov, size_t count);
+
+#endif

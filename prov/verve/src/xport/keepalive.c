@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/keepalive.h"
+
+#include "base/log.h"
+#include "conn/cm.h"
+#include "net/sys.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/xport.h"
+
+/* The peer owes an answer. */
+static bool is_waiting(const struct verve_link *link)
+{
+	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
+
+	return begun || !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
+	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
+}
+
+bool verve_keepalive_is_needed(const struct verve_xport *xport)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->links, all)
+		if (is_waiting(link))
+			return true;
+	return false;
+}
+
+static void probe(struct verve_xport *xport, struct verve_link *link)
+{
+	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
+	if (link->heard != link->retired)
+		link->silent = false;
+	else if (xport->cm && verve_cm_check(xport->cm, link->conn_id, !link->silent))
+		VERVE_WARN(EP_CTRL, "no memory to check connection %#x\n", link->conn_id);
+	else
+		link->silent = true;
+	link->heard = link->retired;
+	verve_link_ask(xport, link);
+}
+
+void verve_keepalive_step(struct verve_xport *xport)
+{
+	uint64_t now = verve_net_now();
+	struct verve_link *link, *next;
+
+	if (now - xport->watch_time < xport->attr.keepalive)
+		return;
+	xport->watch_time = now;
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (is_waiting(link))
+			probe(xport, link);
+	}
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Keep-alive: a peer that owes an answer, and that nothing on the wire would find dead, is sent something to acknowledge.
+ * The engine's lock protects everything here.
+ */
+#ifndef VERVE_XPORT_KEEPALIVE_H
+#define VERVE_XPORT_KEEPALIVE_H
+
+#include <stdbool.h>
+
+struct verve_xport;
+
+/* A peer owes an answer, so somebody must poll at least once in attr.keepalive. */
+bool verve_keepalive_is_needed(const struct verve_xport *xport);
+/* Asks the peers that owe an answer, once in attr.keepalive; if nothing comes, the manager checks them, too. */
+void verve_keepalive_step(struct verve_xport *xport);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Transport: opening and closing what the protocols share. */
+#include "xport/open.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/cq.h"
+#include "net/device.h"
+#include "net/qp.h"
+#include "xport/peer.h"
+#include "xport/wire.h"
+#include <rdma/fi_errno.h>
+
+enum { SEND_CQ_DEPTH = 8192, TX_SLABS_MIN = 4 };
+
+static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, 1024};
+
+static int open_queues(struct verve_xport *xport)
+{
+	const struct verve_net_limits *limits = &verve_net_device_port(xport->attr.dev)->limits;
+	uint32_t depth = limits->cqe < SEND_CQ_DEPTH ? limits->cqe : SEND_CQ_DEPTH;
+	int ret;
+
+	if (xport->attr.rx_buffers > limits->srq_wr)
+		xport->attr.rx_buffers = limits->srq_wr;
+	if (xport->attr.rx_buffers > limits->cqe)
+		xport->attr.rx_buffers = limits->cqe;
+	ret = verve_net_channel_open(xport->attr.dev, &xport->channel);
+	if (ret)
+		return ret;
+	ret = verve_net_cq_open(xport->attr.dev, depth, xport->channel, &xport->send_cq);
+	if (ret)
+		goto err_channel;
+	xport->wr_limit = depth;
+	ret = verve_net_cq_open(xport->attr.dev, xport->attr.rx_buffers, xport->channel, &xport->recv_cq);
+	if (ret)
+		goto err_send_cq;
+	ret = verve_net_srq_open(xport->attr.dev, xport->attr.rx_buffers, &xport->srq);
+	if (ret)
+		goto err_recv_cq;
+	return 0;
+
+err_recv_cq:
+	verve_net_cq_close(xport->recv_cq);
+err_send_cq:
+	verve_net_cq_close(xport->send_cq);
+err_channel:
+	verve_net_channel_close(xport->channel);
+	return ret;
+}
+
+static void close_queues(struct verve_xport *xport)
+{
+	verve_net_srq_close(xport->srq);
+	verve_net_cq_close(xport->recv_cq);
+	verve_net_cq_close(xport->send_cq);
+	verve_net_channel_close(xport->channel);
+}
+
+size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
+{
+	size_t most = verve_net_device_port(dev)->limits.msg_size - VERVE_WIRE_ATOMIC_PREFIX;
+
+	return wanted < most ? wanted : most;
+}
+
+/* What a transport and a shared receive context have in common. */
+int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
+			    const struct verve_protocols *protocols, struct verve_lock *lock)
+{
+	memset(xport, 0, sizeof(*xport));
+	xport->lock = lock;
+	xport->attr = *attr;
+	xport->protocols = protocols;
+	xport->shared = attr->shared ? attr->shared : xport;
+	for (int i = 0; i < VERVE_OP_SIZES; i++)
+		verve_pool_init(&xport->ops[i], op_sizes[i], SIZE_MAX);
+	verve_idtab_init(&xport->op_ids);
+	verve_idtab_init(&xport->peer_ids);
+	verve_idtab_init(&xport->link_ids);
+	TAILQ_INIT(&xport->waiting);
+	TAILQ_INIT(&xport->wanting);
+	TAILQ_INIT(&xport->links);
+	TAILQ_INIT(&xport->broken_links);
+	return 0;
+}
+
+void verve_xport_fini_shared(struct verve_xport *xport)
+{
+	verve_peer_free_all(xport);
+	verve_idtab_fini(&xport->link_ids);
+	verve_idtab_fini(&xport->peer_ids);
+	verve_idtab_fini(&xport->op_ids);
+	for (int i = 0; i < VERVE_OP_SIZES; i++)
+		verve_pool_fini(&xport->ops[i]);
+}
+
+int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
+		     const struct verve_protocols *protocols, struct verve_lock *lock)
+{
+	size_t slab_size;
+	int ret;
+
+	ret = verve_xport_init_shared(xport, attr, protocols, lock);
+	if (ret)
+		return ret;
+	xport->attr.eager_size = verve_xport_eager_size(attr->dev, attr->eager_size);
+	slab_size = VERVE_WIRE_ATOMIC_PREFIX + xport->attr.eager_size;
+	if (slab_size < VERVE_WIRE_RTS_MAX)
+		slab_size = VERVE_WIRE_RTS_MAX;
+	ret = open_queues(xport);
+	if (ret)
+		goto err_tables;
+	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
+			     xport->attr.rx_buffers);
+	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS);
+	verve_mailbox_init(&xport->events);
+	/* With none at all, and no memory later, what needs one would wait for ever. */
+	ret = verve_slab_reserve(&xport->tx_slabs, TX_SLABS_MIN);
+	if (ret)
+		goto err_queues;
+	return 0;
+
+err_queues:
+	close_queues(xport);
+	verve_slab_pool_fini(&xport->rx_slabs);
+	verve_slab_pool_fini(&xport->tx_slabs);
+err_tables:
+	verve_xport_fini_shared(xport);
+	return ret;
+}
+
+void verve_xport_fini(struct verve_xport *xport)
+{
+	assert(TAILQ_EMPTY(&xport->links) && TAILQ_EMPTY(&xport->broken_links));
+	close_queues(xport);
+	verve_slab_pool_fini(&xport->rx_slabs);
+	verve_slab_pool_fini(&xport->tx_slabs);
+	verve_xport_fini_shared(xport);
+}

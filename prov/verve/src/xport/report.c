@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Reporting: where completions go, and the text of errors. */
+#include "xport/report.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "comp/comp_queue.h"
+#include "xport/op.h"
+#include "xport/peer.h"
+#include "xport/xport.h"
+
+/*
+ * A closed endpoint's operations end without a word: fi_close, fi_endpoint(3). A receive of a shared context is
+ * the context's, which lives on.
+ */
+static const struct verve_sink *sink_of(const struct verve_xport *xport, const struct verve_op *op)
+{
+	static const struct verve_sink none;
+	bool foreign = op->cls->is_receive && xport->shared != xport;
+
+	return xport->closing && !foreign ? &none : &xport->attr.sink;
+}
+
+static struct verve_comp_queue *queue_of(const struct verve_xport *xport, const struct verve_op *op)
+{
+	const struct verve_sink *sink = sink_of(xport, op);
+
+	return op->cls->is_receive ? sink->rx_queue : sink->tx_queue;
+}
+
+static struct verve_comp_counter *counter_of(const struct verve_xport *xport, const struct verve_op *op)
+{
+	const char *sink = (const char *) sink_of(xport, op);
+
+	return *(struct verve_comp_counter *const *) (sink + op->cls->counter_at);
+}
+
+static uint64_t comp_flags(const struct verve_op *op)
+{
+	uint64_t message = op->flags & VERVE_OP_TAGGED ? VERVE_COMP_TAGGED : VERVE_COMP_MSG;
+
+	return op->cls->comp_flags | (op->cls->is_message ? message : 0);
+}
+
+/* What every completion of the operation says. */
+static struct verve_comp describe(struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_comp comp = {
+		.context = op->context,
+		.flags = comp_flags(op),
+		.len = op->len,
+		.src = UINT64_MAX,
+	};
+
+	assert(!(op->flags & VERVE_OP_REPORTED));
+	op->flags |= VERVE_OP_REPORTED;
+	if (op->cls->describe)
+		op->cls->describe(xport, op, &comp);
+	return comp;
+}
+
+void verve_op_report(struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_comp_queue *queue = queue_of(xport, op);
+	struct verve_comp_counter *counter = counter_of(xport, op);
+	struct verve_comp comp = describe(xport, op);
+
+	/* Giving a multi-receive buffer back is never suppressed. */
+	if (queue && (op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV))
+		verve_comp_queue_write(queue, &comp);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
+}
+
+void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
+			   const char *reason)
+{
+	struct verve_comp_queue *queue = queue_of(xport, op);
+	struct verve_comp_counter *counter = counter_of(xport, op);
+	struct verve_comp_error entry = {
+		.comp = describe(xport, op),
+		.err = error,
+		.prov_errno = status,
+	};
+	char name[VERVE_ADDR_STRLEN];
+
+	assert(error > 0);
+	if (!op->cls->is_receive)
+		entry.comp.len = 0;
+	if (op->cls->blame)
+		op->cls->blame(op, &entry, &reason);
+	snprintf(entry.reason, sizeof(entry.reason), "%s%s%s", reason, op->peer ? ", peer " : "",
+		 op->peer ? verve_addr_str(&op->peer->addr, name) : "");
+	if (queue)
+		verve_comp_queue_write_error(queue, &entry);
+	if (counter)
+		verve_comp_counter_add_error(counter, 1);
+}
+
+void verve_op_finish(struct verve_xport *xport, struct verve_op *op)
+{
+	verve_op_report(xport, op);
+	verve_op_free(xport, op);
+}
+
+void verve_op_fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason)
+{
+	if (!(op->flags & VERVE_OP_REPORTED))
+		verve_op_report_error(xport, op, error, op->status, reason);
+	verve_op_free(xport, op);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/retire.h"
+
+#include "net/cq.h"
+#include "xport/link.h"
+#include "xport/xport.h"
+
+void verve_link_release(struct verve_xport *xport, struct verve_link *link, const struct verve_slot *slot)
+{
+	if (slot->kind == VERVE_SLOT_COPY)
+		link->copied_retired = slot->copied;
+	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)
+		verve_slab_free(&xport->tx_slabs, slot->slab);
+}
+
+void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status)
+{
+	struct verve_slot *slot = verve_link_slot(link, link->retired++);
+	struct verve_op *op = slot->op;
+
+	xport->wr_used--;
+	verve_link_release(xport, link, slot);
+	if (!op)
+		return;
+	if (status && status != VERVE_NET_WC_FLUSHED) {
+		op->error = verve_net_wc_errno(status);
+		op->status = status;
+	} else if (!status && slot->tell) {
+		op->cls->done(xport, op);
+	}
+}

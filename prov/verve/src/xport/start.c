@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/start.h"
+
+#include <assert.h>
+
+#include "xport/connect.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/xport.h"
+
+static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,
+		      const struct verve_op *op)
+{
+	return verve_link_has_room(xport, peer->link, false) &&
+	       !(op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active));
+}
+
+static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
+			struct verve_op_queue *queue)
+{
+	struct verve_op *op;
+
+	/* A link that breaks under way empties the queues and leaves peer->link NULL. */
+	while (peer->link && (op = TAILQ_FIRST(queue)))
+		if (!may_start(xport, peer, op) ||
+		    op->cls->start(xport, peer->link, op) != VERVE_DONE)
+			break;
+}
+
+static void answer(struct verve_xport *xport, struct verve_peer *peer)
+{
+	struct verve_op *op;
+
+	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
+		if (op->cls->answer(xport, peer->link, op) != VERVE_DONE)
+			break;
+}
+
+void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
+{
+	assert(verve_lock_held(xport->lock));
+	if (!peer->link) {
+		verve_peer_connect(xport, peer);
+		return;
+	}
+	if (!verve_link_is_open(peer->link))
+		return;
+	if (peer->link->quiesce.refuse) {
+		verve_peer_wait(xport, peer);
+		return;
+	}
+	answer(xport, peer);
+	start_queue(xport, peer, &peer->reads);
+	start_queue(xport, peer, &peer->pending);
+	if (peer->link && verve_peer_has_work(peer))
+		verve_peer_wait(xport, peer);
+}
+
+void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+{
+	struct verve_op_queue *queue = verve_peer_queue_of(peer, op);
+	bool first = TAILQ_EMPTY(queue);
+
+	op->peer = peer;
+	verve_op_enqueue(op, queue, VERVE_OP_QUEUED);
+	if (first)
+		verve_peer_kick(xport, peer);
+}
+
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+{
+	verve_op_enqueue(op, &peer->control, VERVE_OP_FINISH);
+	verve_peer_kick(xport, peer);
+}

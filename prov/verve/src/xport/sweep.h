@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sweeping: peers that come and go do not add up. The engine's lock protects everything here. */
+#ifndef VERVE_XPORT_SWEEP_H
+#define VERVE_XPORT_SWEEP_H
+
+#include <stdbool.h>
+
+struct verve_xport;
+
+/* There are so many peers that a sweep is worth its time. */
+bool verve_peer_sweep_is_due(const struct verve_xport *xport);
+/*
+ * Frees the peers that nothing refers to any more: their connection ended, the address vector does not have them, and
+ * the protocols do not need them (verve_peer_need). Not from inside other work on peers. Every turn looks whether it is
+ * due, so that clients that come and go do not add up.
+ */
+void verve_peer_sweep(struct verve_xport *xport);
+#endif

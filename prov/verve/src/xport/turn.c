@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/turn.h"
+
+#include <assert.h>
+
+#include "net/cq.h"
+#include "xport/complete.h"
+#include "xport/connect.h"
+#include "xport/events.h"
+#include "xport/keepalive.h"
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/post.h"
+#include "xport/quiesce.h"
+#include "xport/replay.h"
+#include "xport/start.h"
+#include "xport/sweep.h"
+#include "xport/xport.h"
+
+static bool poll_sends(struct verve_xport *xport)
+{
+	struct verve_net_wc wc[VERVE_POLL_BATCH];
+	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
+
+	for (int i = 0; i < count; i++)
+		verve_complete(xport, &wc[i]);
+	return count > 0;
+}
+
+/* Buffers come back with completions, which nobody may have asked for; more of them there cannot be. */
+static void reclaim_slabs(struct verve_xport *xport)
+{
+	struct verve_link *link, *next;
+
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (link->retired != link->produced)
+			verve_link_ask(xport, link);
+	}
+}
+
+static void look_after(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (peer->link)
+		verve_replay_continue(xport, peer->link);
+	if (peer->link)
+		verve_quiesce_continue(xport, peer->link);
+	verve_peer_kick(xport, peer);
+}
+
+/* Each peer that waits gets one try; a peer that must wait again is back in the queue by then. */
+static void look_after_waiting(struct verve_xport *xport)
+{
+	struct verve_peer_queue waiting = TAILQ_HEAD_INITIALIZER(waiting);
+	struct verve_peer *peer;
+
+	TAILQ_CONCAT(&waiting, &xport->waiting, waiting);
+	while ((peer = TAILQ_FIRST(&waiting))) {
+		TAILQ_REMOVE(&waiting, peer, waiting);
+		peer->is_waiting = false;
+		look_after(xport, peer);
+	}
+	if (__builtin_expect(xport->tx_slabs.failures && !xport->tx_slabs.free, 0))
+		reclaim_slabs(xport);
+}
+
+bool verve_turn_is_due(const struct verve_xport *xport)
+{
+	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || verve_keepalive_is_needed(xport);
+}
+
+/* The clock is not looked at in each turn. */
+static void watch(struct verve_xport *xport)
+{
+	xport->polls = 0;
+	verve_keepalive_step(xport);
+}
+
+bool verve_turn(struct verve_xport *xport)
+{
+	bool any;
+
+	assert(verve_lock_held(xport->lock));
+	any = verve_events_receive(xport);
+	any |= poll_sends(xport);
+	any |= verve_events_step(xport);
+	if (__builtin_expect(xport->drained_count, 0))
+		verve_replay_step(xport);
+	if (__builtin_expect(xport->leaving_count, 0))
+		verve_link_part(xport);
+	if (__builtin_expect(!TAILQ_EMPTY(&xport->broken_links), 0))
+		verve_complete_broken(xport);
+	if (!TAILQ_EMPTY(&xport->waiting))
+		look_after_waiting(xport);
+	if (__builtin_expect(verve_connect_is_due(xport), 0))
+		verve_quiesce_step(xport);
+	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))
+		watch(xport);
+	if (__builtin_expect(verve_peer_sweep_is_due(xport), 0))
+		verve_peer_sweep(xport);
+	return any;
+}

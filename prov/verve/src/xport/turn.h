@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Turn: one round of everything that a transport has to do. Only proto/proto.h calls it. The engine's lock is held. */
+#ifndef VERVE_XPORT_TURN_H
+#define VERVE_XPORT_TURN_H
+
+#include <stdbool.h>
+
+struct verve_xport;
+
+/* Packets, completions, the manager's events, and what had to wait. True if there was anything. */
+bool verve_turn(struct verve_xport *xport);
+/* Somebody should take another turn within attr.keepalive, even if nothing happens. */
+bool verve_turn_is_due(const struct verve_xport *xport);
+
+#endif
