@@ -41,7 +41,6 @@ int verve_comp_queue_init(struct verve_comp_queue *queue, size_t size, bool elid
 		queue->reserve_memory[i].reserved = true;
 		STAILQ_INSERT_TAIL(&queue->reserve, &queue->reserve_memory[i], link);
 	}
-	AO_store(&queue->reserved, VERVE_COMP_RESERVE);
 	queue->mask = (uint32_t)(entries - 1);
 	verve_lock_init(&queue->lock, elide);
 	return 0;
@@ -82,6 +81,12 @@ static inline void publish(struct verve_comp_queue *queue, bool error)
 		queue->wake(queue->arg);
 }
 
+/* It answers no request of the application's: a peer has written. */
+static bool is_uninvited(const struct verve_comp_extra *extra)
+{
+	return extra->comp.flags & VERVE_COMP_REMOTE_WRITE;
+}
+
 static inline bool has_room(const struct verve_comp_queue *queue)
 {
 	return STAILQ_EMPTY(&queue->extra) && queue->tail - queue->head <= queue->mask &&
@@ -101,7 +106,6 @@ static struct verve_comp_extra *take_reserve(struct verve_comp_queue *queue)
 	if (!extra)
 		return NULL;
 	STAILQ_REMOVE_HEAD(&queue->reserve, link);
-	AO_store(&queue->reserved, queue->reserved - 1);
 	return extra;
 }
 
@@ -151,6 +155,7 @@ static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 		extra->reason[len] = '\0';
 	}
 	STAILQ_INSERT_TAIL(&queue->extra, extra, link);
+	AO_store(&queue->uninvited, queue->uninvited + is_uninvited(extra));
 	publish(queue, error);
 }
 
@@ -179,12 +184,11 @@ static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras 
 	struct verve_comp_extra *extra = STAILQ_FIRST(&queue->extra);
 
 	STAILQ_REMOVE_HEAD(&queue->extra, link);
-	if (extra->reserved) {
+	AO_store(&queue->uninvited, queue->uninvited - is_uninvited(extra));
+	if (extra->reserved)
 		STAILQ_INSERT_TAIL(&queue->reserve, extra, link);
-		AO_store(&queue->reserved, queue->reserved + 1);
-	} else {
+	else
 		STAILQ_INSERT_TAIL(read, extra, link);
-	}
 }
 
 ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp *comp, size_t max)

@@ -11,7 +11,7 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
+static void completed(struct verve_xport *xport, const struct verve_net_wc *wc)
 {
 	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
 	uint32_t number = (uint32_t) wc->wr_id, status;
@@ -38,19 +38,51 @@ void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 	if (link->broken)
 		return;
 	verve_quiesce_end(xport, link);
-	verve_replay_continue(xport, link);
+	verve_replay_completed(xport, link, number);
+}
+
+bool verve_complete_poll(struct verve_xport *xport)
+{
+	struct verve_net_wc wc[VERVE_POLL_BATCH];
+	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
+
+	for (int i = 0; i < count; i++)
+		completed(xport, &wc[i]);
+	return count > 0;
+}
+
+void verve_complete_poll_all(struct verve_xport *xport)
+{
+	/* Each request has one completion at most; those of what is posted meanwhile may come later. */
+	uint32_t most = xport->wr_used + VERVE_POLL_BATCH;
+
+	for (uint32_t i = 0; i < most && verve_complete_poll(xport); i += VERVE_POLL_BATCH)
+		;
+}
+
+static bool has_unmarked(const struct verve_xport *xport)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->broken_links, all)
+		if (link->unmarked && link->retired != link->produced)
+			return true;
+	return false;
 }
 
 void verve_complete_broken(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
+	/* No marker says when that is all: a completion that is not there now is never known. */
+	if (has_unmarked(xport))
+		verve_complete_poll_all(xport);
 	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
 	if (!verve_dispatch_drain(xport))
 		return;
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->retired == link->produced || !link->qp)
+		if (link->retired == link->produced || !link->qp || link->unmarked)
 			verve_link_end(xport, link);
 	}
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completions of the send queue: which requests they end, and what a failed one means for its link. The engine's lock
- * protects everything here. */
+/*
+ * Completions of the send queue: which requests they end, and what a failed one means for its link. The engine's lock
+ * protects everything here.
+ */
 #ifndef VERVE_XPORT_COMPLETE_H
 #define VERVE_XPORT_COMPLETE_H
 
-struct verve_net_wc;
+#include <stdbool.h>
+
 struct verve_xport;
 
-/* A completion of the send queue. */
-void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc);
+/* Some of the completions that wait. False: there was none. */
+bool verve_complete_poll(struct verve_xport *xport);
+/* All that wait now. */
+void verve_complete_poll_all(struct verve_xport *xport);
 /* Ends the broken links that the device has let go of. Not from inside other work on links. */
 void verve_complete_broken(struct verve_xport *xport);
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "xport/dispatch.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/log.h"
 #include "net/cq.h"
 #include "net/qp.h"
+#include "net/sys.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -13,35 +17,65 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Gives consumed buffers back to the device, in batches; force: even a few. Negative: some are left. */
-static int refill(struct verve_xport *xport, bool force)
+/* Buffers that are worth a doorbell: never so many that the queue could be empty meanwhile, some of them being lost. */
+static uint32_t refill_size(const struct verve_xport *xport)
 {
-	while (xport->rx_free_count >= (force ? 1 : VERVE_POLL_BATCH)) {
-		struct verve_net_recv recv[VERVE_POLL_BATCH];
-		struct verve_slab *slab = xport->rx_free;
-		uint32_t count = 0;
-		int ret;
+	return xport->attr.rx_buffers < 2 * VERVE_POLL_BATCH ? (xport->attr.rx_buffers + 1) / 2 :
+							       VERVE_POLL_BATCH;
+}
 
-		for (; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++)
-			recv[count] = (struct verve_net_recv) {
-				.wr_id = (uintptr_t) slab,
-				.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
-			};
-		ret = verve_net_srq_post(xport->srq, recv, count);
+/* The first free ones, each with the mark of a buffer that is posted (xport/lost.h). How many there are. */
+static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
+{
+	struct verve_slab *slab = xport->rx_free;
+	uint32_t count;
+
+	for (count = 0; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++) {
+		memcpy(slab->data, &xport->lost.mark, sizeof(xport->lost.mark));
+		recv[count] = (struct verve_net_recv) {
+			.wr_id = (uintptr_t) slab,
+			.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
+		};
+	}
+	return count;
+}
+
+/* Gives consumed buffers back to the device, in batches, while there are so many. Negative: some are left. */
+static int refill(struct verve_xport *xport, uint32_t least)
+{
+	while (xport->rx_free_count >= least) {
+		struct verve_net_recv recv[VERVE_POLL_BATCH];
+		uint32_t count = describe(xport, recv), posted;
+		int ret = verve_net_srq_post(xport->srq, recv, count, &posted);
+
+		xport->rx_free_count -= posted;
+		for (; posted; posted--) {
+			xport->rx_free->lent = VERVE_LOST_POSTED;
+			xport->rx_free = xport->rx_free->next;
+		}
 		if (ret && !xport->rx_refused)
 			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
 				   fi_strerror(-ret));
 		xport->rx_refused = ret;
 		if (ret)
 			return ret;
-		xport->rx_free = slab;
-		xport->rx_free_count -= count;
 	}
 	return 0;
 }
 
+int verve_dispatch_refill(struct verve_xport *xport)
+{
+	return refill(xport, 1);
+}
+
 int verve_dispatch_open(struct verve_xport *xport)
 {
+	struct verve_slab **buffers = calloc(xport->attr.rx_buffers, sizeof(buffers[0]));
+
+	xport->lost.buffers = buffers;
+	if (!buffers)
+		return -FI_ENOMEM;
+	verve_net_random(&xport->lost.mark, sizeof(xport->lost.mark));
 	while (xport->rx_free_count < xport->attr.rx_buffers) {
 		struct verve_slab *slab = verve_slab_alloc(&xport->rx_slabs);
 
@@ -49,9 +83,9 @@ int verve_dispatch_open(struct verve_xport *xport)
 			return -FI_ENOMEM;
 		slab->next = xport->rx_free;
 		xport->rx_free = slab;
-		xport->rx_free_count++;
+		buffers[xport->rx_free_count++] = slab;
 	}
-	return refill(xport, true);
+	return verve_dispatch_refill(xport);
 }
 
 /* No peer speaks for another: a packet belongs to the queue pair that it came over. */
@@ -100,6 +134,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 /* The buffer of a completion is free for the next packet. */
 static void take_back(struct verve_xport *xport, struct verve_slab *slab)
 {
+	slab->lent = VERVE_LOST_HERE;
 	slab->next = xport->rx_free;
 	xport->rx_free = slab;
 	xport->rx_free_count++;
@@ -112,12 +147,14 @@ static bool fill_batch(struct verve_xport *xport)
 
 	batch->at = 0;
 	batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
-	if (batch->count > 0)
+	if (batch->count > 0) {
+		xport->polled += batch->count;
 		return true;
+	}
 	batch->count = 0;
 	/* If it had none left, no packet would come, ever, behind which to try again. */
 	if (__builtin_expect(xport->rx_refused, 0))
-		refill(xport, false);
+		refill(xport, refill_size(xport));
 	return false;
 }
 
@@ -137,20 +174,17 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 			return VERVE_DISPATCH_STALLED;
 		}
 		take_back(xport, slab);
-		xport->polled++;
 	}
-	if (xport->rx_free_count >= VERVE_POLL_BATCH)
-		refill(xport, false);
+	refill(xport, refill_size(xport));
 	return VERVE_DISPATCH_SOME;
 }
 
 bool verve_dispatch_drain(struct verve_xport *xport)
 {
 	uint64_t end = xport->polled + xport->attr.rx_buffers;
-	enum verve_dispatch_result result;
+	enum verve_dispatch_result result = VERVE_DISPATCH_SOME;
 
-	do
+	while (result == VERVE_DISPATCH_SOME && xport->polled < end)
 		result = verve_dispatch_poll(xport);
-	while (result == VERVE_DISPATCH_SOME && xport->polled < end);
 	return result != VERVE_DISPATCH_STALLED;
 }

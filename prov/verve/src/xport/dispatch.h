@@ -16,8 +16,10 @@ enum verve_dispatch_result {
 	VERVE_DISPATCH_STALLED, /* the next packet's connection may be among the manager's events: handle those first */
 };
 
-/* Posts all receive buffers. Negative: what the device said. */
+/* Makes all receive buffers, and posts them; verve_xport_fini frees them. -FI_ENOMEM, or what the device said. */
 int verve_dispatch_open(struct verve_xport *xport);
+/* Posts every buffer that is free. Negative: what the device said; the rest is posted later. */
+int verve_dispatch_refill(struct verve_xport *xport);
 
 /* One batch of arrived packets. */
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);

@@ -4,14 +4,15 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
+#include "comp/comp_queue.h"
 #include "conn/hello.h"
+#include "net/sys.h"
 #include "xport/conn_id.h"
 #include "xport/connect.h"
 #include "xport/dispatch.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
-#include "xport/post.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
 #include "xport/start.h"
@@ -29,21 +30,6 @@ static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0,
 				 "the peer goes on with another connection");
 	verve_peer_kick(xport, peer);
-}
-
-/* A peer that listens is to have a first packet, whatever else is sent. */
-static void kick_new(struct verve_xport *xport, struct verve_peer *peer,
-		     const struct verve_cm_event *event)
-{
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
-	struct verve_link *link;
-
-	verve_peer_kick(xport, peer);
-	link = peer->link;
-	/* Without room, what is outstanding waits for an answer, and the peer's manager asks. */
-	if (event->greet && link && !link->sent && verve_link_is_open(link) &&
-	    verve_link_has_room(xport, link, true))
-		verve_link_send(xport, link, &packet, NULL);
 }
 
 static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
@@ -70,6 +56,7 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
 	link->listen = event->listen;
+	link->listening = verve_net_now();
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->keys.chosen = event->features & VERVE_HELLO_APP_KEYS;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
@@ -86,7 +73,8 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 	peer->link = link;
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is up\n", link->conn_id,
 		   verve_addr_str(&peer->addr, name));
-	kick_new(xport, peer, event);
+	link->greets |= event->greet;
+	verve_peer_kick(xport, peer);
 	return;
 
 err_link:
@@ -108,7 +96,8 @@ static void handle_ready(struct verve_xport *xport, struct verve_link *link,
 {
 	link->listen = false;
 	verve_link_hear(xport, link);
-	kick_new(xport, link->peer, event);
+	link->greets |= event->greet;
+	verve_peer_kick(xport, link->peer);
 }
 
 /* For who reads err_data: what to look at. */
@@ -219,8 +208,12 @@ bool verve_events_step(struct verve_xport *xport)
 
 bool verve_events_receive(struct verve_xport *xport)
 {
+	const struct verve_comp_queue *queue = xport->attr.sink.rx_queue;
 	enum verve_dispatch_result result;
 
+	/* What would come next may be more of the same, and the application reads none of it. */
+	if (__builtin_expect(queue && verve_comp_queue_is_flooded(queue), 0))
+		return false;
 	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)
 		verve_events_step(xport);
 	return result == VERVE_DISPATCH_SOME;

@@ -12,7 +12,10 @@ struct verve_xport;
 
 /* Handles all events of the manager that wait. True if there was any. */
 bool verve_events_step(struct verve_xport *xport);
-/* Handles one batch of arrived packets, and the events that they wait for. True: there was any packet. */
+/*
+ * Handles one batch of arrived packets, and the events that they wait for. True: there was any packet. None is taken
+ * while the completion queue holds VERVE_COMP_UNINVITED completions of peers' writes that did not fit into its ring.
+ */
 bool verve_events_receive(struct verve_xport *xport);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
-#include "net/sys.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
@@ -43,12 +42,8 @@ static void probe(struct verve_xport *xport, struct verve_link *link)
 
 void verve_keepalive_step(struct verve_xport *xport)
 {
-	uint64_t now = verve_net_now();
 	struct verve_link *link, *next;
 
-	if (now - xport->watch_time < xport->attr.keepalive)
-		return;
-	xport->watch_time = now;
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
 		if (is_waiting(link))

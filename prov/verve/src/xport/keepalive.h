@@ -12,7 +12,7 @@ struct verve_xport;
 
 /* A peer owes an answer, so somebody must poll at least once in attr.keepalive. */
 bool verve_keepalive_is_needed(const struct verve_xport *xport);
-/* Asks the peers that owe an answer, once in attr.keepalive; if nothing comes, the manager checks them, too. */
+/* Once in attr.keepalive: asks the peers that owe an answer; if nothing comes, the manager checks them, too. */
 void verve_keepalive_step(struct verve_xport *xport);
 
 #endif

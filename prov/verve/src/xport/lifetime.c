@@ -82,7 +82,7 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 	if (link->replay || link->leaving || link->broken)
 		return;
 	link->may_send = true;
-	/* Without memory for it, the manager asks the peer's. */
+	/* Without memory for it, READY tells the manager. */
 	if (link->listen && xport->cm)
 		verve_cm_hear(xport->cm, link->conn_id);
 	link->listen = false;
@@ -90,29 +90,30 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 
 /*
  * Requests that ended well before the error, but did not ask for a completion, are not flushed. A
- * marker behind them is, and retires them. A device that refuses it, or the flush, has the queue pair
- * taken away: nothing is outstanding then.
+ * marker behind them is, and retires them: a write of nothing, which does no harm if it is still executed. It
+ * is posted before the queue pair goes to error, because some devices take none afterwards (bnxt_re, ionic). If they have
+ * put it in error themselves, or the device does not do what it is told, only closing ends what is outstanding.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker)
 {
 	struct verve_net_wr wr = {
 		.wr_id = (uint64_t)link->id << 32 | link->produced,
-		.op = VERVE_NET_SEND,
+		.op = VERVE_NET_WRITE,
 		.flags = VERVE_NET_SIGNALED,
 	};
-	int ret = verve_net_qp_error(link->qp);
+	bool outstanding = link->retired != link->produced;
 
-	if (link->retired == link->produced)
-		return false;
-	if (ret || verve_net_qp_post(link->qp, &wr, 1)) {
-		verve_net_qp_close(link->qp);
-		link->qp = NULL;
-		return false;
+	if (outstanding && verve_net_qp_post(link->qp, &wr, 1)) {
+		link->unmarked = true;
+	} else if (outstanding) {
+		*marker = link->produced;
+		*verve_link_slot(link, link->produced++) =
+			(struct verve_slot){.kind = VERVE_SLOT_NOTHING};
+		xport->wr_used++;
 	}
-	*marker = link->produced;
-	*verve_link_slot(link, link->produced++) = (struct verve_slot){.kind = VERVE_SLOT_NOTHING};
-	xport->wr_used++;
-	return true;
+	if (verve_net_qp_error(link->qp))
+		link->unmarked = true;
+	return outstanding && !link->unmarked;
 }
 
 /* Something that was posted is to tell an operation of its end. */
@@ -199,6 +200,10 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_op *op;
 
+	/* Before the application is told that its memory is free. */
+	if (link->qp)
+		verve_net_qp_close(link->qp);
+	link->qp = NULL;
 	while ((op = TAILQ_FIRST(&link->doomed))) {
 		if (!op->error) {
 			op->error = link->error;

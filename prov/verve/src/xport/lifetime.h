@@ -30,8 +30,9 @@ struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id);
 void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 
 /*
- * To the error state; *marker: the request whose flush says that the device has let go of all. False: nothing is
- * outstanding.
+ * To the error state; *marker: the request whose end says that the device has let go of all. False: there is none,
+ * because nothing is outstanding, or because the device takes none (unmarked): closing the queue pair, which is the
+ * caller's, ends all.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
 

@@ -59,6 +59,9 @@ struct verve_link {
 	bool device_atomics; /* the peer's device executes atomics */
 	bool may_send;	     /* the peer can hear us */
 	bool listen;	     /* the manager is to hear of the peer's first packet */
+	bool greets;	     /* the peer waits for a packet of ours */
+	bool overdue;	     /* we have listened long enough, but its packet may be on its way into our buffers */
+	uint64_t listening;  /* since when we listen, nanoseconds */
 
 	/* Requests, numbered from 0. */
 	uint32_t produced;  /* posted */
@@ -68,6 +71,7 @@ struct verve_link {
 	uint64_t copied_signaled; /* copied when a completion was last asked for */
 	uint32_t sent;	    /* packets */
 	uint32_t arrived;   /* packets */
+	uint32_t arrived_before; /* packets, when receives were last in question (xport/lost.h) */
 
 	/* Credits, in messages. */
 	uint32_t credits;   /* eager messages that may be sent */
@@ -84,6 +88,7 @@ struct verve_link {
 
 	/* Its end. */
 	bool broken;
+	bool unmarked;	    /* in error, and no flush will tell when: closing the queue pair ends its requests */
 	bool said_bye;
 	uint64_t leaving;   /* since when the peer has left, nanoseconds; 0: it has not */
 	int error;	    /* why it broke: positive FI errno */
@@ -107,6 +112,12 @@ struct verve_link {
 static inline bool verve_link_is_open(const struct verve_link *link)
 {
 	return link->may_send && link->quiesce.state == VERVE_QUIESCE_OPEN;
+}
+
+/* We wait for the first packet of a peer that may not exist: its address may be forged. */
+static inline bool verve_link_is_half_open(const struct verve_link *link)
+{
+	return link->listen && !link->may_send;
 }
 
 static inline struct verve_slot *verve_link_slot(struct verve_link *link, uint32_t number)

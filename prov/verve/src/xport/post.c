@@ -8,6 +8,7 @@
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/retire.h"
+#include "xport/suspend.h"
 #include "xport/suspended.h"
 
 _Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
@@ -44,7 +45,10 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, str
 
 	ret = verve_net_qp_post(link->qp, wr, 1);
 	if (__builtin_expect(ret, 0)) {
-		/* It never got to the hardware and will not be flushed. */
+		/* A queue pair in error takes nothing on some devices; on the others it is flushed. */
+		if (verve_replay_keep(xport, link))
+			return 0;
+		/* It never got to the device and will not be flushed. */
 		link->produced--;
 		xport->wr_used--;
 		verve_link_release(xport, link, holds);

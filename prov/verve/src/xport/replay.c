@@ -10,7 +10,6 @@
 #include "conn/cm.h"
 #include "net/sys.h"
 #include "xport/conn_id.h"
-#include "xport/dispatch.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -18,15 +17,13 @@
 #include "xport/report.h"
 #include "xport/retire.h"
 #include "xport/start.h"
+#include "xport/suspend.h"
 #include "xport/suspended.h"
 #include "xport/transfer.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-enum {
-	TRIES = 8,	   /* that bring nothing */
-	ONE_PACKET = 1024, /* bytes: no network in use has shorter ones. Such reads are not doubtful */
-};
+enum { ONE_PACKET = 1024 }; /* bytes: no network in use has shorter ones. Such reads are not doubtful */
 
 /* What a RESUME packet says, in its status: a lot, 0 if nothing of the sender's was refused; or */
 static const uint32_t done = UINT32_MAX; /* what the sender had to repeat is executed */
@@ -47,59 +44,6 @@ static void drop(struct verve_xport *xport, struct verve_replay_entry *entry)
 {
 	verve_replay_entry_release(xport, entry);
 	entry->slot = (struct verve_slot) {.kind = VERVE_SLOT_NOTHING};
-}
-
-/* Suspending. */
-
-static void set_drained(struct verve_xport *xport, struct verve_replay *replay)
-{
-	replay->drained = true;
-	xport->drained_count++;
-}
-
-/*
- * An endpoint's connection with itself has one queue pair, which flushes the very request that it refuses: who
- * could tell which? And a device that fails again and again for no reason that either side hears of is not to
- * be tried for ever.
- */
-static bool is_hopeless(struct verve_link *link)
-{
-	uint32_t packets = link->sent + link->arrived;
-
-	link->futile = link->futile_packets == packets ? link->futile + 1 : 0;
-	link->futile_packets = packets;
-	return link->futile > TRIES || link->is_self;
-}
-
-/* False: this link cannot go on. */
-static bool begin(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_replay *replay = link->replay;
-	char name[VERVE_ADDR_STRLEN];
-
-	if (!xport->cm || link->leaving || link->quiesce.state == VERVE_QUIESCE_AGREED)
-		return false;
-	if (replay && replay->state != VERVE_REPLAY_RESUMED)
-		return true;
-	if (is_hopeless(link))
-		return false;
-	if (!replay)
-		replay = calloc(1, sizeof(*replay));
-	if (!replay)
-		return false;
-	VERVE_INFO(EP_CTRL, "connection %#x to %s is suspended, %u requests outstanding\n",
-		   link->conn_id, verve_addr_str(&link->peer->addr, name),
-		   link->produced - link->retired);
-	/* What was not settled is as it was. */
-	replay->refused = replay->refused && replay->at < replay->count && !replay->settled;
-	replay->ready = replay->said = replay->told = replay->settled = replay->executed = false;
-	replay->state = VERVE_REPLAY_STOPPED;
-	replay->drained = false;
-	link->replay = replay;
-	link->may_send = false;
-	if (!verve_link_stop(xport, link, &replay->marker))
-		set_drained(xport, replay);
-	return true;
 }
 
 static bool is_refusal(uint32_t status)
@@ -145,7 +89,7 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 	bool refused = is_refusal(status) && slot->kind == VERVE_SLOT_MEMORY;
 
 	if (!link->failed) {
-		if ((status != VERVE_NET_WC_FLUSHED && !refused) || !begin(xport, link))
+		if ((status != VERVE_NET_WC_FLUSHED && !refused) || !verve_replay_begin(xport, link))
 			return false;
 		link->failed = true;
 		if (refused) {
@@ -155,14 +99,37 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 		}
 	}
 	if (number == link->replay->marker && !link->replay->drained && link->qp)
-		set_drained(xport, link->replay);
+		verve_replay_set_drained(xport, link->replay);
 	return true;
+}
+
+void verve_replay_completed(struct verve_xport *xport, struct verve_link *link, uint32_t number)
+{
+	struct verve_replay *replay = link->replay;
+
+	if (!replay)
+		return;
+	/* A marker that was executed before the queue pair went to error. */
+	if (replay->state == VERVE_REPLAY_STOPPED && !replay->drained && number == replay->marker)
+		verve_replay_set_drained(xport, replay);
+	verve_replay_continue(xport, link);
+}
+
+void verve_replay_renew(struct verve_xport *xport, struct verve_link *link)
+{
+	if (link->broken || link->leaving || (link->replay && link->replay->state != VERVE_REPLAY_RESUMED))
+		return;
+	/* That is no fault of its own. */
+	link->futile = 0;
+	if (!verve_replay_begin(xport, link))
+		verve_link_break(xport, link, FI_ENOTCONN, 0,
+				 "its queue pair may have taken receive buffers along");
 }
 
 bool verve_replay_down(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id)
 {
 	/* One that was to continue the link is over before it did. */
-	return !verve_replay_is_next(link, conn_id) && begin(xport, link);
+	return !verve_replay_is_next(link, conn_id) && verve_replay_begin(xport, link);
 }
 
 bool verve_replay_expects(const struct verve_link *link, uint32_t remote_id)
@@ -170,49 +137,6 @@ bool verve_replay_expects(const struct verve_link *link, uint32_t remote_id)
 	const struct verve_replay *replay = link->replay;
 
 	return replay && replay->state != VERVE_REPLAY_RESUMED && !replay->next.qp && link->remote_id == remote_id;
-}
-
-/* From the queue pair that is gone to the list. False: no memory. */
-static bool keep(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot,
-		 struct verve_replay_entry *entry)
-{
-	*entry = (struct verve_replay_entry) {.slot = *slot, .posted = true};
-	if (slot->kind == VERVE_SLOT_NOTHING && slot->slab)
-		verve_slab_free(&xport->tx_slabs, slot->slab);
-	if (slot->kind != VERVE_SLOT_COPY)
-		return true;
-	entry->bytes = malloc(slot->length + 1);
-	if (entry->bytes)
-		memcpy(entry->bytes,
-		       &link->copies[(slot->copied - slot->length) & (VERVE_LINK_COPIES - 1)],
-		       slot->length);
-	return entry->bytes;
-}
-
-/* What was posted last comes before what was not posted again yet. False: no memory. */
-static bool collect(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_replay *replay = link->replay;
-	uint32_t left = replay->count - replay->at, count = 0;
-	struct verve_replay_entry *entries = calloc(link->produced - link->retired + left + 1, sizeof(*entries));
-	bool kept = entries;
-
-	while (kept && link->retired != link->produced) {
-		struct verve_slot *slot = verve_link_slot(link, link->retired++);
-
-		xport->wr_used--;
-		kept = keep(xport, link, slot, &entries[count]);
-		count += slot->kind != VERVE_SLOT_NOTHING || slot->tell;
-	}
-	if (!kept && !entries)
-		return false;
-	if (left)
-		memcpy(&entries[count], &replay->entries[replay->at], left * sizeof(*entries));
-	free(replay->entries);
-	replay->entries = entries;
-	replay->count = count + left;
-	replay->at = 0;
-	return kept;
 }
 
 /* An operation is over: what else it has posted is not repeated. */
@@ -225,8 +149,8 @@ static void bury(struct verve_replay *replay, const struct verve_op *op)
 		}
 }
 
-static void fail(struct verve_xport *xport, struct verve_replay *replay, struct verve_op *op,
-		 const char *reason)
+void verve_replay_fail(struct verve_xport *xport, struct verve_replay *replay, struct verve_op *op,
+		       const char *reason)
 {
 	bury(replay, op);
 	if (op->cls->fail)
@@ -235,66 +159,9 @@ static void fail(struct verve_xport *xport, struct verve_replay *replay, struct 
 		verve_op_fail(xport, op, op->error, reason);
 }
 
-/* Over the queue pair that the manager has made. */
-static void resume(struct verve_xport *xport, struct verve_link *link);
-
-static void no_memory(struct verve_xport *xport, struct verve_link *link)
+void verve_replay_no_memory(struct verve_xport *xport, struct verve_link *link)
 {
 	verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to go on with another queue pair");
-}
-
-/* The device has let go of the queue pair. Stalled: it is done in a later turn. */
-static void detach(struct verve_xport *xport, struct verve_link *link)
-{
-	struct verve_replay *replay = link->replay;
-	struct verve_op *refused = NULL;
-
-	/* What arrived counts, and closing a queue pair may take its completions along. */
-	if (!verve_dispatch_drain(xport) || link->broken)
-		return;
-	if (link->qp)
-		verve_net_qp_close(link->qp);
-	link->qp = NULL;
-	if (!verve_dispatch_drain(xport) || link->broken)
-		return;
-	xport->drained_count--;
-	replay->drained = false;
-	replay->state = VERVE_REPLAY_DETACHED;
-	if (link->failed && link->retired != link->produced &&
-	    verve_link_slot(link, link->retired)->kind == VERVE_SLOT_MEMORY)
-		refused = verve_link_slot(link, link->retired)->op;
-	if (!collect(xport, link)) {
-		no_memory(xport, link);
-		return;
-	}
-	link->failed = link->doubted = false;
-	link->signaled = link->produced - 1;
-	link->copied = link->copied_retired = link->copied_signaled = 0;
-	if (refused && refused->status) {
-		link->futile = 0;
-		fail(xport, replay, refused, verve_net_wc_str(refused->status));
-	}
-	if (replay->next.qp)
-		resume(xport, link);
-	else if (verve_cm_resume(xport->cm, &link->peer->addr, link->conn_id))
-		no_memory(xport, link);
-}
-
-void verve_replay_step(struct verve_xport *xport)
-{
-	uint32_t count = xport->drained_count;
-	struct verve_link *link;
-
-	/* A detached link may break others: look from the beginning each time. */
-	for (; count && xport->drained_count; count--) {
-		TAILQ_FOREACH(link, &xport->links, all)
-			if (link->replay && link->replay->drained)
-				break;
-		assert(link);
-		if (!link)
-			return;
-		detach(xport, link);
-	}
 }
 
 /* Resuming. */
@@ -377,11 +244,13 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 		verve_replay_entry_release(xport, entry);
 		replay->at++;
 	}
+	if (replay->state != VERVE_REPLAY_RESUMED)
+		return false;
 	if (replay->peer_lot <= replay->lot)
 		return true;
 	if (link->retired == link->produced) {
 		if (say(xport, link, done))
-			return true;
+			return replay->state == VERVE_REPLAY_RESUMED;
 		if (!link->broken)
 			verve_peer_wait(xport, link->peer);
 		return false;
@@ -414,7 +283,8 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 	if (!replay->said) {
 		bool said = say(xport, link, replay->lot);
 
-		if (link->broken)
+		/* The queue pair may have failed already. */
+		if (link->broken || replay->state != VERVE_REPLAY_RESUMED)
 			return;
 		if (!said) {
 			verve_peer_wait(xport, link->peer);
@@ -445,7 +315,7 @@ static void settle_executed(struct verve_xport *xport, struct verve_replay *repl
 		return;
 	if (slot->kind == VERVE_SLOT_MEMORY && is_fetching(slot)) {
 		op->error = FI_EIO;
-		fail(xport, replay, op, "the connection was rebuilt: what the atomic found is lost");
+		verve_replay_fail(xport, replay, op, "the connection was rebuilt: what the atomic found is lost");
 		return;
 	}
 	entry->dead = true;
@@ -464,7 +334,7 @@ static void settle_unknown(struct verve_xport *xport, struct verve_replay *repla
 	    !entry->posted || replay->refused)
 		return;
 	slot->op->error = FI_EIO;
-	fail(xport, replay, slot->op,
+	verve_replay_fail(xport, replay, slot->op,
 	     "the connection was rebuilt: whether the target's device executed the atomic is unknown");
 }
 
@@ -522,13 +392,14 @@ static uint32_t draw_lot(void)
 	return lot % (done - 1) + 1;
 }
 
-static void resume(struct verve_xport *xport, struct verve_link *link)
+void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
 
 	if (verve_idtab_index(link->conn_id) != verve_idtab_index(replay->next.conn_id))
 		verve_conn_id_unmap(xport, link->conn_id, link);
 	link->qp = replay->next.qp;
+	link->arrived_before = link->arrived; /* what came over the other says nothing of this one */
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;
 	link->qp_num = replay->next.qp_num;
@@ -557,14 +428,15 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	event->drop = NULL;
 	replay->ready = event->may_send;
 	link->listen = event->listen;
+	link->listening = verve_net_now();
 	if (verve_conn_id_map(xport, event->conn_id, link)) {
-		no_memory(xport, link);
+		verve_replay_no_memory(xport, link);
 		return;
 	}
 	if (verve_net_qp_inline_size(event->qp) < link->inline_size)
 		verve_link_break(xport, link, FI_EIO, 0, "another queue pair takes less inline");
 	else if (replay->state == VERVE_REPLAY_DETACHED)
-		resume(xport, link);
+		verve_replay_resume(xport, link);
 }
 
 void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id)
@@ -574,6 +446,7 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 	if (replay->state != VERVE_REPLAY_RESUMED && !verve_replay_is_next(link, conn_id))
 		return;
 	replay->ready = true;
+	link->listen = false;
 	verve_replay_continue(xport, link);
 }
 
@@ -590,6 +463,9 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	replay->ready = true;
+	/* The manager hears it now: until the link is as before, there may be much to repeat. */
+	if (link->listen && xport->cm && !verve_cm_hear(xport->cm, packet->dest))
+		link->listen = false;
 	if (packet->status == done) {
 		replay->executed = true;
 		verve_replay_continue(xport, link);

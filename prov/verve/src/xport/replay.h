@@ -24,6 +24,7 @@
 
 struct verve_cm_event;
 struct verve_link;
+struct verve_op;
 struct verve_replay;
 struct verve_wire_packet;
 struct verve_xport;
@@ -55,9 +56,21 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 /* A RESUME packet has arrived. */
 void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 			  struct verve_wire_packet *packet);
-/* There may be room for more, or a request has retired. Harmless if the link is not suspended. */
+/* There may be room for more. Harmless if the link is not suspended. */
 void verve_replay_continue(struct verve_xport *xport, struct verve_link *link);
-/* Takes the queue pairs away that the hardware has let go of. Not from inside other work on links. */
-void verve_replay_step(struct verve_xport *xport);
+/* Request number of the link has ended well, and retired. Harmless if the link is not suspended. */
+void verve_replay_completed(struct verve_xport *xport, struct verve_link *link, uint32_t number);
+/* The link goes on over another queue pair, or breaks. Harmless while it is closed, or suspended already. */
+void verve_replay_renew(struct verve_xport *xport, struct verve_link *link);
+
+/* For xport/detach.c: */
+
+/* The link takes over the queue pair that the manager has made. */
+void verve_replay_resume(struct verve_xport *xport, struct verve_link *link);
+/* Ends an operation that has its error; what else it has posted is not repeated. reason: a constant string. */
+void verve_replay_fail(struct verve_xport *xport, struct verve_replay *replay, struct verve_op *op,
+		       const char *reason);
+/* The link breaks because there is no memory to go on. */
+void verve_replay_no_memory(struct verve_xport *xport, struct verve_link *link);
 
 #endif

@@ -15,10 +15,18 @@
 struct verve_net_device;
 struct verve_slab_chunk;
 
+/* Where a receive buffer is (xport/lost.h). */
+enum verve_lost_state {
+	VERVE_LOST_HERE,   /* free, or being looked at */
+	VERVE_LOST_POSTED, /* the device has it */
+	VERVE_LOST_ASKED,  /* the same, and it is in question */
+};
+
 struct verve_slab {
 	struct verve_slab *next;
 	void *data;
 	uint32_t lkey;
+	uint8_t lent; /* of a receive buffer: enum verve_lost_state */
 };
 
 struct verve_slab_pool {

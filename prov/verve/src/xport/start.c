@@ -37,6 +37,18 @@ static void answer(struct verve_xport *xport, struct verve_peer *peer)
 			break;
 }
 
+/* A peer that listens is to have a first packet, whatever else is sent. */
+static void greet(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+
+	if (link->sent || (verve_link_has_room(xport, link, true) &&
+			   verve_link_send(xport, link, &packet, NULL)))
+		link->greets = false;
+	else if (!link->broken)
+		verve_peer_wait(xport, link->peer);
+}
+
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 {
 	assert(verve_lock_held(xport->lock));
@@ -55,6 +67,8 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 	start_queue(xport, peer, &peer->pending);
 	if (peer->link && verve_peer_has_work(peer))
 		verve_peer_wait(xport, peer);
+	if (peer->link && peer->link->greets)
+		greet(xport, peer->link);
 }
 
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)

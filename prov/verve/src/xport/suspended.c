@@ -44,8 +44,8 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	verve_cm_request_free(replay->next.drop);
 	if (replay->state == VERVE_REPLAY_STOPPED && replay->drained) {
 		xport->drained_count--;
-		/* The marker is back, and will not tell again. */
-		while (link->retired != link->produced)
+		/* The marker is back, and will not tell again. Without one, closing the queue pair is what tells. */
+		while (link->retired != link->produced && !link->unmarked)
 			verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	}
 	free(replay);

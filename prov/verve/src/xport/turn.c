@@ -3,13 +3,16 @@
 
 #include <assert.h>
 
-#include "net/cq.h"
+#include "net/sys.h"
 #include "xport/complete.h"
 #include "xport/connect.h"
+#include "xport/detach.h"
 #include "xport/events.h"
+#include "xport/half_open.h"
 #include "xport/keepalive.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/lost.h"
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/quiesce.h"
@@ -17,16 +20,6 @@
 #include "xport/start.h"
 #include "xport/sweep.h"
 #include "xport/xport.h"
-
-static bool poll_sends(struct verve_xport *xport)
-{
-	struct verve_net_wc wc[VERVE_POLL_BATCH];
-	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
-
-	for (int i = 0; i < count; i++)
-		verve_complete(xport, &wc[i]);
-	return count > 0;
-}
 
 /* Buffers come back with completions, which nobody may have asked for; more of them there cannot be. */
 static void reclaim_slabs(struct verve_xport *xport)
@@ -67,14 +60,35 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(const struct verve_xport *xport)
 {
-	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || verve_keepalive_is_needed(xport);
+	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.count ||
+	       verve_keepalive_is_needed(xport) || verve_half_open_is_any(xport);
 }
 
 /* The clock is not looked at in each turn. */
 static void watch(struct verve_xport *xport)
 {
+	uint64_t now = verve_net_now();
+
 	xport->polls = 0;
+	if (now - xport->watch_time < xport->attr.keepalive)
+		return;
+	xport->watch_time = now;
+	verve_half_open_expire(xport, now);
+	verve_lost_step(xport);
 	verve_keepalive_step(xport);
+}
+
+/* Queue pairs that are closed may have taken receive buffers along. */
+static void detach(struct verve_xport *xport)
+{
+	verve_detach_step(xport);
+	verve_lost_step(xport);
+}
+
+static void end_broken(struct verve_xport *xport)
+{
+	verve_complete_broken(xport);
+	verve_lost_step(xport);
 }
 
 bool verve_turn(struct verve_xport *xport)
@@ -83,14 +97,14 @@ bool verve_turn(struct verve_xport *xport)
 
 	assert(verve_lock_held(xport->lock));
 	any = verve_events_receive(xport);
-	any |= poll_sends(xport);
+	any |= verve_complete_poll(xport);
 	any |= verve_events_step(xport);
 	if (__builtin_expect(xport->drained_count, 0))
-		verve_replay_step(xport);
+		detach(xport);
 	if (__builtin_expect(xport->leaving_count, 0))
 		verve_link_part(xport);
 	if (__builtin_expect(!TAILQ_EMPTY(&xport->broken_links), 0))
-		verve_complete_broken(xport);
+		end_broken(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
 		look_after_waiting(xport);
 	if (__builtin_expect(verve_connect_is_due(xport), 0))
@@ -99,5 +113,5 @@ bool verve_turn(struct verve_xport *xport)
 		watch(xport);
 	if (__builtin_expect(verve_peer_sweep_is_due(xport), 0))
 		verve_peer_sweep(xport);
-	return any;
+	return any || xport->drained_count;
 }

@@ -94,6 +94,15 @@ struct verve_recv_batch {
 	int at, count;
 };
 
+/* Receive buffers that queue pairs may have taken along (xport/lost.h). */
+struct verve_lost {
+	uint64_t mark;	 /* what a posted buffer begins with */
+	struct verve_slab **buffers; /* all of the transport's; NULL: none yet */
+	uint32_t count;	 /* in question */
+	uint32_t before; /* serial number: queue pairs opened from here on do not have them */
+	uint32_t closed; /* queue pairs, when buffers were last looked at */
+};
+
 struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
@@ -108,8 +117,9 @@ struct verve_xport {
 	struct verve_slab *rx_free; /* to be posted again, in one batch */
 	uint32_t rx_free_count;
 	bool rx_refused; /* the device took none the last time */
+	struct verve_lost lost;
 	struct verve_recv_batch batch;
-	uint64_t polled; /* completions of receives handled, ever */
+	uint64_t polled; /* completions of receives, ever */
 
 	struct verve_cm *cm;
 	struct verve_mailbox events; /* from the connection manager */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/detach.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conn/cm.h"
+#include "net/cq.h"
+#include "net/qp.h"
+#include "xport/complete.h"
+#include "xport/dispatch.h"
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/replay.h"
+#include "xport/suspended.h"
+#include "xport/xport.h"
+
+/* From the queue pair that is gone to the list. False: no memory. */
+static bool keep(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot,
+		 struct verve_replay_entry *entry)
+{
+	*entry = (struct verve_replay_entry) {.slot = *slot, .posted = true};
+	if (slot->kind == VERVE_SLOT_NOTHING && slot->slab)
+		verve_slab_free(&xport->tx_slabs, slot->slab);
+	if (slot->kind != VERVE_SLOT_COPY)
+		return true;
+	entry->bytes = malloc(slot->length + 1);
+	if (entry->bytes)
+		memcpy(entry->bytes,
+		       &link->copies[(slot->copied - slot->length) & (VERVE_LINK_COPIES - 1)],
+		       slot->length);
+	return entry->bytes;
+}
+
+/* What was posted last comes before what was not posted again yet. False: no memory. */
+static bool collect(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_replay *replay = link->replay;
+	uint32_t left = replay->count - replay->at, count = 0;
+	struct verve_replay_entry *entries = calloc(link->produced - link->retired + left + 1, sizeof(*entries));
+	bool kept = entries;
+
+	while (kept && link->retired != link->produced) {
+		struct verve_slot *slot = verve_link_slot(link, link->retired++);
+
+		xport->wr_used--;
+		kept = keep(xport, link, slot, &entries[count]);
+		count += slot->kind != VERVE_SLOT_NOTHING || slot->tell;
+	}
+	if (!kept && !entries)
+		return false;
+	if (left)
+		memcpy(&entries[count], &replay->entries[replay->at], left * sizeof(*entries));
+	free(replay->entries);
+	replay->entries = entries;
+	replay->count = count + left;
+	replay->at = 0;
+	return kept;
+}
+
+/* The device has let go of the queue pair. Stalled: it is done in a later turn. */
+static void detach(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_replay *replay = link->replay;
+	struct verve_op *refused = NULL;
+
+	/* What arrived counts, and closing a queue pair may take its completions along. */
+	if (link->unmarked)
+		verve_complete_poll_all(xport);
+	if (!verve_dispatch_drain(xport) || link->broken)
+		return;
+	if (link->qp)
+		verve_net_qp_close(link->qp);
+	link->qp = NULL;
+	if (!verve_dispatch_drain(xport) || link->broken)
+		return;
+	xport->drained_count--;
+	replay->drained = false;
+	replay->state = VERVE_REPLAY_DETACHED;
+	if (link->failed && link->retired != link->produced &&
+	    verve_link_slot(link, link->retired)->kind == VERVE_SLOT_MEMORY)
+		refused = verve_link_slot(link, link->retired)->op;
+	if (!collect(xport, link)) {
+		verve_replay_no_memory(xport, link);
+		return;
+	}
+	link->failed = link->doubted = link->unmarked = false;
+	link->signaled = link->produced - 1;
+	link->copied = link->copied_retired = link->copied_signaled = 0;
+	if (refused && refused->status) {
+		link->futile = 0;
+		verve_replay_fail(xport, replay, refused, verve_net_wc_str(refused->status));
+	}
+	if (replay->next.qp)
+		verve_replay_resume(xport, link);
+	else if (verve_cm_resume(xport->cm, &link->peer->addr, link->conn_id))
+		verve_replay_no_memory(xport, link);
+}
+
+void verve_detach_step(struct verve_xport *xport)
+{
+	uint32_t count = xport->drained_count;
+	struct verve_link *link;
+
+	/* A detached link may break others: look from the beginning each time. */
+	for (; count && xport->drained_count; count--) {
+		TAILQ_FOREACH(link, &xport->links, all)
+			if (link->replay && link->replay->drained)
+				break;
+		assert(link);
+		if (!link)
+			return;
+		detach(xport, link);
+	}
+}

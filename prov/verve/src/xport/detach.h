@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Detaching: the second step of a replay (xport/replay.h). A failed queue pair that the device has let go of is taken
+ * away, and what was outstanding on it becomes a list of requests to be posted again. The engine's lock protects
+ * everything here.
+ */
+#ifndef VERVE_XPORT_DETACH_H
+#define VERVE_XPORT_DETACH_H
+
+struct verve_xport;
+
+/* Detaches the links whose marker is back. Not from inside other work on links. */
+void verve_detach_step(struct verve_xport *xport);
+
+#endif
