@@ -173,13 +173,16 @@ void verve_send_done(struct verve_xport *xport, struct verve_op *op)
 	verve_op_free(xport, op);
 }
 
-void verve_send_finished(struct verve_xport *xport, struct verve_op *op, int status)
+void verve_send_finished(struct verve_xport *xport, struct verve_op *op, uint32_t status)
 {
+	/* The peer's word: any number. */
+	int error = status < FI_ERRNO_MAX ? (int) status : FI_EIO;
+
 	verve_op_dequeue(op);
 	if (!(op->flags & VERVE_OP_REPORTED)) {
-		if (status)
-			verve_op_report_error(xport, op, status, 0,
-					      status == FI_ECANCELED ?
+		if (error)
+			verve_op_report_error(xport, op, error, 0,
+					      error == FI_ECANCELED ?
 						      "cancelled before the peer took it" :
 						      "the peer could not take the message");
 		else

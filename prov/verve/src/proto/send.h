@@ -17,7 +17,7 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request);
 bool verve_send_start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 /* The peer's NIC has it (TRANSMIT). */
 void verve_send_done(struct verve_xport *xport, struct verve_op *op);
-/* The peer's FIN. */
-void verve_send_finished(struct verve_xport *xport, struct verve_op *op, int status);
+/* The peer's FIN, with any status. */
+void verve_send_finished(struct verve_xport *xport, struct verve_op *op, uint32_t status);
 
 #endif

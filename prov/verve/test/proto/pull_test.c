@@ -251,3 +251,24 @@ Test(pull, a_message_that_ends_before_its_chunk_goes)
 	cr_expect_not_null(node_peer(&a, &b)->link);
 	cr_expect(TAILQ_EMPTY(&node_peer(&a, &b)->control));
 }
+
+static struct verve_op *awaiting(const struct node *peer)
+{
+	return TAILQ_FIRST(&node_peer(&a, peer)->active);
+}
+
+/* The number of an error that there is not, or a negative one. */
+Test(pull, a_fin_that_makes_no_sense_is_an_error_like_others)
+{
+	static const uint32_t statuses[] = {UINT32_MAX, 1u << 31, FI_ERRNO_MAX};
+
+	for (int i = 0; i < 3; i++) {
+		struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN, .status = statuses[i]};
+
+		send_to_b(LONG, 0, &first);
+		nodes_settle();
+		fin.op_id = awaiting(&b)->id;
+		send_raw(&fin);
+		cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.context, &first);
+	}
+}
