@@ -64,7 +64,7 @@ enum {
 	VERVE_OP_FENCE = 1 << 8,
 	VERVE_OP_TX = 1 << 9,	      /* counts against the transmit queue's size */
 	VERVE_OP_CANCELLED = 1 << 10, /* by the application; ends when peer and device let go of it */
-	VERVE_OP_PULLED = 1 << 11,    /* chunks of it are about to be sent */
+	VERVE_OP_OFFERED = 1 << 11,   /* the peer was sent an RTS of it, and may pull it */
 };
 
 /* Memory to move by RDMA read or write: the operation's iov on this side, segments on the other. */
@@ -130,7 +130,8 @@ struct verve_op {
 	struct verve_slab *slab; /* stands in for iov when not NULL */
 	struct verve_transfer transfer; /* RMA, a rendezvous being read; an atomic: remote alone */
 	union {
-		struct verve_op_recv recv; /* RECV, FIN */
+		struct verve_op *chunk; /* SEND: carries what the peer pulls of it; NULL: it asked for nothing */
+		struct verve_op_recv recv; /* RECV, FIN, CHUNK, WITHDRAW */
 		struct verve_op_atomic atomic; /* ATOMIC, FETCH */
 		struct verve_op_reply reply; /* REPLY */
 		struct verve_op_key key; /* KEY */

@@ -63,14 +63,20 @@ void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 	verve_peer_queue(xport, link->peer, op);
 }
 
+/* The peer was offered the message, does not wait for a part of it yet, and there are so many bytes left. */
+static bool may_pull(const struct verve_op *source, uint64_t len)
+{
+	return source->kind == VERVE_OP_SEND && source->flags & VERVE_OP_OFFERED && !source->chunk && len &&
+	       len <= source->len - source->transfer.offset;
+}
+
 void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct verve_wire_packet *packet)
 {
 	struct verve_op *source = verve_recv_find_awaiting(xport, link, packet), *chunk;
 
 	if (!source)
 		return;
-	if (source->kind != VERVE_OP_SEND || source->flags & VERVE_OP_PULLED || !packet->len ||
-	    packet->len > source->len - source->transfer.offset) {
+	if (!may_pull(source, packet->len)) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for what it was not offered");
 		return;
 	}
@@ -79,7 +85,7 @@ void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to send a part of a message");
 		return;
 	}
-	source->flags |= VERVE_OP_PULLED;
+	source->chunk = chunk;
 	chunk->peer = link->peer;
 	chunk->tag = source->id;
 	chunk->len = packet->len;
@@ -87,44 +93,62 @@ void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct
 	verve_peer_queue_control(xport, link->peer, chunk);
 }
 
-/* len bytes behind their header, from the application's memory or the copy of it; how long that is. */
-static size_t fill(const struct verve_op *source, const struct verve_op *op, struct verve_link *link,
-		   size_t len, char *to)
+/* NULL: the receiver has ended the message meanwhile. Its id may be another's by now. */
+static struct verve_op *source_of(const struct verve_xport *xport, const struct verve_op *chunk)
 {
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_CHUNK, .op_id = op->recv.fin_id};
-	uint64_t offset = source->transfer.offset;
-	size_t prefix;
+	struct verve_op *source = verve_idtab_get(&xport->op_ids, chunk->tag);
 
-	verve_link_address(link, &packet);
-	prefix = verve_wire_encode(&packet, to);
+	return source && source->kind == VERVE_OP_SEND && source->chunk == chunk ? source : NULL;
+}
+
+/* Room for len bytes behind their header. whole: they are all of a copy, which goes itself. False: none now. */
+static bool reserve(struct verve_xport *xport, struct verve_link *link, struct verve_op *source, bool whole,
+		    size_t len, struct verve_outgoing *out)
+{
+	if (!whole)
+		return verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + len, out);
+	out->data = (char *) source->slab->data + VERVE_WIRE_PREFIX - VERVE_WIRE_HEADER;
+	out->slab = source->slab;
+	source->slab = NULL; /* the request's from here on */
+	return true;
+}
+
+/* len bytes from the application's memory, or from the copy of it. */
+static void gather(const struct verve_op *source, size_t len, char *to)
+{
+	uint64_t offset = source->transfer.offset;
+
 	if (source->slab)
-		memcpy(to + prefix, (char *) source->slab->data + VERVE_WIRE_PREFIX + offset, len);
+		memcpy(to, (char *) source->slab->data + VERVE_WIRE_PREFIX + offset, len);
 	else
-		verve_iov_gather(to + prefix, source->iov, source->iov_count, offset, len);
-	return prefix + len;
+		verve_iov_gather(to, source->iov, source->iov_count, offset, len);
 }
 
 bool verve_pull_send(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
 {
-	struct verve_op *source = verve_idtab_get(&xport->op_ids, op->tag);
-	size_t chunk = min(op->len, link->eager_size), len;
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CHUNK, .op_id = op->recv.fin_id};
+	struct verve_op *source = source_of(xport, op);
+	size_t len = min(op->len, link->eager_size), prefix;
 	struct verve_outgoing out;
+	bool whole;
 
-	/* Its receiver may have ended it meanwhile. */
 	if (!source) {
 		TAILQ_REMOVE(&link->peer->control, op, link);
 		verve_op_free(xport, op);
 		return true;
 	}
-	if (!verve_link_has_room(xport, link, false) ||
-	    !verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + chunk, &out))
+	whole = source->slab && len == source->len;
+	if (!verve_link_has_room(xport, link, false) || !reserve(xport, link, source, whole, len, &out))
 		return false;
-	len = fill(source, op, link, chunk, out.data);
-	source->transfer.offset += chunk;
-	op->len -= chunk;
+	verve_link_address(link, &packet);
+	prefix = verve_wire_encode(&packet, out.data);
+	if (!whole)
+		gather(source, len, out.data + prefix);
+	source->transfer.offset += len;
+	op->len -= len;
 	if (!op->len)
-		source->flags &= ~VERVE_OP_PULLED;
-	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
+		source->chunk = NULL;
+	if (verve_link_post_packet(xport, link, &out, prefix + len, false, NULL))
 		return false;
 	if (!op->len) {
 		TAILQ_REMOVE(&link->peer->control, op, link);

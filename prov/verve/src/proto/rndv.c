@@ -73,6 +73,7 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 	if (!verve_link_send(xport, link, &packet, NULL))
 		return link->broken;
 
+	op->flags |= VERVE_OP_OFFERED;
 	verve_op_activate(op, VERVE_OP_AWAIT);
 	if (op->slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT)))
 		verve_op_report(xport, op);

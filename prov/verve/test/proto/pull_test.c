@@ -2,6 +2,7 @@
 /* Rendezvous where no memory may be registered any more, on one side or on both. */
 #include "proto/pull.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -255,6 +256,84 @@ Test(pull, a_message_that_ends_before_its_chunk_goes)
 static struct verve_op *awaiting(const struct node *peer)
 {
 	return TAILQ_FIRST(&node_peer(&a, peer)->active);
+}
+
+/* Of which the peer was sent all: its memory is the application's again, or gone, though no FIN came. */
+Test(pull, what_was_sent_whole_is_not_pulled)
+{
+	static const uint32_t flags[] = {VERVE_OP_ACK, VERVE_OP_ACK | VERVE_OP_INJECT};
+
+	for (int i = 0; i < 2; i++) {
+		struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 200};
+		char *gone = malloc(200);
+
+		memset(gone, 1, 200);
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = gone, .len = 200,
+							     .flags = flags[i]}),
+			     0);
+		free(gone);
+		nodes_settle();
+		pull.op_id = awaiting(&b)->id;
+		send_raw(&pull);
+		expect_error(&a.tx_queue, FI_EIO);
+		nodes_settle();
+		node_join(&a, &b, NODE_WINDOW);
+	}
+}
+
+/* The next id that is given to an operation of a's is this one. */
+static void make_next(uint32_t id)
+{
+	uint32_t previous = id - (1u << VERVE_IDTAB_INDEX_BITS), other = 0;
+
+	while (other != previous) {
+		cr_assert_eq(verve_idtab_alloc(&a.xport.op_ids, &a, &other), 0);
+		verve_idtab_free(&a.xport.op_ids, other);
+	}
+	while (verve_idtab_index(a.xport.op_ids.first_free) != verve_idtab_index(id)) {
+		cr_assert_eq(verve_idtab_alloc(&a.xport.op_ids, &a, &other), 0);
+		verve_idtab_free(&a.xport.op_ids, other);
+	}
+}
+
+/* Ids come again, after some ten thousand others; a chunk may wait so long, behind another that finds no room. */
+Test(pull, a_chunk_is_of_the_message_that_was_asked_for)
+{
+	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 10};
+	struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN};
+	static struct node c;
+
+	node_open(&c, 1, NULL);
+	node_join(&a, &c, NODE_WINDOW);
+	fake_net_memlock(0);
+	send_to_b(LONG, 0, &second);
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	a.xport.wr_limit = 0;
+	pull.op_id = awaiting(&b)->id;
+	send_raw(&pull);
+	pull.op_id = fin.op_id = TAILQ_NEXT(awaiting(&b), link)->id;
+	send_raw(&pull);
+	send_raw(&fin);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	make_next(fin.op_id);
+	/* b's chunks wait for room; the message for c does not. */
+	TAILQ_REMOVE(&a.xport.waiting, node_peer(&a, &b), waiting);
+	a.xport.wr_limit = 8192;
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out, .len = LONG}), 0);
+	nodes_settle();
+	cr_assert_eq(awaiting(&c)->id, fin.op_id);
+	TAILQ_INSERT_TAIL(&a.xport.waiting, node_peer(&a, &b), waiting);
+	nodes_settle();
+	cr_expect(TAILQ_EMPTY(&node_peer(&a, &b)->control));
+	cr_expect_eq(awaiting(&b)->transfer.offset, 10);
+	cr_expect_eq(awaiting(&c)->transfer.offset, 0, "b was sent of what is c's");
+	memset(in, 0, sizeof(in));
+	cr_assert_eq(node_recv(&c, &(struct message){.buf = in, .len = LONG}), 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&c.rx_queue).len, LONG);
+	cr_expect(pattern_holds(in, LONG, 1));
+	node_close(&c);
 }
 
 /* The number of an error that there is not, or a negative one. */
