@@ -138,13 +138,16 @@ int verve_op_name(struct verve_xport *xport, struct verve_op *op)
 	return verve_idtab_alloc(&xport->op_ids, op, &op->id);
 }
 
-/* A descriptor serves if it covers the memory with the access that this use needs. */
-static bool covers(const struct verve_mr_region *region, const struct iovec *iov, unsigned access)
+/*
+ * A descriptor serves if it covers the memory with the access that this use needs. Where a peer is to be told the
+ * key, none does: it opens all of the application's region, for as long as that is open.
+ */
+static bool serves(const struct verve_mr_region *region, const struct iovec *iov, unsigned access)
 {
 	const char *start = region->addr, *from = iov->iov_base;
 
 	return from >= start && from + iov->iov_len <= start + region->len &&
-	       (region->access & access) == access;
+	       (region->access & access) == access && !(access & VERVE_NET_REMOTE_READ);
 }
 
 int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned access)
@@ -153,7 +156,7 @@ int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned a
 		int ret;
 
 		if (op->owned & 1u << i || !op->iov[i].iov_len ||
-		    (op->region[i] && covers(op->region[i], &op->iov[i], access)))
+		    (op->region[i] && serves(op->region[i], &op->iov[i], access)))
 			continue;
 		ret = verve_mr_cache_get(xport->attr.mr_cache, op->iov[i].iov_base,
 					 op->iov[i].iov_len, access, &op->region[i]);

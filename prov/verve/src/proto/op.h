@@ -155,7 +155,8 @@ void verve_op_activate(struct verve_op *op, enum verve_op_state state);
 /* Gives it an id for the wire. -FI_ENOMEM. */
 int verve_op_name(struct verve_xport *xport, struct verve_op *op);
 /*
- * Every iov gets a region: the application's descriptor, or one from the cache. access: VERVE_NET_*.
+ * Every iov gets a region: the application's descriptor, or one from the cache; with REMOTE_READ one from the cache
+ * in any case, because the peer that is told its key is to reach this message and no more. access: VERVE_NET_*.
  * -FI_ENOMEM and others: what registration said; nothing is registered then.
  */
 int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned access);

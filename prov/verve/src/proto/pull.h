@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Pulling: rendezvous where either side has no memory left that it may register (RLIMIT_MEMLOCK, the
- * device's limits). The receiver asks for a few chunks after the other; each goes through a buffer of
- * the sender's and one of the receiver's, as a short message does. Slow, and always possible.
+ * Pulling: rendezvous of copies, which nobody may read, and where either side has no memory left that it may
+ * register (RLIMIT_MEMLOCK, the device's limits). The receiver asks for a few chunks after the other; each goes
+ * through a buffer of the sender's and one of the receiver's, as a short message does. Slow if the message is long,
+ * and always possible. A copy that fits into one packet leaves from where it lies.
  */
 #ifndef VERVE_PROTO_PULL_H
 #define VERVE_PROTO_PULL_H

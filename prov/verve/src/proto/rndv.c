@@ -30,12 +30,6 @@ static bool copy_out(struct verve_xport *xport, struct verve_op *op)
 
 static void fill_segments(const struct verve_op *op, struct verve_wire_packet *packet)
 {
-	if (op->slab) {
-		packet->segment[0] = (struct verve_wire_segment) {
-			(uintptr_t) op->slab->data + VERVE_WIRE_PREFIX, op->len, op->slab->rkey};
-		packet->segment_count = op->len ? 1 : 0;
-		return;
-	}
 	for (uint32_t i = 0; i < op->iov_count; i++)
 		if (op->iov[i].iov_len)
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
@@ -53,23 +47,22 @@ bool verve_rndv_offer(struct verve_xport *xport, struct verve_link *link, struct
 		.data = op->data,
 		.len = op->len,
 	};
-	bool offers_memory = true;
 	int ret;
 
 	if (!op->id && verve_op_name(xport, op))
 		return false;
+	/* A copy is pulled: it lies among those of other peers' messages, which no key that this one has may open. */
 	if (!op->slab && op->len && !copy_out(xport, op)) {
 		ret = verve_op_register(xport, op, VERVE_NET_REMOTE_READ);
-		offers_memory = ret != -FI_ENOMEM;
-		if (ret && offers_memory) {
+		if (ret && ret != -FI_ENOMEM) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
 			return true;
 		}
+		if (!ret)
+			fill_segments(op, &packet);
 	}
 	packet.op_id = op->id;
-	if (offers_memory)
-		fill_segments(op, &packet);
 	if (!verve_link_send(xport, link, &packet, NULL))
 		return link->broken;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Rendezvous: RTS from the sender, RDMA reads by the receiver, FIN back. For long messages, and for any
- * message when the sender is out of credits.
+ * message when the sender is out of credits; a short one is copied, and pulled (proto/pull.h) instead of read.
  */
 #ifndef VERVE_PROTO_RNDV_H
 #define VERVE_PROTO_RNDV_H

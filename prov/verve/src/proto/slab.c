@@ -19,14 +19,13 @@ struct verve_slab_chunk {
 enum { ALIGN = 64, RETRY = 1024 };
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
-			  size_t batch, size_t limit, unsigned access)
+			  size_t batch, size_t limit)
 {
 	*pool = (struct verve_slab_pool) {
 		.dev = dev,
 		.size = (size + ALIGN - 1) & ~(size_t) (ALIGN - 1),
 		.batch = batch,
 		.limit = limit,
-		.access = access,
 	};
 }
 
@@ -65,7 +64,7 @@ static int grow(struct verve_slab_pool *pool, size_t batch)
 	/* Whole pages of its own: nobody else's memory is pinned with it. */
 	if (posix_memalign(&chunk->memory, page, bytes))
 		goto err_free;
-	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, pool->access, &chunk->mr);
+	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, VERVE_NET_LOCAL_WRITE, &chunk->mr);
 	if (ret) {
 		explain(pool, bytes, -ret);
 		goto err_free_memory;
@@ -76,7 +75,6 @@ static int grow(struct verve_slab_pool *pool, size_t batch)
 
 		slab->data = (char *) chunk->memory + i * pool->size;
 		slab->lkey = chunk->mr.lkey;
-		slab->rkey = chunk->mr.rkey;
 		slab->next = pool->free;
 		pool->free = slab;
 	}

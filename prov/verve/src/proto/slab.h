@@ -2,6 +2,8 @@
 /*
  * Slabs: registered buffers of one size, for receives and for what is copied on its way out.
  * Grows by registered chunks up to a limit, never shrinks. The engine's lock protects it.
+ *
+ * No peer may reach any: messages from and to all of them lie side by side there, one after the other.
  */
 #ifndef VERVE_PROTO_SLAB_H
 #define VERVE_PROTO_SLAB_H
@@ -17,7 +19,6 @@ struct verve_slab {
 	struct verve_slab *next;
 	void *data;
 	uint32_t lkey;
-	uint32_t rkey;
 };
 
 struct verve_slab_pool {
@@ -27,12 +28,11 @@ struct verve_slab_pool {
 	size_t size;  /* bytes a slab */
 	size_t batch; /* slabs a chunk */
 	size_t count, limit, used; /* slabs */
-	unsigned access; /* VERVE_NET_* */
 	size_t failures; /* to grow, so far */
 };
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
-			  size_t batch, size_t limit, unsigned access);
+			  size_t batch, size_t limit);
 /* No work request may refer to a slab any more. */
 void verve_slab_pool_fini(struct verve_slab_pool *pool);
 

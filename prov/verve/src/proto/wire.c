@@ -223,7 +223,7 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 			return -FI_EINVAL;
 		sum += packet->segment[i].len;
 	}
-	/* Without any, the sender could not register it. */
+	/* Without any, it is to be pulled. */
 	return sum == packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
 }
 

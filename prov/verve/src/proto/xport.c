@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "conn/cm.h"
 #include "net/cq.h"
-#include "net/mr.h"
 #include "net/sys.h"
 #include "proto/link.h"
 #include "proto/peek.h"
@@ -152,9 +151,8 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	if (ret)
 		goto err_tables;
 	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
-			     xport->attr.rx_buffers, VERVE_NET_LOCAL_WRITE);
-	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS,
-			     VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ);
+			     xport->attr.rx_buffers);
+	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS);
 	verve_mailbox_init(&xport->events);
 	ret = fill_receives(xport);
 	if (ret)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rendezvous where no memory may be registered any more, on one side or on both. */
+/*
+ * Rendezvous where no memory may be registered any more, on one side or on both; of copies; and a peer that asks
+ * for what is not its.
+ */
 #include "proto/pull.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "fixture.h"
+#include "mr/region.h"
 #include "proto/cancel.h"
+#include "proto/post.h"
 #include "proto/recv.h"
 
 enum { LONG = 100 * NODE_EAGER + 77 };
@@ -56,6 +61,14 @@ static void expect_both(size_t len)
 	expect_none(&b.rx_queue);
 }
 
+static uint64_t requests(void)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	return stats.requests;
+}
+
 static uint64_t pinned(void)
 {
 	struct fake_net_stats stats;
@@ -101,9 +114,11 @@ Test(pull, nobody_can_register)
 	cr_expect_eq(pinned(), before);
 }
 
-/* An injected or copied message that had no credit is offered from its slab. */
+/* An injected or copied message that had no credit is pulled from its slab. */
 Test(pull, what_the_sender_has_copied)
 {
+	uint64_t before;
+
 	for (int i = 0; i < NODE_WINDOW; i++) {
 		send_to_b(NODE_EAGER, 0, NULL);
 		expect_comp(&a.tx_queue);
@@ -116,12 +131,44 @@ Test(pull, what_the_sender_has_copied)
 		nodes_settle();
 		expect_comp(&b.rx_queue);
 	}
-	/* It is read into a slab, which there is. */
+	/* Nothing needs to be registered, and it goes in one packet: PULL, CHUNK, FIN. */
 	fake_net_memlock(0);
+	before = requests();
 	receive(NODE_EAGER);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, NODE_EAGER);
 	cr_expect(pattern_holds(in, NODE_EAGER, 1));
+	cr_expect_eq(requests() - before, 3);
+}
+
+/* The peer's buffers are smaller than ours: it takes several packets. */
+Test(pull, what_was_copied_and_is_longer_than_a_packet)
+{
+	static const uint32_t flags[] = {0, VERVE_OP_ACK, VERVE_OP_TRANSMIT};
+
+	node_link(&a, &b)->eager_size = node_link(&b, &a)->eager_size = 300;
+	for (int i = 0; i < 3; i++) {
+		send_to_b(NODE_EAGER, VERVE_OP_INJECT | flags[i], &first);
+		receive(NODE_EAGER);
+		expect_both(NODE_EAGER);
+	}
+}
+
+/* A chunk that is the copy itself waits for room, and is sent again when its queue pair failed. */
+Test(pull, what_was_copied_survives_its_queue_pair)
+{
+	node_link(&a, &b)->credits = 0;
+	send_to_b(NODE_EAGER, 0, &first);
+	nodes_settle();
+	a.xport.wr_limit = 0;
+	receive(NODE_EAGER);
+	nodes_settle();
+	expect_none(&b.rx_queue);
+	a.xport.wr_limit = 8192;
+	verve_xport_poll(&a.xport);
+	cr_expect_null(TAILQ_FIRST(&node_peer(&a, &b)->active)->slab, "it waits still");
+	node_resume(&a, &b);
+	expect_both(NODE_EAGER);
 }
 
 Test(pull, only_what_fits_is_pulled)
@@ -334,6 +381,93 @@ Test(pull, a_chunk_is_of_the_message_that_was_asked_for)
 	cr_expect_eq(expect_comp(&c.rx_queue).len, LONG);
 	cr_expect(pattern_holds(in, LONG, 1));
 	node_close(&c);
+}
+
+/* The offer that b has, and that nobody there has received. */
+static const struct verve_wire_packet *offer_at(struct node *node)
+{
+	struct verve_match_msg *msg = TAILQ_FIRST(&node->xport.match[0].unexpected);
+
+	cr_assert_not_null(msg, "nothing was offered");
+	return &verve_unexpected_of(msg)->packet;
+}
+
+/* b reads a's memory with a key that it was told. */
+static void steal(uint32_t key, const void *from, void *to, size_t len)
+{
+	struct verve_mr_region *region;
+	struct verve_net_sge sge = {(uintptr_t)to, len, 0};
+	struct verve_net_wr wr = {
+		.op = VERVE_NET_READ,
+		.flags = VERVE_NET_SIGNALED,
+		.rkey = key,
+		.remote_addr = (uintptr_t)from,
+		.sge = &sge,
+		.sge_count = 1,
+	};
+
+	cr_assert_eq(verve_mr_region_open(b.dev, to, len, VERVE_NET_LOCAL_WRITE, &region), 0);
+	sge.lkey = region->lkey;
+	cr_assert_eq(verve_link_post_slot(&b.xport, node_link(&b, &a), &wr,
+					  &(struct verve_slot){.op = NULL}), 0);
+	nodes_settle();
+	verve_mr_region_close(region);
+}
+
+/* b announces a window of 0, so that all that it is sent is offered, and reads what others are sent. */
+Test(pull, no_key_that_a_peer_learns_opens_a_message_to_another)
+{
+	static const uint32_t flags[] = {0, VERVE_OP_INJECT};
+	static struct node c;
+
+	node_open(&c, 1, NULL);
+	node_join(&a, &c, 0);
+	node_link(&a, &b)->credits = 0;
+	for (int i = 0; i < 2; i++) {
+		char stolen[NODE_EAGER] = {0};
+		const struct verve_wire_packet *offer;
+		struct verve_op *others;
+
+		send_to_b(NODE_EAGER, flags[i], NULL);
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out, .len = NODE_EAGER,
+							     .flags = flags[i]}),
+			     0);
+		nodes_settle();
+		offer = offer_at(&b);
+		others = awaiting(&c);
+		cr_assert_not_null(others->slab);
+		for (uint32_t j = 0; j < offer->segment_count; j++)
+			steal(offer->segment[j].key, (char *)others->slab->data + VERVE_WIRE_PREFIX,
+			      stolen, sizeof(stolen));
+		cr_expect_not(pattern_holds(stolen, sizeof(stolen), 1), "b has what c was sent");
+		for (struct node *node = &b; node; node = node == &b ? &c : NULL) {
+			memset(in, 0, sizeof(in));
+			cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = NODE_EAGER}), 0);
+			nodes_settle();
+			cr_expect_eq(expect_comp(&node->rx_queue).len, NODE_EAGER);
+			cr_expect(pattern_holds(in, NODE_EAGER, 1));
+		}
+	}
+	node_close(&c);
+}
+
+/* A region that the application opened to peers with a key of its choice is not told to others. */
+Test(pull, no_key_of_the_applications_region_is_told)
+{
+	struct verve_mr_region *region;
+	void *desc[1];
+
+	cr_assert_eq(verve_mr_region_open(a.dev, out, LONG, VERVE_NET_REMOTE_READ, &region), 0);
+	desc[0] = region;
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = LONG / 2,
+						     .desc = desc, .context = &first}),
+		     0);
+	nodes_settle();
+	for (uint32_t i = 0; i < offer_at(&b)->segment_count; i++)
+		cr_expect_neq(offer_at(&b)->segment[i].key, region->rkey);
+	receive(LONG);
+	expect_both(LONG / 2);
+	verve_mr_region_close(region);
 }
 
 /* The number of an error that there is not, or a negative one. */
