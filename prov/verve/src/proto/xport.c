@@ -177,6 +177,8 @@ void verve_xport_fini(struct verve_xport *xport)
 	struct verve_link *link;
 
 	assert(TAILQ_EMPTY(&xport->links));
+	/* Broken connections still delivered what had arrived; nobody may find it in a shared context any more. */
+	verve_recv_cancel_all(xport);
 	while ((link = TAILQ_FIRST(&xport->broken_links)))
 		verve_link_close(xport, link);
 	verve_peer_free_all(xport);

@@ -495,3 +495,31 @@ Test(xport, poll_of_a_lost_device_finds_nothing)
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	close_both();
 }
+
+/* It had arrived before the connections were broken, and nobody had looked. */
+Test(xport, message_that_comes_while_it_is_closed_is_not_left_in_the_shared_context)
+{
+	struct verve_xport_attr attr;
+	struct verve_xport shared;
+	struct verve_lock lock;
+
+	verve_lock_init(&lock, true);
+	verve_lock_acquire(&lock);
+	node_attr(&attr);
+	cr_assert_eq(verve_xport_init_shared(&shared, &attr, &lock), 0);
+	node_open(&a, 0, &attr);
+	attr.rx = &shared;
+	node_open(&b, 1, &attr);
+	node_join(&a, &b, NODE_WINDOW);
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = 100}), 0);
+	while (fake_net_run_next())
+		;
+	cr_assert_eq(shared.match[0].unexpected_count, 0);
+	node_close(&b);
+	cr_expect_eq(shared.match[0].unexpected_count, 0, "a message of an endpoint that is gone");
+	node_close(&a);
+	verve_xport_fini_shared(&shared);
+	verve_lock_release(&lock);
+	verve_lock_fini(&lock);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
