@@ -28,13 +28,15 @@ struct verve_engine {
 	struct verve_lock *lock; /* own_lock, or that of shared */
 	struct verve_lock own_lock;
 	struct verve_engine *shared; /* the shared receive context's; NULL: none */
+	struct verve_engine *group;  /* shared, or this engine: has the lock */
 	LIST_HEAD(, verve_engine) members; /* of a shared receive context, guarded by lock */
 	LIST_ENTRY(verve_engine) member;
 	struct verve_xport xport;
 	int event_fd; /* the service thread has put events */
 	int timer_fd; /* a sleeper is to look after its peers */
 	bool timer_set;
-	bool asleep; /* armed, timer not set: who starts work sets it */
+	/* Armed, timer not set: who starts work sets it. Of a shared receive context: a member may be. */
+	bool asleep;
 	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
 	uint32_t idle_turns; /* of those, every so many the service thread is helped, */
 	uint64_t helped;     /* if that was long ago. When it was */
@@ -148,7 +150,8 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 		return NULL;
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
-	engine->lock = attr->shared ? attr->shared->lock : &engine->own_lock;
+	engine->group = attr->shared ? attr->shared : engine;
+	engine->lock = &engine->group->own_lock;
 	LIST_INIT(&engine->members);
 	return engine;
 }
@@ -394,13 +397,33 @@ struct verve_xport *verve_engine_lock(struct verve_engine *engine)
 	return &engine->xport;
 }
 
+static void end_sleep(struct verve_engine *engine)
+{
+	if (!engine->asleep)
+		return;
+	engine->asleep = false;
+	set_timer(engine, engine->xport.attr.keepalive);
+}
+
+/* Of a shared receive context any member may have been given work. */
+static void end_all_sleep(struct verve_engine *group)
+{
+	struct verve_engine *member;
+
+	if (group->xport.channel) {
+		end_sleep(group);
+		return;
+	}
+	group->asleep = false;
+	LIST_FOREACH(member, &group->members, member)
+		end_sleep(member);
+}
+
 void verve_engine_unlock(struct verve_engine *engine)
 {
-	/* The sleeper did not know of the work that may have been started just now. */
-	if (__builtin_expect(engine->asleep, 0)) {
-		engine->asleep = false;
-		set_timer(engine, engine->xport.attr.keepalive);
-	}
+	/* The sleepers did not know of the work that may have been started just now. */
+	if (__builtin_expect(engine->group->asleep, 0))
+		end_all_sleep(engine->group);
 	verve_lock_release(engine->lock);
 }
 
@@ -447,6 +470,7 @@ static void arm_timer(struct verve_engine *engine)
 	if (wanted || engine->timer_set)
 		set_timer(engine, wanted ? engine->xport.attr.keepalive : 0);
 	engine->asleep = !wanted;
+	engine->group->asleep |= !wanted;
 }
 
 int verve_engine_arm(struct verve_engine *engine)
