@@ -187,7 +187,7 @@ void verve_engine_close_shared(struct verve_engine *engine)
 	engine_free(engine);
 }
 
-/* What a shared receive context knows from the engines that use it, all of one address vector. */
+/* What a shared receive context knows from the engines that use it, all of one address vector. The lock is held. */
 static void choose_member(struct verve_engine *shared)
 {
 	static const struct verve_sink none;
@@ -217,12 +217,29 @@ static int join(struct verve_engine *engine, struct verve_engine *shared)
 	return ret;
 }
 
+/* The lock is held. */
 static void leave(struct verve_engine *engine, struct verve_engine *shared)
 {
-	verve_lock_acquire(shared->lock);
 	LIST_REMOVE(engine, member);
 	choose_member(shared);
-	verve_lock_release(shared->lock);
+}
+
+/* Connections that came up while nobody looked own a queue pair. */
+static void discard_events(struct verve_xport *xport)
+{
+	struct verve_mail *mail, *next;
+
+	for (int i = 0; i < 2; i++) {
+		for (mail = i ? verve_mailbox_take(&xport->events) : xport->inbox; mail; mail = next) {
+			struct verve_cm_event *event = (struct verve_cm_event *) mail;
+
+			next = mail->next;
+			if (event->type == VERVE_CM_UP)
+				verve_net_qp_close(event->qp);
+			verve_cm_event_free(event);
+		}
+		xport->inbox = NULL;
+	}
 }
 
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
@@ -257,6 +274,7 @@ err_service:
 	verve_service_remove(engine->xport.cm);
 err_cm:
 	verve_cm_close(engine->xport.cm);
+	discard_events(&engine->xport);
 err_wait:
 	close_wait(engine);
 err_xport:
@@ -329,22 +347,19 @@ static bool is_let_go(struct verve_engine *engine)
 	return TAILQ_EMPTY(&engine->xport.broken_links);
 }
 
-/* Connections that came up while nobody looked own a queue pair. */
-static void discard_events(struct verve_xport *xport)
+/*
+ * Under the lock: other threads use this engine through its shared receive context. They poll it, and the receives
+ * that they post send to its peers.
+ */
+static void close_cm(struct verve_engine *engine)
 {
-	struct verve_mail *mail, *next;
-
-	for (int i = 0; i < 2; i++) {
-		for (mail = i ? verve_mailbox_take(&xport->events) : xport->inbox; mail; mail = next) {
-			struct verve_cm_event *event = (struct verve_cm_event *) mail;
-
-			next = mail->next;
-			if (event->type == VERVE_CM_UP)
-				verve_net_qp_close(event->qp);
-			verve_cm_event_free(event);
-		}
-		xport->inbox = NULL;
-	}
+	verve_lock_acquire(engine->lock);
+	verve_service_remove(engine->xport.cm);
+	verve_cm_close(engine->xport.cm);
+	engine->xport.cm = NULL;
+	discard_events(&engine->xport);
+	verve_xport_cancel(&engine->xport);
+	verve_lock_release(engine->lock);
 }
 
 void verve_engine_close(struct verve_engine *engine)
@@ -355,19 +370,12 @@ void verve_engine_close(struct verve_engine *engine)
 	poll_until(engine, is_sent, verve_net_now() + connect + transport);
 	poll_until(engine, is_answered, verve_net_now() + transport);
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
-	verve_service_remove(engine->xport.cm);
-	verve_cm_close(engine->xport.cm);
-	engine->xport.cm = NULL;
-	discard_events(&engine->xport);
-
-	verve_lock_acquire(engine->lock);
-	verve_xport_cancel(&engine->xport);
-	verve_lock_release(engine->lock);
+	close_cm(engine);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
 
+	verve_lock_acquire(engine->lock);
 	if (engine->shared)
 		leave(engine, engine->shared);
-	verve_lock_acquire(engine->lock);
 	verve_xport_fini(&engine->xport);
 	verve_lock_release(engine->lock);
 	close_wait(engine);
