@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_churn: endpoints that come and go while other threads work beside them, on the shared receive
- * context that they use. Made to run under a thread sanitizer, too.
+ * context that they use, which is made to run under a thread sanitizer, too; and while others fork.
  */
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/fi_domain.h>
@@ -21,6 +23,9 @@
 #define ROUNDS 40 /* of coming and going, unless -I says otherwise */
 #define SENDS 4	  /* messages to each endpoint that comes */
 #define PATIENCE 50 /* looks before a receive is cancelled */
+#define COMMUTERS 3
+#define FORKS 2 /* a round */
+#define LIFETIME 20 /* seconds that a child may take to end */
 
 static const size_t sizes[] = { 8, 70000, 3000, 300000 };
 #define LONGEST 300000
@@ -31,10 +36,13 @@ struct churn {
 	struct node resident; /* with the guests on the shared context, and stays */
 	struct fid_ep *srx;
 	fi_addr_t resident_addr;
-	struct parallel_pool pools[2];
+	struct parallel_pool pools[COMMUTERS + 1];
 	unsigned rounds;
 	atomic_uint taken, found; /* messages that receives and looks met */
+	atomic_uint present; /* commuters */
 	atomic_bool stop;
+	/* libfabric itself has a lock that fi_getinfo takes, and its end in a child, too. */
+	pthread_mutex_t core_lock;
 };
 
 static void churn_open(struct churn *churn, struct env *env, const struct node_attr *attr)
@@ -196,19 +204,101 @@ static void run_shared_context(struct env *env)
 	CHECK(churn.taken + churn.found > 0);
 	node_close(&churn.resident);
 	CHECK_RET(fi_close(&churn.srx->fid), 0);
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i <= COMMUTERS; i++)
+		parallel_pool_close(&churn.pools[i]);
+	node_close(&churn.home);
+}
+
+/* A domain and an endpoint, which says one thing to home and goes. */
+static void commute(struct churn *churn, unsigned thread, unsigned n)
+{
+	struct node_attr attr = { .caps = CAPS, .one_cq = true,
+				  .progress = n % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL };
+	struct env own = { .opts = churn->env->opts, .nodes = LIST_HEAD_INITIALIZER(own.nodes) };
+	char name[NODE_ADDR_MAX], out[8] = "going", in[8];
+	uint64_t tag = (uint64_t)thread << 32 | n;
+	struct xfer send = { .op = XFER_SEND, .tagged = true, .tag = tag, .buf = out,
+			     .len = sizeof(out), .context = parallel_op_get(&churn->pools[thread]) };
+	struct xfer recv = { .op = XFER_RECV, .tagged = true, .tag = tag, .buf = in,
+			     .len = sizeof(in), .addr = FI_ADDR_UNSPEC,
+			     .context = parallel_op_get(&churn->pools[thread]) };
+	struct node node;
+
+	post(churn, &churn->home, &recv);
+	pthread_mutex_lock(&churn->core_lock);
+	node_open(&node, &own, &attr);
+	pthread_mutex_unlock(&churn->core_lock);
+	node_enable(&node);
+	node_name(&churn->home, name);
+	send.addr = node_insert(&node, name);
+	post(churn, &node, &send);
+	await(churn, send.context, node.txcq);
+	await(churn, recv.context, node.txcq);
+	CHECK(!memcmp(in, out, sizeof(out)));
+	node_close(&node);
+}
+
+static void commute_until(void *arg, unsigned thread)
+{
+	struct churn *churn = arg;
+
+	for (unsigned n = 0; !churn->stop; n++)
+		commute(churn, thread, n);
+	churn->present--;
+}
+
+/* Libraries clean up behind the process; whatever other threads of its parent were at, it ends. */
+static void fork_one(struct churn *churn)
+{
+	int status;
+	pid_t pid;
+
+	pthread_mutex_lock(&churn->core_lock);
+	pid = fork();
+	pthread_mutex_unlock(&churn->core_lock);
+	REQUIRE(pid >= 0);
+	if (!pid) {
+		alarm(LIFETIME);
+		exit(0);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		check_fatal("a child ends with status %#x", status);
+}
+
+static void run_fork(struct env *env)
+{
+	struct node_attr attr = { .caps = CAPS, .one_cq = true };
+	struct parallel commuters;
+	struct churn churn;
+
+	churn_open(&churn, env, &attr);
+	churn.present = COMMUTERS;
+	pthread_mutex_init(&churn.core_lock, NULL);
+	parallel_start(&commuters, COMMUTERS, commute_until, &churn);
+	for (unsigned n = 0; n < FORKS * churn.rounds; n++)
+		fork_one(&churn);
+	churn.stop = true;
+	while (churn.present) {
+		parallel_read(churn.home.txcq);
+		sched_yield();
+	}
+	parallel_join(&commuters);
+	pthread_mutex_destroy(&churn.core_lock);
+	for (unsigned i = 0; i <= COMMUTERS; i++)
 		parallel_pool_close(&churn.pools[i]);
 	node_close(&churn.home);
 }
 
 static const struct suite_case cases[] = {
 	{ "shared_context", CAPS, run_shared_context },
+	{ "fork", CAPS, run_fork },
 };
 
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_churn", "Endpoints that come and go beside threads that work.",
+		.usage = { "rdm_churn", "Endpoints that come and go beside threads that work, and forks.",
 			   false },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),

@@ -30,6 +30,18 @@ struct verve_progress {
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all */
 static LIST_HEAD(, verve_progress) all = LIST_HEAD_INITIALIZER(all);
 
+/* A child after fork(2), where another thread may have held the lock: its parent's threads are not there to be stopped. */
+static void in_child(void)
+{
+	pthread_mutex_init(&all_lock, NULL);
+	LIST_INIT(&all);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 /*
  * Armed, or false: there is more to do. Arming clears the engine's descriptor and looks once more:
  * what comes after that makes the descriptor readable, and the thread watches it.
@@ -57,6 +69,7 @@ static uint64_t step(void *arg)
 
 int verve_progress_open(struct verve_progress **progressp)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct verve_progress *progress = calloc(1, sizeof(*progress));
 	int ret;
 
@@ -71,6 +84,7 @@ int verve_progress_open(struct verve_progress **progressp)
 		free(progress);
 		return ret;
 	}
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&all_lock);
 	LIST_INSERT_HEAD(&all, progress, link);
 	pthread_mutex_unlock(&all_lock);
@@ -90,9 +104,15 @@ static struct verve_net_thread *take_thread(struct verve_progress *progress)
 void verve_progress_close(struct verve_progress *progress)
 {
 	struct verve_net_thread *thread;
+	struct verve_progress *listed;
 
 	pthread_mutex_lock(&all_lock);
-	LIST_REMOVE(progress, link);
+	/* In a child after fork(2) its parent's are not. */
+	LIST_FOREACH(listed, &all, link)
+		if (listed == progress)
+			break;
+	if (listed)
+		LIST_REMOVE(listed, link);
 	thread = take_thread(progress);
 	pthread_mutex_unlock(&all_lock);
 	if (thread)
