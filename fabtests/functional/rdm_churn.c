@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_churn: endpoints that come and go while other threads work beside them, on the shared receive
- * context that they use, which is made to run under a thread sanitizer, too; and while others fork.
+ * rdm_churn: endpoints that come and go while other threads use the same shared receive context (made
+ * to run under a thread sanitizer, too), and while the process forks.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct churn {
 	atomic_uint taken, found; /* messages that receives and looks met */
 	atomic_uint present; /* commuters */
 	atomic_bool stop;
-	/* libfabric itself has a lock that fi_getinfo takes, and its end in a child, too. */
+	/* Nobody is in fi_getinfo while the process forks: libfabric's own destructor wants its lock. */
 	pthread_mutex_t core_lock;
 };
 
@@ -174,7 +174,7 @@ static void use_context(void *arg, unsigned thread)
 			take(churn, buf);
 		else
 			look(churn, n);
-		/* Else the threads that peek leave nothing to those that they wait for. */
+		/* Without a pause, peeks would throw away what the receives are posted for. */
 		usleep(100);
 	}
 	pattern_free(buf);
@@ -247,7 +247,7 @@ static void commute_until(void *arg, unsigned thread)
 	churn->present--;
 }
 
-/* Libraries clean up behind the process; whatever other threads of its parent were at, it ends. */
+/* The child runs what libraries do at the end of a process; whatever its parent's threads were at, it ends. */
 static void fork_one(struct churn *churn)
 {
 	int status;
