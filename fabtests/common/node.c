@@ -143,7 +143,11 @@ static void open_queues(struct node *node, const struct node_attr *attr)
 
 static void open_ep(struct node *node, const struct node_attr *attr)
 {
+	if (attr->srx)
+		node->info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	REQUIRE_RET(fi_endpoint(node->domain, node->info, &node->ep, node), 0);
+	if (attr->srx)
+		REQUIRE_RET(fi_ep_bind(node->ep, &attr->srx->fid, 0), 0);
 	REQUIRE_RET(fi_ep_bind(node->ep, &node->av->fid, 0), 0);
 	if (attr->cntr)
 		REQUIRE_RET(fi_ep_bind(node->ep, &attr->cntr->fid, FI_SEND | FI_RECV), 0);

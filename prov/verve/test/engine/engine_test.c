@@ -516,3 +516,49 @@ Test(engine, closes_with_events_that_nobody_read)
 	close_end(&a);
 	cr_expect_not(verve_comp_queue_is_empty(&a.tx_queue));
 }
+
+/* A shared receive context. */
+
+static struct verve_engine *shared;
+static struct verve_lock *shared_lock;
+static int closed_without_lock;
+
+static void open_shared(void)
+{
+	struct verve_xport_attr xport = {.mr_cache = &a.mr_cache, .min_multi_recv = 64};
+	struct verve_engine_attr attr = {.xport = &xport};
+
+	cr_assert_eq(verve_engine_open_shared(&attr, &shared), 0);
+	shared_lock = verve_engine_lock(shared)->lock;
+	verve_engine_unlock(shared);
+	a.attr.shared = shared;
+}
+
+/* Another thread polls the shared context at the worst moment. */
+static void poll_shared(void *arg)
+{
+	(void)arg;
+	closed_without_lock += !verve_lock_held(shared_lock);
+	for (int i = 0; i < 200; i++)
+		verve_engine_progress(shared);
+}
+
+/* The service threads connect both; a has not looked at the events, which own queue pairs, yet. */
+Test(engine, nobody_polls_through_the_shared_context_what_an_endpoint_closes)
+{
+	uint64_t a_addr;
+
+	open_shared();
+	open_both();
+	cr_assert_eq(verve_addrvec_insert(&b.addrvec, verve_engine_addr(a.engine), &a_addr), 0);
+	cr_assert_eq(verve_send(verve_engine_lock(b.engine), &(struct verve_request){.addr = a_addr}), 0);
+	verve_engine_unlock(b.engine);
+	fake_net_on_pause(NULL, NULL);
+	run(100 * ms);
+	fake_net_on_close(poll_shared, NULL);
+	close_end(&a);
+	fake_net_on_close(NULL, NULL);
+	cr_expect_eq(closed_without_lock, 0);
+	verve_engine_close_shared(shared);
+	fake_net_on_pause(progress, NULL);
+}

@@ -66,6 +66,11 @@ void fake_net_step_threads(void);
  * none. */
 void fake_net_on_pause(void (*fn)(void *arg), void *arg);
 
+/*
+ * Called whenever an object has been closed: does what another thread may do at that moment. NULL: none.
+ */
+void fake_net_on_close(void (*fn)(void *arg), void *arg);
+
 /* The world's random numbers, for a test that wants no generator of its own. */
 uint64_t fake_net_random(void);
 
