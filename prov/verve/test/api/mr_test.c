@@ -197,6 +197,17 @@ Test(mr, every_number_can_be_chosen_as_a_key)
 	}
 }
 
+/* SOS with remote virtual addressing; the log says what to do instead (mr/region.h). */
+Test(mr, all_memory_cannot_be_registered)
+{
+	struct fid_mr *mr;
+
+	fix.info->domain_attr->mr_mode = 0;
+	fixture_open_domain(&fix);
+	cr_expect_eq(fi_mr_reg(fix.domain, NULL, SIZE_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
+			       NULL), -FI_EINVAL);
+}
+
 Test(mr, addresses_from_zero_need_no_exported_key)
 {
 	struct fid_mr *mr;
