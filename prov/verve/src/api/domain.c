@@ -183,8 +183,8 @@ static int normal_mr_mode(uint32_t api_version, int mode)
 }
 
 /*
- * fi_mr(3), FI_MR_LOCAL: without it descriptors are ignored before 1.22, and valid or NULL since. A
- * region whose pages may change (no FI_MR_ALLOCATED) is nothing to use for a buffer, unless we must.
+ * fi_mr(3), FI_MR_LOCAL: without it descriptors are ignored before 1.22, and valid or NULL since. Without
+ * FI_MR_ALLOCATED the pages of such a region may have changed: the buffer is registered anew instead.
  */
 static bool takes_desc(uint32_t api_version, int mr_mode)
 {

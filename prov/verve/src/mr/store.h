@@ -70,8 +70,9 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 /*
  * The same, but of more than is wanted, which is not exact: the entry can take the place of ready ones
  * that overlap it, those of the same access, while it is at most VERVE_MR_STORE_JOIN times as long as
- * what is wanted. Looks and links in one: what verve_mr_store_invalidate unlinks before is not joined,
- * what it is told afterwards unlinks the new entry. NULL, and *joined false: there are none.
+ * what is wanted. No verve_mr_store_invalidate comes between looking for those and linking the entry: it
+ * either unlinks them first, and they are not joined, or unlinks the entry. NULL and *joined false: there
+ * are none.
  */
 struct verve_mr_entry *verve_mr_store_add_joined(struct verve_mr_store *store,
 						 const struct verve_mr_want *want, bool *joined);
