@@ -182,6 +182,16 @@ static int normal_mr_mode(uint32_t api_version, int mode)
 	return mode;
 }
 
+/*
+ * fi_mr(3), FI_MR_LOCAL: without it descriptors are ignored before 1.22, and valid or NULL since. Without
+ * FI_MR_ALLOCATED the pages of such a region may have changed: the buffer is registered anew instead.
+ */
+static bool takes_desc(uint32_t api_version, int mr_mode)
+{
+	return mr_mode & FI_MR_LOCAL ||
+	       (FI_VERSION_GE(api_version, FI_VERSION(1, 22)) && mr_mode & FI_MR_ALLOCATED);
+}
+
 static int check(const struct fi_info *info, int mr_mode)
 {
 	if (info->ep_attr && info->ep_attr->type != FI_EP_UNSPEC &&
@@ -301,6 +311,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	domain->threading = info->domain_attr->threading;
 	domain->addr_format = info->addr_format;
 	domain->mr_mode = mr_mode;
+	domain->takes_desc = takes_desc(fabric->api_version, mr_mode);
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
 	verve_mr_keytab_init(&domain->mr_keytab);
 	verve_events_init(&domain->events);

@@ -38,6 +38,7 @@ struct verve_domain {
 	uint32_t addr_format; /* of endpoint names and in address vectors: FI_SOCKADDR... */
 	uint64_t caps;	      /* FI_* that the application asked for */
 	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
+	bool takes_desc;      /* descriptors of local buffers are valid or NULL; else anything, and ignored */
 	struct verve_progress *progress; /* FI_PROGRESS_AUTO; NULL: manual */
 	struct fid_eq *eq;    /* NULL: none bound */
 	struct verve_auth_key auth_key; /* of endpoints that have none of their own */

@@ -85,16 +85,26 @@ static int check_format(uint32_t format)
 	}
 }
 
-/* What the application grants, FI_MR_BASIC spelled out. None of it is needed. fi_mr(3). */
+/* What the application grants, FI_MR_BASIC spelled out. Only FI_MR_ALLOCATED is needed. fi_mr(3). */
 static int granted_mr_mode(int mode, int have)
 {
 	return mode & MR_BASIC ? (mode & ~MR_BASIC) | have : mode;
 }
 
-static int check_mr_mode(uint32_t version, int mode)
+/*
+ * FI_MR_ALLOCATED is needed: a region stays with the pages that it had when it was registered. Since 1.22
+ * an application that does not grant it may change them. If it grants other modes of regions, the bit is
+ * missing on purpose. If it grants none, as MPICH and SOS, the answer says that this one is needed.
+ */
+static int check_mr_mode(uint32_t version, uint64_t caps, int mode)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode & ~(MR_BASIC | MR_SCALABLE))
 		return refuse("domain_attr->mr_mode is not FI_MR_BASIC or FI_MR_SCALABLE");
+	if (FI_VERSION_GE(version, FI_VERSION(1, 22)) && caps & rma_caps &&
+	    mode & (MR_SCALABLE | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY) &&
+	    !(mode & (MR_BASIC | FI_MR_ALLOCATED)))
+		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED: regions do not follow "
+			      "memory that is mapped anew, and must be mapped when they are registered");
 	return 0;
 }
 
@@ -154,7 +164,7 @@ static int check_domain(uint32_t version, const struct fi_info *hints,
 		ret = check_size("domain_attr->cq_data_size", asked->cq_data_size,
 				 have->cq_data_size);
 	if (!ret)
-		ret = check_mr_mode(version, asked->mr_mode);
+		ret = check_mr_mode(version, hints->caps, asked->mr_mode);
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)))
 		ret = check_domain_1_5(asked, have);
 	return ret;
@@ -278,7 +288,7 @@ static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 	return caps | (have & ~(msg_caps | msg_directions | rma_caps | rma_directions | modifiers));
 }
 
-static int choose_mr_mode(uint32_t version, const struct fi_info *hints, int have)
+static int choose_mr_mode(uint32_t version, const struct fi_info *hints, uint64_t caps, int have)
 {
 	int mode = hints && hints->domain_attr ? hints->domain_attr->mr_mode : have;
 
@@ -286,7 +296,9 @@ static int choose_mr_mode(uint32_t version, const struct fi_info *hints, int hav
 		return MR_SCALABLE;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == MR_BASIC)
 		return MR_BASIC;
-	return granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
+	mode = granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
+	/* Needed wherever regions are used, granted or not. */
+	return caps & rma_caps || mode & FI_MR_LOCAL ? mode | FI_MR_ALLOCATED : mode;
 }
 
 static void apply_domain(const struct fi_domain_attr *asked, struct fi_domain_attr *attr)
@@ -323,7 +335,7 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 		info->ep_attr->max_order_war_size = 0;
 	info->tx_attr->caps = info->caps & ~(VERVE_RX_CAPS | VERVE_DOMAIN_CAPS);
 	info->rx_attr->caps = info->caps & ~(VERVE_TX_CAPS | VERVE_DOMAIN_CAPS);
-	info->domain_attr->mr_mode = choose_mr_mode(version, hints, have);
+	info->domain_attr->mr_mode = choose_mr_mode(version, hints, info->caps, have);
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;
 	if (!hints)

@@ -422,9 +422,25 @@ Test(key, rkeys_are_nothing_to_ask_for)
 	export_one(&x, 8, 16);
 	expect_refused(VERVE_OP_READ, 8, 0, 16, "no region with the key");
 	unexport(&x);
-	export_one(&x, VERVE_MR_KEY_EXPORTED, 16);
+	export_one(&x, VERVE_MR_KEY_EXPORTED | 5, 16);
 	finish(VERVE_OP_READ, x.key.key, 0, 16);
 	unexport(&x);
+}
+
+/* b's application chooses them. */
+Test(key, every_number_can_be_a_chosen_key)
+{
+	static const uint64_t keys[] = {0, 8, 1ull << 32, VERVE_MR_KEY_EXPORTED,
+					VERVE_MR_KEY_EXPORTED | 1, UINT64_MAX};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		export_one(&x, keys[i], 16);
+		finish(VERVE_OP_WRITE, keys[i], 0, 16);
+		finish(VERVE_OP_READ, keys[i], 0, 16);
+		unexport(&x);
+		nodes_settle(); /* until a has heard of it */
+		expect_refused(VERVE_OP_READ, keys[i], 0, 16, "no region with the key");
+	}
 }
 
 Test(key, data_comes_with_a_write_across_borders)
