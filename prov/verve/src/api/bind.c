@@ -14,7 +14,9 @@
 #include "api/srx.h"
 #include "api/stx.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "engine/progress.h"
+#include "proto/xport.h"
 
 static int bind_cq(struct verve_ep *ep, struct verve_cq *cq, uint64_t flags)
 {
@@ -38,32 +40,68 @@ static int bind_cq(struct verve_ep *ep, struct verve_cq *cq, uint64_t flags)
 	return 0;
 }
 
-static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
+static const uint64_t cntr_events[VERVE_EP_CNTRS] = {
+	[VERVE_EP_SEND] = FI_SEND,
+	[VERVE_EP_RECV] = FI_RECV,
+	[VERVE_EP_READ] = FI_READ,
+	[VERVE_EP_WRITE] = FI_WRITE,
+	[VERVE_EP_REMOTE_READ] = FI_REMOTE_READ,
+	[VERVE_EP_REMOTE_WRITE] = FI_REMOTE_WRITE,
+};
+
+static int check_cntr(const struct verve_ep *ep, uint64_t flags)
 {
-	static const uint64_t event[VERVE_EP_CNTRS] = {
-		[VERVE_EP_SEND] = FI_SEND,
-		[VERVE_EP_RECV] = FI_RECV,
-		[VERVE_EP_READ] = FI_READ,
-		[VERVE_EP_WRITE] = FI_WRITE,
-		[VERVE_EP_REMOTE_READ] = FI_REMOTE_READ,
-		[VERVE_EP_REMOTE_WRITE] = FI_REMOTE_WRITE,
-	};
 	uint64_t known = 0;
 
 	for (int i = 0; i < VERVE_EP_CNTRS; i++) {
-		known |= event[i];
-		if (flags & event[i] && ep->cntr[i])
+		known |= cntr_events[i];
+		if (flags & cntr_events[i] && ep->cntr[i])
 			return -FI_EINVAL;
 	}
-	if (flags & ~known || !flags)
-		return -FI_EBADFLAGS;
+	return flags & ~known || !flags ? -FI_EBADFLAGS : 0;
+}
+
+static void set_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
+{
 	for (int i = 0; i < VERVE_EP_CNTRS; i++) {
-		if (!(flags & event[i]))
+		if (!(flags & cntr_events[i]))
 			continue;
 		verve_cntr_get(cntr);
 		ep->cntr[i] = cntr;
 	}
+}
+
+/*
+ * Once the endpoint is enabled, other threads look at its counters: those that bind or close regions, under the
+ * lock of events, and those that count, under the engine's.
+ */
+static int bind_cntr_late(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
+{
+	struct verve_events *events = &ep->domain->events;
+	struct verve_sink sink;
+	int ret;
+
+	pthread_mutex_lock(&events->lock);
+	ret = verve_cntr_bind_engine(cntr, ep->engine);
+	if (!ret)
+		set_cntr(ep, cntr, flags);
+	pthread_mutex_unlock(&events->lock);
+	if (ret)
+		return ret;
+	verve_bind_fill_sink(ep, &sink);
+	verve_engine_set_sink(ep->engine, &sink);
 	return 0;
+}
+
+static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
+{
+	int ret = check_cntr(ep, flags);
+
+	if (!ret && ep->engine)
+		return bind_cntr_late(ep, cntr, flags);
+	if (!ret)
+		set_cntr(ep, cntr, flags);
+	return ret;
 }
 
 static bool is_of_domain(struct fid *fid, const struct verve_domain *domain)
@@ -88,7 +126,11 @@ int verve_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct verve_ep *ep = ((struct verve_ep *)fid)->owner;
 
-	if (ep->engine)
+	/*
+	 * fi_endpoint(3) has all of them bound before. Sandia OpenSHMEM binds these two kinds to its one
+	 * endpoint afterwards, whoever provides it; neither needs anything that enabling makes.
+	 */
+	if (ep->engine && bfid->fclass != FI_CLASS_CNTR && bfid->fclass != FI_CLASS_STX_CTX)
 		return -FI_EOPBADSTATE;
 	if (!is_of_domain(bfid, ep->domain)) {
 		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of another domain\n");
@@ -118,10 +160,9 @@ int verve_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_STX_CTX:
 		if (flags)
 			return -FI_EBADFLAGS;
-		if (ep->stx)
+		if (ep->has_stx)
 			return -FI_EINVAL;
-		ep->stx = verve_stx_from_fid(bfid);
-		verve_stx_get(ep->stx);
+		ep->has_stx = true;
 		return 0;
 	case FI_CLASS_EQ:
 		if (flags)
@@ -151,6 +192,25 @@ void verve_bind_engine_undo(struct verve_ep *ep, struct verve_engine *engine)
 	if (ep->rx_cq && ep->rx_cq != ep->tx_cq)
 		verve_cq_unbind_engine(ep->rx_cq, engine);
 	verve_av_unbind_engine(ep->av, engine);
+}
+
+static struct verve_comp_counter *counter(const struct verve_ep *ep, enum verve_ep_cntr which)
+{
+	return ep->cntr[which] ? &ep->cntr[which]->counter : NULL;
+}
+
+void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink)
+{
+	*sink = (struct verve_sink){
+		.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
+		.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
+		.send = counter(ep, VERVE_EP_SEND),
+		.recv = counter(ep, VERVE_EP_RECV),
+		.read = counter(ep, VERVE_EP_READ),
+		.write = counter(ep, VERVE_EP_WRITE),
+		.remote_read = counter(ep, VERVE_EP_REMOTE_READ),
+		.remote_write = counter(ep, VERVE_EP_REMOTE_WRITE),
+	};
 }
 
 /* Undone as a whole: unbinding what was never bound does nothing. */
@@ -185,7 +245,7 @@ int verve_bind_check(const struct verve_ep *ep)
 		return -FI_ENOAV;
 	if (ep->shared_rx && !ep->srx)
 		return -FI_ENORX;
-	if (ep->shared_tx && !ep->stx) {
+	if (ep->shared_tx && !ep->has_stx) {
 		VERVE_WARN(EP_CTRL, "an endpoint that shares its transmit context has none\n");
 		return -FI_EINVAL;
 	}
@@ -211,6 +271,4 @@ void verve_bind_put_all(struct verve_ep *ep)
 		verve_eq_put(ep->eq);
 	if (ep->srx)
 		verve_srx_put(ep->srx);
-	if (ep->stx)
-		verve_stx_put(ep->stx);
 }

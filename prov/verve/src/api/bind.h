@@ -12,18 +12,24 @@
 
 struct verve_engine;
 struct verve_ep;
+struct verve_sink;
 
 /*
- * For struct fi_ops of an endpoint or an alias. Each bound object holds a reference
- * until verve_bind_put_all. -FI_EOPBADSTATE: the endpoint is enabled; -FI_EINVAL: an object of
- * another domain or of a class that is not bound, or there is one for this purpose already;
- * -FI_EBADFLAGS.
+ * For struct fi_ops of an endpoint or an alias. Once the endpoint is enabled, counters and shared transmit contexts
+ * can still be bound; a counter counts what completes from then on. Each object holds a reference until
+ * verve_bind_put_all, except a shared transmit context, of which nothing is kept. -FI_EOPBADSTATE:
+ * the endpoint is enabled, and the object of another class; -FI_EINVAL: of another domain, of a class that is not
+ * bound, or there is one for this purpose already; -FI_EBADFLAGS; -FI_ENOMEM, -errno: a counter that is bound
+ * late cannot watch the endpoint.
  */
 int verve_bind(struct fid *ep, struct fid *object, uint64_t flags);
 void verve_bind_put_all(struct verve_ep *ep);
 
 /* It has what it needs to be enabled: 0, -FI_ENOAV, -FI_ENOCQ, -FI_ENORX or -FI_EINVAL. */
 int verve_bind_check(const struct verve_ep *ep);
+
+/* Where the endpoint's operations report. */
+void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink);
 
 /*
  * Who reads the bound queues and counters progresses the engine from now on, and the domain's progress thread does.

@@ -52,27 +52,12 @@ static struct verve_ep *owner_of(struct fid *fid)
 	return ((struct verve_ep *)fid)->owner;
 }
 
-static struct verve_comp_counter *counter(const struct verve_ep *ep, enum verve_ep_cntr which)
-{
-	return ep->cntr[which] ? &ep->cntr[which]->counter : NULL;
-}
-
 static int ep_enable(struct verve_ep *ep)
 {
 	struct verve_xport_attr xport = {
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
 		.mr_keytab = &ep->domain->mr_keytab,
-		.sink = {
-			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
-			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
-			.send = counter(ep, VERVE_EP_SEND),
-			.recv = counter(ep, VERVE_EP_RECV),
-			.read = counter(ep, VERVE_EP_READ),
-			.write = counter(ep, VERVE_EP_WRITE),
-			.remote_read = counter(ep, VERVE_EP_REMOTE_READ),
-			.remote_write = counter(ep, VERVE_EP_REMOTE_WRITE),
-		},
 		.tx_size = ep->tx_size,
 		.inline_size = verve_config.inline_size,
 		.eager_size = verve_config.eager_size,
@@ -100,6 +85,7 @@ static int ep_enable(struct verve_ep *ep)
 	ret = verve_bind_check(ep);
 	if (ret)
 		return ret;
+	verve_bind_fill_sink(ep, &xport.sink);
 	xport.addrvec = &ep->av->addrs;
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)

@@ -24,7 +24,6 @@ struct verve_cq;
 struct verve_domain;
 struct verve_engine;
 struct verve_srx;
-struct verve_stx;
 
 enum verve_ep_cntr {
 	VERVE_EP_SEND,
@@ -47,7 +46,6 @@ struct verve_ep {
 	LIST_ENTRY(verve_ep) in_domain; /* in domain->eps, if it has an engine */
 	struct verve_av *av;
 	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
-	struct verve_stx *stx; /* the same of transmit contexts */
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
@@ -57,6 +55,7 @@ struct verve_ep {
 	bool tx_selective, rx_selective;
 	bool directed;
 	bool shared_rx, shared_tx; /* opened to be bound to a shared context */
+	bool has_stx; /* has been bound to a shared transmit context */
 	size_t tx_size;	       /* operations */
 	size_t min_multi_recv; /* bytes */
 	struct verve_auth_key auth_key; /* its own, or the domain's */

@@ -371,6 +371,15 @@ void verve_engine_close(struct verve_engine *engine)
 	engine_free(engine);
 }
 
+void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink)
+{
+	verve_lock_acquire(engine->lock);
+	engine->xport.attr.sink = *sink;
+	if (engine->shared)
+		choose_member(engine->shared);
+	verve_lock_release(engine->lock);
+}
+
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
 {
 	return verve_cm_addr(engine->xport.cm);

@@ -286,6 +286,31 @@ Test(srx, cancelled_receives_complete_once_at_one_endpoint)
 	close_all();
 }
 
+Test(srx, counters_bound_late_count_what_ends_at_their_endpoint)
+{
+	struct fid_cntr *cntr[RECEIVERS];
+	uint64_t errors = 0;
+
+	open_all();
+	for (int i = 0; i < RECEIVERS; i++) {
+		cr_assert_eq(fi_cntr_open(fix.domain, NULL, &cntr[i], NULL), 0);
+		cr_assert_eq(fi_ep_bind(receiver[i].ep, &cntr[i]->fid, FI_RECV), 0);
+	}
+	post(0, 10);
+	send_text(0, 0, 'a', 10);
+	await(&receiver[0]);
+	cr_expect_eq(fi_cntr_read(cntr[0]), 1);
+	/* A cancelled receive ends at any of them. */
+	post(1, 10);
+	cr_assert_eq(fi_cancel(&srx->fid, to[1]), 0);
+	for (int i = 0; i < RECEIVERS; i++)
+		errors += fi_cntr_readerr(cntr[i]);
+	cr_expect_eq(errors, 1);
+	close_all();
+	for (int i = 0; i < RECEIVERS; i++)
+		cr_expect_eq(fi_close(&cntr[i]->fid), 0);
+}
+
 Test(srx, multi_receive_buffers_are_filled_from_all)
 {
 	struct iovec iov = {to[0], 100};
