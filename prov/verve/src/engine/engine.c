@@ -349,6 +349,9 @@ void verve_engine_close(struct verve_engine *engine)
 	uint64_t connect = verve_config.connect_timeout * ms;
 	uint64_t transport = verve_config.transport_timeout * ms;
 
+	verve_lock_acquire(engine->lock);
+	verve_xport_begin_close(&engine->xport);
+	verve_lock_release(engine->lock);
 	poll_until(engine, is_sent, verve_net_now() + connect + transport);
 	poll_until(engine, is_answered, verve_net_now() + transport);
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);

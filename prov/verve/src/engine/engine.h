@@ -35,8 +35,8 @@ struct verve_engine_attr {
  */
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /*
- * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. Posted
- * receives and unfinished operations complete with FI_ECANCELED first.
+ * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. From the call on, nothing
+ * that was posted is reported: verve_xport_begin_close.
  */
 void verve_engine_close(struct verve_engine *engine);
 
