@@ -331,6 +331,13 @@ static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
 	return take_name(ep, &name);
 }
 
+void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps)
+{
+	ep->directed = caps & FI_DIRECTED_RECV;
+	ep->tagged_directed = ep->directed || (caps & VERVE_TAGGED_DIRECTED_RECV &&
+					       FI_VERSION_GE(ep->domain->api_version, FI_VERSION(2, 0)));
+}
+
 static int choose_key(struct verve_ep *ep, const struct fi_ep_attr *attr)
 {
 	const struct verve_domain *domain = ep->domain;
@@ -367,7 +374,7 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	if (ret)
 		goto err_free;
 	ep->caps = info->caps;
-	ep->directed = info->caps & FI_DIRECTED_RECV;
+	verve_ep_set_directed(ep, info->caps);
 	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->shared_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->tx_op_flags = info->tx_attr->op_flags;
