@@ -88,7 +88,6 @@ static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
 	struct verve_cntr *cntr = verve_cntr_from_fid(&fid->fid);
 
 	AO_fetch_and_add(&cntr->polled.errors, value);
-	AO_fetch_and_add(&cntr->told, value);
 	verve_comp_counter_add_error(&cntr->counter, value);
 	return 0;
 }

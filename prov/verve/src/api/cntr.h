@@ -39,7 +39,7 @@ struct verve_cntr {
  * -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects as verve_wait_init.
  *
  * fi_cntr_wait: 0; -FI_EAVAIL: the error value is another than the application has heard of: by an earlier
- * -FI_EAVAIL, by fi_cntr_readerr, or because it set it. So waiting for operations that have failed already
+ * -FI_EAVAIL, by fi_cntr_readerr, or by its fi_cntr_seterr. So waiting for operations that have failed already
  * ends, once; old errors end no wait. -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
  * fi_trywait, wakes for every change; it is for one thread at a time.
  */
