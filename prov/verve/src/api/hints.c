@@ -248,13 +248,20 @@ static int check_rx(const struct fi_rx_attr *asked, const struct fi_rx_attr *hav
 	return ret;
 }
 
+/* What may be asked for, and is not offered otherwise. */
+static uint64_t askable_caps(uint32_t version, uint64_t have)
+{
+	return FI_VERSION_GE(version, FI_VERSION(2, 0)) ? have | VERVE_TAGGED_DIRECTED_RECV : have;
+}
+
 int verve_hints_check(uint32_t version, const struct fi_info *hints, const struct fi_info *have)
 {
+	uint64_t caps = askable_caps(version, have->caps);
 	int ret;
 
 	if (!hints)
 		return 0;
-	ret = check_bits("caps", hints->caps, have->caps, FI_TYPE_CAPS);
+	ret = check_bits("caps", hints->caps, caps, FI_TYPE_CAPS);
 	if (!ret)
 		ret = check_format(hints->addr_format);
 	if (!ret && hints->fabric_attr)
@@ -265,9 +272,9 @@ int verve_hints_check(uint32_t version, const struct fi_info *hints, const struc
 	if (!ret && hints->ep_attr)
 		ret = check_ep(version, hints, have->ep_attr);
 	if (!ret && hints->tx_attr)
-		ret = check_tx(hints->tx_attr, have->tx_attr, have->caps);
+		ret = check_tx(hints->tx_attr, have->tx_attr, caps);
 	if (!ret && hints->rx_attr)
-		ret = check_rx(hints->rx_attr, have->rx_attr, have->caps);
+		ret = check_rx(hints->rx_attr, have->rx_attr, caps);
 	return ret;
 }
 
@@ -333,7 +340,8 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	/* Only atomics write in order after they read. */
 	if (!(info->caps & FI_ATOMIC))
 		info->ep_attr->max_order_war_size = 0;
-	info->tx_attr->caps = info->caps & ~(VERVE_RX_CAPS | VERVE_DOMAIN_CAPS);
+	info->tx_attr->caps = info->caps &
+			      ~(VERVE_RX_CAPS | VERVE_DOMAIN_CAPS | VERVE_TAGGED_DIRECTED_RECV);
 	info->rx_attr->caps = info->caps & ~(VERVE_TX_CAPS | VERVE_DOMAIN_CAPS);
 	info->domain_attr->mr_mode = choose_mr_mode(version, hints, info->caps, have);
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;

@@ -27,6 +27,9 @@ enum {
 /* Bytes of one message or one RMA operation. */
 static const size_t VERVE_MSG_SIZE_MAX = SIZE_MAX / 2;
 
+/* FI_TAGGED_DIRECTED_RECV of libfabric 2.0 and later; before, the bit was no capability. Only for who asks. */
+static const uint64_t VERVE_TAGGED_DIRECTED_RECV = UINT64_C(1) << 45;
+
 /* What there is in each direction alone, and where messages go; the rest is both directions'. */
 static const uint64_t VERVE_TX_CAPS = FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 static const uint64_t VERVE_RX_CAPS = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
@@ -39,7 +42,7 @@ static const uint64_t VERVE_CAPS = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | VER
 static const uint64_t VERVE_TX_OP_FLAGS = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
 					  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
 					  FI_MATCH_COMPLETE;
-static const uint64_t VERVE_RX_OP_FLAGS = FI_COMPLETION | FI_MULTI_RECV;
+static const uint64_t VERVE_RX_OP_FLAGS = FI_COMPLETION | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE;
 
 /* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,

@@ -57,7 +57,7 @@ static int prepare_recv(const struct verve_ep *ep, struct verve_request *request
 	if (request->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
 	prepare_desc(ep, request);
-	if (!ep->directed)
+	if (!(request->flags & VERVE_OP_TAGGED ? ep->tagged_directed : ep->directed))
 		request->addr = FI_ADDR_UNSPEC;
 	if (request->flags & VERVE_OP_TAGGED)
 		request->flags &= ~VERVE_OP_MULTI;

@@ -367,6 +367,9 @@ void verve_engine_close(struct verve_engine *engine)
 	uint64_t connect = verve_config.connect_timeout * ms;
 	uint64_t transport = verve_config.transport_timeout * ms;
 
+	verve_lock_acquire(engine->lock);
+	verve_xport_begin_close(&engine->xport);
+	verve_lock_release(engine->lock);
 	poll_until(engine, is_sent, verve_net_now() + connect + transport);
 	poll_until(engine, is_answered, verve_net_now() + transport);
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
@@ -380,6 +383,15 @@ void verve_engine_close(struct verve_engine *engine)
 	verve_lock_release(engine->lock);
 	close_wait(engine);
 	engine_free(engine);
+}
+
+void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink)
+{
+	verve_lock_acquire(engine->lock);
+	engine->xport.attr.sink = *sink;
+	if (engine->shared)
+		choose_member(engine->shared);
+	verve_lock_release(engine->lock);
 }
 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)

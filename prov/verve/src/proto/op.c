@@ -206,6 +206,18 @@ static uint64_t comp_flags(const struct verve_op *op)
 	}
 }
 
+/*
+ * A closed endpoint's operations end without a word: fi_close, fi_endpoint(3). A receive of a shared context is
+ * the context's, which lives on.
+ */
+static const struct verve_sink *sink_of(const struct verve_xport *xport, const struct verve_op *op)
+{
+	static const struct verve_sink none;
+	bool foreign = op->kind == VERVE_OP_RECV && xport->rx != xport;
+
+	return xport->closing && !foreign ? &none : &xport->attr.sink;
+}
+
 static struct verve_comp_counter *counter_of(const struct verve_sink *sink, const struct verve_op *op)
 {
 	switch (op->kind) {
@@ -243,7 +255,7 @@ static void fill_recv(const struct verve_op *op, struct verve_comp *comp)
 
 void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 {
-	struct verve_sink *sink = &xport->attr.sink;
+	const struct verve_sink *sink = sink_of(xport, op);
 	struct verve_comp_queue *queue = op->kind == VERVE_OP_RECV ? sink->rx_queue : sink->tx_queue;
 	struct verve_comp_counter *counter = counter_of(sink, op);
 	struct verve_comp comp = {
@@ -269,7 +281,7 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
 			   const char *reason)
 {
-	struct verve_sink *sink = &xport->attr.sink;
+	const struct verve_sink *sink = sink_of(xport, op);
 	struct verve_comp_queue *queue = op->kind == VERVE_OP_RECV ? sink->rx_queue : sink->tx_queue;
 	struct verve_comp_counter *counter = counter_of(sink, op);
 	struct verve_comp_error entry = {

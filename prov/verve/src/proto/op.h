@@ -163,9 +163,9 @@ int verve_op_register(struct verve_xport *xport, struct verve_op *op, unsigned a
 
 /* Its last work request completed. */
 void verve_op_done(struct verve_xport *xport, struct verve_op *op);
-/* The one completion: success. Leaves the operation to the caller. */
+/* The one completion: success. Nobody hears of it if the endpoint closes. Leaves the operation to the caller. */
 void verve_op_report(struct verve_xport *xport, struct verve_op *op);
-/* The one completion: error, positive FI errno, ibv_wc_status or 0, and a readable reason. */
+/* The same: error, positive FI errno, ibv_wc_status or 0, and a readable reason. */
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
 			   const char *reason);
 /* The same for one that is in a queue and that nothing posted refers to: takes it out and frees it. */

@@ -21,7 +21,7 @@ void verve_recv_withdrawn(struct verve_xport *xport, struct verve_link *link,
 /* Cancels the oldest posted receive with this context. -FI_ENOENT: none. fi_endpoint(3), fi_cancel. */
 int verve_recv_cancel(struct verve_xport *xport, const void *context);
 
-/* Ends every posted receive with FI_ECANCELED and forgets messages that nobody received. */
+/* Cancels every receive that is posted to xport itself, and forgets messages that nobody received. */
 void verve_recv_cancel_all(struct verve_xport *xport);
 
 /* Offers that came over a link which breaks cannot be read any more. */

@@ -62,7 +62,7 @@ void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr);
 void verve_peer_forget_all(struct verve_xport *xport);
 /* Its fi_addr_t; UINT64_MAX if it is not in the address vector. */
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
-/* Ends what waits for a connection with FI_ECANCELED. */
+/* The endpoint closes: ends what waits for a connection. */
 void verve_peer_cancel(struct verve_xport *xport, struct verve_peer *peer);
 void verve_peer_free_all(struct verve_xport *xport);
 /*

@@ -334,12 +334,20 @@ bool verve_xport_say_bye(struct verve_xport *xport)
 	return done;
 }
 
+void verve_xport_begin_close(struct verve_xport *xport)
+{
+	assert(verve_lock_held(xport->lock));
+	xport->closing = true;
+	verve_recv_cancel_all(xport);
+}
+
 void verve_xport_cancel(struct verve_xport *xport)
 {
 	struct verve_link *link;
 	struct verve_peer *peer;
 
-	verve_recv_cancel_all(xport);
+	/* Once more: messages that came meanwhile are forgotten, too. */
+	verve_xport_begin_close(xport);
 	while ((link = TAILQ_FIRST(&xport->links)))
 		verve_link_break(xport, link, FI_ECANCELED, 0, "the endpoint is closed");
 	for (peer = xport->peers; peer; peer = peer->hh.next)

@@ -84,6 +84,7 @@ struct verve_xport {
 	struct verve_xport_attr attr;
 	/* Has the receives: itself, or a shared context, whose match, starved, claimed, ops and peer_ids are everybody's. */
 	struct verve_xport *rx;
+	bool closing; /* what was posted to the endpoint ends without a completion */
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
 	struct verve_net_srq *srq;
@@ -159,10 +160,9 @@ void verve_xport_arm(struct verve_xport *xport);
 bool verve_xport_is_busy(const struct verve_xport *xport, bool await);
 /* Says BYE on every connection, once; true when all that was sent is acknowledged. Call until true. */
 bool verve_xport_say_bye(struct verve_xport *xport);
-/*
- * Ends what is left with FI_ECANCELED: posted receives, unfinished operations. Those of a connection
- * end in verve_xport_poll, when the hardware has let go; true when none is left.
- */
+/* The endpoint closes: receives posted to it end now, and nothing that was posted to it is reported any more. */
+void verve_xport_begin_close(struct verve_xport *xport);
+/* The same, and ends all else. What a connection has ends in verve_xport_poll, when the hardware has let go. */
 void verve_xport_cancel(struct verve_xport *xport);
 
 /*

@@ -330,6 +330,26 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
 }
 
+Test(hints, tagged_directed_receive_is_of_libfabric_2)
+{
+	hints->caps = FI_MSG | FI_TAGGED | VERVE_TAGGED_DIRECTED_RECV;
+	cr_expect_eq(get(), -FI_ENODATA);
+	version = FI_VERSION(2, 0);
+	expect_match();
+	cr_expect_eq(info->caps & (VERVE_TAGGED_DIRECTED_RECV | FI_DIRECTED_RECV),
+		     VERVE_TAGGED_DIRECTED_RECV);
+	cr_expect(info->rx_attr->caps & VERVE_TAGGED_DIRECTED_RECV);
+	cr_expect_not(info->tx_attr->caps & VERVE_TAGGED_DIRECTED_RECV);
+	hints->rx_attr->caps = hints->tx_attr->caps = hints->caps;
+	expect_match();
+	fi_freeinfo(hints);
+	hints = fi_allocinfo();
+	cr_assert_eq(get(), 0);
+	cr_expect_not(info->caps & VERVE_TAGGED_DIRECTED_RECV);
+	cr_assert_eq(get_with(NULL), 0);
+	cr_expect_not(info->caps & VERVE_TAGGED_DIRECTED_RECV);
+}
+
 Test(hints, fences_are_what_a_sender_does)
 {
 	hints->caps = FI_RMA | FI_FENCE;

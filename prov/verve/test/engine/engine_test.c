@@ -371,15 +371,14 @@ Test(engine, close_waits_for_what_was_accepted)
 		cr_assert_eq(send_to(b_addr(), sizes[i], i % 2 ? VERVE_OP_ACK : 0), 0);
 	}
 	close_end(&a); /* before there even was a connection */
-	for (int i = 0; i < 4; i++)
-		cr_expect(!verve_comp_queue_is_empty(&a.tx_queue));
 	run(100 * ms);
 	for (int i = 0; i < 4; i++) {
 		struct verve_comp comp;
 
-		cr_assert_eq(verve_comp_queue_read(&a.tx_queue, &comp, 1), 1);
 		cr_assert_eq(verve_comp_queue_read(&b.rx_queue, &comp, 1), 1);
 	}
+	/* Nobody asks for them any more. */
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
 }
 
 Test(engine, close_of_an_idle_one_takes_no_time)
@@ -392,14 +391,12 @@ Test(engine, close_of_an_idle_one_takes_no_time)
 	cr_expect_lt(fake_net_time() - start, 10 * ms);
 }
 
-Test(engine, close_cancels_receives)
+Test(engine, close_drops_receives)
 {
 	open_end(&a);
 	recv_any(&a);
 	recv_any(&a);
 	close_end(&a);
-	expect_error(&a.rx_queue, FI_ECANCELED);
-	expect_error(&a.rx_queue, FI_ECANCELED);
 	cr_expect(verve_comp_queue_is_empty(&a.rx_queue));
 }
 
@@ -415,7 +412,7 @@ Test(engine, close_gives_up_on_a_peer_that_never_was)
 	cr_assert_eq(send_to(fi_addr, 5, 0), 0);
 	start = fake_net_time();
 	close_end(&a);
-	expect_error(&a.tx_queue, FI_ETIMEDOUT);
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
 	cr_expect_lt(fake_net_time() - start, (CONNECT_MS + TRANSPORT_MS) * ms + 100 * ms);
 }
 
@@ -433,7 +430,7 @@ Test(engine, close_gives_up_on_a_peer_that_died)
 	start = fake_net_time();
 	close_end(&a);
 	cr_expect_lt(fake_net_time() - start, 5 * TRANSPORT_MS * ms);
-	cr_expect(!verve_comp_queue_is_empty(&a.tx_queue));
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
 }
 
 Test(engine, close_gives_up_on_a_peer_that_does_not_receive)
@@ -445,7 +442,7 @@ Test(engine, close_gives_up_on_a_peer_that_does_not_receive)
 	run(100 * ms);
 	start = fake_net_time();
 	close_end(&a);
-	expect_error(&a.tx_queue, FI_ECANCELED);
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
 	cr_expect_lt(fake_net_time() - start, 4 * TRANSPORT_MS * ms);
 	/* Its peer has the message all the same. */
 	recv_any(&b);

@@ -82,6 +82,7 @@ struct sim_node {
 	bool selective;
 	size_t inject_size;
 	bool started, closing, closed, retired, dead, asleep;
+	bool hushed; /* its queues were empty when it closed: nothing that it posted may complete any more */
 	uint64_t start_at;    /* simulated ns */
 	uint32_t budget;      /* operations still to start */
 	uint32_t live;	      /* accepted, with a completion to come, receives not counted */

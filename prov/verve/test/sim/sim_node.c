@@ -9,6 +9,7 @@
 
 #include "base/addr.h"
 #include "base/config.h"
+#include "net/sys.h"
 #include "sim.h"
 
 struct fi_provider *fi_prov_ini(void);
@@ -313,16 +314,34 @@ void sim_open(struct sim *sim)
 	}
 }
 
+/* After the close they are not counted. */
+static void await_silent(struct sim_node *node)
+{
+	uint64_t end = fake_net_time() + 60000000000;
+
+	while (!sim_is_counted(node) && fake_net_time() < end) {
+		sim_progress(node, 16);
+		verve_net_pause();
+	}
+}
+
 void sim_node_close(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
 
 	node->closing = true;
+	await_silent(node);
+	if (sim_chance(sim, 500)) {
+		while (sim_progress(node, 16))
+			;
+		node->hushed = true;
+	}
 	for (uint32_t i = 0; i < node->members; i++)
 		check(sim, fi_close(&node->ep[i]->fid), "fi_close of an endpoint");
 	node->closed = true;
 	while (sim_progress(node, 16))
 		;
+	sim_drop_all(node);
 	if (!node->srx)
 		return;
 	/* It has no queue to say so of what is posted to it. */
