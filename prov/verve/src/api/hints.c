@@ -32,7 +32,14 @@ static const uint64_t order_1_8 = FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER
 				  FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
 				  FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
-/* Only for who asks: they change what receives match, or what a completion costs. */
+/*
+ * They cost: a look-up of each message's sender, and a packet and an answer for each operation of
+ * RMA. Secondary capabilities, which are reported without being asked for only if they cost nothing
+ * (fi_getinfo(3)), without hints, too: applications adopt what they are offered then.
+ */
+static const uint64_t costly = FI_SOURCE | FI_RMA_EVENT;
+
+/* Only if asked for beside others: they change what receives match, or what a completion costs. */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
 static int refuse(const char *what)
@@ -261,16 +268,13 @@ int verve_hints_check(uint32_t version, const struct fi_info *hints, const struc
 	return ret;
 }
 
-/* What to return: who gave no hints gets all, who named none all but those that cost something. */
+/* What to return: without hints, and where they name none, all that cost nothing. */
 static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 {
-	uint64_t caps;
+	uint64_t caps = hints ? hints->caps : 0;
 
-	if (!hints)
-		return have;
-	caps = hints->caps;
 	if (!caps)
-		return have & ~(FI_SOURCE | FI_RMA_EVENT);
+		return have & ~costly;
 	if (caps & msg_caps && !(caps & msg_directions))
 		caps |= msg_directions;
 	if (caps & rma_caps && !(caps & rma_directions))

@@ -110,6 +110,7 @@ Test(hints, mpich_4_2)
 	cr_assert_eq(get_with(NULL), 0);
 	cr_expect(info->caps & FI_DIRECTED_RECV);
 	cr_expect(info->caps & FI_TAGGED && info->caps & FI_MULTI_RECV && info->caps & FI_RMA);
+	cr_expect_not(info->caps & (FI_SOURCE | FI_RMA_EVENT));
 	cr_expect_eq(info->domain_attr->max_ep_tx_ctx, 1);
 	hints->caps = info->caps;
 
@@ -281,6 +282,20 @@ ParameterizedTest(struct mr_case *param, hints, mr_mode)
 	/* No mode bit is needed for RMA. */
 	if (!param->caps)
 		cr_expect_eq(info->caps & rma_all, rma_all);
+}
+
+/* Applications adopt what they are offered: nothing that costs each write a packet and an answer. */
+Test(hints, without_hints_nothing_that_costs)
+{
+	uint64_t caps;
+
+	cr_assert_eq(get_with(NULL), 0);
+	caps = info->caps;
+	cr_expect_not(caps & (FI_SOURCE | FI_RMA_EVENT));
+	cr_expect_not((info->tx_attr->caps | info->rx_attr->caps) & (FI_SOURCE | FI_RMA_EVENT));
+	cr_expect(caps & FI_DIRECTED_RECV);
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->caps, caps);
 }
 
 Test(hints, mr_mode_without_hints)
