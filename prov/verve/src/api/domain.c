@@ -189,13 +189,7 @@ static int check(const struct fi_info *info, int mr_mode)
 		VERVE_WARN(DOMAIN, "%s: only FI_EP_RDM endpoints\n", info->domain_attr->name);
 		return -FI_EINVAL;
 	}
-	switch (info->addr_format) {
-	case FI_FORMAT_UNSPEC:
-	case FI_SOCKADDR:
-	case FI_SOCKADDR_IN:
-	case FI_SOCKADDR_IN6:
-		break;
-	default:
+	if (!verve_info_is_ip_format(info->addr_format)) {
 		VERVE_WARN(DOMAIN, "%s: address format %u is not an IP address\n",
 			   info->domain_attr->name, info->addr_format);
 		return -FI_EINVAL;

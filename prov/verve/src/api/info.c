@@ -36,6 +36,7 @@ enum {
 	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
 	OBJECTS = 1 << 16,  /* endpoints, queues, counters, regions: limited by memory alone */
 	INFOS_MAX = 3,	    /* of one port: IPv4, global IPv6, link-local IPv6 */
+	SOCKADDR_IP = 17,   /* FI_SOCKADDR_IP, of 2.3 and later */
 };
 
 static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
@@ -99,6 +100,20 @@ int verve_info_parse_domain(const char *name, char *device, uint8_t *port_num)
 	device[len] = '\0';
 	*port_num = number;
 	return 0;
+}
+
+bool verve_info_is_ip_format(uint32_t format)
+{
+	switch (format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+	case SOCKADDR_IP:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -328,6 +343,21 @@ static void consider(struct search *search, const struct verve_net_port *port,
 	insert(search, &candidate);
 }
 
+/* As many regions as are asked for. */
+static bool has_regions(const struct search *search, const struct verve_net_port *port)
+{
+	const struct fi_info *hints = search->hints;
+	size_t have = port->limits.mr;
+
+	/* Before 1.5 the attribute was not there. */
+	if (!hints || !hints->domain_attr || FI_VERSION_LT(search->version, FI_VERSION(1, 5)) ||
+	    !have || hints->domain_attr->mr_cnt <= have)
+		return true;
+	VERVE_INFO(FABRIC, "%s port %u: not used: hints->domain_attr->mr_cnt is %zu, the device has %zu\n",
+		   port->device, port->port_num, hints->domain_attr->mr_cnt, have);
+	return false;
+}
+
 /* By name. */
 static bool is_hinted(const struct fi_info *hints, const struct verve_net_port *port)
 {
@@ -363,7 +393,7 @@ static int find_candidates(struct search *search, const struct verve_net_port *p
 				   port->port_num, port->reason);
 			continue;
 		}
-		if (!is_hinted(search->hints, port))
+		if (!is_hinted(search->hints, port) || !has_regions(search, port))
 			continue;
 		/* They are in order of preference. */
 		for (size_t j = 0; j < port->addr_count; j++)
