@@ -3,6 +3,8 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_collective.h>
 #include <rdma/fi_endpoint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,9 +188,29 @@ Test(domain, binds_one_event_queue_and_nothing_else)
 
 Test(domain, says_what_it_has_not)
 {
+	struct fi_collective_attr collective = {.op = FI_SUM, .datatype = FI_INT32};
 	struct fid_ep *ep;
 
 	fixture_open_domain(&fix);
+	cr_expect_eq(fi_query_collective(fix.domain, FI_BARRIER, &collective, 0), -FI_EOPNOTSUPP);
 	cr_expect_eq(fi_control(&fix.domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(fix.domain, fix.info, &ep, NULL), -FI_ENOSYS);
+}
+
+/* FI_FLOAT16, FI_BFLOAT16, FI_FLOAT8_E4M3 and FI_FLOAT8_E5M2 of 2.0, by number, and what follows. */
+Test(domain, small_floats_have_no_atomics)
+{
+	struct fi_atomic_attr attr;
+
+	fix.info->fabric_attr->api_version = FI_VERSION(2, 1);
+	fixture_open_domain(&fix);
+	for (int type = FI_UINT128 + 1; type < FI_UINT128 + 8; type++)
+		for (int op = FI_MIN; op <= FI_MSWAP + 1; op++) {
+			cr_expect_eq(fi_query_atomic(fix.domain, (enum fi_datatype)type,
+						     (enum fi_op)op, &attr, 0), -FI_EOPNOTSUPP);
+			cr_expect_eq(fi_query_atomic(fix.domain, (enum fi_datatype)type,
+						     (enum fi_op)op, &attr, FI_FETCH_ATOMIC),
+				     -FI_EOPNOTSUPP);
+		}
+	cr_expect_eq(fi_query_atomic(fix.domain, FI_UINT128, FI_SUM, &attr, 0), 0);
 }
