@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/domain.h"
+#include "api/fabric.h"
 #include "api/hints.h"
 #include "api/nic.h"
 #include "api/node.h"
@@ -68,6 +70,9 @@ struct search {
 	uint32_t version;
 	const struct fi_info *hints;
 	struct verve_node node;
+	const struct fid_domain *domain; /* of the hints: open; NULL: any */
+	const struct fid_fabric *fabric; /* the same */
+	struct verve_addr domain_addr;	 /* which the answer is to have */
 	struct candidate *found;
 	size_t count;
 };
@@ -317,6 +322,8 @@ static const char *reject(const struct search *search, const struct verve_net_po
 		return "the source address asked for is another";
 	if (dest < 0)
 		return "the destination has no address of this family";
+	if (search->domain && !verve_addr_same_host(&addr->addr, &search->domain_addr))
+		return "hints->domain_attr->domain was opened on another";
 	candidate->rank = rank(candidate);
 	return NULL;
 }
@@ -472,38 +479,93 @@ static int copy_keys(const struct search *search, struct fi_info *info)
 	return ret;
 }
 
+/* What is open already. -FI_ENODATA: not what the hints name. */
+static int fill_open(const struct search *search, struct fi_info *info)
+{
+	int mr_mode = info->domain_attr->mr_mode;
+
+	info->fabric_attr->fabric =
+		verve_fabric_find(info->fabric_attr->name, search->version, search->fabric);
+	info->domain_attr->domain =
+		verve_domain_find(search->version, search->domain, info, &mr_mode);
+	if (search->fabric && !info->fabric_attr->fabric) {
+		VERVE_INFO(FABRIC, "%s: not used: hints->fabric_attr->fabric is not %s, opened for this "
+			   "version\n", info->domain_attr->name, info->fabric_attr->name);
+		return -FI_ENODATA;
+	}
+	if (search->domain && !info->domain_attr->domain) {
+		VERVE_INFO(FABRIC, "%s: not used: hints->domain_attr->domain was opened for another "
+			   "version, mr_mode, threading, progress, key or for less\n",
+			   info->domain_attr->name);
+		return -FI_ENODATA;
+	}
+	info->domain_attr->mr_mode = mr_mode;
+	return 0;
+}
+
+static int make_info(const struct search *search, const struct fi_info *common,
+		     const struct candidate *candidate, struct fi_info **made)
+{
+	struct fi_info *info = fi_dupinfo(common);
+	int ret;
+
+	if (!info)
+		return -FI_ENOMEM;
+	ret = fill_port(info, candidate);
+	if (!ret)
+		ret = copy_keys(search, info);
+	if (!ret)
+		ret = fill_open(search, info);
+	if (ret)
+		fi_freeinfo(info);
+	else
+		*made = info;
+	return ret;
+}
+
 static int build_list(const struct search *search, const struct fi_info *common,
 		      struct fi_info **list)
 {
 	struct fi_info *head = NULL, **tail = &head;
 
 	for (size_t i = 0; i < search->count; i++) {
-		struct fi_info *info = fi_dupinfo(common);
-		int ret;
+		int ret = make_info(search, common, &search->found[i], tail);
 
-		if (!info) {
-			fi_freeinfo(head);
-			return -FI_ENOMEM;
-		}
-		*tail = info;
-		tail = &info->next;
-		ret = fill_port(info, &search->found[i]);
-		if (!ret)
-			ret = copy_keys(search, info);
-		if (ret) {
+		if (!ret) {
+			tail = &(*tail)->next;
+		} else if (ret != -FI_ENODATA) {
 			fi_freeinfo(head);
 			return ret;
 		}
 	}
 	*list = head;
-	return 0;
+	return head ? 0 : -FI_ENODATA;
+}
+
+/* Objects that hints name are found among the open ones, or nothing is. */
+static int find_open(struct search *search)
+{
+	const struct fi_info *hints = search->hints;
+
+	if (hints && hints->fabric_attr)
+		search->fabric = hints->fabric_attr->fabric;
+	if (!hints || !hints->domain_attr || !hints->domain_attr->domain)
+		return 0;
+	search->domain = hints->domain_attr->domain;
+	if (verve_domain_find_addr(search->domain, &search->domain_addr))
+		return 0;
+	VERVE_INFO(FABRIC, "nothing for these hints: domain_attr->domain is not open, or another "
+		   "provider's\n");
+	return -FI_ENODATA;
 }
 
 static int search_ports(struct search *search, const struct verve_net_port *ports, size_t count,
 			const struct fi_info *common, struct fi_info **list)
 {
-	int ret = find_candidates(search, ports, count);
+	int ret = find_open(search);
 
+	if (!ret)
+		ret = find_candidates(search, ports, count);
 	if (!ret)
 		ret = build_list(search, common, list);
 	free(search->found);
