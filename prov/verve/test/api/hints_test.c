@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hints: what the known consumers ask for and get, and each thing that cannot be had. */
+/* Hints: what is asked for is what one gets, and each thing that cannot be had. Consumers: consumers.c. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <criterion/redirect.h>
@@ -79,9 +79,9 @@ static void expect_match(void)
 	fi_freeinfo(again);
 }
 
-/* Consumers, as of the versions in parentheses. */
+/* Many things at once, as portable applications ask. */
 
-Test(hints, mercury)
+Test(hints, server_of_remote_procedures)
 {
 	hints->mode = FI_ASYNC_IOV | FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
