@@ -7,6 +7,7 @@
 #define VERVE_API_INFO_H
 
 #include <rdma/fabric.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,6 +59,9 @@ static inline size_t verve_info_inject_size(void)
 	return verve_config.eager_size < VERVE_INJECT_SIZE ? verve_config.eager_size :
 							     VERVE_INJECT_SIZE;
 }
+
+/* FI_FORMAT_UNSPEC, or one of FI_SOCKADDR... that is an IP address; FI_SOCKADDR_IP of 2.3, too. */
+bool verve_info_is_ip_format(uint32_t format);
 
 /*
  * Domains are named after their device, "mlx5_0", with the number of any port but the first behind
