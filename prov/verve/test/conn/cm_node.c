@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "cm_world.h"
 
@@ -72,6 +73,7 @@ void node_open(unsigned n)
 	struct verve_cm_attr attr = {
 		.key = node_keys[n],
 		.window = WINDOW + n,
+		.eager_size = 1024,
 		.connect_timeout = 60000 * ms,
 		.transport_timeout_ms = 1000,
 		.events = &node->events,
@@ -202,6 +204,8 @@ static void take_up(unsigned n, unsigned peer, struct verve_cm_event *event)
 	link->listen = event->listen;
 	link->told = false;
 	link->asked = false;
+	expect(event->window >= VERVE_CONFIG_WINDOW_MIN &&
+	       event->eager_size >= VERVE_CONFIG_EAGER_MIN, "UP of nonsense", n, peer);
 	link->ups++;
 	if (link->may_send)
 		expect_partner(n, peer);

@@ -395,6 +395,7 @@ Test(cm, a_flood_of_requests_is_bounded)
 		.version_min = 1,
 		.version_max = 1,
 		.qp = {.qp_num = 5, .mtu_log2 = 10},
+		.eager_size = 1024,
 	};
 	uint8_t buf[VERVE_HELLO_SIZE];
 	unsigned from;
