@@ -287,8 +287,7 @@ void verve_link_reap(struct verve_xport *xport)
 	struct verve_link *link, *next;
 
 	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
-	while (verve_recv_poll(xport))
-		;
+	verve_recv_drain(xport);
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
 		if (link->retired == link->produced || !link->qp)

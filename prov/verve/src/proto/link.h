@@ -49,6 +49,8 @@ struct verve_link {
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
+	uint32_t unanswered; /* atomics that the peer has not answered */
+	uint32_t replies;   /* to the peer's atomics, not sent yet */
 	uint32_t sent;	    /* packets */
 	uint32_t arrived;   /* packets */
 	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */

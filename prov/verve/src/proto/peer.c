@@ -606,8 +606,7 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 		if (event->suspended && !link->broken && verve_replay_down(xport, link, event->conn_id))
 			break;
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
-		while (verve_recv_poll(xport))
-			;
+		verve_recv_drain(xport);
 		verve_quiesce_down(link);
 		verve_link_leave(xport, link, event->error, why_down(event->error));
 		break;

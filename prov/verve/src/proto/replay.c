@@ -338,15 +338,13 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 	struct verve_op *refused = NULL;
 
 	/* What arrived counts, and closing a queue pair may take its completions along. */
-	while (verve_recv_poll(xport))
-		;
+	verve_recv_drain(xport);
 	if (link->broken)
 		return;
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	link->qp = NULL;
-	while (verve_recv_poll(xport))
-		;
+	verve_recv_drain(xport);
 	if (link->broken)
 		return;
 	xport->drained_count--;
