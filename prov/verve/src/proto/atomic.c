@@ -131,6 +131,9 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 	}
 	if (xport->attr.device_atomics || link->device_atomics)
 		return verve_atomic_device_start(xport, link, op);
+	/* Answers need no more than the peer's progress, and bring the next one along. */
+	if (link->unanswered >= VERVE_ATOMIC_UNANSWERED)
+		return false;
 	if (!op->id && verve_op_name(xport, op))
 		return false;
 	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
@@ -148,6 +151,7 @@ bool verve_atomic_start(struct verve_xport *xport, struct verve_link *link, stru
 	verve_wire_encode(&packet, out.data);
 	if (verve_link_post_packet(xport, link, &out, len, false, NULL))
 		return true;
+	link->unanswered++;
 	verve_op_activate(op, VERVE_OP_AWAIT);
 	return true;
 }
@@ -312,9 +316,14 @@ static enum refusal take(struct verve_xport *xport, const struct verve_wire_pack
 void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet)
 {
-	struct verve_op *reply = verve_op_alloc(xport, VERVE_OP_REPLY, VERVE_OP_REPORTED);
 	char name[VERVE_ADDR_STRLEN];
+	struct verve_op *reply;
 
+	if (link->replies >= VERVE_ATOMIC_UNANSWERED) {
+		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for too many atomics at once");
+		return;
+	}
+	reply = verve_op_alloc(xport, VERVE_OP_REPLY, VERVE_OP_REPORTED);
 	if (!reply) {
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to answer an atomic");
 		return;
@@ -328,6 +337,7 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			   refusals[reply->reply.status].reason);
 	else
 		verve_rma_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
+	link->replies++;
 	verve_peer_queue_control(xport, link->peer, reply);
 }
 
@@ -350,6 +360,7 @@ bool verve_atomic_reply(struct verve_xport *xport, struct verve_link *link, stru
 		memcpy(out.data + prefix, op->reply.values, op->len);
 	if (verve_link_post_packet(xport, link, &out, prefix + op->len, false, NULL))
 		return false;
+	link->replies--;
 	TAILQ_REMOVE(&link->peer->control, op, link);
 	verve_op_free(xport, op);
 	return true;

@@ -15,6 +15,12 @@
 #include "proto/amo.h"
 #include "proto/op.h"
 
+/*
+ * Atomics of a connection without an answer, at most, either way: what a target keeps of answers that a peer does
+ * not take is bounded by it. Who asks more is cut off.
+ */
+enum { VERVE_ATOMIC_UNANSWERED = 128 };
+
 /* What an atomic adds to a request, whose iov has the operands. On the stack, as that. */
 struct verve_atomic_request {
 	enum verve_amo_form form;

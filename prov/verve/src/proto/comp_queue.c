@@ -82,6 +82,12 @@ static inline void publish(struct verve_comp_queue *queue, bool error)
 		queue->wake(queue->arg);
 }
 
+/* It answers no request of the application's: a peer has written. */
+static bool is_uninvited(const struct verve_comp_extra *extra)
+{
+	return extra->comp.flags & VERVE_COMP_REMOTE_WRITE;
+}
+
 static inline bool has_room(const struct verve_comp_queue *queue)
 {
 	return STAILQ_EMPTY(&queue->extra) && queue->tail - queue->head <= queue->mask &&
@@ -151,6 +157,7 @@ static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 		extra->reason[len] = '\0';
 	}
 	STAILQ_INSERT_TAIL(&queue->extra, extra, link);
+	AO_store(&queue->uninvited, queue->uninvited + is_uninvited(extra));
 	publish(queue, error);
 }
 
@@ -179,6 +186,7 @@ static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras 
 	struct verve_comp_extra *extra = STAILQ_FIRST(&queue->extra);
 
 	STAILQ_REMOVE_HEAD(&queue->extra, link);
+	AO_store(&queue->uninvited, queue->uninvited - is_uninvited(extra));
 	if (extra->reserved) {
 		STAILQ_INSERT_TAIL(&queue->reserve, extra, link);
 		AO_store(&queue->reserved, queue->reserved + 1);

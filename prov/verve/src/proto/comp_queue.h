@@ -17,7 +17,10 @@
 #include "base/lock.h"
 #include "proto/comp.h"
 
-enum { VERVE_COMP_RESERVE = 256 };
+enum {
+	VERVE_COMP_RESERVE = 256,
+	VERVE_COMP_UNINVITED = 16384, /* entries beyond the ring that peers may make us keep */
+};
 
 struct verve_comp_extra; /* an overflow or error entry */
 
@@ -40,6 +43,7 @@ struct verve_comp_queue {
 	volatile AO_t count;	/* entries that wait */
 	volatile AO_t errors;	/* of those, errors */
 	volatile AO_t reserved; /* entries in the reserve */
+	volatile AO_t uninvited; /* entries of peers' writes, beyond the ring */
 
 	/* Called outside the lock, once for each arming. Must not block or re-enter. */
 	void (*wake)(void *arg);
@@ -61,6 +65,12 @@ void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 static inline bool verve_comp_queue_is_full(const struct verve_comp_queue *queue)
 {
 	return AO_load(&queue->reserved) < VERVE_COMP_RESERVE;
+}
+
+/* Peers have written so much that nobody read that no more is to be taken from them. May be old. */
+static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *queue)
+{
+	return AO_load(&queue->uninvited) >= VERVE_COMP_UNINVITED;
 }
 
 /* Readers: copies up to max entries in order; 0: none; -FI_EAVAIL: an error entry is next. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "conn/cm.h"
 #include "net/sys.h"
@@ -89,6 +90,35 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link)
 	verve_link_ask(xport, link);
 }
 
+static bool is_late(const struct verve_link *link, uint64_t now)
+{
+	return verve_link_is_half_open(link) &&
+	       now - link->listening >= verve_config.connect_timeout * UINT64_C(1000000);
+}
+
+void verve_link_expire(struct verve_xport *xport, uint64_t now)
+{
+	struct verve_link *link, *next;
+
+	TAILQ_FOREACH(link, &xport->links, all)
+		if (is_late(link, now))
+			break;
+	if (!link)
+		return;
+	verve_recv_drain(xport);
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (is_late(link, now) && link->overdue) {
+			if (xport->cm)
+				verve_cm_expire(xport->cm, &link->drop);
+			verve_link_break(xport, link, FI_ETIMEDOUT, 0,
+					 "the peer began to connect, and was not heard of again");
+		} else {
+			link->overdue = is_late(link, now);
+		}
+	}
+}
+
 /* All requests are off the hardware: the operations can end now. */
 static void finish_break(struct verve_xport *xport, struct verve_link *link)
 {
@@ -123,7 +153,7 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 	if (link->replay || link->leaving || link->broken)
 		return;
 	link->may_send = true;
-	/* Without memory for it, the manager asks the peer's. */
+	/* Without memory for it, READY tells the manager. */
 	if (link->listen && xport->cm)
 		verve_cm_hear(xport->cm, link->conn_id);
 	link->listen = false;
@@ -287,8 +317,7 @@ void verve_link_reap(struct verve_xport *xport)
 	struct verve_link *link, *next;
 
 	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
-	while (verve_recv_poll(xport))
-		;
+	verve_recv_drain(xport);
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
 		if (link->retired == link->produced || !link->qp)

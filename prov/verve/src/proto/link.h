@@ -49,11 +49,16 @@ struct verve_link {
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
+	uint32_t unanswered; /* atomics that the peer has not answered */
+	uint32_t replies;   /* to the peer's atomics, not sent yet */
 	uint32_t sent;	    /* packets */
 	uint32_t arrived;   /* packets */
 	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
 	uint64_t copied_signaled; /* when a completion was last asked for */
 	bool may_send, listen; /* listen: the manager is to hear of the peer's first packet */
+	bool greets;	/* the peer waits for a packet of ours */
+	bool overdue;	/* we have listened long enough, but its packet may be on its way into our buffers */
+	uint64_t listening; /* since when we listen, nanoseconds */
 	bool is_self;	/* the peer is this endpoint: both ends are one queue pair */
 	bool rma_event; /* the peer wants to hear of RMA */
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
@@ -91,6 +96,17 @@ static inline bool verve_link_is_open(const struct verve_link *link)
 
 /* The peer owes us something, so it is looked after. */
 bool verve_link_is_waiting(const struct verve_link *link);
+
+/* We wait for the first packet of a peer that may not exist: its address may be forged. */
+static inline bool verve_link_is_half_open(const struct verve_link *link)
+{
+	return link->listen && !link->may_send;
+}
+/*
+ * Now and then: ends half-open ones that have waited for FI_VERVE_CONNECT_TIMEOUT, at the second look, after taking what
+ * has arrived. now: nanoseconds. Not from inside other work on links.
+ */
+void verve_link_expire(struct verve_xport *xport, uint64_t now);
 
 /*
  * Looks after a peer that owes an answer: asks, so that the transport finds a dead one. If nothing was

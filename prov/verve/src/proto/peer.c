@@ -10,8 +10,9 @@
 #include "base/log.h"
 #include "conn/addrvec.h"
 #include "conn/cm.h"
-#include "proto/atomic.h"
 #include "conn/hello.h"
+#include "net/sys.h"
+#include "proto/atomic.h"
 #include "proto/key.h"
 #include "proto/link.h"
 #include "proto/post.h"
@@ -336,6 +337,18 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 			break;
 }
 
+/* A peer that listens is to have a first packet, whatever else is sent. */
+static void greet(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+
+	if (link->sent || (verve_link_has_room(xport, link, true) &&
+			   verve_link_send(xport, link, &packet, NULL)))
+		link->greets = false;
+	else if (!link->broken)
+		verve_peer_wait(xport, link->peer);
+}
+
 static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, bool connecting)
 {
 	xport->connecting_count += connecting - peer->connecting;
@@ -383,6 +396,8 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 	start_queue(xport, peer, &peer->pending);
 	if (peer->link && verve_peer_has_work(peer))
 		verve_peer_wait(xport, peer);
+	if (peer->link && peer->link->greets)
+		greet(xport, peer->link);
 }
 
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
@@ -458,21 +473,6 @@ static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 	verve_peer_kick(xport, peer);
 }
 
-/* A peer that listens is to have a first packet, whatever else is sent. */
-static void kick_new(struct verve_xport *xport, struct verve_peer *peer,
-		     const struct verve_cm_event *event)
-{
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
-	struct verve_link *link;
-
-	verve_peer_kick(xport, peer);
-	link = peer->link;
-	/* Without room, what is outstanding waits for an answer, and the peer's manager asks. */
-	if (event->greet && link && !link->sent && verve_link_is_open(link) &&
-	    verve_link_has_room(xport, link, true))
-		verve_link_send(xport, link, &packet, NULL);
-}
-
 static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 {
 	struct verve_peer *peer = find_by_addr(xport, &event->addr);
@@ -497,6 +497,7 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 									xport->attr.eager_size;
 	link->may_send = event->may_send;
 	link->listen = event->listen;
+	link->listening = verve_net_now();
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->app_keys = event->features & VERVE_HELLO_APP_KEYS;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
@@ -513,7 +514,8 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 	peer->link = link;
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is up\n", link->conn_id,
 		   verve_addr_str(&peer->addr, name));
-	kick_new(xport, peer, event);
+	link->greets |= event->greet;
+	verve_peer_kick(xport, peer);
 	return;
 
 err_link:
@@ -535,7 +537,8 @@ static void handle_ready(struct verve_xport *xport, struct verve_link *link,
 {
 	link->listen = false;
 	verve_link_hear(xport, link);
-	kick_new(xport, link->peer, event);
+	link->greets |= event->greet;
+	verve_peer_kick(xport, link->peer);
 }
 
 /* For who reads err_data: what to look at. */
@@ -606,8 +609,7 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 		if (event->suspended && !link->broken && verve_replay_down(xport, link, event->conn_id))
 			break;
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
-		while (verve_recv_poll(xport))
-			;
+		verve_recv_drain(xport);
 		verve_quiesce_down(link);
 		verve_link_leave(xport, link, event->error, why_down(event->error));
 		break;

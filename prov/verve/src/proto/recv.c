@@ -182,12 +182,28 @@ static int keep_unexpected(struct verve_xport *xport, struct verve_link *link,
 	return 0;
 }
 
+/*
+ * The messages that cost a credit and came, without those whose credits were sent back: an honest peer has no
+ * more than the window.
+ */
+static bool exceeds_window(const struct verve_xport *xport, const struct verve_link *link,
+			   const struct verve_wire_packet *packet)
+{
+	return packet->type == VERVE_WIRE_EAGER && verve_wire_costs_credit(packet->len) &&
+	       link->held + link->owed >= xport->attr.window;
+}
+
 static void handle_message(struct verve_xport *xport, struct verve_link *link,
 			   struct verve_wire_packet *packet)
 {
 	struct verve_match *match = verve_recv_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
-	struct verve_op *op = take_posted(xport, match, link->peer->id, packet);
+	struct verve_op *op;
 
+	if (exceeds_window(xport, link, packet)) {
+		verve_link_break(xport, link, FI_EIO, 0, "the peer sends more than its window allows");
+		return;
+	}
+	op = take_posted(xport, match, link->peer->id, packet);
 	link->held += packet->type == VERVE_WIRE_EAGER && verve_wire_costs_credit(packet->len);
 	if (op)
 		deliver(xport, op, link->peer, link->id, packet);
@@ -226,6 +242,7 @@ static void handle_atomic_reply(struct verve_xport *xport, struct verve_link *li
 {
 	struct verve_op *op = verve_recv_find_awaiting(xport, link, packet);
 
+	link->unanswered -= link->unanswered > 0;
 	if (op && (op->kind == VERVE_OP_ATOMIC || op->kind == VERVE_OP_FETCH))
 		verve_atomic_finished(xport, op, packet);
 }
@@ -338,7 +355,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
  * Handling the manager's events polls as well, and goes on with the batch where it stands: packets are
  * handled in their order, whoever polls.
  */
-bool verve_recv_poll(struct verve_xport *xport)
+static bool poll_batch(struct verve_xport *xport)
 {
 	struct verve_recv_batch *batch = &xport->batch;
 
@@ -352,6 +369,7 @@ bool verve_recv_poll(struct verve_xport *xport)
 				verve_recv_refill(xport, false);
 			return false;
 		}
+		xport->polled += batch->count;
 	}
 	while (batch->at < batch->count) {
 		const struct verve_net_wc *wc = &batch->wc[batch->at++];
@@ -370,6 +388,23 @@ bool verve_recv_poll(struct verve_xport *xport)
 	if (xport->rx_free_count >= VERVE_POLL_BATCH)
 		verve_recv_refill(xport, false);
 	return true;
+}
+
+bool verve_recv_poll(struct verve_xport *xport)
+{
+	/* What would come next may be more of the same, and the application reads none of it. */
+	if (__builtin_expect(xport->attr.sink.rx_queue &&
+			     verve_comp_queue_is_flooded(xport->attr.sink.rx_queue), 0))
+		return false;
+	return poll_batch(xport);
+}
+
+void verve_recv_drain(struct verve_xport *xport)
+{
+	uint64_t end = xport->polled + xport->attr.rx_buffers;
+
+	while (xport->polled < end && poll_batch(xport))
+		;
 }
 
 int verve_recv_refill(struct verve_xport *xport, bool force)

@@ -338,15 +338,13 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 	struct verve_op *refused = NULL;
 
 	/* What arrived counts, and closing a queue pair may take its completions along. */
-	while (verve_recv_poll(xport))
-		;
+	verve_recv_drain(xport);
 	if (link->broken)
 		return;
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	link->qp = NULL;
-	while (verve_recv_poll(xport))
-		;
+	verve_recv_drain(xport);
 	if (link->broken)
 		return;
 	xport->drained_count--;
@@ -638,6 +636,7 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	event->drop = NULL;
 	replay->ready = event->may_send;
 	link->listen = event->listen;
+	link->listening = verve_net_now();
 	if (verve_peer_map(xport, link, event->conn_id)) {
 		no_memory(xport, link);
 		return;
@@ -655,6 +654,7 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 	if (replay->state != RESUMED && !verve_replay_is_next(link, conn_id))
 		return;
 	replay->ready = true;
+	link->listen = false;
 	verve_replay_continue(xport, link);
 }
 
@@ -671,6 +671,9 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	replay->ready = true;
+	/* The manager hears it now: until the link is as before, there may be much to repeat. */
+	if (link->listen && xport->cm && !verve_cm_hear(xport->cm, packet->dest))
+		link->listen = false;
 	if (packet->status == done) {
 		replay->executed = true;
 		verve_replay_continue(xport, link);

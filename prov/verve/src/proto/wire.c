@@ -247,7 +247,10 @@ static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *
 
 static int get_event(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
-	if (packet->tag > VERVE_WIRE_READ || left < 8 || left % 8 ||
+	if (packet->tag > VERVE_WIRE_READ ||
+	    (packet->tag == VERVE_WIRE_READ && packet->flags & VERVE_WIRE_DATA))
+		return -FI_EINVAL;
+	if (left < 8 || left % 8 ||
 	    left > 8 + 8 * VERVE_WIRE_SEGMENTS)
 		return -FI_EINVAL;
 	packet->len = get64(at);
@@ -294,7 +297,7 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 	case VERVE_WIRE_RTS:
 		return get_rts(at, left, packet);
 	case VERVE_WIRE_WRITE_DATA:
-		if (left != 8)
+		if (left != 8 || !(packet->flags & VERVE_WIRE_DATA))
 			return -FI_EINVAL;
 		packet->len = get64(at);
 		return 0;
@@ -306,6 +309,8 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 	case VERVE_WIRE_RESUME:
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;
+		if (packet->type == VERVE_WIRE_FIN && packet->status > VERVE_WIRE_STATUS_MAX)
+			return -FI_EINVAL;
 		return left ? -FI_EINVAL : 0;
 	case VERVE_WIRE_ATOMIC:
 		return get_atomic(at, left, packet);

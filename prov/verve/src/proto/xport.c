@@ -233,7 +233,7 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->rx->starved)
 		return true;
 	TAILQ_FOREACH(link, &xport->links, all)
-		if (verve_link_is_waiting(link))
+		if (verve_link_is_waiting(link) || verve_link_is_half_open(link))
 			return true;
 	return false;
 }
@@ -248,6 +248,7 @@ static void watch_links(struct verve_xport *xport)
 	if (now - xport->watch_time < xport->attr.keepalive)
 		return;
 	xport->watch_time = now;
+	verve_link_expire(xport, now);
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
 		if (verve_link_is_waiting(link))

@@ -93,6 +93,7 @@ struct verve_xport {
 	uint32_t rx_free_count;
 	bool rx_refused; /* the device took none the last time */
 	struct verve_recv_batch batch;
+	uint64_t polled; /* completions of receives, ever */
 
 	struct verve_cm *cm;
 	struct verve_mailbox events; /* from the connection manager */

@@ -28,6 +28,7 @@
 #include "engine/engine.h"
 #include "input.h"
 #include "net/sys.h"
+#include "proto/atomic.h"
 #include "proto/link.h"
 #include "proto/peer.h"
 #include "proto/post.h"
@@ -579,6 +580,37 @@ static void steal(struct input *input)
 	require_no_loot(world.loot, LOOT);
 }
 
+/* Eager messages and atomics as if there were no window. */
+static void send_flood(struct input *input)
+{
+	uint8_t buf[VERVE_WIRE_HEADER + 100], how = input_u8(input);
+	struct verve_wire_packet packet = {
+		.type = how & 1 ? VERVE_WIRE_ATOMIC : VERVE_WIRE_EAGER,
+		.flags = how & 1 ? VERVE_WIRE_FETCH : 0,
+		.tag = how & 2 ? honest_tag : 0,
+		.dest = conn_of(VICTIM, HOSTILE),
+	};
+
+	memset(buf, EVIL, sizeof(buf));
+	verve_wire_encode(&packet, buf);
+	for (int i = how / 4; i >= 0; i--)
+		send_raw(buf, sizeof(buf));
+}
+
+/* Whatever comes, no more is kept than an honest peer could make the victim keep. */
+static void expect_bounds(void)
+{
+	struct verve_engine *engine = verve_ep_from_fid(world.ends[VICTIM].ep)->engine;
+	struct verve_xport *xport = verve_engine_lock(engine);
+	struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->links, all) {
+		require(link->held + link->owed <= xport->attr.window, "a peer ignores its window");
+		require(link->replies <= VERVE_ATOMIC_UNANSWERED, "a peer ignores its answers");
+	}
+	verve_engine_unlock(engine);
+}
+
 static void send_bytes(struct input *input)
 {
 	uint8_t buf[256];
@@ -618,10 +650,13 @@ static void step(struct input *input)
 			steal(input);
 		else if (what & 16)
 			send_to_honest(input);
+		else if (what & 128)
+			send_flood(input);
 		else /* makes a new connection, too */
 			fi_send(hostile->ep, out, 30, NULL, hostile->to[VICTIM], NULL);
 	}
 	run(what & 32 ? 2000 : 50, what & 64);
+	expect_bounds();
 }
 
 /* Everybody has a connection with the victim. */

@@ -260,6 +260,19 @@ static void make_connection(struct node *a, struct node *b, uint32_t window, uin
 	put_up(b, a, qp_b, window, a_resumes, false);
 }
 
+void node_ask(struct node *b, const struct node *a)
+{
+	struct verve_cm_event *event = make_event(VERVE_CM_UP, a, ++b->next_conn, 0);
+
+	event->remote_id = 1;
+	event->qp = open_qp(b);
+	event->window = NODE_WINDOW;
+	event->eager_size = NODE_EAGER;
+	event->listen = true;
+	verve_mailbox_put(&b->xport.events, &event->mail);
+	verve_peer_events(&b->xport);
+}
+
 void node_connect(struct node *a, struct node *b, uint32_t window)
 {
 	make_connection(a, b, window, 0, 0);

@@ -55,6 +55,11 @@ struct verve_link *node_link(struct node *node, const struct node *to);
 /* What the connection manager says; conn_id 0: none. */
 void node_event(struct node *node, enum verve_cm_event_type type, const struct node *about,
 		uint32_t conn_id, int error);
+/*
+ * b was asked for a connection by a, or by somebody in its name: UP that listens. Its end of the queue pair is
+ * connected to nothing.
+ */
+void node_ask(struct node *b, const struct node *a);
 /* READY of a peer that listens. */
 void node_greet(struct node *node, const struct node *about, uint32_t conn_id);
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../support/oom.h"
+#include "base/config.h"
 #include "fixture.h"
 #include "proto/send.h"
 
@@ -332,6 +333,78 @@ Test(peer, a_message_is_enough_for_who_listens)
 	greet(2);
 	cr_assert_eq(node_link(&b, &a)->sent, 2);
 	cr_assert_eq(node_link(&a, &b)->arrived, 2);
+}
+
+static void wait_and_poll(uint64_t ns)
+{
+	fake_net_advance(ns);
+	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
+		verve_xport_poll(&b.xport);
+}
+
+/* Who asks and is not heard of again keeps a place for so long, and no longer. */
+Test(peer, who_only_began_to_connect_is_forgotten)
+{
+	uint64_t timeout = verve_config.connect_timeout * 1000000ull;
+
+	node_ask(&b, &a);
+	cr_assert(verve_xport_is_waiting(&b.xport), "nobody would look");
+	wait_and_poll(timeout - 1000000);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	wait_and_poll(2000000000);
+	cr_expect_not_null(node_peer(&b, &a)->link, "its packet may wait for a buffer");
+	wait_and_poll(2000000000);
+	cr_expect_null(node_peer(&b, &a)->link);
+}
+
+/* However late the packet is looked at. */
+Test(peer, who_was_heard_in_time_is_not)
+{
+	uint64_t timeout = verve_config.connect_timeout * 1000000ull;
+
+	struct node c;
+
+	node_open(&c, 0, NULL);
+	node_join(&c, &b, NODE_WINDOW);
+	node_join(&a, &b, NODE_WINDOW);
+	node_link(&b, &a)->listen = true;
+	for (int i = 0; i < 2 * VERVE_POLL_BATCH; i++)
+		cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out, .len = 1}), 0);
+	while (fake_net_run_next())
+		;
+	send_len(7);
+	while (fake_net_run_next())
+		;
+	/* Others' packets come first, and the first turn looks after connections. */
+	node_link(&b, &a)->overdue = true;
+	b.xport.polls = VERVE_WATCH_POLLS - 1;
+	fake_net_advance(2 * timeout);
+	verve_xport_poll(&b.xport);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	wait_and_poll(2 * timeout);
+	wait_and_poll(2 * timeout);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	cr_expect_not(verve_link_is_half_open(node_link(&b, &a)));
+	node_close(&c);
+}
+
+/* A peer that only answered waits for a packet: it comes as soon as there is room. */
+Test(peer, greeting_waits_for_room)
+{
+	struct verve_link *link;
+	uint32_t limit = b.xport.wr_limit;
+
+	node_join(&a, &b, NODE_WINDOW);
+	link = node_link(&b, &a);
+	b.xport.wr_limit = 0;
+	node_greet(&b, &a, link->conn_id);
+	nodes_settle();
+	cr_expect_eq(link->sent, 0);
+	b.xport.wr_limit = limit;
+	nodes_settle();
+	cr_expect_eq(link->sent, 1);
+	nodes_settle();
+	cr_expect_eq(link->sent, 1);
 }
 
 Test(peer, packet_that_overtakes_its_connection_is_not_lost)
