@@ -498,6 +498,9 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 
 	if (replay->state != RESUMED || !replay->ready)
 		return;
+	/* The entries are being settled, which may kick the peer: a post that fails now would free them. */
+	if (replay->told && !replay->settled)
+		return;
 	if (!replay->said) {
 		bool said = say(xport, link, replay->lot);
 

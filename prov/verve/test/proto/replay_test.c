@@ -461,3 +461,48 @@ Test(replay, resume_on_a_connection_that_is_well_is_nothing)
 	send_to(&a, &b, 20, 1, 0);
 	expect_message(&b, 20, 1);
 }
+
+/*
+ * A read of nothing has ended when the peer's RESUME says so, and its target is to hear of it: posting to that end may
+ * fail, and break the link, while the list of what is to be repeated is gone through.
+ */
+static bool resume_with_failing_post(uint64_t n)
+{
+	struct iovec iov = {local, 0};
+	struct verve_wire_segment from = {(uintptr_t)remote, 0, region->rkey};
+	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b),
+				     .flags = VERVE_OP_NOTIFY, .remote = &from, .remote_count = 1};
+	uint32_t conn = node_link(&a, &b)->conn_id;
+	bool failed;
+
+	node_link(&a, &b)->rma_event = true;
+	cr_assert_eq(verve_rma(&a.xport, VERVE_OP_READ, &read), 0);
+	send_to(&a, &b, 20, 0, 0);
+	start(VERVE_OP_WRITE, 1, region->rkey, NULL);
+	/* Two are executed, and a has heard of neither; a may not send before b's RESUME has come. */
+	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
+	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
+	fake_net_fail(FAKE_NET_QP_POST, n, -FI_ENOMEM);
+	node_resume(&b, &a);
+	failed = fake_net_has_failed();
+	fake_net_fail(0, 0, 0);
+	/* What the manager says when b has given up. */
+	if (failed && node_peer(&a, &b)->link)
+		node_event(&a, VERVE_CM_DOWN, &b, conn + 1, FI_ENOTCONN);
+	nodes_settle();
+	cr_expect_eq(AO_load(&a.read.value) + AO_load(&a.read.errors), 1, "post %lu fails", n);
+	cr_expect_eq(AO_load(&a.write.value) + AO_load(&a.write.errors), 1, "post %lu fails", n);
+	return failed;
+}
+
+Test(replay, any_post_may_fail)
+{
+	uint64_t n = 1;
+
+	while (resume_with_failing_post(n)) {
+		cr_assert_lt(n++, 20);
+		teardown();
+		setup();
+	}
+	cr_expect_gt(n, 4);
+}
