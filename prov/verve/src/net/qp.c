@@ -359,29 +359,35 @@ void verve_net_srq_close(struct verve_net_srq *srq)
 	free(srq);
 }
 
-int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count)
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
+		       uint32_t *posted)
 {
 	struct ibv_recv_wr chain[BATCH], *bad;
 
-	while (count) {
-		uint32_t batch = count < BATCH ? count : BATCH;
+	*posted = 0;
+	while (*posted < count) {
+		uint32_t batch = count - *posted < BATCH ? count - *posted : BATCH;
+		const struct verve_net_recv *first = &recv[*posted];
 		int ret;
 
 		for (uint32_t i = 0; i < batch; i++) {
-			chain[i].wr_id = recv[i].wr_id;
-			chain[i].sg_list = (struct ibv_sge *) (uintptr_t) &recv[i].sge;
+			chain[i].wr_id = first[i].wr_id;
+			chain[i].sg_list = (struct ibv_sge *) (uintptr_t) &first[i].sge;
 			chain[i].num_sge = 1;
 			chain[i].next = &chain[i + 1];
 		}
 		chain[batch - 1].next = NULL;
+		bad = chain;
 		ret = ibv_post_srq_recv(srq->srq, chain, &bad);
 		if (__builtin_expect(ret, 0)) {
+			/* The device has what stands before the one that it did not take. */
+			for (struct ibv_recv_wr *wr = chain; wr && wr != bad; wr = wr->next)
+				++*posted;
 			VERVE_WARN(EP_DATA, "a shared receive queue takes no buffer: %s\n",
 				   strerror(ret));
 			return verve_net_error(ret);
 		}
-		recv += batch;
-		count -= batch;
+		*posted += batch;
 	}
 	return 0;
 }

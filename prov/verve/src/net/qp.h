@@ -107,11 +107,16 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, ui
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srq);
 void verve_net_srq_close(struct verve_net_srq *srq);
 
-/* One buffer each, all in one call; wr_id comes back in the completion. */
+/* One buffer each; wr_id comes back in the completion. */
 struct verve_net_recv {
 	uint64_t wr_id;
 	struct verve_net_sge sge;
 };
-int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count);
+/*
+ * Posts count buffers, in order. *posted: the queue has so many of them, from the first on; all, unless a negative
+ * error says why it took no more.
+ */
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
+		       uint32_t *posted);
 
 #endif

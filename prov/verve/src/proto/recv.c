@@ -377,7 +377,7 @@ int verve_recv_refill(struct verve_xport *xport, bool force)
 	while (xport->rx_free_count >= (force ? 1 : VERVE_POLL_BATCH)) {
 		struct verve_net_recv recv[VERVE_POLL_BATCH];
 		struct verve_slab *slab = xport->rx_free;
-		uint32_t count = 0;
+		uint32_t count = 0, posted;
 		int ret;
 
 		for (; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++)
@@ -385,15 +385,16 @@ int verve_recv_refill(struct verve_xport *xport, bool force)
 				.wr_id = (uintptr_t) slab,
 				.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
 			};
-		ret = verve_net_srq_post(xport->srq, recv, count);
+		ret = verve_net_srq_post(xport->srq, recv, count, &posted);
+		xport->rx_free_count -= posted;
+		for (; posted; posted--)
+			xport->rx_free = xport->rx_free->next;
 		if (ret && !xport->rx_refused)
 			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
 				   fi_strerror(-ret));
 		xport->rx_refused = ret;
 		if (ret)
 			return ret;
-		xport->rx_free = slab;
-		xport->rx_free_count -= count;
 	}
 	return 0;
 }
