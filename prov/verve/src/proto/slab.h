@@ -18,6 +18,7 @@ struct verve_slab {
 	void *data;
 	uint32_t lkey;
 	uint32_t rkey;
+	uint8_t lent; /* of receives: enum verve_lost_state */
 };
 
 struct verve_slab_pool {
