@@ -41,7 +41,6 @@ int verve_comp_queue_init(struct verve_comp_queue *queue, size_t size, bool elid
 		queue->reserve_memory[i].reserved = true;
 		STAILQ_INSERT_TAIL(&queue->reserve, &queue->reserve_memory[i], link);
 	}
-	AO_store(&queue->reserved, VERVE_COMP_RESERVE);
 	queue->mask = (uint32_t)(entries - 1);
 	verve_lock_init(&queue->lock, elide);
 	return 0;
@@ -107,7 +106,6 @@ static struct verve_comp_extra *take_reserve(struct verve_comp_queue *queue)
 	if (!extra)
 		return NULL;
 	STAILQ_REMOVE_HEAD(&queue->reserve, link);
-	AO_store(&queue->reserved, queue->reserved - 1);
 	return extra;
 }
 
@@ -187,12 +185,10 @@ static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras 
 
 	STAILQ_REMOVE_HEAD(&queue->extra, link);
 	AO_store(&queue->uninvited, queue->uninvited - is_uninvited(extra));
-	if (extra->reserved) {
+	if (extra->reserved)
 		STAILQ_INSERT_TAIL(&queue->reserve, extra, link);
-		AO_store(&queue->reserved, queue->reserved + 1);
-	} else {
+	else
 		STAILQ_INSERT_TAIL(read, extra, link);
-	}
 }
 
 ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp *comp, size_t max)

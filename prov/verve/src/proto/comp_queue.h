@@ -4,9 +4,8 @@
  * fi_cq(3): an error entry blocks reads (-FI_EAVAIL) until it is fetched, in order.
  *
  * Nothing is dropped, whatever the ring's size. If memory runs out, a reserve of
- * VERVE_COMP_RESERVE entries takes over and the queue says that it is full, so that no new
- * operation is accepted; should more than that many accepted ones then complete unread, the queue
- * ends in fi_cq(3)'s overrun state. Its own lock, see comp.h.
+ * VERVE_COMP_RESERVE entries takes over; if more than that many operations then complete unread, the
+ * queue ends in fi_cq(3)'s overrun state. Its own lock, see comp.h.
  */
 #ifndef VERVE_PROTO_COMP_QUEUE_H
 #define VERVE_PROTO_COMP_QUEUE_H
@@ -42,7 +41,6 @@ struct verve_comp_queue {
 	/* Written under lock, read anywhere. */
 	volatile AO_t count;	/* entries that wait */
 	volatile AO_t errors;	/* of those, errors */
-	volatile AO_t reserved; /* entries in the reserve */
 	volatile AO_t uninvited; /* entries of peers' writes, beyond the ring */
 
 	/* Called outside the lock, once for each arming. Must not block or re-enter. */
@@ -60,12 +58,6 @@ void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_c
 /* Without memory for it the reason is left out. */
 void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error);
-
-/* Memory ran out: accept no operation that would complete here until it is read. May be old. */
-static inline bool verve_comp_queue_is_full(const struct verve_comp_queue *queue)
-{
-	return AO_load(&queue->reserved) < VERVE_COMP_RESERVE;
-}
 
 /* Peers have written so much that nobody read that no more is to be taken from them. May be old. */
 static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *queue)

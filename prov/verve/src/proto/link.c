@@ -124,6 +124,10 @@ static void finish_break(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_op *op;
 
+	/* Before anybody is told that memory is free. */
+	if (link->qp)
+		verve_net_qp_close(link->qp);
+	link->qp = NULL;
 	while ((op = TAILQ_FIRST(&link->doomed))) {
 		TAILQ_REMOVE(&link->doomed, op, link);
 		if (!(op->flags & VERVE_OP_REPORTED)) {
@@ -161,29 +165,30 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 
 /*
  * Requests that ended well before the error, but did not ask for a completion, are not flushed. A
- * marker behind them is, and retires them. A device that refuses it, or the flush, has the queue pair
- * taken away: nothing is outstanding then.
+ * marker behind them is, and retires them: a write of nothing, which does no harm if it is still executed. It
+ * is posted before the queue pair goes to error, because some devices take none afterwards (bnxt_re, ionic). If they have
+ * put it in error themselves, or the device does not do what it is told, only closing ends what is outstanding.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker)
 {
 	struct verve_net_wr wr = {
 		.wr_id = (uint64_t)link->id << 32 | link->produced,
-		.op = VERVE_NET_SEND,
+		.op = VERVE_NET_WRITE,
 		.flags = VERVE_NET_SIGNALED,
 	};
-	int ret = verve_net_qp_error(link->qp);
+	bool outstanding = link->retired != link->produced;
 
-	if (link->retired == link->produced)
-		return false;
-	if (ret || verve_net_qp_post(link->qp, &wr, 1)) {
-		verve_net_qp_close(link->qp);
-		link->qp = NULL;
-		return false;
+	if (outstanding && verve_net_qp_post(link->qp, &wr, 1)) {
+		link->unmarked = true;
+	} else if (outstanding) {
+		*marker = link->produced;
+		*verve_link_slot(link, link->produced++) =
+			(struct verve_slot){.kind = VERVE_SLOT_NOTHING};
+		xport->wr_used++;
 	}
-	*marker = link->produced;
-	*verve_link_slot(link, link->produced++) = (struct verve_slot){.kind = VERVE_SLOT_NOTHING};
-	xport->wr_used++;
-	return true;
+	if (verve_net_qp_error(link->qp))
+		link->unmarked = true;
+	return outstanding && !link->unmarked;
 }
 
 /* Something that was posted is to tell an operation of its end. */
@@ -309,20 +314,53 @@ void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *
 		return;
 	verve_quiesce_end(xport, link);
 	if (link->replay)
-		verve_replay_continue(xport, link);
+		verve_replay_completed(xport, link, number);
+}
+
+bool verve_link_poll(struct verve_xport *xport)
+{
+	struct verve_net_wc wc[VERVE_POLL_BATCH];
+	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
+
+	for (int i = 0; i < count; i++)
+		verve_link_completed(xport, &wc[i]);
+	return count > 0;
+}
+
+void verve_link_poll_all(struct verve_xport *xport)
+{
+	/* Each request has one completion at most; those of what is posted meanwhile may come later. */
+	uint32_t most = xport->wr_used + VERVE_POLL_BATCH;
+
+	for (uint32_t i = 0; i < most && verve_link_poll(xport); i += VERVE_POLL_BATCH)
+		;
+}
+
+static bool has_unmarked(const struct verve_xport *xport)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->broken_links, all)
+		if (link->unmarked && link->retired != link->produced)
+			return true;
+	return false;
 }
 
 void verve_link_reap(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
+	/* No marker says when that is all; what is not there is not known. */
+	if (has_unmarked(xport))
+		verve_link_poll_all(xport);
 	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
 	verve_recv_drain(xport);
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->retired == link->produced || !link->qp)
+		if (link->retired == link->produced || !link->qp || link->unmarked)
 			finish_break(xport, link);
 	}
+	verve_lost_step(xport);
 }
 
 void verve_link_return_credit(struct verve_xport *xport, struct verve_link *link)

@@ -53,6 +53,7 @@ struct verve_link {
 	uint32_t replies;   /* to the peer's atomics, not sent yet */
 	uint32_t sent;	    /* packets */
 	uint32_t arrived;   /* packets */
+	uint32_t arrived_before; /* when receives were last in question: proto/lost.h */
 	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
 	uint64_t copied_signaled; /* when a completion was last asked for */
 	bool may_send, listen; /* listen: the manager is to hear of the peer's first packet */
@@ -64,6 +65,7 @@ struct verve_link {
 	bool app_keys;	/* the peer's keys are its application's: none is an rkey */
 	bool device_atomics; /* the peer's device executes atomics */
 	bool broken;
+	bool unmarked; /* in error, and no flush will tell when: closing the queue pair ends its requests */
 	bool failed; /* a request has, so those from retired on did not end well */
 	bool doubted; /* failed, but all that the device said is that the first of them was done */
 	bool said_bye;
@@ -117,7 +119,10 @@ void verve_link_probe(struct verve_xport *xport, struct verve_link *link);
 /* The peer can hear us: requests may be posted from here on, unless the link is suspended or leaving. */
 void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 
-/* To the error state; *marker: whose flush says that all is off the hardware. False: nothing is outstanding. */
+/*
+ * To the error state; *marker: whose end says that all is off the hardware. False: there is none, because nothing is
+ * outstanding, or because the device takes none (unmarked): closing the queue pair, which is the caller's, ends all.
+ */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
 /* The oldest outstanding request ended; status: ibv_wc_status. */
 void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status);
@@ -128,6 +133,10 @@ static inline struct verve_slot *verve_link_slot(struct verve_link *link, uint32
 
 /* A completion of the send queue. */
 void verve_link_completed(struct verve_xport *xport, const struct verve_net_wc *wc);
+/* Some of those that wait. False: there was none. */
+bool verve_link_poll(struct verve_xport *xport);
+/* All that wait now. */
+void verve_link_poll_all(struct verve_xport *xport);
 
 /*
  * Ends the link: error (positive FI errno) is what its operations will get. The peer's queues are

@@ -351,6 +351,13 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	return true;
 }
 
+/* Buffers that are worth a doorbell: never so many that the queue could be empty meanwhile, some of them being lost. */
+static uint32_t refill_size(const struct verve_xport *xport)
+{
+	return xport->attr.rx_buffers < 2 * VERVE_POLL_BATCH ? (xport->attr.rx_buffers + 1) / 2 :
+							       VERVE_POLL_BATCH;
+}
+
 /*
  * Handling the manager's events polls as well, and goes on with the batch where it stands: packets are
  * handled in their order, whoever polls.
@@ -381,11 +388,12 @@ static bool poll_batch(struct verve_xport *xport)
 			verve_peer_events(xport);
 			continue;
 		}
+		slab->lent = VERVE_LOST_HERE;
 		slab->next = xport->rx_free;
 		xport->rx_free = slab;
 		xport->rx_free_count++;
 	}
-	if (xport->rx_free_count >= VERVE_POLL_BATCH)
+	if (xport->rx_free_count >= refill_size(xport))
 		verve_recv_refill(xport, false);
 	return true;
 }
@@ -409,26 +417,31 @@ void verve_recv_drain(struct verve_xport *xport)
 
 int verve_recv_refill(struct verve_xport *xport, bool force)
 {
-	while (xport->rx_free_count >= (force ? 1 : VERVE_POLL_BATCH)) {
+	while (xport->rx_free_count >= (force ? 1 : refill_size(xport))) {
 		struct verve_net_recv recv[VERVE_POLL_BATCH];
 		struct verve_slab *slab = xport->rx_free;
-		uint32_t count = 0;
+		uint32_t count = 0, posted;
 		int ret;
 
-		for (; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++)
+		for (; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++) {
+			verve_lost_mark(&xport->lost, slab);
 			recv[count] = (struct verve_net_recv) {
 				.wr_id = (uintptr_t) slab,
 				.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
 			};
-		ret = verve_net_srq_post(xport->srq, recv, count);
+		}
+		ret = verve_net_srq_post(xport->srq, recv, count, &posted);
+		xport->rx_free_count -= posted;
+		for (; posted; posted--) {
+			xport->rx_free->lent = VERVE_LOST_POSTED;
+			xport->rx_free = xport->rx_free->next;
+		}
 		if (ret && !xport->rx_refused)
 			VERVE_WARN(EP_DATA, "posting %u receive buffers failed: %s\n", count,
 				   fi_strerror(-ret));
 		xport->rx_refused = ret;
 		if (ret)
 			return ret;
-		xport->rx_free = slab;
-		xport->rx_free_count -= count;
 	}
 	return 0;
 }

@@ -107,8 +107,8 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	verve_cm_request_free(replay->next.drop);
 	if (replay->state == STOPPED && replay->drained) {
 		xport->drained_count--;
-		/* The marker is back, and will not tell again. */
-		while (link->retired != link->produced)
+		/* The marker is back, and will not tell again. Without one, closing the queue pair is what tells. */
+		while (link->retired != link->produced && !link->unmarked)
 			verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	}
 	free(replay);
@@ -244,6 +244,32 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 	return true;
 }
 
+void verve_replay_completed(struct verve_xport *xport, struct verve_link *link, uint32_t number)
+{
+	struct verve_replay *replay = link->replay;
+
+	/* A marker that was executed before the queue pair went to error. */
+	if (replay->state == STOPPED && !replay->drained && number == replay->marker)
+		set_drained(xport, replay);
+	verve_replay_continue(xport, link);
+}
+
+bool verve_replay_keep(struct verve_xport *xport, struct verve_link *link)
+{
+	return verve_net_qp_has_failed(link->qp) && begin(xport, link);
+}
+
+void verve_replay_renew(struct verve_xport *xport, struct verve_link *link)
+{
+	if (link->broken || link->leaving || (link->replay && link->replay->state != RESUMED))
+		return;
+	/* That is no fault of its own. */
+	link->futile = 0;
+	if (!begin(xport, link))
+		verve_link_break(xport, link, FI_ENOTCONN, 0,
+				 "its queue pair may have taken receive buffers along");
+}
+
 bool verve_replay_down(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id)
 {
 	/* One that was to continue the link is over before it did. */
@@ -338,6 +364,8 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 	struct verve_op *refused = NULL;
 
 	/* What arrived counts, and closing a queue pair may take its completions along. */
+	if (link->unmarked)
+		verve_link_poll_all(xport);
 	verve_recv_drain(xport);
 	if (link->broken)
 		return;
@@ -357,7 +385,7 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 		no_memory(xport, link);
 		return;
 	}
-	link->failed = link->doubted = false;
+	link->failed = link->doubted = link->unmarked = false;
 	link->signaled = link->produced - 1;
 	link->copied = link->copied_retired = link->copied_signaled = 0;
 	if (refused && refused->status) {
@@ -383,6 +411,7 @@ void verve_replay_step(struct verve_xport *xport)
 			return;
 		detach(xport, link);
 	}
+	verve_lost_step(xport);
 }
 
 /* Resuming. */
@@ -465,11 +494,13 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 		release(xport, entry);
 		replay->at++;
 	}
+	if (replay->state != RESUMED)
+		return false;
 	if (replay->peer_lot <= replay->lot)
 		return true;
 	if (link->retired == link->produced) {
 		if (say(xport, link, done))
-			return true;
+			return replay->state == RESUMED;
 		if (!link->broken)
 			verve_peer_wait(xport, link->peer);
 		return false;
@@ -496,10 +527,14 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 
 	if (replay->state != RESUMED || !replay->ready)
 		return;
+	/* The entries are being settled, which may kick the peer: a post that fails now would free them. */
+	if (replay->told && !replay->settled)
+		return;
 	if (!replay->said) {
 		bool said = say(xport, link, replay->lot);
 
-		if (link->broken)
+		/* The queue pair may have failed already. */
+		if (link->broken || replay->state != RESUMED)
 			return;
 		if (!said) {
 			verve_peer_wait(xport, link->peer);
@@ -608,6 +643,7 @@ static void resume(struct verve_xport *xport, struct verve_link *link)
 	if (verve_idtab_index(link->conn_id) != verve_idtab_index(replay->next.conn_id))
 		verve_peer_unmap(xport, link, link->conn_id);
 	link->qp = replay->next.qp;
+	link->arrived_before = link->arrived; /* what came over the other says nothing of this one */
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;
 	link->qp_num = replay->next.qp_num;

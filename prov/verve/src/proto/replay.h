@@ -55,8 +55,17 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 /* A RESUME packet has arrived. */
 void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 			  struct verve_wire_packet *packet);
-/* There may be room for more, or a request has retired. */
+/* There may be room for more. */
 void verve_replay_continue(struct verve_xport *xport, struct verve_link *link);
+/* Request number of a suspended link has ended well, and retired. */
+void verve_replay_completed(struct verve_xport *xport, struct verve_link *link, uint32_t number);
+/*
+ * The device did not take a request, whose slot is the link's last. True: that is because the queue pair has failed; the link is
+ * suspended, and keeps the request. False: the link must break.
+ */
+bool verve_replay_keep(struct verve_xport *xport, struct verve_link *link);
+/* The link goes on over another queue pair, or breaks. Harmless while it is closed, or suspended already. */
+void verve_replay_renew(struct verve_xport *xport, struct verve_link *link);
 /* Takes the queue pairs away that the hardware has let go of. Not from inside other work on links. */
 void verve_replay_step(struct verve_xport *xport);
 

@@ -75,6 +75,7 @@ static int grow(struct verve_slab_pool *pool, size_t batch)
 
 		slab->data = (char *) chunk->memory + i * pool->size;
 		slab->lkey = chunk->mr.lkey;
+		slab->lent = 0;
 		slab->next = pool->free;
 		pool->free = slab;
 	}

@@ -19,6 +19,7 @@ struct verve_slab {
 	struct verve_slab *next;
 	void *data;
 	uint32_t lkey;
+	uint8_t lent; /* of receives: enum verve_lost_state */
 };
 
 struct verve_slab_pool {

@@ -65,6 +65,8 @@ static void close_queues(struct verve_xport *xport)
 
 static int fill_receives(struct verve_xport *xport)
 {
+	int ret;
+
 	while (xport->rx_free_count < xport->attr.rx_buffers) {
 		struct verve_slab *slab = verve_slab_alloc(&xport->rx_slabs);
 
@@ -74,7 +76,8 @@ static int fill_receives(struct verve_xport *xport)
 		xport->rx_free = slab;
 		xport->rx_free_count++;
 	}
-	return verve_recv_refill(xport, true);
+	ret = verve_lost_init(xport);
+	return ret ? ret : verve_recv_refill(xport, true);
 }
 
 size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
@@ -164,6 +167,7 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	return 0;
 
 err_queues:
+	verve_lost_fini(xport);
 	close_queues(xport);
 	verve_slab_pool_fini(&xport->rx_slabs);
 	verve_slab_pool_fini(&xport->tx_slabs);
@@ -183,19 +187,10 @@ void verve_xport_fini(struct verve_xport *xport)
 		verve_link_close(xport, link);
 	verve_peer_free_all(xport);
 	close_queues(xport);
+	verve_lost_fini(xport);
 	verve_slab_pool_fini(&xport->rx_slabs);
 	verve_slab_pool_fini(&xport->tx_slabs);
 	fini_tables(xport);
-}
-
-static bool poll_sends(struct verve_xport *xport)
-{
-	struct verve_net_wc wc[VERVE_POLL_BATCH];
-	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
-
-	for (int i = 0; i < count; i++)
-		verve_link_completed(xport, &wc[i]);
-	return count > 0;
 }
 
 /* Buffers come back with completions, which nobody may have asked for; more of them there cannot be. */
@@ -230,7 +225,8 @@ bool verve_xport_is_waiting(const struct verve_xport *xport)
 {
 	const struct verve_link *link;
 
-	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->rx->starved)
+	if (!TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->rx->starved ||
+	    xport->lost.count)
 		return true;
 	TAILQ_FOREACH(link, &xport->links, all)
 		if (verve_link_is_waiting(link) || verve_link_is_half_open(link))
@@ -249,6 +245,7 @@ static void watch_links(struct verve_xport *xport)
 		return;
 	xport->watch_time = now;
 	verve_link_expire(xport, now);
+	verve_lost_step(xport);
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
 		if (verve_link_is_waiting(link))
@@ -262,7 +259,7 @@ bool verve_xport_poll(struct verve_xport *xport)
 
 	assert(verve_lock_held(xport->lock));
 	any = verve_recv_poll(xport);
-	any |= poll_sends(xport);
+	any |= verve_link_poll(xport);
 	any |= verve_peer_events(xport);
 	if (__builtin_expect(xport->drained_count, 0))
 		verve_replay_step(xport);
@@ -280,7 +277,7 @@ bool verve_xport_poll(struct verve_xport *xport)
 		watch_links(xport);
 	if (__builtin_expect(HASH_COUNT(xport->peers) > xport->peers_limit, 0))
 		verve_peer_sweep(xport);
-	return any;
+	return any || xport->drained_count;
 }
 
 void verve_xport_arm(struct verve_xport *xport)

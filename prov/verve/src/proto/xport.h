@@ -19,6 +19,7 @@
 #include "net/cq.h"
 #include "net/qp.h"
 #include "proto/comp.h"
+#include "proto/lost.h"
 #include "proto/match.h"
 #include "proto/op.h"
 #include "proto/peer.h"
@@ -31,7 +32,6 @@ struct verve_mr_keytab;
 struct verve_net_channel;
 struct verve_net_cq;
 struct verve_net_device;
-struct verve_net_srq;
 struct verve_unexpected;
 
 /* Where completions go; any may be NULL. They outlive the transport. */
@@ -92,6 +92,7 @@ struct verve_xport {
 	struct verve_slab *rx_free; /* to be posted again, in one batch */
 	uint32_t rx_free_count;
 	bool rx_refused; /* the device took none the last time */
+	struct verve_lost lost;
 	struct verve_recv_batch batch;
 	uint64_t polled; /* completions of receives, ever */
 

@@ -41,6 +41,7 @@ struct sim_options {
 	uint32_t dgram_loss;
 	uint32_t refused; /* of what is started: RDMA that the target's device refuses */
 	uint32_t lies;    /* of long reads: reported as done, but are not */
+	uint32_t partial; /* of messages: have begun to arrive some time before they do; 0: few or none */
 	uint32_t closing; /* of turns: a region is closed, or opened again */
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */

@@ -229,6 +229,9 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	config.rc_slow = sim_below(sim, 20);
 	config.reuse_qp_num = sim_chance(sim, 500);
 	config.close_cleans_cq = sim_chance(sim, 500);
+	config.error_takes_no_post = sim_chance(sim, 300);
+	config.error_keeps_recv = sim_chance(sim, 500);
+	config.partial = options->partial ? options->partial : sim_chance(sim, 500) ? 50 : 0;
 	config.limits.rd_atomic = 1u << sim_below(sim, 5);
 	config.limits.rd_atomic_target = 1u << sim_below(sim, 5);
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Lost receives: which buffers are in question, and which queue pairs may have them. */
+#include "proto/lost.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "net/sys.h"
+#include "proto/link.h"
+#include "proto/post.h"
+#include "proto/recv.h"
+#include "proto/replay.h"
+#include "proto/xport.h"
+#include <rdma/fi_errno.h>
+
+enum { TOLERATED = 8 }; /* the part of the buffers, one in so many, that may be in question for long */
+
+int verve_lost_init(struct verve_xport *xport)
+{
+	struct verve_slab *slab = xport->rx_free;
+
+	xport->lost.buffers = calloc(xport->attr.rx_buffers, sizeof(xport->lost.buffers[0]));
+	if (!xport->lost.buffers)
+		return -FI_ENOMEM;
+	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++, slab = slab->next)
+		xport->lost.buffers[i] = slab;
+	verve_net_random(&xport->lost.mark, sizeof(xport->lost.mark));
+	return 0;
+}
+
+void verve_lost_fini(struct verve_xport *xport)
+{
+	free(xport->lost.buffers);
+}
+
+static bool is_touched(const struct verve_lost *lost, const struct verve_slab *slab)
+{
+	return slab->lent == VERVE_LOST_POSTED && memcmp(slab->data, &lost->mark, sizeof(lost->mark));
+}
+
+static uint32_t count_asked(const struct verve_xport *xport)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+		count += xport->lost.buffers[i]->lent == VERVE_LOST_ASKED;
+	return count;
+}
+
+static uint32_t count_touched(const struct verve_xport *xport)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+		count += is_touched(&xport->lost, xport->lost.buffers[i]);
+	return count;
+}
+
+static bool is_older(const struct verve_xport *xport, const struct verve_link *link)
+{
+	return link->qp && (int32_t) (verve_net_qp_serial(link->qp) - xport->lost.before) < 0;
+}
+
+/*
+ * Its queue pair has completed a receive since; or the link is to ourselves, and all that was sent over it has arrived. What
+ * arrives while a queue pair is stopped may come over the next one.
+ */
+static bool is_innocent(const struct verve_link *link)
+{
+	if (verve_replay_is_stopped(link))
+		return false;
+	return link->arrived != link->arrived_before ||
+	       (link->is_self && link->retired == link->produced);
+}
+
+static uint32_t count_innocent(const struct verve_xport *xport, const struct verve_link_queue *links)
+{
+	const struct verve_link *link;
+	uint32_t count = 0;
+
+	TAILQ_FOREACH(link, links, all)
+		count += is_older(xport, link) && is_innocent(link);
+	return count;
+}
+
+static void ask_links(struct verve_link_queue *links)
+{
+	struct verve_link *link;
+
+	TAILQ_FOREACH(link, links, all)
+		link->arrived_before = link->arrived;
+}
+
+/* What has completed until now: as many as there are buffers, at most, behind the batch that was polled last. */
+static void poll_all(struct verve_xport *xport)
+{
+	uint32_t most = xport->attr.rx_buffers + 2 * VERVE_POLL_BATCH;
+
+	for (uint32_t i = 0; i < most && verve_recv_poll(xport); i += VERVE_POLL_BATCH)
+		;
+}
+
+/*
+ * What is touched is in question from here on. What has completed by then must be polled before the packets of a link
+ * are counted: a packet that comes after that shows that its queue pair had none of these buffers.
+ */
+static void ask(struct verve_xport *xport)
+{
+	struct verve_lost *lost = &xport->lost;
+
+	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+		if (is_touched(lost, lost->buffers[i]))
+			lost->buffers[i]->lent = VERVE_LOST_ASKED;
+	if (!count_asked(xport))
+		return;
+	poll_all(xport);
+	lost->count = count_asked(xport);
+	lost->before = verve_net_srq_opened(xport->srq);
+	ask_links(&xport->links);
+	ask_links(&xport->broken_links);
+}
+
+static bool is_known(const struct verve_xport *xport)
+{
+	return verve_net_srq_older(xport->srq, xport->lost.before) ==
+	       count_innocent(xport, &xport->links) + count_innocent(xport, &xport->broken_links);
+}
+
+/* No queue pair has them any more; what the last one has flushed is there. */
+static void take_back(struct verve_xport *xport)
+{
+	struct verve_lost *lost = &xport->lost;
+
+	poll_all(xport);
+	lost->count = count_asked(xport);
+	VERVE_INFO(EP_DATA, "%u receive buffers come back that queue pairs took along\n", lost->count);
+	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++) {
+		struct verve_slab *slab = lost->buffers[i];
+
+		if (slab->lent != VERVE_LOST_ASKED)
+			continue;
+		slab->lent = VERVE_LOST_HERE;
+		slab->next = xport->rx_free;
+		xport->rx_free = slab;
+		xport->rx_free_count++;
+	}
+	lost->count = 0;
+	verve_recv_refill(xport, true);
+}
+
+/*
+ * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
+ * what we send over it ends by itself: that is asked for.
+ */
+static void press(struct verve_xport *xport)
+{
+	struct verve_link *link, *next;
+
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (!is_older(xport, link) || is_innocent(link))
+			continue;
+		if (link->is_self)
+			verve_link_ask(xport, link);
+		else if (link->quiesce.state != VERVE_QUIESCE_AGREED)
+			verve_replay_renew(xport, link);
+	}
+}
+
+static void look(struct verve_xport *xport)
+{
+	struct verve_lost *lost = &xport->lost;
+
+	lost->count = count_asked(xport);
+	if (lost->count && !is_known(xport))
+		return;
+	if (lost->count)
+		take_back(xport);
+	ask(xport);
+	if (lost->count && is_known(xport))
+		take_back(xport);
+}
+
+void verve_lost_step(struct verve_xport *xport)
+{
+	struct verve_lost *lost = &xport->lost;
+	uint32_t closed = verve_net_srq_closed(xport->srq);
+
+	if (closed == lost->closed && !lost->count)
+		return;
+	lost->closed = closed;
+	poll_all(xport);
+	look(xport);
+	if (xport->cm && lost->count && lost->count + count_touched(xport) > xport->attr.rx_buffers / TOLERATED)
+		press(xport);
+}
