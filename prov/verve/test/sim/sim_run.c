@@ -109,8 +109,9 @@ static bool is_idle(struct sim_node *node)
 	for (size_t i = 0; i < sim->op_count; i++) {
 		struct sim_op *op = sim->ops[i];
 
-		if (op->kind != SIM_RECV && op->kind != SIM_PEEK && op->peer == node &&
-		    !sim_is_over(op))
+		/* A silent send of its own may still wait for a receive, longer than a close does. */
+		if (op->kind != SIM_RECV && op->kind != SIM_PEEK &&
+		    (op->peer == node || op->node == node) && !sim_is_over(op))
 			return false;
 	}
 	return true;
