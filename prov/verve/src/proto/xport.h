@@ -127,9 +127,7 @@ struct verve_xport {
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
-	struct { /* relaxed statistics */
-		uint64_t stale, malformed;
-	} count;
+	struct { uint64_t stale, malformed; } count; /* relaxed statistics */
 };
 
 /* Most bytes of an eager payload, if so many are wanted: a packet is one request of the device. */
