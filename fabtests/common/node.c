@@ -48,7 +48,8 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	set_key(&hints->domain_attr->auth_key, &hints->domain_attr->auth_key_size,
 		attr->domain_auth_key);
 	hints->caps = attr->caps ? attr->caps : FI_MSG | FI_TAGGED;
-	hints->domain_attr->mr_mode = FI_MR_ALLOCATED |
+	/* FI_MR_LOCAL: what has a descriptor uses it. Providers clear the bit if they need none. */
+	hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL |
 				      (attr->by_offset ? 0 : FI_MR_VIRT_ADDR) |
 				      (attr->app_keys ? 0 : FI_MR_PROV_KEY);
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -143,7 +144,11 @@ static void open_queues(struct node *node, const struct node_attr *attr)
 
 static void open_ep(struct node *node, const struct node_attr *attr)
 {
+	if (attr->srx)
+		node->info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	REQUIRE_RET(fi_endpoint(node->domain, node->info, &node->ep, node), 0);
+	if (attr->srx)
+		REQUIRE_RET(fi_ep_bind(node->ep, &attr->srx->fid, 0), 0);
 	REQUIRE_RET(fi_ep_bind(node->ep, &node->av->fid, 0), 0);
 	if (attr->cntr)
 		REQUIRE_RET(fi_ep_bind(node->ep, &attr->cntr->fid, FI_SEND | FI_RECV), 0);

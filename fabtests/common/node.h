@@ -36,6 +36,7 @@ struct node_attr {
 	const struct node *share; /* use this node's fabric and domain */
 	bool share_queues;    /* and its address vector and completion queues */
 	struct fid_cntr *cntr; /* counts sends and receives, too */
+	struct fid_ep *srx;   /* has the receives */
 	const char *src_port;
 	bool one_cq;          /* one queue for both directions */
 	bool app_keys;        /* without FI_MR_PROV_KEY */

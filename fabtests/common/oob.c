@@ -182,6 +182,17 @@ size_t oob_recv(struct oob *oob, void *in, size_t max)
 	return len;
 }
 
+size_t oob_recv_silently(struct oob *oob, void *in, size_t max)
+{
+	void (*progress)(void *arg) = oob->progress;
+	size_t len;
+
+	oob->progress = NULL;
+	len = oob_recv(oob, in, max);
+	oob->progress = progress;
+	return len;
+}
+
 size_t oob_exchange(struct oob *oob, const void *out, size_t len, void *in, size_t max)
 {
 	oob_send(oob, out, len);

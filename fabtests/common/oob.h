@@ -31,5 +31,7 @@ size_t oob_exchange(struct oob *oob, const void *out, size_t len, void *in, size
 /* One direction of it. */
 void oob_send(struct oob *oob, const void *out, size_t len);
 size_t oob_recv(struct oob *oob, void *in, size_t max);
+/* The same without progress meanwhile: as if this half computed. */
+size_t oob_recv_silently(struct oob *oob, void *in, size_t max);
 
 #endif

@@ -26,6 +26,7 @@ struct parallel_op {
 	int err;                  /* positive FI errno; 0: success */
 	size_t len;
 	uint64_t flags, data, tag;
+	bool dropped; /* its endpoint closed first: it need not complete */
 };
 
 /* Operations of one thread, kept until the end so that a second completion shows. */

@@ -33,17 +33,6 @@ static bool offered(struct env *env)
 	return mine && theirs;
 }
 
-/* A word of the other half, awaited without a single call of libfabric. */
-static void wait_silently(struct env *env)
-{
-	void (*progress)(void *arg) = env->oob.progress;
-	char word;
-
-	env->oob.progress = NULL;
-	oob_recv(&env->oob, &word, 1);
-	env->oob.progress = progress;
-}
-
 /* The sender learns that its message is in the buffer before the receiver calls anything. */
 static void deliver(struct node *node, size_t size)
 {
@@ -51,6 +40,7 @@ static void deliver(struct node *node, size_t size)
 			     .flags = FI_DELIVERY_COMPLETE | FI_COMPLETION, .context = &send };
 	struct xfer recv = { .op = XFER_RECV, .len = size, .addr = FI_ADDR_UNSPEC,
 			     .context = &recv };
+	char word;
 
 	send.buf = pattern_alloc(size);
 	pattern_fill(send.buf, size, size);
@@ -59,7 +49,7 @@ static void deliver(struct node *node, size_t size)
 		REQUIRE_RET(xfer_post(node, &recv), 0);
 	node_sync(node);
 	if (node->env->server) {
-		wait_silently(node->env);
+		oob_recv_silently(&node->env->oob, &word, 1);
 		pattern_check(recv.buf, size, size);
 		xfer_finish_recv(node, &recv, &send, size);
 	} else {

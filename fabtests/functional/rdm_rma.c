@@ -17,6 +17,7 @@
 #include "common/rma.h"
 
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE)
+#define UNATTENDED 1000 /* writes */
 #define GAP 24 /* bytes of the region before and behind what is accessed */
 
 static const struct node_attr rma_attr = { .caps = FI_RMA | FI_MSG };
@@ -34,12 +35,18 @@ struct ends {
 	size_t size; /* of both, without the gaps */
 };
 
-static void ends_open(struct ends *ends, struct env *env, size_t size)
+static void ends_open_as(struct ends *ends, struct env *env, const struct node_attr *attr,
+			 size_t size)
 {
-	node_start(&ends->node, env, &rma_attr);
+	node_start(&ends->node, env, attr);
 	ends->size = size;
 	region_open(&ends->node, &ends->target, size + 2 * GAP, TARGET_ACCESS);
 	ends->remote = region_exchange(&ends->node, &ends->target);
+}
+
+static void ends_open(struct ends *ends, struct env *env, size_t size)
+{
+	ends_open_as(ends, env, &rma_attr, size);
 }
 
 static void ends_close(struct ends *ends)
@@ -464,6 +471,61 @@ static void run_bad_input(struct env *env)
 	ends_close(&ends);
 }
 
+/* What the provider offers where nothing is asked for. */
+static uint64_t offered_caps(const struct env *env)
+{
+	const char *name = env->opts.prov_name;
+	struct fi_info *list = NULL, *info;
+	uint64_t caps = 0;
+
+	REQUIRE_RET(fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), NULL, NULL, 0, NULL,
+			       &list), 0);
+	for (info = list; info; info = info->next)
+		if (info->ep_attr->type == FI_EP_RDM &&
+		    (!name || !strcmp(info->fabric_attr->prov_name, name)))
+			break;
+	if (info)
+		caps = info->caps;
+	fi_freeinfo(list);
+	REQUIRE(caps & FI_RMA);
+	return caps;
+}
+
+/* MPI does this: takes what is offered, then puts to ranks that compute, and waits. */
+static void run_unattended(struct env *env)
+{
+	struct node_attr attr = { .caps = offered_caps(env) };
+	struct rma rma = { .op = RMA_WRITE, .context = &rma };
+	struct ends ends;
+	struct comp comp;
+	uint64_t word = 0;
+	char end;
+
+	ends_open_as(&ends, env, &attr, sizeof(word));
+	rma.buf = &word;
+	rma.len = sizeof(word);
+	rma.addr = ends.node.peer;
+	rma.remote_addr = ends.remote.addr;
+	rma.key = ends.remote.key;
+	/* Connected, and with keys exchanged. */
+	if (!env->server)
+		rma_run(&ends.node, &rma);
+	node_sync(&ends.node);
+	if (env->server) {
+		oob_recv_silently(&env->oob, &end, 1);
+		memcpy(&word, ends.target.buf, sizeof(word));
+		CHECK_EQ(word, UNATTENDED);
+	} else {
+		word = UNATTENDED;
+		for (unsigned i = 0; i < UNATTENDED; i++)
+			REQUIRE_RET(rma_post(&ends.node, &rma), 0);
+		for (unsigned i = 0; i < UNATTENDED; i++)
+			comp_expect(&ends.node, ends.node.txcq, &rma, &comp);
+		oob_send(&env->oob, "", 1);
+	}
+	ends_close(&ends);
+}
+
 static const struct suite_case cases[] = {
 	{ "write", FI_RMA | FI_MSG, run_write },
 	{ "writev", FI_RMA | FI_MSG, run_writev },
@@ -478,6 +540,7 @@ static const struct suite_case cases[] = {
 	{ "registered", FI_RMA | FI_MSG, run_registered },
 	{ "large", FI_RMA | FI_MSG, run_large },
 	{ "window", FI_RMA | FI_MSG, run_window },
+	{ "unattended", FI_RMA | FI_MSG, run_unattended },
 	{ "fence", FI_RMA | FI_MSG | FI_FENCE, run_fence },
 	{ "bad_key", FI_RMA | FI_MSG, run_bad_key },
 	{ "out_of_range", FI_RMA | FI_MSG, run_out_of_range },

@@ -262,7 +262,8 @@ static fi_addr_t insert_self(struct node *node)
 
 /*
  * An endpoint comes, posts receives that nobody sends to, sends messages of which the long ones are
- * under way when it closes, and goes. What it was given completes: all of it, once.
+ * under way when it closes, and goes. All messages arrive; what was not complete when it closed never
+ * is, although its queue lives on: fi_close, fi_endpoint(3).
  */
 static void guest_round(struct hall *hall, unsigned thread, unsigned n)
 {
@@ -307,10 +308,10 @@ static void guest_round(struct hall *hall, unsigned thread, unsigned n)
 	for (unsigned i = 0; i < GUEST_OPS; i++) {
 		uint64_t tag = HALL_TAG(thread, KIND_CLOSE, n * GUEST_OPS + i);
 
-		hall_await(hall, never[i]);
-		CHECK_RET(never[i]->err, FI_ECANCELED);
-		hall_await_success(hall, sent[i], FI_SEND);
 		hall_await_success(hall, received[i], FI_RECV);
+		CHECK(!never[i]->done);
+		CHECK(!sent[i]->done || !sent[i]->err);
+		never[i]->dropped = sent[i]->dropped = true;
 		CHECK_EQ(received[i]->len, hall_size(n + i));
 		pattern_check(in[i], received[i]->len, tag);
 		pattern_free(in[i]);

@@ -23,6 +23,7 @@ int verve_alias_open(struct verve_ep *ep, struct fi_alias *attr)
 	alias->engine = ep->engine;
 	alias->caps = ep->caps;
 	alias->directed = ep->directed;
+	alias->tagged_directed = ep->tagged_directed;
 	alias->tx_selective = ep->tx_selective;
 	alias->rx_selective = ep->rx_selective;
 	alias->tx_op_flags = ep->tx_op_flags;

@@ -15,14 +15,14 @@
 
 #include "api/domain.h"
 #include "api/eq.h"
+#include "api/node.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "net/device.h"
 
 enum {
-	HOST_MAX = 256,	      /* characters of a host name, NUL included */
-	SERVICE_MAX = 32,     /* of a service name */
+	HOST_MAX = VERVE_NODE_HOST_MAX,
 	RX_CTX_BITS_MAX = 32, /* indices stay below 2^30 */
 };
 
@@ -270,44 +270,32 @@ static int resolve(int family, const char *node, const char *service, struct ver
 	return ret;
 }
 
-/* "fi_sockaddr_in://10.0.0.1:7471", "fi_sockaddr_in6://[fe80::1]:7471" into host and service. */
-static int split_address_string(const char *text, char *host, char *service)
-{
-	int end = 0;
-
-	if (sscanf(text, "fi_sockaddr_in6://[%255[^]]]:%31[0-9]%n", host, service, &end) == 2 &&
-	    !text[end])
-		return 0;
-	end = 0;
-	if (sscanf(text, "fi_sockaddr_in://%255[^:]:%31[0-9]%n", host, service, &end) == 2 &&
-	    !text[end])
-		return 0;
-	return -FI_EINVAL;
-}
-
 static int av_insertsvc(struct fid_av *fid, const char *node, const char *service,
 			fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	struct verve_av *av = verve_av_from_fid(&fid->fid);
-	char host[HOST_MAX], port[SERVICE_MAX];
+	int family = family_of(av), ret;
+	struct verve_node_str str;
 	struct verve_addr addr;
 	struct insertion ins;
-	int ret;
 
 	if (!node)
 		return -FI_EINVAL;
 	if (!service) {
-		if (split_address_string(node, host, port)) {
-			VERVE_WARN(AV, "%s: neither a service nor an address string\n", node);
+		if (verve_node_parse_str(node, &str) || !str.service[0]) {
+			VERVE_WARN(AV, "%s: neither a service nor an address string with a port\n",
+				   node);
 			return -FI_EINVAL;
 		}
-		node = host;
-		service = port;
+		node = str.host;
+		service = str.service;
+		if (family == AF_UNSPEC)
+			family = str.family;
 	}
 	ret = insertion_begin(&ins, av, fi_addr, flags, context);
 	if (ret)
 		return ret;
-	ret = resolve(family_of(av), node, service, &addr);
+	ret = resolve(family, node, service, &addr);
 	if (ret)
 		insertion_fail(&ins, ret);
 	else

@@ -57,9 +57,11 @@ static uint64_t cntr_read(struct fid_cntr *fid)
 
 static uint64_t cntr_readerr(struct fid_cntr *fid)
 {
+	struct verve_cntr *cntr = verve_cntr_from_fid(&fid->fid);
 	AO_t value, errors;
 
-	read_both(verve_cntr_from_fid(&fid->fid), &value, &errors);
+	read_both(cntr, &value, &errors);
+	AO_store(&cntr->told, errors);
 	return errors;
 }
 
@@ -95,6 +97,7 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 	struct verve_cntr *cntr = verve_cntr_from_fid(&fid->fid);
 
 	AO_store(&cntr->polled.errors, value);
+	AO_store(&cntr->told, value);
 	verve_comp_counter_set_error(&cntr->counter, value);
 	return 0;
 }
@@ -102,17 +105,16 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 struct target {
 	struct verve_cntr *cntr;
 	uint64_t threshold;
-	uint64_t errors; /* when the wait began */
+	AO_t told; /* when the wait began: whoever else is told meanwhile, this waiter is, too */
+	AO_t errors; /* at the last look */
 };
 
-static ssize_t check_target(const struct target *target)
+static ssize_t check_target(struct target *target)
 {
-	uint64_t errors;
-
 	if (AO_load_acquire(&target->cntr->counter.value) >= target->threshold)
 		return 0;
-	errors = AO_load_acquire(&target->cntr->counter.errors);
-	return errors || errors != target->errors ? -FI_EAVAIL : -FI_EAGAIN;
+	target->errors = AO_load_acquire(&target->cntr->counter.errors);
+	return target->errors != target->told ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
 static ssize_t look(void *arg)
@@ -138,9 +140,12 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	static const struct verve_wait_ops ops = {.look = look, .arm = arm};
 	struct verve_cntr *cntr = verve_cntr_from_fid(&fid->fid);
-	struct target target = {cntr, threshold, AO_load(&cntr->counter.errors)};
+	struct target target = {cntr, threshold, .told = AO_load(&cntr->told)};
+	ssize_t ret = verve_wait_for(&cntr->wait, timeout, &ops, &target);
 
-	return (int)verve_wait_for(&cntr->wait, timeout, &ops, &target);
+	if (ret == -FI_EAVAIL)
+		AO_store(&cntr->told, target.errors);
+	return (int)ret;
 }
 
 bool verve_cntr_poll(struct verve_cntr *cntr)

@@ -29,6 +29,7 @@ struct verve_cntr {
 	struct verve_comp_counter counter;
 	struct verve_wait wait;
 	struct verve_cntr_mark seen;   /* when the application last read it; for fi_trywait */
+	volatile AO_t told;            /* errors that the application has heard of; for fi_cntr_wait */
 	struct verve_cntr_mark polled; /* at the last fi_poll, fi_cntr_set or fi_cntr_add */
 	volatile AO_t references;      /* endpoints, regions and poll sets */
 };
@@ -37,8 +38,9 @@ struct verve_cntr {
  * For struct fi_ops_domain. attr NULL: the defaults. fi_close: -FI_EBUSY while references are out.
  * -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects as verve_wait_init.
  *
- * fi_cntr_wait: 0; -FI_EAVAIL: the error value changed, or was not 0 to begin with, so that waiting
- * for operations that have failed already ends; -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
+ * fi_cntr_wait: 0; -FI_EAVAIL: the error value is another than the application has heard of: by an earlier
+ * -FI_EAVAIL, by fi_cntr_readerr, or by its fi_cntr_seterr. So waiting for operations that have failed already
+ * ends, once; old errors end no wait. -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
  * fi_trywait, wakes for every change; it is for one thread at a time.
  */
 int verve_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,

@@ -35,6 +35,10 @@ enum {
 	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
 };
 
+/* In the order in which they were opened. */
+static TAILQ_HEAD(, verve_domain) domains = TAILQ_HEAD_INITIALIZER(domains);
+static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
+
 void verve_domain_get(struct verve_domain *domain)
 {
 	AO_fetch_and_add1(&domain->references);
@@ -100,6 +104,9 @@ static int domain_close(struct fid *fid)
 			   verve_net_device_port(domain->dev)->device, (size_t)references);
 		return -FI_EBUSY;
 	}
+	pthread_mutex_lock(&domains_lock);
+	TAILQ_REMOVE(&domains, domain, link);
+	pthread_mutex_unlock(&domains_lock);
 	if (domain->progress)
 		verve_progress_close(domain->progress);
 	pthread_mutex_destroy(&domain->ep_lock);
@@ -182,6 +189,97 @@ static int normal_mr_mode(uint32_t api_version, int mode)
 	return mode;
 }
 
+/*
+ * fi_mr(3), FI_MR_LOCAL: without it descriptors are ignored before 1.22, and valid or NULL since. Without
+ * FI_MR_ALLOCATED the pages of such a region may have changed: the buffer is registered anew instead.
+ */
+static bool takes_desc(uint32_t api_version, int mr_mode)
+{
+	return mr_mode & FI_MR_LOCAL ||
+	       (FI_VERSION_GE(api_version, FI_VERSION(1, 22)) && mr_mode & FI_MR_ALLOCATED);
+}
+
+/* The same port and address: an endpoint of the domain has no other. */
+static bool has_address(const struct verve_domain *domain, const struct fi_info *info)
+{
+	const struct verve_net_port *port = verve_net_device_port(domain->dev);
+	char name[VERVE_NET_NAME_MAX];
+	struct verve_addr addr;
+
+	verve_info_format_domain(port, name);
+	return !strcmp(name, info->domain_attr->name) && port->addr_count &&
+	       !verve_addr_set(&addr, info->src_addr, info->src_addrlen) &&
+	       verve_addr_same_host(&addr, &port->addrs[0].addr);
+}
+
+/* Keys and addresses of regions mean the same, or what the application grants covers the domain's. */
+static bool has_mr_mode(const struct verve_domain *domain, const struct fi_info *info, bool asked)
+{
+	const int modes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	int have = domain->mr_mode & modes;
+	int granted = normal_mr_mode(domain->api_version, info->domain_attr->mr_mode) & modes;
+
+	if (!(info->caps & (FI_RMA | FI_ATOMIC)) || have == granted)
+		return true;
+	return asked && !(info->domain_attr->mr_mode & (MR_BASIC | MR_SCALABLE)) &&
+	       !(have & ~granted);
+}
+
+/* Keys are not compared: who has one gets a domain of its own. */
+static bool has_no_keys(const struct verve_domain *domain, const struct fi_info *info)
+{
+	return !domain->own_key && !info->domain_attr->auth_key_size;
+}
+
+static bool fits(const struct verve_domain *domain, uint32_t version, const struct fi_info *info,
+		 bool asked)
+{
+	const struct fi_domain_attr *attr = info->domain_attr;
+
+	return domain->api_version == version && has_address(domain, info) &&
+	       (domain->threading != FI_THREAD_DOMAIN || attr->threading == FI_THREAD_DOMAIN) &&
+	       (domain->progress || attr->data_progress != FI_PROGRESS_AUTO) &&
+	       (domain->caps & FI_ATOMIC || ~info->caps & FI_ATOMIC) &&
+	       has_mr_mode(domain, info, asked) && has_no_keys(domain, info);
+}
+
+struct fid_domain *verve_domain_find(uint32_t version, const struct fid_domain *asked,
+				     const struct fi_info *info, int *mr_mode)
+{
+	struct verve_domain *domain;
+
+	pthread_mutex_lock(&domains_lock);
+	TAILQ_FOREACH(domain, &domains, link) {
+		if (asked && asked != &domain->fid)
+			continue;
+		if (fits(domain, version, info, asked))
+			break;
+	}
+	/* What is granted covers it. FI_MR_BASIC and FI_MR_SCALABLE go with no other mode. */
+	if (domain && asked && info->caps & (FI_RMA | FI_ATOMIC) &&
+	    !(*mr_mode & (MR_BASIC | MR_SCALABLE)))
+		*mr_mode &= domain->mr_mode | FI_MR_LOCAL;
+	pthread_mutex_unlock(&domains_lock);
+	return domain ? &domain->fid : NULL;
+}
+
+bool verve_domain_find_addr(const struct fid_domain *asked, struct verve_addr *addr)
+{
+	const struct verve_net_port *port;
+	struct verve_domain *domain;
+
+	pthread_mutex_lock(&domains_lock);
+	TAILQ_FOREACH(domain, &domains, link) {
+		if (asked == &domain->fid)
+			break;
+	}
+	port = domain ? verve_net_device_port(domain->dev) : NULL;
+	if (port && port->addr_count)
+		*addr = port->addrs[0].addr;
+	pthread_mutex_unlock(&domains_lock);
+	return port && port->addr_count;
+}
+
 static int check(const struct fi_info *info, int mr_mode)
 {
 	if (info->ep_attr && info->ep_attr->type != FI_EP_UNSPEC &&
@@ -189,13 +287,7 @@ static int check(const struct fi_info *info, int mr_mode)
 		VERVE_WARN(DOMAIN, "%s: only FI_EP_RDM endpoints\n", info->domain_attr->name);
 		return -FI_EINVAL;
 	}
-	switch (info->addr_format) {
-	case FI_FORMAT_UNSPEC:
-	case FI_SOCKADDR:
-	case FI_SOCKADDR_IN:
-	case FI_SOCKADDR_IN6:
-		break;
-	default:
+	if (!verve_info_is_ip_format(info->addr_format)) {
 		VERVE_WARN(DOMAIN, "%s: address format %u is not an IP address\n",
 			   info->domain_attr->name, info->addr_format);
 		return -FI_EINVAL;
@@ -301,12 +393,18 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	domain->threading = info->domain_attr->threading;
 	domain->addr_format = info->addr_format;
 	domain->mr_mode = mr_mode;
+	domain->takes_desc = takes_desc(fabric->api_version, mr_mode);
+	domain->own_key = FI_VERSION_GE(fabric->api_version, FI_VERSION(1, 5)) &&
+			  info->domain_attr->auth_key_size;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
 	verve_mr_keytab_init(&domain->mr_keytab);
 	verve_events_init(&domain->events);
 	pthread_mutex_init(&domain->ep_lock, NULL);
 	LIST_INIT(&domain->eps);
 	verve_fabric_get(fabric);
+	pthread_mutex_lock(&domains_lock);
+	TAILQ_INSERT_TAIL(&domains, domain, link);
+	pthread_mutex_unlock(&domains_lock);
 	*fid = &domain->fid;
 	return 0;
 

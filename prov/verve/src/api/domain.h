@@ -25,6 +25,7 @@ struct verve_progress;
 
 struct verve_domain {
 	struct fid_domain fid;
+	TAILQ_ENTRY(verve_domain) link; /* in the list of open ones */
 	struct fid_fabric *fabric;
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
@@ -38,9 +39,11 @@ struct verve_domain {
 	uint32_t addr_format; /* of endpoint names and in address vectors: FI_SOCKADDR... */
 	uint64_t caps;	      /* FI_* that the application asked for */
 	int mr_mode;	      /* FI_MR_*, FI_MR_BASIC spelled out */
+	bool takes_desc;      /* descriptors of local buffers are valid or NULL; else anything, and ignored */
 	struct verve_progress *progress; /* FI_PROGRESS_AUTO; NULL: manual */
 	struct fid_eq *eq;    /* NULL: none bound */
 	struct verve_auth_key auth_key; /* of endpoints that have none of their own */
+	bool own_key;	      /* auth_key is the application's, not a file's */
 	bool device_atomics;  /* FI_VERVE_ATOMICS=device, and the application asked for FI_ATOMIC */
 	bool mr_events;	      /* bound with FI_REG_MR: every registration is reported there */
 };
@@ -52,6 +55,17 @@ struct verve_domain {
  */
 int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		      void *context);
+
+/*
+ * The first that was opened and that an endpoint described by info, which names a port and an
+ * address of it, can be opened on as it is described. If asked is not NULL, that one; *mr_mode, what
+ * info says, is then cut down to what the domain has. NULL: there is none. Any thread; valid while the
+ * application does not close it.
+ */
+struct fid_domain *verve_domain_find(uint32_t version, const struct fid_domain *asked,
+				     const struct fi_info *info, int *mr_mode);
+/* The address that an open domain was opened on. False: asked is not an open domain. */
+bool verve_domain_find_addr(const struct fid_domain *asked, struct verve_addr *addr);
 
 static inline struct verve_domain *verve_domain_from_fid(struct fid *fid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Endpoint: from open to close. The data transfer calls are in msg.c, tagged.c and rma.c. */
+/* Endpoint: from open to close. What it is bound to is in bind.c, the data transfer calls in msg.c, tagged.c and rma.c. */
 #include "api/ep.h"
 
 #include <stdlib.h>
@@ -9,19 +9,16 @@
 #include "api/alias.h"
 #include "api/auth.h"
 #include "api/av.h"
+#include "api/bind.h"
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/domain.h"
-#include "api/eq.h"
-#include "api/event.h"
 #include "api/info.h"
 #include "api/srx.h"
 #include "api/stubs.h"
-#include "api/stx.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
-#include "engine/progress.h"
 #include "net/device.h"
 #include "proto/cancel.h"
 #include "xport/xport.h"
@@ -50,195 +47,9 @@ void verve_ep_update_flags(struct verve_ep *ep)
 	ep->rx_flags = verve_ep_rx_flags(ep, ep->rx_op_flags);
 }
 
-static int bind_cq(struct verve_ep *ep, struct verve_cq *cq, uint64_t flags)
-{
-	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
-		return -FI_EBADFLAGS;
-	if (!(flags & (FI_TRANSMIT | FI_RECV)))
-		return -FI_EINVAL;
-	if ((flags & FI_TRANSMIT && ep->tx_cq) || (flags & FI_RECV && ep->rx_cq))
-		return -FI_EINVAL;
-	if (flags & FI_TRANSMIT) {
-		verve_cq_get(cq);
-		ep->tx_cq = cq;
-		ep->tx_selective = flags & FI_SELECTIVE_COMPLETION;
-	}
-	if (flags & FI_RECV) {
-		verve_cq_get(cq);
-		ep->rx_cq = cq;
-		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
-	}
-	verve_ep_update_flags(ep);
-	return 0;
-}
-
-static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
-{
-	static const uint64_t event[VERVE_EP_CNTRS] = {
-		[VERVE_EP_SEND] = FI_SEND,
-		[VERVE_EP_RECV] = FI_RECV,
-		[VERVE_EP_READ] = FI_READ,
-		[VERVE_EP_WRITE] = FI_WRITE,
-		[VERVE_EP_REMOTE_READ] = FI_REMOTE_READ,
-		[VERVE_EP_REMOTE_WRITE] = FI_REMOTE_WRITE,
-	};
-	uint64_t known = 0;
-
-	for (int i = 0; i < VERVE_EP_CNTRS; i++) {
-		known |= event[i];
-		if (flags & event[i] && ep->cntr[i])
-			return -FI_EINVAL;
-	}
-	if (flags & ~known || !flags)
-		return -FI_EBADFLAGS;
-	for (int i = 0; i < VERVE_EP_CNTRS; i++) {
-		if (!(flags & event[i]))
-			continue;
-		verve_cntr_get(cntr);
-		ep->cntr[i] = cntr;
-	}
-	return 0;
-}
-
 static struct verve_ep *owner_of(struct fid *fid)
 {
 	return ((struct verve_ep *)fid)->owner;
-}
-
-static bool is_of_domain(struct fid *fid, const struct verve_domain *domain)
-{
-	switch (fid->fclass) {
-	case FI_CLASS_AV:
-		return verve_av_from_fid(fid)->domain == domain;
-	case FI_CLASS_CQ:
-		return verve_cq_from_fid(fid)->domain == domain;
-	case FI_CLASS_CNTR:
-		return verve_cntr_from_fid(fid)->domain == domain;
-	case FI_CLASS_SRX_CTX:
-		return verve_srx_from_fid(fid)->ep.domain == domain;
-	case FI_CLASS_STX_CTX:
-		return verve_stx_from_fid(fid)->domain == domain;
-	default:
-		return true;
-	}
-}
-
-static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	struct verve_ep *ep = owner_of(fid);
-
-	if (ep->engine)
-		return -FI_EOPBADSTATE;
-	if (!is_of_domain(bfid, ep->domain)) {
-		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of another domain\n");
-		return -FI_EINVAL;
-	}
-	switch (bfid->fclass) {
-	case FI_CLASS_AV:
-		if (flags)
-			return -FI_EBADFLAGS;
-		if (ep->av)
-			return -FI_EINVAL;
-		ep->av = verve_av_from_fid(bfid);
-		verve_av_get(ep->av);
-		return 0;
-	case FI_CLASS_CQ:
-		return bind_cq(ep, verve_cq_from_fid(bfid), flags);
-	case FI_CLASS_CNTR:
-		return bind_cntr(ep, verve_cntr_from_fid(bfid), flags);
-	case FI_CLASS_SRX_CTX:
-		if (flags)
-			return -FI_EBADFLAGS;
-		if (ep->srx)
-			return -FI_EINVAL;
-		ep->srx = verve_srx_from_fid(bfid);
-		verve_srx_get(ep->srx);
-		return 0;
-	case FI_CLASS_STX_CTX:
-		if (flags)
-			return -FI_EBADFLAGS;
-		if (ep->stx)
-			return -FI_EINVAL;
-		ep->stx = verve_stx_from_fid(bfid);
-		verve_stx_get(ep->stx);
-		return 0;
-	case FI_CLASS_EQ:
-		if (flags)
-			return -FI_EBADFLAGS;
-		if (ep->eq)
-			return -FI_EINVAL;
-		ep->eq = (struct fid_eq *)bfid;
-		verve_eq_get(ep->eq);
-		return 0;
-	default:
-		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of class %zu\n",
-			   bfid->fclass);
-		return -FI_EINVAL;
-	}
-}
-
-static void unbind_engine(struct verve_ep *ep, struct verve_engine *engine)
-{
-	verve_events_remove(ep, engine);
-	if (ep->domain->progress)
-		verve_progress_remove(ep->domain->progress, engine);
-	for (int i = 0; i < VERVE_EP_CNTRS; i++)
-		if (ep->cntr[i])
-			verve_cntr_unbind_engine(ep->cntr[i], engine);
-	if (ep->tx_cq)
-		verve_cq_unbind_engine(ep->tx_cq, engine);
-	if (ep->rx_cq && ep->rx_cq != ep->tx_cq)
-		verve_cq_unbind_engine(ep->rx_cq, engine);
-	verve_av_unbind_engine(ep->av, engine);
-}
-
-/* Undone as a whole: unbinding what was never bound does nothing. */
-static int bind_engine(struct verve_ep *ep, struct verve_engine *engine)
-{
-	int ret = verve_av_bind_engine(ep->av, engine);
-
-	if (!ret && ep->tx_cq)
-		ret = verve_cq_bind_engine(ep->tx_cq, engine);
-	if (!ret && ep->rx_cq && ep->rx_cq != ep->tx_cq)
-		ret = verve_cq_bind_engine(ep->rx_cq, engine);
-	for (int i = 0; !ret && i < VERVE_EP_CNTRS; i++) {
-		bool before = false;
-
-		for (int j = 0; j < i; j++)
-			before |= ep->cntr[j] == ep->cntr[i];
-		if (ep->cntr[i] && !before)
-			ret = verve_cntr_bind_engine(ep->cntr[i], engine);
-	}
-	if (!ret && ep->caps & FI_RMA_EVENT)
-		ret = verve_events_add(ep, engine);
-	if (!ret && ep->domain->progress)
-		ret = verve_progress_add(ep->domain->progress, engine);
-	if (ret)
-		unbind_engine(ep, engine);
-	return ret;
-}
-
-static struct verve_comp_counter *counter(const struct verve_ep *ep, enum verve_ep_cntr which)
-{
-	return ep->cntr[which] ? &ep->cntr[which]->counter : NULL;
-}
-
-/* It has what it needs to be enabled. */
-static int check_bound(const struct verve_ep *ep)
-{
-	if (!ep->av)
-		return -FI_ENOAV;
-	if (ep->shared_rx && !ep->srx)
-		return -FI_ENORX;
-	if (ep->shared_tx && !ep->stx) {
-		VERVE_WARN(EP_CTRL, "an endpoint that shares its transmit context has none\n");
-		return -FI_EINVAL;
-	}
-	if ((!ep->tx_cq && !ep->cntr[VERVE_EP_SEND] && !ep->cntr[VERVE_EP_WRITE] &&
-	     !ep->cntr[VERVE_EP_READ] && ep->caps & (FI_SEND | FI_READ | FI_WRITE)) ||
-	    (!ep->rx_cq && !ep->cntr[VERVE_EP_RECV] && ep->caps & FI_RECV))
-		return -FI_ENOCQ;
-	return 0;
 }
 
 static int ep_enable(struct verve_ep *ep)
@@ -247,16 +58,6 @@ static int ep_enable(struct verve_ep *ep)
 		.dev = ep->domain->dev,
 		.mr_cache = &ep->domain->mr_cache,
 		.mr_keytab = &ep->domain->mr_keytab,
-		.sink = {
-			.tx_queue = ep->tx_cq ? &ep->tx_cq->queue : NULL,
-			.rx_queue = ep->rx_cq ? &ep->rx_cq->queue : NULL,
-			.send = counter(ep, VERVE_EP_SEND),
-			.recv = counter(ep, VERVE_EP_RECV),
-			.read = counter(ep, VERVE_EP_READ),
-			.write = counter(ep, VERVE_EP_WRITE),
-			.remote_read = counter(ep, VERVE_EP_REMOTE_READ),
-			.remote_write = counter(ep, VERVE_EP_REMOTE_WRITE),
-		},
 		.tx_size = ep->tx_size,
 		.inline_size = verve_config.inline_size,
 		.eager_size = verve_config.eager_size,
@@ -281,16 +82,17 @@ static int ep_enable(struct verve_ep *ep)
 
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
-	ret = check_bound(ep);
+	ret = verve_bind_check(ep);
 	if (ret)
 		return ret;
+	verve_bind_fill_sink(ep, &xport.sink);
 	xport.addrvec = &ep->av->addrs;
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)
 		return ret;
 	ep->engine = engine;
 	verve_domain_add_ep(ep->domain, ep);
-	ret = bind_engine(ep, engine);
+	ret = verve_bind_engine(ep, engine);
 	if (ret) {
 		verve_domain_remove_ep(ep->domain, ep);
 		ep->engine = NULL;
@@ -316,24 +118,10 @@ static int ep_close(struct fid *fid)
 	if (ep->engine) {
 		/* Nobody else progresses it from here on; the close does. */
 		verve_domain_remove_ep(ep->domain, ep);
-		unbind_engine(ep, ep->engine);
+		verve_bind_engine_undo(ep, ep->engine);
 		verve_engine_close(ep->engine);
 	}
-	for (int i = 0; i < VERVE_EP_CNTRS; i++)
-		if (ep->cntr[i])
-			verve_cntr_put(ep->cntr[i]);
-	if (ep->tx_cq)
-		verve_cq_put(ep->tx_cq);
-	if (ep->rx_cq)
-		verve_cq_put(ep->rx_cq);
-	if (ep->av)
-		verve_av_put(ep->av);
-	if (ep->eq)
-		verve_eq_put(ep->eq);
-	if (ep->srx)
-		verve_srx_put(ep->srx);
-	if (ep->stx)
-		verve_stx_put(ep->stx);
+	verve_bind_put_all(ep);
 	verve_domain_put(ep->domain);
 	verve_auth_key_wipe(&ep->auth_key);
 	free(ep);
@@ -491,7 +279,7 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 static struct fi_ops ep_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = ep_close,
-	.bind = ep_bind,
+	.bind = verve_bind,
 	.control = ep_control,
 	.ops_open = verve_stub_ops_open,
 	.tostr = verve_stub_tostr,
@@ -543,6 +331,13 @@ static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
 	return take_name(ep, &name);
 }
 
+void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps)
+{
+	ep->directed = caps & FI_DIRECTED_RECV;
+	ep->tagged_directed = ep->directed || (caps & VERVE_TAGGED_DIRECTED_RECV &&
+					       FI_VERSION_GE(ep->domain->api_version, FI_VERSION(2, 0)));
+}
+
 static int choose_key(struct verve_ep *ep, const struct fi_ep_attr *attr)
 {
 	const struct verve_domain *domain = ep->domain;
@@ -579,7 +374,7 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	if (ret)
 		goto err_free;
 	ep->caps = info->caps;
-	ep->directed = info->caps & FI_DIRECTED_RECV;
+	verve_ep_set_directed(ep, info->caps);
 	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->shared_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->tx_op_flags = info->tx_attr->op_flags;

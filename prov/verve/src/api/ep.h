@@ -26,7 +26,6 @@ struct verve_cq;
 struct verve_domain;
 struct verve_engine;
 struct verve_srx;
-struct verve_stx;
 
 enum verve_ep_cntr {
 	VERVE_EP_SEND,
@@ -49,7 +48,6 @@ struct verve_ep {
 	LIST_ENTRY(verve_ep) in_domain; /* in domain->eps, if it has an engine */
 	struct verve_av *av;
 	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
-	struct verve_stx *stx; /* the same of transmit contexts */
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
@@ -57,8 +55,9 @@ struct verve_ep {
 	uint64_t tx_op_flags, rx_op_flags; /* FI_*: of calls that take no flags */
 	uint32_t tx_flags, rx_flags;	   /* the same as VERVE_OP_* */
 	bool tx_selective, rx_selective;
-	bool directed;
+	bool directed, tagged_directed; /* receives name their source: all; tagged ones */
 	bool shared_rx, shared_tx; /* opened to be bound to a shared context */
+	bool has_stx; /* has been bound to a shared transmit context */
 	size_t tx_size;	       /* operations */
 	size_t min_multi_recv; /* bytes */
 	struct verve_auth_key auth_key; /* its own, or the domain's */
@@ -81,6 +80,9 @@ int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags);
 int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags);
 /* After tx_op_flags, rx_op_flags or what is selective changed. */
 void verve_ep_update_flags(struct verve_ep *ep);
+
+/* Whose source counts, by the capabilities that the endpoint was opened with. */
+void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps);
 
 /* VERVE_OP_* for FI_* operation flags. */
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);

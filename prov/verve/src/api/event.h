@@ -27,7 +27,7 @@ struct verve_mr_event {
 };
 
 struct verve_events {
-	pthread_mutex_t lock; /* guards the lists */
+	pthread_mutex_t lock; /* guards the lists, and which counters an enabled endpoint has */
 	LIST_HEAD(, verve_mr_event) regions;
 	LIST_HEAD(, verve_ep) eps;
 };

@@ -3,9 +3,11 @@
 #include "api/fabric.h"
 
 #include <atomic_ops.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "api/domain.h"
 #include "api/eq.h"
@@ -16,8 +18,30 @@
 
 struct fabric {
 	struct fid_fabric fid;
+	TAILQ_ENTRY(fabric) link;
 	volatile AO_t references; /* domains and event queues open on it */
+	char name[VERVE_FABRIC_NAME_MAX];
 };
+
+/* In the order in which they were opened. */
+static TAILQ_HEAD(, fabric) fabrics = TAILQ_HEAD_INITIALIZER(fabrics);
+static pthread_mutex_t fabrics_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct fid_fabric *verve_fabric_find(const char *name, uint32_t version,
+				     const struct fid_fabric *asked)
+{
+	struct fabric *fabric;
+
+	pthread_mutex_lock(&fabrics_lock);
+	TAILQ_FOREACH(fabric, &fabrics, link) {
+		if (asked && asked != &fabric->fid)
+			continue;
+		if (!strcmp(fabric->name, name) && fabric->fid.api_version == version)
+			break;
+	}
+	pthread_mutex_unlock(&fabrics_lock);
+	return fabric ? &fabric->fid : NULL;
+}
 
 void verve_fabric_get(struct fid_fabric *fabric)
 {
@@ -39,6 +63,9 @@ static int fabric_close(struct fid *fid)
 			   (size_t) references);
 		return -FI_EBUSY;
 	}
+	pthread_mutex_lock(&fabrics_lock);
+	TAILQ_REMOVE(&fabrics, fabric, link);
+	pthread_mutex_unlock(&fabrics_lock);
 	free(fabric);
 	return 0;
 }
@@ -67,7 +94,8 @@ int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabricp, 
 {
 	struct fabric *fabric;
 
-	if (!attr->name || strncmp(attr->name, VERVE_FABRIC_PREFIX, strlen(VERVE_FABRIC_PREFIX))) {
+	if (!attr->name || strlen(attr->name) >= VERVE_FABRIC_NAME_MAX ||
+	    strncmp(attr->name, VERVE_FABRIC_PREFIX, strlen(VERVE_FABRIC_PREFIX))) {
 		VERVE_WARN(FABRIC, "no fabric is named %s\n", attr->name ? attr->name : "NULL");
 		return -FI_EINVAL;
 	}
@@ -80,6 +108,10 @@ int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabricp, 
 	fabric->fid.ops = &fabric_ops;
 	/* Core says so again, but only after this call. */
 	fabric->fid.api_version = attr->api_version;
+	strcpy(fabric->name, attr->name);
+	pthread_mutex_lock(&fabrics_lock);
+	TAILQ_INSERT_TAIL(&fabrics, fabric, link);
+	pthread_mutex_unlock(&fabrics_lock);
 	*fabricp = &fabric->fid;
 	return 0;
 }

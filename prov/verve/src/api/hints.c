@@ -7,6 +7,7 @@
 
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "api/auth.h"
@@ -32,8 +33,31 @@ static const uint64_t order_1_8 = FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER
 				  FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
 				  FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
-/* Only for who asks: they change what receives match, or what a completion costs. */
+/*
+ * They cost: a look-up of each message's sender, and a packet and an answer for each operation of
+ * RMA. Secondary capabilities, which are reported without being asked for only if they cost nothing
+ * (fi_getinfo(3)), without hints, too: applications adopt what they are offered then.
+ */
+static const uint64_t costly = FI_SOURCE | FI_RMA_EVENT;
+
+/* Only if asked for beside others: they change what receives match, or what a completion costs. */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
+
+/*
+ * The end of struct fi_domain_attr as 2.0 has it. The headers may be older, and so may the
+ * application's structure: each member is only there from its version on.
+ */
+struct domain_attr_end {
+	size_t mr_cnt;		/* 1.5 */
+	uint32_t tclass;	/* 1.9 */
+	size_t max_ep_auth_key; /* 1.20 */
+	uint32_t max_group_id;	/* 2.0 */
+};
+
+_Static_assert(offsetof(struct domain_attr_end, tclass) ==
+		       offsetof(struct fi_domain_attr, tclass) -
+			       offsetof(struct fi_domain_attr, mr_cnt),
+	       "end of struct fi_domain_attr");
 
 static int refuse(const char *what)
 {
@@ -74,27 +98,44 @@ int verve_hints_check_type(const struct fi_info *hints)
 
 static int check_format(uint32_t format)
 {
-	switch (format) {
-	case FI_FORMAT_UNSPEC:
-	case FI_SOCKADDR:
-	case FI_SOCKADDR_IN:
-	case FI_SOCKADDR_IN6:
+	if (verve_info_is_ip_format(format))
 		return 0;
-	default:
-		return refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
-	}
+	return refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
 }
 
-/* What the application grants, FI_MR_BASIC spelled out. None of it is needed. fi_mr(3). */
+/*
+ * Packets carry no traffic class of verve's: what they get is what FI_TC_BEST_EFFORT says,
+ * fi_endpoint(3).
+ */
+static int check_tclass(const char *what, uint32_t tclass)
+{
+	if (tclass == FI_TC_UNSPEC || tclass == FI_TC_BEST_EFFORT)
+		return 0;
+	VERVE_INFO(FABRIC, "nothing for these hints: %s is 0x%x, not FI_TC_BEST_EFFORT\n", what,
+		   tclass);
+	return -FI_ENODATA;
+}
+
+/* What the application grants, FI_MR_BASIC spelled out. Only FI_MR_ALLOCATED is needed. fi_mr(3). */
 static int granted_mr_mode(int mode, int have)
 {
 	return mode & MR_BASIC ? (mode & ~MR_BASIC) | have : mode;
 }
 
-static int check_mr_mode(uint32_t version, int mode)
+/*
+ * FI_MR_ALLOCATED is needed: a region stays with the pages that it had when it was registered. Since 1.22
+ * an application that does not grant it may change them. If it grants other modes of regions, the bit is
+ * missing on purpose. If it grants none, as MPICH and SOS, the answer says that this one is needed.
+ */
+static int check_mr_mode(uint32_t version, uint64_t caps, int mode)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode & ~(MR_BASIC | MR_SCALABLE))
 		return refuse("domain_attr->mr_mode is not FI_MR_BASIC or FI_MR_SCALABLE");
+	if (FI_VERSION_GE(version, FI_VERSION(1, 22)) && caps & rma_caps &&
+	    mode & (MR_SCALABLE | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY) &&
+	    !(mode & (MR_BASIC | FI_MR_ALLOCATED)))
+		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED: regions do not follow "
+			      "memory that is mapped anew, and must be mapped when they are registered");
 	return 0;
 }
 
@@ -122,10 +163,7 @@ static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_
 {
 	int ret;
 
-	ret = check_size("domain_attr->cntr_cnt", asked->cntr_cnt, have->cntr_cnt);
-	if (!ret)
-		ret = check_size("domain_attr->mr_iov_limit", asked->mr_iov_limit,
-				 have->mr_iov_limit);
+	ret = check_size("domain_attr->mr_iov_limit", asked->mr_iov_limit, have->mr_iov_limit);
 	if (!ret)
 		ret = check_size("domain_attr->max_err_data", asked->max_err_data,
 				 have->max_err_data);
@@ -135,6 +173,41 @@ static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_
 		ret = check_bits("domain_attr->caps", asked->caps, have->caps, FI_TYPE_CAPS);
 	if (!ret)
 		ret = check_auth_key("domain_attr", asked->auth_key, asked->auth_key_size);
+	return ret;
+}
+
+/* Attributes that came later. */
+static int check_domain_end(uint32_t version, const struct fi_domain_attr *asked)
+{
+	const struct domain_attr_end *end =
+		(const void *)((const char *)asked + offsetof(struct fi_domain_attr, mr_cnt));
+	int ret = 0;
+
+	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
+		ret = check_tclass("domain_attr->tclass", end->tclass);
+	/* An endpoint has one key, and not through its address vector, fi_domain(3). */
+	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 20)))
+		ret = check_size("domain_attr->max_ep_auth_key", end->max_ep_auth_key, 0);
+	if (!ret && FI_VERSION_GE(version, FI_VERSION(2, 0)))
+		ret = check_size("domain_attr->max_group_id", end->max_group_id, 0);
+	return ret;
+}
+
+/* What does not depend on the version. */
+static int check_domain_sizes(const struct fi_domain_attr *asked, const struct fi_domain_attr *have)
+{
+	int ret;
+
+	ret = check_size("domain_attr->mr_key_size", asked->mr_key_size, have->mr_key_size);
+	if (!ret)
+		ret = check_size("domain_attr->cq_data_size", asked->cq_data_size,
+				 have->cq_data_size);
+	if (!ret)
+		ret = check_size("domain_attr->max_ep_tx_ctx", asked->max_ep_tx_ctx,
+				 have->max_ep_tx_ctx);
+	if (!ret)
+		ret = check_size("domain_attr->max_ep_rx_ctx", asked->max_ep_rx_ctx,
+				 have->max_ep_rx_ctx);
 	return ret;
 }
 
@@ -149,14 +222,33 @@ static int check_domain(uint32_t version, const struct fi_info *hints,
 	if (asked->av_type != FI_AV_UNSPEC && asked->av_type != FI_AV_MAP &&
 	    asked->av_type != FI_AV_TABLE)
 		return refuse("domain_attr->av_type is unknown");
+	if ((int) asked->resource_mgmt > FI_RM_ENABLED)
+		return refuse("domain_attr->resource_mgmt is unknown");
 	ret = check_progress(asked);
 	if (!ret)
-		ret = check_size("domain_attr->cq_data_size", asked->cq_data_size,
-				 have->cq_data_size);
+		ret = check_domain_sizes(asked, have);
 	if (!ret)
-		ret = check_mr_mode(version, asked->mr_mode);
+		ret = check_mr_mode(version, hints->caps, asked->mr_mode);
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)))
 		ret = check_domain_1_5(asked, have);
+	if (!ret)
+		ret = check_domain_end(version, asked);
+	return ret;
+}
+
+static int check_max_order(const struct fi_ep_attr *asked, const struct fi_ep_attr *have,
+			   uint64_t caps)
+{
+	int ret;
+
+	ret = check_size("ep_attr->max_order_raw_size", asked->max_order_raw_size,
+			 have->max_order_raw_size);
+	if (!ret)
+		ret = check_size("ep_attr->max_order_war_size", asked->max_order_war_size,
+				 caps && ~caps & FI_ATOMIC ? 0 : have->max_order_war_size);
+	if (!ret)
+		ret = check_size("ep_attr->max_order_waw_size", asked->max_order_waw_size,
+				 have->max_order_waw_size);
 	return ret;
 }
 
@@ -177,20 +269,11 @@ static int check_ep(uint32_t version, const struct fi_info *hints, const struct 
 		ret = check_size("ep_attr->rx_ctx_cnt", asked->rx_ctx_cnt, have->rx_ctx_cnt);
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 5)))
 		ret = check_auth_key("ep_attr", asked->auth_key, asked->auth_key_size);
-	if (ret || !(hints->caps & rma_caps))
-		return ret;
-	ret = check_size("ep_attr->max_order_raw_size", asked->max_order_raw_size,
-			 have->max_order_raw_size);
-	if (!ret)
-		ret = check_size("ep_attr->max_order_war_size", asked->max_order_war_size,
-				 hints->caps & FI_ATOMIC ? have->max_order_war_size : 0);
-	if (!ret)
-		ret = check_size("ep_attr->max_order_waw_size", asked->max_order_waw_size,
-				 have->max_order_waw_size);
-	return ret;
+	return ret ? ret : check_max_order(asked, have, hints->caps);
 }
 
-static int check_tx(const struct fi_tx_attr *asked, const struct fi_tx_attr *have, uint64_t caps)
+static int check_tx(uint32_t version, const struct fi_tx_attr *asked, const struct fi_tx_attr *have,
+		    uint64_t caps)
 {
 	int ret;
 
@@ -214,6 +297,8 @@ static int check_tx(const struct fi_tx_attr *asked, const struct fi_tx_attr *hav
 	if (!ret)
 		ret = check_size("tx_attr->rma_iov_limit", asked->rma_iov_limit,
 				 have->rma_iov_limit);
+	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 9)))
+		ret = check_tclass("tx_attr->tclass", asked->tclass);
 	return ret;
 }
 
@@ -238,13 +323,20 @@ static int check_rx(const struct fi_rx_attr *asked, const struct fi_rx_attr *hav
 	return ret;
 }
 
+/* What may be asked for, and is not offered otherwise. */
+static uint64_t askable_caps(uint32_t version, uint64_t have)
+{
+	return FI_VERSION_GE(version, FI_VERSION(2, 0)) ? have | VERVE_TAGGED_DIRECTED_RECV : have;
+}
+
 int verve_hints_check(uint32_t version, const struct fi_info *hints, const struct fi_info *have)
 {
+	uint64_t caps = askable_caps(version, have->caps);
 	int ret;
 
 	if (!hints)
 		return 0;
-	ret = check_bits("caps", hints->caps, have->caps, FI_TYPE_CAPS);
+	ret = check_bits("caps", hints->caps, caps, FI_TYPE_CAPS);
 	if (!ret)
 		ret = check_format(hints->addr_format);
 	if (!ret && hints->fabric_attr)
@@ -255,22 +347,19 @@ int verve_hints_check(uint32_t version, const struct fi_info *hints, const struc
 	if (!ret && hints->ep_attr)
 		ret = check_ep(version, hints, have->ep_attr);
 	if (!ret && hints->tx_attr)
-		ret = check_tx(hints->tx_attr, have->tx_attr, have->caps);
+		ret = check_tx(version, hints->tx_attr, have->tx_attr, caps);
 	if (!ret && hints->rx_attr)
-		ret = check_rx(hints->rx_attr, have->rx_attr, have->caps);
+		ret = check_rx(hints->rx_attr, have->rx_attr, caps);
 	return ret;
 }
 
-/* What to return: who gave no hints gets all, who named none all but those that cost something. */
+/* What to return: without hints, and where they name none, all that cost nothing. */
 static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 {
-	uint64_t caps;
+	uint64_t caps = hints ? hints->caps : 0;
 
-	if (!hints)
-		return have;
-	caps = hints->caps;
 	if (!caps)
-		return have & ~(FI_SOURCE | FI_RMA_EVENT);
+		return have & ~costly;
 	if (caps & msg_caps && !(caps & msg_directions))
 		caps |= msg_directions;
 	if (caps & rma_caps && !(caps & rma_directions))
@@ -278,7 +367,7 @@ static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 	return caps | (have & ~(msg_caps | msg_directions | rma_caps | rma_directions | modifiers));
 }
 
-static int choose_mr_mode(uint32_t version, const struct fi_info *hints, int have)
+static int choose_mr_mode(uint32_t version, const struct fi_info *hints, uint64_t caps, int have)
 {
 	int mode = hints && hints->domain_attr ? hints->domain_attr->mr_mode : have;
 
@@ -286,11 +375,37 @@ static int choose_mr_mode(uint32_t version, const struct fi_info *hints, int hav
 		return MR_SCALABLE;
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == MR_BASIC)
 		return MR_BASIC;
-	return granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
+	mode = granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
+	/* Needed wherever regions are used, granted or not. */
+	return caps & rma_caps || mode & FI_MR_LOCAL ? mode | FI_MR_ALLOCATED : mode;
 }
 
-static void apply_domain(const struct fi_domain_attr *asked, struct fi_domain_attr *attr)
+/* Objects that memory alone limits: as many as were asked for. */
+static void raise_to(size_t *count, size_t asked)
 {
+	if (asked > *count)
+		*count = asked;
+}
+
+static void apply_counts(uint32_t version, const struct fi_domain_attr *asked,
+			 struct fi_domain_attr *attr)
+{
+	raise_to(&attr->cq_cnt, asked->cq_cnt);
+	raise_to(&attr->ep_cnt, asked->ep_cnt);
+	raise_to(&attr->tx_ctx_cnt, asked->tx_ctx_cnt);
+	raise_to(&attr->rx_ctx_cnt, asked->rx_ctx_cnt);
+	raise_to(&attr->max_ep_stx_ctx, asked->max_ep_stx_ctx);
+	raise_to(&attr->max_ep_srx_ctx, asked->max_ep_srx_ctx);
+	if (FI_VERSION_GE(version, FI_VERSION(1, 5)))
+		raise_to(&attr->cntr_cnt, asked->cntr_cnt);
+}
+
+static void apply_domain(uint32_t version, const struct fi_domain_attr *asked,
+			 struct fi_domain_attr *attr)
+{
+	apply_counts(version, asked, attr);
+	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
+		attr->tclass = asked->tclass;
 	if (asked->threading != FI_THREAD_UNSPEC)
 		attr->threading = asked->threading;
 	if (asked->control_progress != FI_PROGRESS_UNSPEC)
@@ -321,22 +436,25 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	/* Only atomics write in order after they read. */
 	if (!(info->caps & FI_ATOMIC))
 		info->ep_attr->max_order_war_size = 0;
-	info->tx_attr->caps = info->caps & ~(VERVE_RX_CAPS | VERVE_DOMAIN_CAPS);
+	info->tx_attr->caps = info->caps &
+			      ~(VERVE_RX_CAPS | VERVE_DOMAIN_CAPS | VERVE_TAGGED_DIRECTED_RECV);
 	info->rx_attr->caps = info->caps & ~(VERVE_TX_CAPS | VERVE_DOMAIN_CAPS);
-	info->domain_attr->mr_mode = choose_mr_mode(version, hints, have);
+	info->domain_attr->mr_mode = choose_mr_mode(version, hints, info->caps, have);
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;
 	if (!hints)
 		return;
 	info->handle = hints->handle;
 	if (hints->domain_attr)
-		apply_domain(hints->domain_attr, info->domain_attr);
+		apply_domain(version, hints->domain_attr, info->domain_attr);
 	if (hints->ep_attr && hints->ep_attr->mem_tag_format)
 		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;
 	if (hints->ep_attr && hints->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT)
 		info->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	if (hints->tx_attr && FI_VERSION_GE(version, FI_VERSION(1, 9)))
+		info->tx_attr->tclass = hints->tx_attr->tclass;
 	if (hints->tx_attr && hints->tx_attr->size)
 		info->tx_attr->size = hints->tx_attr->size;
 	if (hints->rx_attr && hints->rx_attr->size)

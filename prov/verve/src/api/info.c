@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/domain.h"
+#include "api/fabric.h"
 #include "api/hints.h"
 #include "api/nic.h"
 #include "api/node.h"
@@ -36,6 +38,7 @@ enum {
 	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
 	OBJECTS = 1 << 16,  /* endpoints, queues, counters, regions: limited by memory alone */
 	INFOS_MAX = 3,	    /* of one port: IPv4, global IPv6, link-local IPv6 */
+	SOCKADDR_IP = 17,   /* FI_SOCKADDR_IP, of 2.3 and later */
 };
 
 static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
@@ -67,6 +70,9 @@ struct search {
 	uint32_t version;
 	const struct fi_info *hints;
 	struct verve_node node;
+	const struct fid_domain *domain; /* of the hints: open; NULL: any */
+	const struct fid_fabric *fabric; /* the same */
+	struct verve_addr domain_addr;	 /* which the answer is to have */
 	struct candidate *found;
 	size_t count;
 };
@@ -99,6 +105,20 @@ int verve_info_parse_domain(const char *name, char *device, uint8_t *port_num)
 	device[len] = '\0';
 	*port_num = number;
 	return 0;
+}
+
+bool verve_info_is_ip_format(uint32_t format)
+{
+	switch (format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+	case SOCKADDR_IP:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -302,6 +322,8 @@ static const char *reject(const struct search *search, const struct verve_net_po
 		return "the source address asked for is another";
 	if (dest < 0)
 		return "the destination has no address of this family";
+	if (search->domain && !verve_addr_same_host(&addr->addr, &search->domain_addr))
+		return "hints->domain_attr->domain was opened on another";
 	candidate->rank = rank(candidate);
 	return NULL;
 }
@@ -326,6 +348,21 @@ static void consider(struct search *search, const struct verve_net_port *port,
 	if (rival)
 		discard(search, rival);
 	insert(search, &candidate);
+}
+
+/* As many regions as are asked for. */
+static bool has_regions(const struct search *search, const struct verve_net_port *port)
+{
+	const struct fi_info *hints = search->hints;
+	size_t have = port->limits.mr;
+
+	/* Before 1.5 the attribute was not there. */
+	if (!hints || !hints->domain_attr || FI_VERSION_LT(search->version, FI_VERSION(1, 5)) ||
+	    !have || hints->domain_attr->mr_cnt <= have)
+		return true;
+	VERVE_INFO(FABRIC, "%s port %u: not used: hints->domain_attr->mr_cnt is %zu, the device has %zu\n",
+		   port->device, port->port_num, hints->domain_attr->mr_cnt, have);
+	return false;
 }
 
 /* By name. */
@@ -363,7 +400,7 @@ static int find_candidates(struct search *search, const struct verve_net_port *p
 				   port->port_num, port->reason);
 			continue;
 		}
-		if (!is_hinted(search->hints, port))
+		if (!is_hinted(search->hints, port) || !has_regions(search, port))
 			continue;
 		/* They are in order of preference. */
 		for (size_t j = 0; j < port->addr_count; j++)
@@ -442,38 +479,93 @@ static int copy_keys(const struct search *search, struct fi_info *info)
 	return ret;
 }
 
+/* What is open already. -FI_ENODATA: not what the hints name. */
+static int fill_open(const struct search *search, struct fi_info *info)
+{
+	int mr_mode = info->domain_attr->mr_mode;
+
+	info->fabric_attr->fabric =
+		verve_fabric_find(info->fabric_attr->name, search->version, search->fabric);
+	info->domain_attr->domain =
+		verve_domain_find(search->version, search->domain, info, &mr_mode);
+	if (search->fabric && !info->fabric_attr->fabric) {
+		VERVE_INFO(FABRIC, "%s: not used: hints->fabric_attr->fabric is not %s, opened for this "
+			   "version\n", info->domain_attr->name, info->fabric_attr->name);
+		return -FI_ENODATA;
+	}
+	if (search->domain && !info->domain_attr->domain) {
+		VERVE_INFO(FABRIC, "%s: not used: hints->domain_attr->domain was opened for another "
+			   "version, mr_mode, threading, progress, key or for less\n",
+			   info->domain_attr->name);
+		return -FI_ENODATA;
+	}
+	info->domain_attr->mr_mode = mr_mode;
+	return 0;
+}
+
+static int make_info(const struct search *search, const struct fi_info *common,
+		     const struct candidate *candidate, struct fi_info **made)
+{
+	struct fi_info *info = fi_dupinfo(common);
+	int ret;
+
+	if (!info)
+		return -FI_ENOMEM;
+	ret = fill_port(info, candidate);
+	if (!ret)
+		ret = copy_keys(search, info);
+	if (!ret)
+		ret = fill_open(search, info);
+	if (ret)
+		fi_freeinfo(info);
+	else
+		*made = info;
+	return ret;
+}
+
 static int build_list(const struct search *search, const struct fi_info *common,
 		      struct fi_info **list)
 {
 	struct fi_info *head = NULL, **tail = &head;
 
 	for (size_t i = 0; i < search->count; i++) {
-		struct fi_info *info = fi_dupinfo(common);
-		int ret;
+		int ret = make_info(search, common, &search->found[i], tail);
 
-		if (!info) {
-			fi_freeinfo(head);
-			return -FI_ENOMEM;
-		}
-		*tail = info;
-		tail = &info->next;
-		ret = fill_port(info, &search->found[i]);
-		if (!ret)
-			ret = copy_keys(search, info);
-		if (ret) {
+		if (!ret) {
+			tail = &(*tail)->next;
+		} else if (ret != -FI_ENODATA) {
 			fi_freeinfo(head);
 			return ret;
 		}
 	}
 	*list = head;
-	return 0;
+	return head ? 0 : -FI_ENODATA;
+}
+
+/* Objects that hints name are found among the open ones, or nothing is. */
+static int find_open(struct search *search)
+{
+	const struct fi_info *hints = search->hints;
+
+	if (hints && hints->fabric_attr)
+		search->fabric = hints->fabric_attr->fabric;
+	if (!hints || !hints->domain_attr || !hints->domain_attr->domain)
+		return 0;
+	search->domain = hints->domain_attr->domain;
+	if (verve_domain_find_addr(search->domain, &search->domain_addr))
+		return 0;
+	VERVE_INFO(FABRIC, "nothing for these hints: domain_attr->domain is not open, or another "
+		   "provider's\n");
+	return -FI_ENODATA;
 }
 
 static int search_ports(struct search *search, const struct verve_net_port *ports, size_t count,
 			const struct fi_info *common, struct fi_info **list)
 {
-	int ret = find_candidates(search, ports, count);
+	int ret = find_open(search);
 
+	if (!ret)
+		ret = find_candidates(search, ports, count);
 	if (!ret)
 		ret = build_list(search, common, list);
 	free(search->found);

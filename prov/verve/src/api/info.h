@@ -7,6 +7,7 @@
 #define VERVE_API_INFO_H
 
 #include <rdma/fabric.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,9 @@ enum {
 /* Bytes of one message or one RMA operation. */
 static const size_t VERVE_MSG_SIZE_MAX = SIZE_MAX / 2;
 
+/* FI_TAGGED_DIRECTED_RECV of libfabric 2.0 and later; before, the bit was no capability. Only for who asks. */
+static const uint64_t VERVE_TAGGED_DIRECTED_RECV = UINT64_C(1) << 45;
+
 /* What there is in each direction alone, and where messages go; the rest is both directions'. */
 static const uint64_t VERVE_TX_CAPS = FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 static const uint64_t VERVE_RX_CAPS = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
@@ -39,7 +43,7 @@ static const uint64_t VERVE_CAPS = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | VER
 static const uint64_t VERVE_TX_OP_FLAGS = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
 					  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
 					  FI_MATCH_COMPLETE;
-static const uint64_t VERVE_RX_OP_FLAGS = FI_COMPLETION | FI_MULTI_RECV;
+static const uint64_t VERVE_RX_OP_FLAGS = FI_COMPLETION | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE;
 
 /* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
@@ -55,6 +59,9 @@ static inline size_t verve_info_inject_size(void)
 	return verve_config.eager_size < VERVE_INJECT_SIZE ? verve_config.eager_size :
 							     VERVE_INJECT_SIZE;
 }
+
+/* FI_FORMAT_UNSPEC, or one of FI_SOCKADDR... that is an IP address; FI_SOCKADDR_IP of 2.3, too. */
+bool verve_info_is_ip_format(uint32_t format);
 
 /*
  * Domains are named after their device, "mlx5_0", with the number of any port but the first behind

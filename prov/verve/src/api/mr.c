@@ -249,7 +249,7 @@ static int open_region(struct verve_mr *mr, const struct fi_mr_attr *attr, uint6
 					   &mr->regions[i]);
 }
 
-/* Memory as the device knows it, and what that makes of a key which the domain makes. */
+/* Memory as the device knows it, and the key that the device makes for it. */
 static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	bool offset = mr->domain->mr_mode & FI_MR_PROV_KEY && !mr->key.segments.virt &&
@@ -268,8 +268,8 @@ static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr, uint
 			(uintptr_t)segment.iov_base, segment.iov_len, mr->regions[i]->rkey};
 		mr->region_count++;
 	}
-	mr->key.key = attr->iov_count == 1 ? mr->regions[0]->rkey | (uint64_t)base << 32 :
-					     VERVE_MR_KEY_EXPORTED;
+	/* Of one segment. Of several, the table makes it. */
+	mr->key.key = mr->regions[0]->rkey | (uint64_t)base << 32;
 	return 0;
 }
 
@@ -279,10 +279,15 @@ static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 	struct verve_domain *domain = mr->domain;
 	int ret;
 
-	if (~domain->mr_mode & FI_MR_PROV_KEY)
+	if (~domain->mr_mode & FI_MR_PROV_KEY) {
 		mr->key.key = attr->requested_key;
-	else if (attr->iov_count == 1 && !(attr->access & remote_access && mr->segments[0].len))
+	} else if (attr->iov_count > 1) {
+		verve_mr_keytab_add_made(&domain->mr_keytab, &mr->key);
+		mr->has_key = true;
 		return 0;
+	} else if (!(attr->access & remote_access && mr->segments[0].len)) {
+		return 0;
+	}
 	ret = verve_mr_keytab_add(&domain->mr_keytab, &mr->key);
 	if (ret)
 		VERVE_WARN(MR, "%s: key %#" PRIx64 " is another region's already\n",

@@ -7,8 +7,8 @@
 /* Flags of fi_sendmsg and fi_recvmsg that mean something here, or may be ignored safely. */
 static const uint64_t send_flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
 	FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
-static const uint64_t recv_flags = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM |
-	FI_DISCARD;
+static const uint64_t recv_flags = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE |
+	FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 static ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 			void *context)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Node: getaddrinfo(3), and a connected UDP socket to ask the routing tables. */
+/* Node: getaddrinfo(3), address strings, and a connected UDP socket to ask the routing tables. */
 #include "api/node.h"
 
 #include <rdma/fi_errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +21,46 @@ static int family_of(const struct fi_info *hints)
 	default:
 		return AF_UNSPEC;
 	}
+}
+
+bool verve_node_is_str(const char *text)
+{
+	return strstr(text, "://");
+}
+
+int verve_node_parse_str(const char *text, struct verve_node_str *str)
+{
+	static const struct {
+		const char *name;
+		int family;
+	} formats[] = {
+		{"fi_sockaddr://", AF_UNSPEC},
+		{"fi_sockaddr_in://", AF_INET},
+		{"fi_sockaddr_in6://", AF_INET6},
+	};
+	const size_t count = sizeof(formats) / sizeof(formats[0]);
+	int host = 0, service = 0;
+	bool brackets;
+	size_t i = 0;
+
+	while (i < count && strncmp(text, formats[i].name, strlen(formats[i].name)))
+		i++;
+	if (i == count)
+		return -FI_EINVAL;
+	text += strlen(formats[i].name);
+	str->family = formats[i].family;
+	/* Brackets are IPv6's, and it needs them. */
+	brackets = *text == '[';
+	if (str->family != AF_UNSPEC && brackets != (str->family == AF_INET6))
+		return -FI_EINVAL;
+	if (brackets)
+		str->family = AF_INET6;
+	sscanf(text, brackets ? "[%255[^]]]%n" : "%255[^]:/?[]%n", str->host, &host);
+	if (!host)
+		return -FI_EINVAL;
+	str->service[0] = '\0';
+	sscanf(text + host, ":%7[0-9]%n", str->service, &service);
+	return text[host + service] ? -FI_EINVAL : 0;
 }
 
 static int resolve(const char *name, const char *service, uint64_t flags, int family,
@@ -50,26 +91,56 @@ static int set_hint(const char *what, struct verve_addr *addr, const void *hint,
 	return -FI_ENODATA;
 }
 
+static int resolve_str(const char *text, const char *service, uint64_t flags, int family,
+		       struct addrinfo **list)
+{
+	struct verve_node_str str;
+
+	if (service) {
+		VERVE_INFO(FABRIC, "nothing for node %s, service %s: one or the other\n", text,
+			   service);
+		return -FI_EINVAL;
+	}
+	if (verve_node_parse_str(text, &str) ||
+	    (family != AF_UNSPEC && str.family != AF_UNSPEC && str.family != family)) {
+		VERVE_INFO(FABRIC, "nothing for node %s: not the address string of a format that was "
+			   "asked for\n", text);
+		return -FI_ENODATA;
+	}
+	return resolve(str.host, str.service[0] ? str.service : NULL, flags,
+		       family == AF_UNSPEC ? str.family : family, list);
+}
+
+/* Where node and service say the same, hints' addresses mean nothing, whatever they are. */
+static int set_hints(struct verve_node *node, const struct fi_info *hints, uint64_t flags,
+		     bool named)
+{
+	int ret = 0;
+
+	if (~flags & FI_SOURCE)
+		ret = set_hint("src_addr", &node->source_hint, hints->src_addr, hints->src_addrlen);
+	if (!ret && (flags & FI_SOURCE || !named))
+		ret = set_hint("dest_addr", &node->dest_hint, hints->dest_addr,
+			       hints->dest_addrlen);
+	return ret;
+}
+
 int verve_node_init(struct verve_node *node, const char *name, const char *service, uint64_t flags,
 		    const struct fi_info *hints)
 {
+	bool named = name || service;
 	struct addrinfo *list;
 	int ret;
 
 	memset(node, 0, sizeof(*node));
-	if (flags & FI_SOURCE && !name && !service)
+	if (flags & FI_SOURCE && !named)
 		return -FI_EINVAL;
-	if (hints) {
-		ret = set_hint("src_addr", &node->source_hint, hints->src_addr, hints->src_addrlen);
-		if (!ret)
-			ret = set_hint("dest_addr", &node->dest_hint, hints->dest_addr,
-				       hints->dest_addrlen);
-		if (ret)
-			return ret;
-	}
-	if (!name && !service)
-		return 0;
-	ret = resolve(name, service, flags, family_of(hints), &list);
+	ret = hints ? set_hints(node, hints, flags, named) : 0;
+	if (ret || !named)
+		return ret;
+	ret = name && verve_node_is_str(name) ?
+		      resolve_str(name, service, flags, family_of(hints), &list) :
+		      resolve(name, service, flags, family_of(hints), &list);
 	if (ret)
 		return ret;
 	if (flags & FI_SOURCE) {

@@ -20,9 +20,30 @@ struct verve_node {
 	uint16_t local_port; /* of a service on this very host, which is the destination; or 0 */
 };
 
+enum {
+	VERVE_NODE_HOST_MAX = 256,  /* characters of a host name, NUL included */
+	VERVE_NODE_SERVICE_MAX = 8, /* of a port number */
+};
+
+/* An address as one string, FI_ADDR_STR of fi_getinfo(3), in its parts. */
+struct verve_node_str {
+	int family; /* AF_UNSPEC: either */
+	char host[VERVE_NODE_HOST_MAX];
+	char service[VERVE_NODE_SERVICE_MAX]; /* empty: none */
+};
+
+/* "..://..": not a host's name. */
+bool verve_node_is_str(const char *text);
 /*
- * -FI_EINVAL: FI_SOURCE with neither node nor service; -FI_ENODATA: no such name, or a hint is not
- * an IP address: logged. Free with verve_node_fini, also after an error.
+ * "fi_sockaddr_in://10.0.0.1:7471", "fi_sockaddr_in6://[fe80::1]:7471", "fi_sockaddr://" and either,
+ * the port optional. -FI_EINVAL: not such a string.
+ */
+int verve_node_parse_str(const char *text, struct verve_node_str *str);
+
+/*
+ * name may be an address string. -FI_EINVAL: FI_SOURCE with neither node nor service, or an address
+ * string and a service; -FI_ENODATA: no such name, or a hint is not an IP address: logged. Free with
+ * verve_node_fini, also after an error.
  */
 int verve_node_init(struct verve_node *node, const char *name, const char *service, uint64_t flags,
 		    const struct fi_info *hints);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Data transfer: the checks that all calls of msg.c, tagged.c and rma.c share, under the engine's lock. */
+#include "api/domain.h"
 #include "api/ep.h"
 #include "api/info.h"
 #include "engine/engine.h"
@@ -20,19 +21,27 @@ static int check_length(const struct verve_request *request, size_t room)
 	return 0;
 }
 
-static int check(const struct verve_ep *ep, const struct verve_request *request)
+/* What the application passes may be anything where it is to be ignored. fi_mr(3), FI_MR_LOCAL. */
+static void prepare_desc(const struct verve_ep *ep, struct verve_request *request)
+{
+	if (!ep->domain->takes_desc)
+		request->desc = NULL;
+}
+
+static int prepare(const struct verve_ep *ep, struct verve_request *request)
 {
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
 	if (request->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
+	prepare_desc(ep, request);
 	return check_length(request, request->flags & VERVE_OP_INJECT ? verve_info_inject_size()
 								      : VERVE_MSG_SIZE_MAX);
 }
 
 ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request)
 {
-	int ret = check(ep, request);
+	int ret = prepare(ep, request);
 
 	if (ret)
 		return ret;
@@ -47,7 +56,8 @@ static int prepare_recv(const struct verve_ep *ep, struct verve_request *request
 		return -FI_EOPBADSTATE;
 	if (request->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
-	if (!ep->directed)
+	prepare_desc(ep, request);
+	if (!(request->flags & VERVE_OP_TAGGED ? ep->tagged_directed : ep->directed))
 		request->addr = FI_ADDR_UNSPEC;
 	if (request->flags & VERVE_OP_TAGGED)
 		request->flags &= ~VERVE_OP_MULTI;
@@ -93,7 +103,7 @@ ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64
 
 ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request)
 {
-	int ret = check(ep, request);
+	int ret = prepare(ep, request);
 
 	if (ret)
 		return ret;

@@ -104,11 +104,14 @@ static uint64_t capabilities(void)
 	return VERVE_CAPS & ~VERVE_TX_CAPS;
 }
 
-static int check(const struct fi_rx_attr *attr)
+static int check(const struct verve_domain *domain, const struct fi_rx_attr *attr)
 {
-	if (attr->caps & ~capabilities()) {
+	uint64_t newer = FI_VERSION_GE(domain->api_version, FI_VERSION(2, 0)) ? VERVE_TAGGED_DIRECTED_RECV :
+										0;
+
+	if (attr->caps & ~(capabilities() | newer)) {
 		VERVE_WARN(EP_CTRL, "a shared receive context cannot have capabilities 0x%llx\n",
-			   (unsigned long long)(attr->caps & ~capabilities()));
+			   (unsigned long long)(attr->caps & ~(capabilities() | newer)));
 		return -FI_EINVAL;
 	}
 	if (attr->iov_limit > VERVE_IOV_LIMIT || attr->size > VERVE_RX_SIZE_MAX) {
@@ -140,7 +143,7 @@ int verve_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fi
 	struct verve_srx *srx;
 	int ret;
 
-	ret = attr ? check(attr) : 0;
+	ret = attr ? check(verve_domain_from_fid(&domain->fid), attr) : 0;
 	if (ret)
 		return ret;
 	srx = calloc(1, sizeof(*srx));
@@ -150,7 +153,7 @@ int verve_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fi
 	srx->ep.owner = &srx->ep;
 	LIST_INIT(&srx->ep.aliases);
 	srx->ep.caps = attr && attr->caps ? attr->caps : capabilities() & ~FI_DIRECTED_RECV;
-	srx->ep.directed = srx->ep.caps & FI_DIRECTED_RECV;
+	verve_ep_set_directed(&srx->ep, srx->ep.caps);
 	srx->ep.rx_op_flags = attr ? attr->op_flags : 0;
 	srx->ep.min_multi_recv = VERVE_EP_MIN_MULTI_RECV;
 	verve_ep_update_flags(&srx->ep);

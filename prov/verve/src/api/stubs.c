@@ -33,8 +33,13 @@ STUB(int, fabric_domain2, struct fid_fabric *fabric, struct fi_info *info, struc
 /* struct fi_ops_domain */
 STUB(int, domain_scalable_ep, struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
      void *context)
-STUB(int, domain_query_collective, struct fid_domain *domain, enum fi_collective_op coll,
-     struct fi_collective_attr *attr, uint64_t flags)
+/* An answer to a question that every provider is asked: no such operation, fi_collective(3). */
+int verve_stub_domain_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
+				       struct fi_collective_attr *attr, uint64_t flags)
+{
+	return -FI_EOPNOTSUPP;
+}
+
 STUB(int, domain_endpoint2, struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
      uint64_t flags, void *context)
 

@@ -5,7 +5,7 @@
  * table may have a hole.
  *
  * verve_stub_<table>_<op> for struct fi_ops_<table>, verve_stub_<op> for struct fi_ops. They return
- * -FI_ENOSYS.
+ * -FI_ENOSYS; verve_stub_domain_query_collective returns -FI_EOPNOTSUPP.
  * Tables whose every operation is a stub stand at the end. Any thread; constant.
  */
 #ifndef VERVE_API_STUBS_H

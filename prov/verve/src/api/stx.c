@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared transmit context: checked attributes and a count of endpoints. */
+/* Shared transmit context: checked attributes, and no more. */
 #include "api/stx.h"
 
 #include <rdma/fi_errno.h>
@@ -11,27 +11,10 @@
 #include "base/log.h"
 #include "xport/request.h"
 
-void verve_stx_get(struct verve_stx *stx)
-{
-	AO_fetch_and_add1(&stx->references);
-}
-
-void verve_stx_put(struct verve_stx *stx)
-{
-	AO_fetch_and_sub1_release(&stx->references);
-}
-
 static int stx_close(struct fid *fid)
 {
 	struct verve_stx *stx = verve_stx_from_fid(fid);
-	AO_t references = AO_load_acquire(&stx->references);
 
-	if (references) {
-		VERVE_WARN(EP_CTRL,
-			   "cannot close shared transmit context %p: %zu endpoints use it\n",
-			   (void *)stx, (size_t)references);
-		return -FI_EBUSY;
-	}
 	verve_domain_put(stx->domain);
 	free(stx);
 	return 0;

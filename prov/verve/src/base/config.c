@@ -19,7 +19,6 @@ static const char prefix[] = "FI_VERVE_";
 
 enum {
 	NAME_MAX_LEN = 64,
-	EAGER_SIZE_MIN = 256, /* bytes */
 	BUFFER_EXTRA = 128,   /* bytes of a buffer for what comes before the payload */
 	RX_BUFFERS_MIN = 16,
 };
@@ -72,7 +71,7 @@ static const struct verve_config_param params[] = {
 			"RLIMIT_MEMLOCK does not allow it.",
 		.unit = "bytes",
 		.number = &verve_config.eager_size,
-		.min = EAGER_SIZE_MIN,
+		.min = VERVE_CONFIG_EAGER_MIN,
 		.max = 1 << 20,
 	},
 	{
@@ -107,7 +106,7 @@ static const struct verve_config_param params[] = {
 			"receive.",
 		.unit = "messages",
 		.number = &verve_config.window,
-		.min = 2,
+		.min = VERVE_CONFIG_WINDOW_MIN,
 		.max = 65535,
 	},
 	{
@@ -318,12 +317,12 @@ static void fit_memlock(void)
 		return;
 	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
 		verve_config.mr_cache_size = limit.rlim_cur / 4;
-	fit = limit.rlim_cur / 4 / (EAGER_SIZE_MIN + BUFFER_EXTRA);
+	fit = limit.rlim_cur / 4 / (VERVE_CONFIG_EAGER_MIN + BUFFER_EXTRA);
 	if (fit < verve_config.rx_buffers)
 		verve_config.rx_buffers = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
 	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;
-	if (fit < EAGER_SIZE_MIN)
-		fit = EAGER_SIZE_MIN;
+	if (fit < VERVE_CONFIG_EAGER_MIN)
+		fit = VERVE_CONFIG_EAGER_MIN;
 	if (fit < verve_config.eager_size)
 		verve_config.eager_size = fit;
 }

@@ -74,10 +74,15 @@ static void step_timers(struct verve_cm *cm, uint64_t now)
 	while ((timer = verve_timers_first(&cm->timers)) && timer->when <= now) {
 		struct verve_cm_entry *entry = (struct verve_cm_entry *)timer;
 
+		if (verve_mailbox_is_empty(cm->attr.events))
+			verve_conn_taken(&entry->conn);
 		verve_conn_timer(&entry->conn, now, verve_cm_random(), &out);
-		if (out.hello.kind == VERVE_HELLO_HELLO)
+		if (out.hello.kind == VERVE_HELLO_HELLO || out.hello.kind == VERVE_HELLO_READY)
 			cm->stats.retransmitted++;
 		verve_cm_perform(cm, entry, &out);
+		/* Datagrams get lost here, and who answers does so only once for each. */
+		if (out.hello.kind == VERVE_HELLO_HELLO && entry->conn.state == VERVE_CONN_WAIT_HELLO)
+			verve_cm_send(cm, &out.hello, &entry->conn.addr);
 	}
 }
 

@@ -54,8 +54,8 @@ struct verve_cm_event {
 	 */
 	struct verve_cm_request *drop;
 	bool may_send;
-	bool listen; /* UP: the peer may say READY by a packet: verve_cm_hear when the first came */
-	bool greet;  /* UP, READY: the peer listens: a packet of any kind is to follow */
+	bool listen; /* UP: the peer may say READY by a packet: verve_cm_hear when the first came; verve_cm_expire */
+	bool greet;  /* UP, READY: the peer listens: a packet of any kind is to follow, as soon as there is room */
 	uint32_t resumes; /* UP: the peer's id of the suspended connection that this one continues; 0: none */
 	bool suspended; /* DOWN: the peer wants to go on with another queue pair: verve_cm_resume */
 	int error; /* FAILED, DOWN: positive FI errno */
@@ -104,6 +104,8 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr);
  * from here on, and set NULL. NULL: nothing.
  */
 void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop);
+/* The same for one whose UP said listen, and over which no packet came in time: a peer that may not exist is not told. */
+void verve_cm_expire(struct verve_cm *cm, struct verve_cm_request **drop);
 void verve_cm_request_free(struct verve_cm_request *request);
 
 /*
@@ -113,7 +115,7 @@ void verve_cm_request_free(struct verve_cm_request *request);
  */
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id);
 
-/* The peer's first packet came, over a connection whose UP said listen. -FI_ENOMEM: the peer is asked again. */
+/* The peer's first packet came, over a connection whose UP said listen. -FI_ENOMEM: READY tells the same. */
 int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id);
 
 /*

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "conn/cm_state.h"
 
-enum request_kind { CONNECT, RESUME, DROP, CHECK, HEAR };
+enum request_kind { CONNECT, RESUME, DROP, EXPIRE, CHECK, HEAR };
 
 struct verve_cm_request {
 	struct verve_cm_event event; /* first: of a connection that is asked for, it becomes FAILED */
@@ -126,6 +126,17 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 	verve_cm_entry_settle(cm, entry);
 }
 
+/* The engine knows it already: nothing is reported. READY may have come meanwhile. */
+static void expire(struct verve_cm_entry *entry, struct verve_conn_out *out)
+{
+	if (entry->conn.state != VERVE_CONN_WAIT_READY) {
+		verve_conn_drop(&entry->conn, out);
+		return;
+	}
+	verve_conn_expire(&entry->conn, out);
+	out->actions &= ~VERVE_CONN_DO_DOWN;
+}
+
 /* What the engine asks about a connection that there is. */
 static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry,
 		      const struct verve_cm_request *request)
@@ -138,6 +149,9 @@ static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry,
 		break;
 	case DROP:
 		verve_conn_drop(&entry->conn, &out);
+		break;
+	case EXPIRE:
+		expire(entry, &out);
 		break;
 	case CHECK:
 		verve_conn_check(&entry->conn, request->first, &out);
@@ -209,6 +223,13 @@ void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop)
 	if (*drop)
 		put(cm, *drop);
 	*drop = NULL;
+}
+
+void verve_cm_expire(struct verve_cm *cm, struct verve_cm_request **drop)
+{
+	if (*drop)
+		(*drop)->kind = EXPIRE;
+	verve_cm_drop(cm, drop);
 }
 
 void verve_cm_request_free(struct verve_cm_request *request)

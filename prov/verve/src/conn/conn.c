@@ -105,6 +105,8 @@ static void send_end(const struct verve_conn *conn, enum verve_hello_kind kind,
 	hello->features = conn->self->features;
 	if (kind == VERVE_HELLO_HELLO && conn->listens)
 		hello->features |= VERVE_HELLO_LISTENS;
+	if (kind == VERVE_HELLO_HELLO && conn->answers)
+		hello->features |= VERVE_HELLO_ONCE;
 	hello->resumes = conn->suspended.local;
 	if (verve_conn_is_established(conn)) {
 		hello->recipient_incarnation = conn->remote.incarnation;
@@ -220,7 +222,7 @@ static void close_conn(struct verve_conn *conn)
 	memset(&conn->suspended, 0, sizeof(conn->suspended));
 	conn->timer = VERVE_TIMER_NEVER;
 	conn->error = 0;
-	conn->listens = false;
+	conn->listens = conn->answers = false;
 	conn->checking = false;
 	conn->refusals = 0;
 }
@@ -272,15 +274,43 @@ static void answer_request(struct verve_conn *conn, const struct verve_hello *he
 
 	if (crossing && !answers && is_on_its_way(conn, hello))
 		return;
-	conn->listens = out->listen = crossing && answers;
+	conn->listens = crossing && answers;
+	out->listen = conn->listens || conn->answers;
 	send_end(conn, VERVE_HELLO_HELLO, out);
+}
+
+/* Our HELLO has been answered. */
+static void adopt_answer(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
+			 uint64_t random, struct verve_conn_out *out)
+{
+	bool once = hello->features & VERVE_HELLO_ONCE;
+
+	set_state(conn, VERVE_CONN_UP);
+	conn->timer = VERVE_TIMER_NEVER;
+	out->greet = once || hello->features & VERVE_HELLO_LISTENS;
+	if (once || !out->greet)
+		send_end(conn, VERVE_HELLO_READY, out);
+	if (once)
+		start_timer(conn, now, random);
+}
+
+/* Who only answers repeats nothing, and leaves it to its engine to lose patience. */
+static void adopt_request(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
+			  uint64_t random, struct verve_conn_out *out)
+{
+	bool crossing = conn->state == VERVE_CONN_WAIT_HELLO;
+
+	conn->answers = conn->state == VERVE_CONN_IDLE;
+	set_state(conn, VERVE_CONN_WAIT_READY);
+	answer_request(conn, hello, crossing, out);
+	if (!conn->answers)
+		start_timer(conn, now, random);
 }
 
 static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 		  uint64_t random, struct verve_conn_out *out)
 {
 	bool answered = hello->recipient_id, resumed = resumes(conn, hello);
-	bool crossing = conn->state == VERVE_CONN_WAIT_HELLO;
 
 	if (!resumed)
 		verve_conn_forget(conn, 0);
@@ -297,17 +327,10 @@ static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint
 	};
 	out->actions |= VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;
 	out->may_send = answered;
-	if (answered) {
-		set_state(conn, VERVE_CONN_UP);
-		conn->timer = VERVE_TIMER_NEVER;
-		out->greet = hello->features & VERVE_HELLO_LISTENS;
-		if (!out->greet)
-			send_end(conn, VERVE_HELLO_READY, out);
-	} else {
-		set_state(conn, VERVE_CONN_WAIT_READY);
-		answer_request(conn, hello, crossing, out);
-		start_timer(conn, now, random);
-	}
+	if (answered)
+		adopt_answer(conn, hello, now, random, out);
+	else
+		adopt_request(conn, hello, now, random, out);
 }
 
 static void become_ready(struct verve_conn *conn, const struct verve_hello *hello,
@@ -515,6 +538,12 @@ void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello
 	}
 }
 
+void verve_conn_taken(struct verve_conn *conn)
+{
+	if (conn->state == VERVE_CONN_UP)
+		conn->timer = VERVE_TIMER_NEVER;
+}
+
 void verve_conn_hear(struct verve_conn *conn)
 {
 	if (conn->state != VERVE_CONN_WAIT_READY)
@@ -531,7 +560,9 @@ void verve_conn_timer(struct verve_conn *conn, uint64_t now, uint64_t random,
 		return;
 	if (now < conn->deadline) {
 		back_off(conn, now, random);
-		send_end(conn, VERVE_HELLO_HELLO, out);
+		send_end(conn, conn->state == VERVE_CONN_UP ? VERVE_HELLO_READY : VERVE_HELLO_HELLO, out);
+	} else if (conn->state == VERVE_CONN_UP) {
+		conn->timer = VERVE_TIMER_NEVER;
 	} else if (conn->state == VERVE_CONN_WAIT_HELLO) {
 		end(conn, VERVE_CONN_DO_FAIL, conn->error ? conn->error : FI_ETIMEDOUT, out);
 	} else {
@@ -622,7 +653,8 @@ void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	assert(conn->state == VERVE_CONN_WAIT_READY);
 	out_init(out);
-	send_bye(conn, VERVE_HELLO_CLOSED, out);
+	if (!conn->answers)
+		send_bye(conn, VERVE_HELLO_CLOSED, out);
 	end(conn, VERVE_CONN_DO_DOWN, FI_ETIMEDOUT, out);
 }
 

@@ -3,19 +3,21 @@
  * Connection: what an endpoint has, wants and knows with one peer address: at most one connection
  * at a time, and the memory of the last. A peer is where its datagrams come from.
  *
- * Plain state: every function is an input (time and randomness are arguments) and answers with
- * actions for the connection manager to perform. No I/O, no allocation; the service thread.
+ * Plain state: every function is an input (time and randomness are arguments) and answers with actions for the
+ * manager to perform. No I/O, no allocation; the service thread.
  *
  *   IDLE        nothing is, nothing is asked for
  *   QUEUED      asked for; waits to be admitted
  *   WAIT_HELLO  our HELLO is out; repeated until answered
- *   WAIT_READY  the peer's HELLO is here and our queue pair connected to it; our HELLO is repeated
- *               until the peer shows that its queue pair is connected, too
+ *   WAIT_READY  the peer's HELLO is here and our queue pair connected to it; if we want that, too, our HELLO is
+ *               repeated until the peer shows that its queue pair is connected
  *   UP          both are
  *
- * Crossing HELLOs make one connection. Only the side with the larger incarnation answers, and it listens:
- * that the other's queue pair is connected, too, it hears by the first packet over it. A HELLO that would replace a connection proves itself first, by echoing a fresh nonce
- * (CHALLENGE): stale and replayed datagrams cannot.
+ * Who only answers repeats nothing: the address may be forged. Its peer repeats its HELLO until it has the answer;
+ * then READY, until its engine has the connection, whose first packet says the same and is not lost. When to lose
+ * patience, our engine says, which sees such packets. Crossing HELLOs make one connection: the side with the
+ * larger incarnation answers, and listens for the other's first packet. A HELLO that would replace a connection
+ * proves itself first, by echoing a fresh nonce (CHALLENGE): stale and replayed datagrams cannot.
  */
 #ifndef VERVE_CONN_CONN_H
 #define VERVE_CONN_CONN_H
@@ -83,8 +85,8 @@ struct verve_conn {
 	unsigned attempts; /* HELLOs sent by the timer since the last change of state */
 	int error;	   /* why the peer seems unreachable; positive FI errno, 0: it does not */
 	bool listens;	   /* WAIT_READY: a packet may say that the peer's queue pair is connected */
-	bool checking;	   /* whether the peer is still there; refusals: in a row */
-	bool seeking;	   /* whether its host is; unreachable: checks that did not get there */
+	bool answers;	   /* WAIT_READY: only the peer wanted it; our HELLO goes out as often as its comes in */
+	bool checking, seeking; /* the peer, its host; refusals: in a row; unreachable: checks that did not get there */
 	unsigned refusals, unreachable;
 };
 
@@ -125,6 +127,8 @@ void verve_conn_start(struct verve_conn *conn, uint64_t now, uint64_t random,
 /* A datagram from its address. */
 void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 			uint64_t random, struct verve_conn_out *out);
+/* The engine has the UP connection, whose first packet will reach the peer: READY is not repeated any more. */
+void verve_conn_taken(struct verve_conn *conn);
 /* A packet came over the queue pair: the peer's is connected. Not reported. */
 void verve_conn_hear(struct verve_conn *conn);
 /* conn->timer is due. */
@@ -148,16 +152,13 @@ void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_con
  * about a HELLO of ours that waits.
  */
 bool verve_conn_doubt(struct verve_conn *conn, const struct verve_hello *bye);
-/*
- * The engine gives a WAIT_READY or UP one up, to go on with another queue pair: like verve_conn_drop, but the
- * next one says so.
- */
+/* The engine gives a WAIT_READY or UP one up, to go on with another queue pair: verve_conn_drop, but the next says so. */
 void verve_conn_suspend(struct verve_conn *conn, struct verve_conn_out *out);
 /* The next one is to have nothing to do with one that was suspended; id: unless that is it, 0: none. */
 void verve_conn_forget(struct verve_conn *conn, uint32_t id);
 /* The engine, or the endpoint, gives a WAIT_READY or UP one up: BYE, and no report. */
 void verve_conn_drop(struct verve_conn *conn, struct verve_conn_out *out);
-/* It waited in WAIT_READY too long, or others need its place. */
+/* A WAIT_READY one waited too long, or others need its place. A peer that was only answered is not told. */
 void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out);
 /* Our end cannot be opened or connected; not reported as UP. error: positive FI errno. */
 void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out *out);

@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/config.h"
+
 enum {
 	MAGIC = 0x45565256, /* "VRVE" */
 	BITS_24 = 0xffffff, /* of a QP number or PSN */
+	QP_NUM_MIN = 2, /* 0 and 1 are the management ones */
 	MTU_LOG2_MIN = 8,
 	MTU_LOG2_MAX = 12,
 };
@@ -146,8 +149,15 @@ static bool identity_makes_sense(const struct verve_hello *hello)
 
 static bool queue_pair_makes_sense(const struct verve_net_qp_addr *qp)
 {
-	return qp->qp_num && qp->qp_num <= BITS_24 && qp->psn <= BITS_24 &&
+	return qp->qp_num >= QP_NUM_MIN && qp->qp_num <= BITS_24 && qp->psn <= BITS_24 &&
 	       qp->mtu_log2 >= MTU_LOG2_MIN && qp->mtu_log2 <= MTU_LOG2_MAX;
+}
+
+/* With less nobody was configured. More is no harm: each side keeps to what it has itself. */
+static bool buffers_make_sense(const struct verve_hello *hello)
+{
+	return hello->eager_size >= VERVE_CONFIG_EAGER_MIN &&
+	       hello->window >= VERVE_CONFIG_WINDOW_MIN;
 }
 
 /* What is not claimed must not be there; what is, conn/auth.h checks. */
@@ -176,7 +186,8 @@ int verve_hello_decode(const void *buf, size_t len, struct verve_hello *hello)
 					       hello->version_max < VERVE_HELLO_VERSION_MIN))
 		return -FI_ENOPROTOOPT;
 	read_queue_pair(&layout, hello);
-	if (hello->kind == VERVE_HELLO_HELLO && !queue_pair_makes_sense(&hello->qp))
+	if (hello->kind == VERVE_HELLO_HELLO &&
+	    (!queue_pair_makes_sense(&hello->qp) || !buffers_make_sense(hello)))
 		return -FI_EINVAL;
 	return 0;
 }

@@ -56,6 +56,7 @@ enum {
 	VERVE_HELLO_APP_KEYS = 1 << 2,	    /* none of the sender's keys is an rkey */
 	VERVE_HELLO_DEVICE_ATOMICS = 1 << 3, /* the sender's device executes atomics, not its processor */
 	VERVE_HELLO_LISTENS = 1 << 4, /* an answer whose READY may be any packet over the queue pair */
+	VERVE_HELLO_ONCE = 1 << 5, /* an answer that comes once for each request: READY is to come, and a packet */
 };
 
 struct verve_hello {

@@ -18,9 +18,9 @@
 #include "engine/service.h"
 #include "net/cq.h"
 #include "net/sys.h"
-#include "xport/peer.h"
 #include "proto/proto.h"
 #include "xport/link.h"
+#include "xport/peer.h"
 #include "xport/request.h"
 #include <rdma/fi_errno.h>
 
@@ -28,6 +28,7 @@ struct verve_engine {
 	struct verve_lock *lock; /* own_lock, or that of shared */
 	struct verve_lock own_lock;
 	struct verve_engine *shared; /* the shared receive context's; NULL: none */
+	struct verve_engine *group;  /* shared, or this engine: has the lock */
 	LIST_HEAD(, verve_engine) members; /* of a shared receive context, guarded by lock */
 	LIST_ENTRY(verve_engine) member;
 	struct verve_proto proto;
@@ -35,7 +36,8 @@ struct verve_engine {
 	int event_fd; /* the service thread has put events */
 	int timer_fd; /* a sleeper is to look after its peers */
 	bool timer_set;
-	bool asleep; /* armed, timer not set: who starts work sets it */
+	/* Armed, timer not set: who starts work sets it. Of a shared receive context: a member may be. */
+	bool asleep;
 	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
 	uint32_t idle_turns; /* of those, every so many the service thread is helped, */
 	uint64_t helped;     /* if that was long ago. When it was */
@@ -150,7 +152,8 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	engine->xport = verve_proto_xport(&engine->proto);
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
-	engine->lock = attr->shared ? attr->shared->lock : &engine->own_lock;
+	engine->group = attr->shared ? attr->shared : engine;
+	engine->lock = &engine->group->own_lock;
 	LIST_INIT(&engine->members);
 	return engine;
 }
@@ -185,7 +188,7 @@ void verve_engine_close_shared(struct verve_engine *engine)
 	engine_free(engine);
 }
 
-/* What a shared receive context knows from the engines that use it, all of one address vector. */
+/* What a shared receive context knows from the engines that use it, all of one address vector. The lock is held. */
 static void choose_member(struct verve_engine *shared)
 {
 	static const struct verve_sink none;
@@ -215,12 +218,29 @@ static int join(struct verve_engine *engine, struct verve_engine *shared)
 	return ret;
 }
 
+/* The lock is held. */
 static void leave(struct verve_engine *engine, struct verve_engine *shared)
 {
-	verve_lock_acquire(shared->lock);
 	LIST_REMOVE(engine, member);
 	choose_member(shared);
-	verve_lock_release(shared->lock);
+}
+
+/* Connections that came up while nobody looked own a queue pair. */
+static void discard_events(struct verve_xport *xport)
+{
+	struct verve_mail *mail, *next;
+
+	for (int i = 0; i < 2; i++) {
+		for (mail = i ? verve_mailbox_take(&xport->events) : xport->inbox; mail; mail = next) {
+			struct verve_cm_event *event = (struct verve_cm_event *) mail;
+
+			next = mail->next;
+			if (event->type == VERVE_CM_UP)
+				verve_net_qp_close(event->qp);
+			verve_cm_event_free(event);
+		}
+		xport->inbox = NULL;
+	}
 }
 
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
@@ -255,6 +275,7 @@ err_service:
 	verve_service_remove(engine->xport->cm);
 err_cm:
 	verve_cm_close(engine->xport->cm);
+	discard_events(engine->xport);
 err_wait:
 	close_wait(engine);
 err_xport:
@@ -327,22 +348,19 @@ static bool is_let_go(struct verve_engine *engine)
 	return TAILQ_EMPTY(&engine->xport->broken_links);
 }
 
-/* Connections that came up while nobody looked own a queue pair. */
-static void discard_events(struct verve_xport *xport)
+/*
+ * Under the lock: other threads use this engine through its shared receive context. They poll it, and the receives
+ * that they post send to its peers.
+ */
+static void close_cm(struct verve_engine *engine)
 {
-	struct verve_mail *mail, *next;
-
-	for (int i = 0; i < 2; i++) {
-		for (mail = i ? verve_mailbox_take(&xport->events) : xport->inbox; mail; mail = next) {
-			struct verve_cm_event *event = (struct verve_cm_event *) mail;
-
-			next = mail->next;
-			if (event->type == VERVE_CM_UP)
-				verve_net_qp_close(event->qp);
-			verve_cm_event_free(event);
-		}
-		xport->inbox = NULL;
-	}
+	verve_lock_acquire(engine->lock);
+	verve_service_remove(engine->xport->cm);
+	verve_cm_close(engine->xport->cm);
+	engine->xport->cm = NULL;
+	discard_events(engine->xport);
+	verve_proto_cancel(&engine->proto);
+	verve_lock_release(engine->lock);
 }
 
 void verve_engine_close(struct verve_engine *engine)
@@ -350,26 +368,31 @@ void verve_engine_close(struct verve_engine *engine)
 	uint64_t connect = verve_config.connect_timeout * ms;
 	uint64_t transport = verve_config.transport_timeout * ms;
 
+	verve_lock_acquire(engine->lock);
+	verve_proto_begin_close(&engine->proto);
+	verve_lock_release(engine->lock);
 	poll_until(engine, is_sent, verve_net_now() + connect + transport);
 	poll_until(engine, is_answered, verve_net_now() + transport);
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
-	verve_service_remove(engine->xport->cm);
-	verve_cm_close(engine->xport->cm);
-	engine->xport->cm = NULL;
-	discard_events(engine->xport);
-
-	verve_lock_acquire(engine->lock);
-	verve_proto_cancel(&engine->proto);
-	verve_lock_release(engine->lock);
+	close_cm(engine);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
 
+	verve_lock_acquire(engine->lock);
 	if (engine->shared)
 		leave(engine, engine->shared);
-	verve_lock_acquire(engine->lock);
 	verve_proto_fini(&engine->proto);
 	verve_lock_release(engine->lock);
 	close_wait(engine);
 	engine_free(engine);
+}
+
+void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink)
+{
+	verve_lock_acquire(engine->lock);
+	engine->xport->attr.sink = *sink;
+	if (engine->shared)
+		choose_member(engine->shared);
+	verve_lock_release(engine->lock);
 }
 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
@@ -395,13 +418,33 @@ struct verve_xport *verve_engine_lock(struct verve_engine *engine)
 	return engine->xport;
 }
 
+static void end_sleep(struct verve_engine *engine)
+{
+	if (!engine->asleep)
+		return;
+	engine->asleep = false;
+	set_timer(engine, engine->xport->attr.keepalive);
+}
+
+/* Of a shared receive context any member may have been given work. */
+static void end_all_sleep(struct verve_engine *group)
+{
+	struct verve_engine *member;
+
+	if (group->xport->channel) {
+		end_sleep(group);
+		return;
+	}
+	group->asleep = false;
+	LIST_FOREACH(member, &group->members, member)
+		end_sleep(member);
+}
+
 void verve_engine_unlock(struct verve_engine *engine)
 {
-	/* The sleeper did not know of the work that may have been started just now. */
-	if (__builtin_expect(engine->asleep, 0)) {
-		engine->asleep = false;
-		set_timer(engine, engine->xport->attr.keepalive);
-	}
+	/* The sleepers did not know of the work that may have been started just now. */
+	if (__builtin_expect(engine->group->asleep, 0))
+		end_all_sleep(engine->group);
 	verve_lock_release(engine->lock);
 }
 
@@ -448,6 +491,7 @@ static void arm_timer(struct verve_engine *engine)
 	if (wanted || engine->timer_set)
 		set_timer(engine, wanted ? engine->xport->attr.keepalive : 0);
 	engine->asleep = !wanted;
+	engine->group->asleep |= !wanted;
 }
 
 int verve_engine_arm(struct verve_engine *engine)

@@ -17,6 +17,7 @@
 
 struct verve_auth_key;
 struct verve_engine;
+struct verve_sink;
 struct verve_xport;
 struct verve_xport_attr;
 
@@ -34,8 +35,8 @@ struct verve_engine_attr {
  */
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /*
- * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. Posted
- * receives and unfinished operations complete with FI_ECANCELED first.
+ * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. From the call on, nothing
+ * that was posted is reported: verve_xport_begin_close.
  */
 void verve_engine_close(struct verve_engine *engine);
 
@@ -47,6 +48,9 @@ void verve_engine_close(struct verve_engine *engine);
 int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /* Those opened with it are closed. Posted receives end without a completion: there is no queue. */
 void verve_engine_close_shared(struct verve_engine *engine);
+
+/* From now on operations report there. Takes the lock. */
+void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink);
 
 /* The endpoint's name. Constant. */
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);

@@ -22,13 +22,25 @@ struct client {
 
 struct verve_progress {
 	LIST_ENTRY(verve_progress) link; /* in all */
-	pthread_mutex_t lock;		 /* guards clients */
+	pthread_mutex_t lock;		 /* guards what follows */
 	LIST_HEAD(, client) clients;
 	struct verve_net_thread *thread; /* NULL: stopped by verve_progress_fini */
 };
 
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all; taken before each one's */
 static LIST_HEAD(, verve_progress) all = LIST_HEAD_INITIALIZER(all);
+
+/* A child after fork(2), where another thread may have held the lock: its parent's threads are not there to be stopped. */
+static void in_child(void)
+{
+	pthread_mutex_init(&all_lock, NULL);
+	LIST_INIT(&all);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
 
 /*
  * Armed, or false: there is more to do. Arming clears the engine's descriptor and looks once more:
@@ -57,6 +69,7 @@ static uint64_t step(void *arg)
 
 int verve_progress_open(struct verve_progress **progressp)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct verve_progress *progress = calloc(1, sizeof(*progress));
 	int ret;
 
@@ -71,6 +84,7 @@ int verve_progress_open(struct verve_progress **progressp)
 		free(progress);
 		return ret;
 	}
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&all_lock);
 	LIST_INSERT_HEAD(&all, progress, link);
 	pthread_mutex_unlock(&all_lock);
@@ -81,18 +95,27 @@ int verve_progress_open(struct verve_progress **progressp)
 /* The thread, which the caller stops without the lock. */
 static struct verve_net_thread *take_thread(struct verve_progress *progress)
 {
-	struct verve_net_thread *thread = progress->thread;
+	struct verve_net_thread *thread;
 
+	pthread_mutex_lock(&progress->lock);
+	thread = progress->thread;
 	progress->thread = NULL;
+	pthread_mutex_unlock(&progress->lock);
 	return thread;
 }
 
 void verve_progress_close(struct verve_progress *progress)
 {
 	struct verve_net_thread *thread;
+	struct verve_progress *listed;
 
 	pthread_mutex_lock(&all_lock);
-	LIST_REMOVE(progress, link);
+	/* In a child after fork(2) its parent's are not. */
+	LIST_FOREACH(listed, &all, link)
+		if (listed == progress)
+			break;
+	if (listed)
+		LIST_REMOVE(listed, link);
 	thread = take_thread(progress);
 	pthread_mutex_unlock(&all_lock);
 	if (thread)
@@ -104,24 +127,27 @@ void verve_progress_close(struct verve_progress *progress)
 int verve_progress_add(struct verve_progress *progress, struct verve_engine *engine)
 {
 	struct client *client = malloc(sizeof(*client));
-	int ret;
+	int ret = 0;
 
 	if (!client)
 		return -FI_ENOMEM;
 	client->engine = engine;
-	ret = verve_net_thread_watch(progress->thread, verve_engine_fd(engine));
+	pthread_mutex_lock(&progress->lock);
+	if (progress->thread)
+		ret = verve_net_thread_watch(progress->thread, verve_engine_fd(engine));
 	if (ret) {
 		VERVE_WARN(EP_CTRL, "the progress thread cannot watch an endpoint: %s\n",
 			   fi_strerror(-ret));
 		free(client);
-		return ret;
+		goto out;
 	}
-	pthread_mutex_lock(&progress->lock);
 	LIST_INSERT_HEAD(&progress->clients, client, link);
-	pthread_mutex_unlock(&progress->lock);
 	/* Nobody has armed the engine yet. */
-	verve_net_thread_wake(progress->thread);
-	return 0;
+	if (progress->thread)
+		verve_net_thread_wake(progress->thread);
+out:
+	pthread_mutex_unlock(&progress->lock);
+	return ret;
 }
 
 void verve_progress_remove(struct verve_progress *progress, struct verve_engine *engine)
@@ -134,9 +160,9 @@ void verve_progress_remove(struct verve_progress *progress, struct verve_engine 
 			break;
 	if (client)
 		LIST_REMOVE(client, link);
-	pthread_mutex_unlock(&progress->lock);
 	if (client && progress->thread)
 		verve_net_thread_unwatch(progress->thread, verve_engine_fd(engine));
+	pthread_mutex_unlock(&progress->lock);
 	free(client);
 }
 

@@ -25,6 +25,23 @@ static LIST_HEAD(, client) clients = LIST_HEAD_INITIALIZER(clients);
 static struct verve_net_thread *thread;
 static uint64_t next_step; /* when the thread wakes by itself; UINT64_MAX: not */
 
+/*
+ * A child after fork(2) has neither its parent's thread nor whoever held the lock then, and what the lock guards
+ * may be half changed. It serves what it opens itself. (No lock is taken before the fork: a thread that holds one
+ * of the application's may wait for ours, while the application's handler waits for that thread.)
+ */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	LIST_INIT(&clients);
+	thread = NULL;
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 /* The descriptor of a device that is gone stays readable: nobody may watch it any more. */
 static void step_device(struct client *client)
 {
@@ -101,6 +118,7 @@ static int watch(const struct client *client)
 
 int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct client *client = malloc(sizeof(*client));
 	struct verve_net_thread *idle = NULL;
 	int ret = 0;
@@ -110,6 +128,7 @@ int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
 	client->cm = cm;
 	client->dev = dev;
 	client->lost = false;
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
 	if (!thread)
 		ret = verve_net_thread_start("verve-service", step, NULL, &thread);
@@ -167,11 +186,15 @@ void verve_service_help(struct verve_cm *cm, uint64_t now)
 
 	if (pthread_mutex_trylock(&lock))
 		return;
+	/* Where the thread was stopped, or is the parent's, nobody is served any more. */
+	if (!thread)
+		goto out;
 	timer = verve_cm_step(cm, now);
 	if (timer < next_step) {
 		next_step = timer;
 		verve_net_thread_wake(thread);
 	}
+out:
 	pthread_mutex_unlock(&lock);
 }
 

@@ -3,6 +3,8 @@
  * Service thread: one per process, from the first open endpoint to the last. Steps every connection
  * manager (handshakes are answered whether or not the application calls libfabric) and reads the
  * devices' asynchronous events. Never touches an engine's data; asleep when idle.
+ *
+ * A child after fork(2) serves nobody that its parent did; what it opens itself gets a thread of its own.
  */
 #ifndef VERVE_ENGINE_SERVICE_H
 #define VERVE_ENGINE_SERVICE_H

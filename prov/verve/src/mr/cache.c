@@ -160,19 +160,17 @@ static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 	return 0;
 }
 
-/* Registers what is to be kept, as it is. NOT_KEPT: it cannot be. */
-static int keep_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+/* Registers what is to be kept, and was added just now. NULL, it could not be: NOT_KEPT. */
+static int keep_new(struct verve_mr_cache *cache, struct verve_mr_entry *entry,
 		    struct verve_mr_region **region)
 {
-	struct verve_mr_entry *entry;
 	int ret;
 
+	if (!entry)
+		return NOT_KEPT;
 	/* What came twice, and not again since, is pinned for no good reason. */
 	if (cache->reuse)
 		verve_mr_store_age(cache->store);
-	entry = verve_mr_store_add(cache->store, want);
-	if (!entry)
-		return NOT_KEPT;
 	ret = fill(cache, entry);
 	if (ret) {
 		verve_mr_store_unlink(cache->store, entry);
@@ -213,17 +211,21 @@ static struct verve_mr_want widen(const struct verve_mr_cache *cache, struct ver
 static int get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
 		   struct verve_mr_region **region)
 {
-	struct verve_mr_want own = widen(cache, *want), all = own;
+	struct verve_mr_want own = widen(cache, *want);
 	bool again = !cache->reuse || verve_mr_reuse_missed(cache->reuse, &own);
-	bool joined = may_widen(&own) && verve_mr_store_join(cache->store, &all);
+	struct verve_mr_entry *entry;
+	bool joined = false;
 	int ret = NOT_WORTH;
 
 	/* What shares pages with memory that came twice is as good as that. */
-	if (joined)
-		ret = keep_new(cache, &all, region);
+	if (may_widen(&own)) {
+		entry = verve_mr_store_add_joined(cache->store, &own, &joined);
+		if (joined)
+			ret = keep_new(cache, entry, region);
+	}
 	/* Those may have gone meanwhile, or be too much. */
 	if (ret && (joined || again))
-		ret = keep_new(cache, &own, region);
+		ret = keep_new(cache, verve_mr_store_add(cache->store, &own), region);
 	return ret;
 }
 

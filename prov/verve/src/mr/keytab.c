@@ -34,20 +34,37 @@ static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint64_t k
 	return &tab->buckets[key * 0x9e3779b97f4a7c15u >> 54];
 }
 
+/* The lock is held. */
+static int insert(struct verve_mr_keytab *tab, struct verve_mr_key *key)
+{
+	if (verve_mr_keytab_find(tab, key->key))
+		return -FI_ENOKEY;
+	LIST_INSERT_HEAD(bucket_of(tab, key->key), key, link);
+	return 0;
+}
+
 int verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 {
-	int ret = 0;
+	int ret;
 
 	pthread_rwlock_wrlock(&tab->lock);
 	key->generation = ++tab->generation;
-	if (key->key == VERVE_MR_KEY_EXPORTED)
-		key->key |= key->generation;
-	if (verve_mr_keytab_find(tab, key->key))
-		ret = -FI_ENOKEY;
-	else
-		LIST_INSERT_HEAD(bucket_of(tab, key->key), key, link);
+	ret = insert(tab, key);
 	pthread_rwlock_unlock(&tab->lock);
 	return ret;
+}
+
+void verve_mr_keytab_add_made(struct verve_mr_keytab *tab, struct verve_mr_key *key)
+{
+	int ret;
+
+	pthread_rwlock_wrlock(&tab->lock);
+	key->generation = ++tab->generation;
+	key->key = VERVE_MR_KEY_EXPORTED | key->generation;
+	ret = insert(tab, key);
+	pthread_rwlock_unlock(&tab->lock);
+	assert(!ret);
+	(void)ret;
 }
 
 void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_key *key)

@@ -56,11 +56,13 @@ void verve_mr_keytab_init(struct verve_mr_keytab *tab);
 /* Every key must have been removed. */
 void verve_mr_keytab_fini(struct verve_mr_keytab *tab);
 
-/*
- * Its segments are registered. A key of VERVE_MR_KEY_EXPORTED becomes one that nobody has. -FI_ENOKEY:
- * the table has that key.
- */
+/* Its segments are registered. Any number may be its key. -FI_ENOKEY: the table has that key. */
 int verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key);
+/*
+ * The same, and the table sets the key, to one with VERVE_MR_KEY_EXPORTED that it never had. Only for
+ * tables in which no application chooses keys: there nothing else has that bit.
+ */
+void verve_mr_keytab_add_made(struct verve_mr_keytab *tab, struct verve_mr_key *key);
 /* Waits until nobody uses what it found. Before the region, and a counter, is closed. */
 void verve_mr_keytab_remove(struct verve_mr_keytab *tab, struct verve_mr_key *key);
 /* From now on these count. NULL: leaves that one as it is. */

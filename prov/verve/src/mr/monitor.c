@@ -20,8 +20,16 @@ static LIST_HEAD(, verve_mr_listener) listeners = LIST_HEAD_INITIALIZER(listener
 static struct verve_net_watch *watch;
 static volatile AO_t forked; /* a child: what its parent's application tells, it does not hear */
 
+/*
+ * Whoever held a lock is not there, and the listeners are the parent's: the child hears of what it opens itself. No
+ * lock may be taken before the fork, which allocates: that is the rule in the header.
+ */
 static void in_child(void)
 {
+	pthread_mutex_init(&open_lock, NULL);
+	pthread_mutex_init(&lock, NULL);
+	LIST_INIT(&listeners);
+	watch = NULL;
 	AO_store(&forked, 1);
 }
 
@@ -62,9 +70,9 @@ static int open_monitor(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	pthread_once(&once, register_fork);
 	if (strcmp(verve_config.mr_cache_monitor, "notify"))
 		return verve_net_watch_open(gone, NULL, &watch);
-	pthread_once(&once, register_fork);
 	return 0;
 }
 
@@ -86,11 +94,17 @@ int verve_mr_monitor_add(struct verve_mr_listener *listener)
 
 void verve_mr_monitor_remove(struct verve_mr_listener *listener)
 {
+	struct verve_mr_listener *listed;
 	bool last;
 
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
-	LIST_REMOVE(listener, link);
+	/* In a child after fork(2) its parent's are not. */
+	LIST_FOREACH(listed, &listeners, link)
+		if (listed == listener)
+			break;
+	if (listed)
+		LIST_REMOVE(listed, link);
 	last = LIST_EMPTY(&listeners);
 	pthread_mutex_unlock(&lock);
 	if (last && watch) {

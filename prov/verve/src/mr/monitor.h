@@ -23,7 +23,10 @@ struct verve_mr_listener {
 
 /* Errors as verve_net_watch_open, which explains them in the log: nothing may be kept. */
 int verve_mr_monitor_add(struct verve_mr_listener *listener);
-/* gone is not running, and will not be called, when it returns. */
+/*
+ * gone is not running, and will not be called, when it returns. In a child after fork(2), which hears of none that
+ * its parent added, it does nothing with those.
+ */
 void verve_mr_monitor_remove(struct verve_mr_listener *listener);
 
 /*

@@ -67,7 +67,13 @@ static void explain(struct verve_net_device *dev, const void *addr, size_t len, 
 	const struct verve_net_port *port = verve_net_device_port(dev);
 	char access_text[TEXT_MAX], limit[TEXT_MAX];
 
-	if (error == FI_ENOMEM && AO_fetch_and_add1(&shortages))
+	if (len > PTRDIFF_MAX && !(access & VERVE_NET_ON_DEMAND))
+		VERVE_WARN(MR,
+			   "%s: cannot register all memory (%zu bytes at %p): memory must be mapped when it is "
+			   "registered (FI_MR_ALLOCATED is needed, granted or not); register what is mapped "
+			   "(Sandia OpenSHMEM: configure it without --enable-remote-virtual-addressing)\n",
+			   port->device, len, addr);
+	else if (error == FI_ENOMEM && AO_fetch_and_add1(&shortages))
 		VERVE_INFO(MR, "%s: no memory to register %zu bytes at %p, again\n", port->device, len,
 			   addr);
 	else if (error == FI_ENOMEM)

@@ -320,19 +320,19 @@ static bool can_join(const struct verve_itree_node *node, void *arg)
 	       end - start > want->end - want->start && end - start <= join->max;
 }
 
-bool verve_mr_store_join(struct verve_mr_store *store, struct verve_mr_want *want)
+/* The lock is held. */
+static struct verve_mr_want join_overlapping(const struct verve_mr_store *store,
+					     const struct verve_mr_want *want)
 {
-	size_t len = want->end - want->start;
-	struct join join = {want, len * VERVE_MR_STORE_JOIN};
+	struct verve_mr_want all = *want;
+	struct join join = {&all, (want->end - want->start) * VERVE_MR_STORE_JOIN};
 	struct verve_itree_node *node;
 
-	pthread_mutex_lock(&store->lock);
-	while ((node = verve_itree_overlap(&store->tree, want->start, want->end, can_join, &join))) {
-		want->start = node->start < want->start ? node->start : want->start;
-		want->end = node->end > want->end ? node->end : want->end;
+	while ((node = verve_itree_overlap(&store->tree, all.start, all.end, can_join, &join))) {
+		all.start = node->start < all.start ? node->start : all.start;
+		all.end = node->end > all.end ? node->end : all.end;
 	}
-	pthread_mutex_unlock(&store->lock);
-	return want->end - want->start > len;
+	return all;
 }
 
 /* An unused entry; the lock is held, and let go of to allocate. */
@@ -358,20 +358,15 @@ static struct verve_mr_entry *take_unused(struct verve_mr_store *store)
 	return entry;
 }
 
-struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
-					  const struct verve_mr_want *want)
+/* The lock is held, as take_unused. */
+static struct verve_mr_entry *link_new(struct verve_mr_store *store, struct verve_mr_entry *entry,
+				       const struct verve_mr_want *want)
 {
 	size_t size = pinned(store, want->start, want->end);
-	struct verve_mr_entry *entry;
 
-	pthread_mutex_lock(&store->lock);
-	entry = take_unused(store);
-	if (!entry)
-		goto out;
 	if (!make_room(store, size)) {
 		TAILQ_INSERT_HEAD(&store->unused, entry, link);
-		entry = NULL;
-		goto out;
+		return NULL;
 	}
 	entry->node.start = want->start;
 	entry->node.end = want->end;
@@ -385,6 +380,45 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 	TAILQ_INSERT_TAIL(&store->linked, entry, link);
 	store->count++;
 	store->size += size;
+	return entry;
+}
+
+struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
+					  const struct verve_mr_want *want)
+{
+	struct verve_mr_entry *entry;
+
+	pthread_mutex_lock(&store->lock);
+	entry = take_unused(store);
+	if (entry)
+		entry = link_new(store, entry, want);
+	pthread_mutex_unlock(&store->lock);
+	return entry;
+}
+
+struct verve_mr_entry *verve_mr_store_add_joined(struct verve_mr_store *store,
+						 const struct verve_mr_want *want, bool *joined)
+{
+	struct verve_mr_entry *entry;
+	struct verve_mr_want all;
+
+	*joined = false;
+	pthread_mutex_lock(&store->lock);
+	entry = take_unused(store);
+	if (!entry)
+		goto out;
+	/*
+	 * From here on the lock is held. Pages may be about to go of which we were told already
+	 * (madvise): an entry joined before that, and linked behind it, would be believed.
+	 */
+	all = join_overlapping(store, want);
+	*joined = all.end - all.start > want->end - want->start;
+	if (*joined) {
+		entry = link_new(store, entry, &all);
+	} else {
+		TAILQ_INSERT_HEAD(&store->unused, entry, link);
+		entry = NULL;
+	}
 out:
 	pthread_mutex_unlock(&store->lock);
 	return entry;

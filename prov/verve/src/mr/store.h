@@ -62,19 +62,22 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 					   const struct verve_mr_want *want);
 
 /*
- * Widens what is wanted, which is not exact, so that one entry can take the place of ready ones that
- * overlap it: those of the same access, while the whole is at most VERVE_MR_STORE_JOIN times as
- * long as what was wanted. False: there are none, and the want is as it was.
- */
-bool verve_mr_store_join(struct verve_mr_store *store, struct verve_mr_want *want);
-/*
  * Links a new entry, in use once, not ready. Others may have to be evicted for it: bury them before
  * registering. NULL: no memory, or no room.
  */
 struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 					  const struct verve_mr_want *want);
 /*
- * Evicts what is idle and was not found lately, if there are more than 64, a few entries at a time: called before
+ * The same, but of more than is wanted, which is not exact: the entry can take the place of ready ones
+ * that overlap it, those of the same access, while it is at most VERVE_MR_STORE_JOIN times as long as
+ * what is wanted. No verve_mr_store_invalidate comes between looking for those and linking the entry: it
+ * either unlinks them first, and they are not joined, or unlinks the entry. NULL and *joined false: there
+ * are none.
+ */
+struct verve_mr_entry *verve_mr_store_add_joined(struct verve_mr_store *store,
+						 const struct verve_mr_want *want, bool *joined);
+/*
+ * Evicts what is idle and was not found lately, if there are more than 64, a few entries at a time: called beside
  * each add, it lets the store shrink to those that are found again while it takes in a quarter of their number.
  */
 void verve_mr_store_age(struct verve_mr_store *store);

@@ -34,6 +34,9 @@ _Static_assert(offsetof(struct verve_net_sge, lkey) == offsetof(struct ibv_sge, 
 struct verve_net_qp {
 	struct ibv_qp *qp;
 	struct verve_net_device *dev;
+	struct verve_net_srq *srq;
+	LIST_ENTRY(verve_net_qp) user; /* of srq */
+	uint32_t serial;
 	uint32_t inline_size;
 	uint32_t psn;
 };
@@ -87,6 +90,27 @@ static int to_init(struct verve_net_qp *qp)
 			     IBV_QP_ACCESS_FLAGS);
 }
 
+/* Before it can receive anything. */
+static void join(struct verve_net_qp *qp, struct verve_net_srq *srq)
+{
+	qp->srq = srq;
+	verve_lock_acquire(&srq->lock);
+	qp->serial = srq->opened++;
+	LIST_INSERT_HEAD(&srq->users, qp, user);
+	verve_lock_release(&srq->lock);
+}
+
+/* It receives nothing any more. */
+static void leave(struct verve_net_qp *qp)
+{
+	struct verve_net_srq *srq = qp->srq;
+
+	verve_lock_acquire(&srq->lock);
+	srq->closed++;
+	LIST_REMOVE(qp, user);
+	verve_lock_release(&srq->lock);
+}
+
 int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 		      uint32_t psn, struct verve_net_qp **qpp)
 {
@@ -107,6 +131,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 		ret = verve_net_error(ret);
 		goto err_qp;
 	}
+	join(qp, attr->srq);
 	*qpp = qp;
 	return 0;
 
@@ -129,6 +154,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	if (ret)
 		VERVE_WARN(EP_CTRL, "%s: cannot close queue pair %#x: %s\n", qp->dev->port.device,
 			   qp->qp->qp_num, strerror(ret));
+	leave(qp);
 	free(qp);
 }
 
@@ -147,6 +173,11 @@ void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *
 uint32_t verve_net_qp_num(const struct verve_net_qp *qp)
 {
 	return qp->qp->qp_num;
+}
+
+uint32_t verve_net_qp_serial(const struct verve_net_qp *qp)
+{
+	return qp->serial;
 }
 
 uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
@@ -332,7 +363,7 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, ui
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srqp)
 {
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = depth, .max_sge = 1}};
-	struct verve_net_srq *srq = malloc(sizeof(*srq));
+	struct verve_net_srq *srq = calloc(1, sizeof(*srq));
 	int ret;
 
 	if (!srq)
@@ -346,6 +377,8 @@ int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verv
 		free(srq);
 		return ret;
 	}
+	verve_lock_init(&srq->lock, false);
+	LIST_INIT(&srq->users);
 	*srqp = srq;
 	return 0;
 }
@@ -356,32 +389,71 @@ void verve_net_srq_close(struct verve_net_srq *srq)
 
 	if (ret)
 		VERVE_WARN(EP_CTRL, "cannot close a shared receive queue: %s\n", strerror(ret));
+	verve_lock_fini(&srq->lock);
 	free(srq);
 }
 
-int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count)
+uint32_t verve_net_srq_opened(struct verve_net_srq *srq)
+{
+	uint32_t count;
+
+	verve_lock_acquire(&srq->lock);
+	count = srq->opened;
+	verve_lock_release(&srq->lock);
+	return count;
+}
+
+uint32_t verve_net_srq_closed(struct verve_net_srq *srq)
+{
+	uint32_t count;
+
+	verve_lock_acquire(&srq->lock);
+	count = srq->closed;
+	verve_lock_release(&srq->lock);
+	return count;
+}
+
+uint32_t verve_net_srq_older(struct verve_net_srq *srq, uint32_t serial)
+{
+	const struct verve_net_qp *qp;
+	uint32_t count = 0;
+
+	verve_lock_acquire(&srq->lock);
+	LIST_FOREACH(qp, &srq->users, user)
+		count += (int32_t) (qp->serial - serial) < 0;
+	verve_lock_release(&srq->lock);
+	return count;
+}
+
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
+		       uint32_t *posted)
 {
 	struct ibv_recv_wr chain[BATCH], *bad;
 
-	while (count) {
-		uint32_t batch = count < BATCH ? count : BATCH;
+	*posted = 0;
+	while (*posted < count) {
+		uint32_t batch = count - *posted < BATCH ? count - *posted : BATCH;
+		const struct verve_net_recv *first = &recv[*posted];
 		int ret;
 
 		for (uint32_t i = 0; i < batch; i++) {
-			chain[i].wr_id = recv[i].wr_id;
-			chain[i].sg_list = (struct ibv_sge *) (uintptr_t) &recv[i].sge;
+			chain[i].wr_id = first[i].wr_id;
+			chain[i].sg_list = (struct ibv_sge *) (uintptr_t) &first[i].sge;
 			chain[i].num_sge = 1;
 			chain[i].next = &chain[i + 1];
 		}
 		chain[batch - 1].next = NULL;
+		bad = chain;
 		ret = ibv_post_srq_recv(srq->srq, chain, &bad);
 		if (__builtin_expect(ret, 0)) {
+			/* The device has what stands before the one that it did not take. */
+			for (struct ibv_recv_wr *wr = chain; wr && wr != bad; wr = wr->next)
+				++*posted;
 			VERVE_WARN(EP_DATA, "a shared receive queue takes no buffer: %s\n",
 				   strerror(ret));
 			return verve_net_error(ret);
 		}
-		recv += batch;
-		count -= batch;
+		*posted += batch;
 	}
 	return 0;
 }

@@ -80,6 +80,8 @@ void verve_net_qp_close(struct verve_net_qp *qp);
 /* What to tell the peer. */
 void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *addr);
 uint32_t verve_net_qp_num(const struct verve_net_qp *qp);
+/* How many queue pairs had been opened on its shared receive queue before it. */
+uint32_t verve_net_qp_serial(const struct verve_net_qp *qp);
 uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp); /* bytes granted */
 
 /*
@@ -100,18 +102,31 @@ int verve_net_qp_error(struct verve_net_qp *qp);
 
 /*
  * Posts count requests with one doorbell, in order, all or none: the caller knows that the queue has
- * room. A negative error means that the queue pair is unusable.
+ * room. A negative error means that the queue pair is unusable, or in error: some devices take nothing then.
  */
 int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count);
 
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srq);
 void verve_net_srq_close(struct verve_net_srq *srq);
 
-/* One buffer each, all in one call; wr_id comes back in the completion. */
+/*
+ * Queue pairs that have been opened on it, and closed, since it was opened; and those open of a smaller serial number.
+ * Any thread: queue pairs come and go meanwhile.
+ */
+uint32_t verve_net_srq_opened(struct verve_net_srq *srq);
+uint32_t verve_net_srq_closed(struct verve_net_srq *srq);
+uint32_t verve_net_srq_older(struct verve_net_srq *srq, uint32_t serial);
+
+/* One buffer each; wr_id comes back in the completion. */
 struct verve_net_recv {
 	uint64_t wr_id;
 	struct verve_net_sge sge;
 };
-int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count);
+/*
+ * Posts count buffers, in order. *posted: the queue has so many of them, from the first on; all, unless a negative
+ * error says why it took no more.
+ */
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
+		       uint32_t *posted);
 
 #endif

@@ -13,7 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/queue.h>
 
+#include "base/lock.h"
 #include "net/device.h"
 
 /* Constant while open, except inline_max and lost. */
@@ -39,6 +41,9 @@ struct verve_net_cq {
 
 struct verve_net_srq {
 	struct ibv_srq *srq;
+	struct verve_lock lock; /* of what follows; taken last */
+	LIST_HEAD(, verve_net_qp) users;
+	uint32_t opened, closed; /* queue pairs, ever */
 };
 
 /* Negative libfabric error for errno, or for what a verbs call returned; 0 is no error's number. */

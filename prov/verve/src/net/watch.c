@@ -3,8 +3,8 @@
  * Watch: the userfaultfd, the thread that reads it, the ranges that are watched already, and the
  * canary that proves them.
  *
- * The thread allocates nothing and touches no mapping. While an event is unread, the kernel
- * refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with an
+ * The thread allocates nothing and touches no mapping. While an event is unread, the kernel (from
+ * 5.15 on) refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with an
  * empty range, which is invalid, is how a thread learns, in one system call, that nothing is on
  * its way. (With no argument at all it would cost a page fault, and the lock of all mappings.)
  */
@@ -26,6 +26,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -36,6 +37,7 @@ enum {
 	KNOWN = 64,	/* ranges remembered */
 	LOOKS = 4,	/* until all pieces of a mapping are watched */
 	LINE_REST = 16, /* letters behind the addresses of a line, at least */
+	EXACT_ADDRESS = 1 << 11, /* UFFD_FEATURE_EXACT_ADDRESS of Linux 5.18: headers may be older */
 };
 
 struct range {
@@ -397,6 +399,23 @@ static int prove(struct verve_net_watch *watch)
 	return ret;
 }
 
+/*
+ * Until 5.15 the kernel remembered in one bit that events are under way (mmap_changing): the first that
+ * was read cleared it, and asking did not tell of the others. No feature says that it counts them. A
+ * kernel of that release does, and one with a feature of a later release, whatever number it bears.
+ */
+static bool counts_events(uint64_t features)
+{
+	unsigned major, minor;
+	struct utsname name;
+
+	if (features & EXACT_ADDRESS)
+		return true;
+	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		return false;
+	return major > 5 || (major == 5 && minor >= 15);
+}
+
 static int open_fd(void)
 {
 	struct uffdio_api api = {
@@ -408,9 +427,11 @@ static int open_fd(void)
 
 	if (fd < 0)
 		return -errno;
-	if (!ioctl(fd, UFFDIO_API, &api))
+	error = ioctl(fd, UFFDIO_API, &api) ? errno : 0;
+	if (!error && counts_events(api.features))
 		return fd;
-	error = errno;
+	if (!error)
+		error = ENOSYS;
 	close(fd);
 	return -error;
 }
@@ -483,7 +504,7 @@ err_watch:
 	free(watch);
 	VERVE_WARN(MR, "no registration is kept: the kernel does not tell when memory is unmapped "
 		   "(userfaultfd(2) with write protection and unmap events: %s); a kernel from "
-		   "5.11, and a container that allows userfaultfd, make large transfers faster\n",
+		   "5.15, and a container that allows userfaultfd, make large transfers faster\n",
 		   strerror(-ret));
 	return ret == -FI_ENOMEM ? ret : -FI_ENOSYS;
 }

@@ -11,7 +11,7 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-static void completed(struct verve_xport *xport, const struct verve_net_wc *wc)
+void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 {
 	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
 	uint32_t number = (uint32_t) wc->wr_id, status;
@@ -47,7 +47,7 @@ bool verve_complete_poll(struct verve_xport *xport)
 	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
 
 	for (int i = 0; i < count; i++)
-		completed(xport, &wc[i]);
+		verve_complete(xport, &wc[i]);
 	return count > 0;
 }
 

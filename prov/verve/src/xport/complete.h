@@ -8,8 +8,11 @@
 
 #include <stdbool.h>
 
+struct verve_net_wc;
 struct verve_xport;
 
+/* A completion of the send queue. */
+void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc);
 /* Some of the completions that wait. False: there was none. */
 bool verve_complete_poll(struct verve_xport *xport);
 /* All that wait now. */

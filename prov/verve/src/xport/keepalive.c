@@ -27,7 +27,7 @@ bool verve_keepalive_is_needed(const struct verve_xport *xport)
 	return false;
 }
 
-static void probe(struct verve_xport *xport, struct verve_link *link)
+void verve_keepalive_probe(struct verve_xport *xport, struct verve_link *link)
 {
 	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
 	if (link->heard != link->retired)
@@ -47,6 +47,6 @@ void verve_keepalive_step(struct verve_xport *xport)
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
 		if (is_waiting(link))
-			probe(xport, link);
+			verve_keepalive_probe(xport, link);
 	}
 }

@@ -284,6 +284,29 @@ Test(av, insertsvc_resolves_node_and_service)
 	cr_expect_eq(error, FI_EADDRNOTAVAIL);
 }
 
+Test(av, insertsvc_takes_every_string_for_an_ip_address)
+{
+	static const char *const strings[] = {"fi_sockaddr_in://10.0.0.6:6001",
+					      "fi_sockaddr://10.0.0.6:6001"};
+	static const char *const others[] = {"fi_sockaddr://10.0.0.6", "fi_sockaddr_ib://[::]:1",
+					     "fi_sockaddr://10.0.0.6:6001?qos=3"};
+	fi_addr_t fi_addr;
+
+	open_av(0);
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+		struct sockaddr_in got;
+		size_t len = sizeof(got);
+
+		cr_assert_eq(fi_av_insertsvc(av, strings[i], NULL, &fi_addr, 0, NULL), 1);
+		cr_assert_eq(fi_av_lookup(av, fi_addr, &got, &len), 0);
+		cr_expect_eq(got.sin_addr.s_addr, htonl(0x0a000006));
+		cr_expect_eq(got.sin_port, htons(6001));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_expect_neq(fi_av_insertsvc(av, others[i], NULL, &fi_addr, 0, NULL), 1, "%s",
+			      others[i]);
+}
+
 Test(av, insertsym_counts_ports_within_nodes)
 {
 	fi_addr_t fi_addr[4];

@@ -196,13 +196,43 @@ Test(cntr, error_ends_the_wait)
 
 	fake_engine_complete(engine);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
-	/* What failed before cannot be waited for, either. */
-	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
-	/* The threshold comes first; and an error that was dealt with is none. */
+	cr_expect_eq(fi_cntr_readerr(cntr), 1);
+	/* It is no news any more. */
+	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
 	fi_cntr_add(cntr, 1);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), 0);
+	/* The next one is; but the threshold comes first. */
+	fake_engine_complete(engine);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), 0);
+	cr_expect_eq(fi_cntr_wait(cntr, 2, -1), -FI_EAVAIL);
+	close_engine(cntr, engine);
+	close_cntr(cntr);
+}
+
+/* Or who waits for what has failed already would wait for ever. */
+Test(cntr, error_that_nobody_was_told_of_ends_the_next_wait)
+{
+	struct fid_cntr *cntr = open_cntr(FI_WAIT_UNSPEC);
+	struct verve_engine *engine = open_engine(cntr, count_error);
+
+	fake_engine_complete(engine);
+	/* Progress alone tells nobody. */
+	cr_expect_eq(fi_cntr_read(cntr), 0);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
+	/* This does. */
+	fake_engine_complete(engine);
+	cr_expect_eq(fi_cntr_readerr(cntr), 2);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
+	/* One thread may add one to wake another, which is not in its wait yet. */
+	fi_cntr_adderr(cntr, 3);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
+	/* Who resets it knows. */
 	fi_cntr_seterr(cntr, 0);
-	cr_expect_eq(fi_cntr_wait(cntr, 2, 0), -FI_ETIMEDOUT);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
+	fake_engine_complete(engine);
+	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
 	close_engine(cntr, engine);
 	close_cntr(cntr);
 }

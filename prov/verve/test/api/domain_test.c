@@ -3,6 +3,8 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_collective.h>
 #include <rdma/fi_endpoint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,9 +188,175 @@ Test(domain, binds_one_event_queue_and_nothing_else)
 
 Test(domain, says_what_it_has_not)
 {
+	struct fi_collective_attr collective = {.op = FI_SUM, .datatype = FI_INT32};
 	struct fid_ep *ep;
 
 	fixture_open_domain(&fix);
+	cr_expect_eq(fi_query_collective(fix.domain, FI_BARRIER, &collective, 0), -FI_EOPNOTSUPP);
 	cr_expect_eq(fi_control(&fix.domain->fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(fix.domain, fix.info, &ep, NULL), -FI_ENOSYS);
+}
+
+/* FI_FLOAT16, FI_BFLOAT16, FI_FLOAT8_E4M3 and FI_FLOAT8_E5M2 of 2.0, by number, and what follows. */
+Test(domain, small_floats_have_no_atomics)
+{
+	struct fi_atomic_attr attr;
+
+	fix.info->fabric_attr->api_version = FI_VERSION(2, 1);
+	fixture_open_domain(&fix);
+	for (int type = FI_UINT128 + 1; type < FI_UINT128 + 8; type++)
+		for (int op = FI_MIN; op <= FI_MSWAP + 1; op++) {
+			cr_expect_eq(fi_query_atomic(fix.domain, (enum fi_datatype)type,
+						     (enum fi_op)op, &attr, 0), -FI_EOPNOTSUPP);
+			cr_expect_eq(fi_query_atomic(fix.domain, (enum fi_datatype)type,
+						     (enum fi_op)op, &attr, FI_FETCH_ATOMIC),
+				     -FI_EOPNOTSUPP);
+		}
+	cr_expect_eq(fi_query_atomic(fix.domain, FI_UINT128, FI_SUM, &attr, 0), 0);
+}
+
+/* Open ones in the answers of fi_getinfo(3). */
+
+static struct fi_info *answer;
+
+/* The answer for the fixture's own address, NULL if there is none. */
+static struct fi_info *ask(uint32_t version, const struct fi_info *hints)
+{
+	struct fi_info *one;
+
+	fi_freeinfo(answer);
+	answer = NULL;
+	if (fi_prov_ini()->getinfo(version, NULL, NULL, 0, hints, &answer))
+		return NULL;
+	for (one = answer; one; one = one->next)
+		if (one->src_addrlen == fix.info->src_addrlen &&
+		    !memcmp(one->src_addr, fix.info->src_addr, one->src_addrlen))
+			break;
+	return one;
+}
+
+static struct fi_info *ask_again(const struct fi_info *hints)
+{
+	return ask(FI_VERSION(1, 17), hints);
+}
+
+Test(domain, answers_name_what_is_open)
+{
+	struct fi_info *one = ask_again(NULL);
+
+	cr_assert_not_null(one);
+	cr_expect_eq(one->fabric_attr->fabric, fix.fabric);
+	cr_expect_null(one->domain_attr->domain);
+	fixture_open_domain(&fix);
+	one = ask_again(NULL);
+	cr_expect_eq(one->fabric_attr->fabric, fix.fabric);
+	cr_expect_eq(one->domain_attr->domain, fix.domain);
+	/* An endpoint of another address could not be opened on it. */
+	for (struct fi_info *other = answer; other; other = other->next)
+		cr_expect_eq(!other->domain_attr->domain, other != one);
+	cr_expect_null(ask(FI_VERSION(1, 16), NULL)->fabric_attr->fabric);
+	cr_expect_eq(fi_close(&fix.domain->fid), 0);
+	fix.domain = NULL;
+	cr_expect_null(ask_again(NULL)->domain_attr->domain);
+	fi_freeinfo(answer);
+}
+
+Test(domain, the_first_opened_is_named)
+{
+	struct fid_domain *second;
+
+	fixture_open_domain(&fix);
+	cr_assert_eq(fi_domain(fix.fabric, fix.info, &second, NULL), 0);
+	cr_expect_eq(ask_again(NULL)->domain_attr->domain, fix.domain);
+	cr_expect_eq(fi_close(&fix.domain->fid), 0);
+	fix.domain = second;
+	cr_expect_eq(ask_again(NULL)->domain_attr->domain, second);
+	fi_freeinfo(answer);
+}
+
+Test(domain, hints_name_an_open_one)
+{
+	struct fi_info *hints = fi_allocinfo(), *one;
+
+	fixture_open_domain(&fix);
+	hints->domain_attr->mr_mode = fix.info->domain_attr->mr_mode;
+	hints->domain_attr->domain = fix.domain;
+	hints->fabric_attr->fabric = fix.fabric;
+	one = ask_again(hints);
+	cr_assert_not_null(one);
+	cr_expect_eq(answer, one);
+	cr_expect_null(one->next);
+	cr_expect_eq(one->domain_attr->domain, fix.domain);
+	hints->domain_attr->domain = (struct fid_domain *)hints; /* another provider's */
+	cr_expect_null(ask_again(hints));
+	hints->domain_attr->domain = NULL;
+	cr_expect_not_null(ask_again(hints));
+	hints->fabric_attr->fabric = (struct fid_fabric *)hints;
+	cr_expect_null(ask_again(hints));
+	fi_freeinfo(hints);
+	fi_freeinfo(answer);
+}
+
+/* Each changes one thing in which an answer may differ from the open domain. */
+Test(domain, what_does_not_fit_is_not_named)
+{
+	struct fi_info *hints = fi_allocinfo();
+	static uint8_t key[16];
+
+	fix.info->domain_attr->threading = FI_THREAD_DOMAIN;
+	fixture_open_domain(&fix);
+	hints->caps = FI_MSG | FI_RMA;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->mr_mode = fix.info->domain_attr->mr_mode;
+	cr_assert_eq(ask_again(hints)->domain_attr->domain, fix.domain);
+	cr_expect_null(ask(FI_VERSION(1, 16), hints)->domain_attr->domain);
+
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	cr_expect_null(ask_again(hints)->domain_attr->domain);
+	hints->domain_attr->domain = fix.domain;
+	cr_expect_null(ask_again(hints));
+	hints->domain_attr->domain = NULL;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	cr_expect_null(ask_again(hints)->domain_attr->domain);
+	hints->domain_attr->data_progress = FI_PROGRESS_UNSPEC;
+
+	hints->domain_attr->auth_key = key;
+	hints->domain_attr->auth_key_size = sizeof(key);
+	cr_expect_null(ask_again(hints)->domain_attr->domain);
+	hints->domain_attr->auth_key = NULL;
+	hints->domain_attr->auth_key_size = 0;
+
+	/* Registration modes matter where there is RMA. */
+	hints->domain_attr->mr_mode = 0;
+	cr_expect_null(ask_again(hints)->domain_attr->domain);
+	hints->caps = FI_MSG;
+	cr_expect_eq(ask_again(hints)->domain_attr->domain, fix.domain);
+	fi_freeinfo(hints);
+	fi_freeinfo(answer);
+}
+
+/* As with Open MPI, whose second component may grant more than the domain of the first one needs. */
+Test(domain, a_named_one_keeps_its_registration_mode)
+{
+	struct fi_info *hints = fi_allocinfo(), *one;
+	int needed = fix.info->domain_attr->mr_mode;
+
+	fix.info->domain_attr->mr_mode = 0;
+	fixture_open_domain(&fix);
+	hints->caps = FI_RMA;
+	hints->domain_attr->mr_mode = needed;
+	cr_expect_null(ask_again(hints)->domain_attr->domain);
+	hints->domain_attr->domain = fix.domain;
+	one = ask_again(hints);
+	cr_assert_not_null(one);
+	cr_expect_eq(one->domain_attr->domain, fix.domain);
+	cr_expect_eq(one->domain_attr->mr_mode, 0);
+	hints->domain_attr->mr_mode = 1 << 1; /* FI_MR_SCALABLE */
+	cr_expect_eq(ask_again(hints)->domain_attr->mr_mode, 1 << 1);
+	hints->domain_attr->mr_mode = 1 << 0; /* FI_MR_BASIC */
+	cr_expect_null(ask_again(hints));
+	fi_freeinfo(hints);
+	fi_freeinfo(answer);
 }

@@ -2,6 +2,7 @@
 /* Endpoint: from open to close: what may be bound, enabled, named, and set, and when. */
 #include "api/ep.h"
 
+#include "../support/oom.h"
 #include "ep_pair.h"
 
 static struct ep_pair pair;
@@ -192,12 +193,62 @@ Test(ep, binds_nothing_else)
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
 
-Test(ep, binds_nothing_more_once_enabled)
+Test(ep, binds_counters_alone_once_enabled)
+{
+	struct fid_eq *eq = fixture_open_eq(fix);
+
+	open_all();
+	bind_and_enable();
+	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_ep_bind(ep, &eq->fid, 0), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, 0), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_SEND), 0);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_SEND | FI_RECV), -FI_EINVAL, "it has one");
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_RECV), 0);
+	cr_expect_eq(fi_close(&cntr->fid), -FI_EBUSY);
+	close_all();
+	cr_expect_eq(fi_close(&eq->fid), 0);
+}
+
+/* What an application does that decides late who counts: Sandia OpenSHMEM, for one. */
+Test(ep, counter_bound_late_counts_and_makes_progress)
+{
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+	struct fid_cntr *late[2];
+	char out = 'x', in = 0;
+
+	/* ep_pair_open opens the domain. */
+	cr_assert_eq(fi_close(&fix->domain->fid), 0);
+	ep_pair_open(&pair);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(fi_cntr_open(fix->domain, &attr, &late[i], NULL), 0);
+	cr_assert_eq(fi_send(pair.a.ep, &out, 1, NULL, pair.a.peer, &out), 0);
+	cr_assert_eq(fi_ep_bind(pair.a.ep, &late[0]->fid, FI_SEND), 0);
+	cr_assert_eq(fi_ep_bind(pair.b.ep, &late[1]->fid, FI_RECV), 0);
+	cr_assert_eq(fi_recv(pair.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in), 0);
+	/* No queue is read. */
+	for (int i = 0; i < 1000 && (!fi_cntr_read(late[0]) || !fi_cntr_read(late[1])); i++)
+		fake_net_advance(100000);
+	cr_expect_eq(fi_cntr_read(late[0]), 1);
+	cr_expect_eq(fi_cntr_read(late[1]), 1);
+	cr_expect_eq(in, 'x');
+	ep_side_close(&pair.a);
+	cr_expect_eq(fi_close(&late[0]->fid), 0);
+	ep_side_close(&pair.b);
+	cr_expect_eq(fi_close(&late[1]->fid), 0);
+}
+
+Test(ep, counter_that_cannot_be_bound_late_is_not)
 {
 	open_all();
 	bind_and_enable();
-	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_SEND), -FI_EOPBADSTATE);
-	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), -FI_EOPBADSTATE);
+	oom_fail(0, false);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_READ), -FI_ENOMEM);
+	cr_expect_eq(oom_stop(), 1);
+	cr_expect_eq(fi_close(&cntr->fid), 0);
+	cr_assert_eq(fi_cntr_open(fix->domain, NULL, &cntr, NULL), 0);
+	cr_expect_eq(fi_ep_bind(ep, &cntr->fid, FI_READ), 0);
 	close_all();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hints: what the known consumers ask for and get, and each thing that cannot be had. */
+/* Hints: what is asked for is what one gets, and each thing that cannot be had. Consumers: consumers.c. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <criterion/redirect.h>
@@ -79,9 +79,9 @@ static void expect_match(void)
 	fi_freeinfo(again);
 }
 
-/* Consumers, as of the versions in parentheses. */
+/* Many things at once, as portable applications ask. */
 
-Test(hints, mercury)
+Test(hints, server_of_remote_procedures)
 {
 	hints->mode = FI_ASYNC_IOV | FI_CONTEXT;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -110,6 +110,7 @@ Test(hints, mpich_4_2)
 	cr_assert_eq(get_with(NULL), 0);
 	cr_expect(info->caps & FI_DIRECTED_RECV);
 	cr_expect(info->caps & FI_TAGGED && info->caps & FI_MULTI_RECV && info->caps & FI_RMA);
+	cr_expect_not(info->caps & (FI_SOURCE | FI_RMA_EVENT));
 	cr_expect_eq(info->domain_attr->max_ep_tx_ctx, 1);
 	hints->caps = info->caps;
 
@@ -121,7 +122,7 @@ Test(hints, mpich_4_2)
 	hints->tx_attr->op_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
 	hints->tx_attr->msg_order = FI_ORDER_SAS | atomic_order;
 	expect_match();
-	cr_expect_eq(info->domain_attr->mr_mode, 0);
+	cr_expect_eq(info->domain_attr->mr_mode, FI_MR_ALLOCATED);
 	hints->domain_attr->mr_mode = MR_BASIC;
 	expect_match();
 	cr_expect_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
@@ -243,23 +244,38 @@ ParameterizedTestParameters(hints, mr_mode)
 {
 	static struct mr_case cases[] = {
 		{FI_VERSION(1, 17), FI_MSG, 0, 0},
-		{FI_VERSION(1, 17), 0, 0, 0},
-		{FI_VERSION(1, 17), FI_RMA, 0, 0},
+		{FI_VERSION(1, 17), 0, 0, FI_MR_ALLOCATED},
+		{FI_VERSION(1, 17), FI_RMA, 0, FI_MR_ALLOCATED},
+		{FI_VERSION(1, 17), FI_ATOMIC, 0, FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA, MR_BASIC, MR_BASIC},
 		{FI_VERSION(1, 17), FI_MSG, MR_BASIC, MR_BASIC},
 		{FI_VERSION(1, 17), FI_RMA, MR_SCALABLE, MR_SCALABLE},
 		{FI_VERSION(1, 17), FI_MSG, MR_SCALABLE, MR_SCALABLE},
-		{FI_VERSION(1, 17), FI_MSG, FI_MR_LOCAL, FI_MR_LOCAL},
+		{FI_VERSION(1, 17), FI_MSG, FI_MR_LOCAL, FI_MR_LOCAL | FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
 		 FI_MR_VIRT_ADDR | FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA, FI_MR_PROV_KEY | FI_MR_ALLOCATED,
 		 FI_MR_PROV_KEY | FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA, FI_MR_PROV_KEY | FI_MR_VIRT_ADDR,
-		 FI_MR_PROV_KEY | FI_MR_VIRT_ADDR},
+		 FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA | FI_WRITE, FI_MR_ALLOCATED, FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA | FI_REMOTE_WRITE, FI_MR_ALLOCATED, FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
 		 FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY},
+		/* SOS, whose regions are scalable. */
+		{FI_VERSION(1, 5), FI_RMA | FI_ATOMIC, FI_MR_RMA_EVENT, FI_MR_ALLOCATED},
+		/* MPICH 4.3 and 5.0, at first. */
+		{FI_VERSION(2, 1), FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED, FI_MR_ENDPOINT, FI_MR_ALLOCATED},
+		{FI_VERSION(2, 1), FI_RMA, 0, FI_MR_ALLOCATED},
+		{FI_VERSION(2, 1), FI_RMA, MR_BASIC, MR_BASIC},
+		/* Since 1.22 such a region follows its memory, which it cannot. */
+		{FI_VERSION(1, 21), FI_RMA, FI_MR_PROV_KEY, FI_MR_PROV_KEY | FI_MR_ALLOCATED},
+		{FI_VERSION(1, 22), FI_RMA, FI_MR_PROV_KEY, -1},
+		{FI_VERSION(2, 1), FI_RMA, FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, -1},
+		{FI_VERSION(2, 1), FI_ATOMIC, FI_MR_VIRT_ADDR | FI_MR_LOCAL, -1},
+		{FI_VERSION(2, 1), FI_RMA, MR_SCALABLE, -1},
+		{FI_VERSION(2, 1), FI_MSG, FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR},
+		{FI_VERSION(2, 1), 0, FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED},
 		{FI_VERSION(1, 4), FI_RMA, 0, MR_BASIC},
 		{FI_VERSION(1, 4), FI_RMA, MR_BASIC, MR_BASIC},
 		{FI_VERSION(1, 4), FI_RMA, MR_SCALABLE, MR_SCALABLE},
@@ -281,6 +297,20 @@ ParameterizedTest(struct mr_case *param, hints, mr_mode)
 	/* No mode bit is needed for RMA. */
 	if (!param->caps)
 		cr_expect_eq(info->caps & rma_all, rma_all);
+}
+
+/* Applications adopt what they are offered: nothing that costs each write a packet and an answer. */
+Test(hints, without_hints_nothing_that_costs)
+{
+	uint64_t caps;
+
+	cr_assert_eq(get_with(NULL), 0);
+	caps = info->caps;
+	cr_expect_not(caps & (FI_SOURCE | FI_RMA_EVENT));
+	cr_expect_not((info->tx_attr->caps | info->rx_attr->caps) & (FI_SOURCE | FI_RMA_EVENT));
+	cr_expect(caps & FI_DIRECTED_RECV);
+	cr_assert_eq(get(), 0);
+	cr_expect_eq(info->caps, caps);
 }
 
 Test(hints, mr_mode_without_hints)
@@ -313,6 +343,26 @@ Test(hints, source_and_directed_receive_only_if_asked_for)
 	expect_match();
 	cr_expect(info->rx_attr->caps & FI_SOURCE);
 	cr_expect_not(info->tx_attr->caps & FI_SOURCE);
+}
+
+Test(hints, tagged_directed_receive_is_of_libfabric_2)
+{
+	hints->caps = FI_MSG | FI_TAGGED | VERVE_TAGGED_DIRECTED_RECV;
+	cr_expect_eq(get(), -FI_ENODATA);
+	version = FI_VERSION(2, 0);
+	expect_match();
+	cr_expect_eq(info->caps & (VERVE_TAGGED_DIRECTED_RECV | FI_DIRECTED_RECV),
+		     VERVE_TAGGED_DIRECTED_RECV);
+	cr_expect(info->rx_attr->caps & VERVE_TAGGED_DIRECTED_RECV);
+	cr_expect_not(info->tx_attr->caps & VERVE_TAGGED_DIRECTED_RECV);
+	hints->rx_attr->caps = hints->tx_attr->caps = hints->caps;
+	expect_match();
+	fi_freeinfo(hints);
+	hints = fi_allocinfo();
+	cr_assert_eq(get(), 0);
+	cr_expect_not(info->caps & VERVE_TAGGED_DIRECTED_RECV);
+	cr_assert_eq(get_with(NULL), 0);
+	cr_expect_not(info->caps & VERVE_TAGGED_DIRECTED_RECV);
 }
 
 Test(hints, fences_are_what_a_sender_does)
@@ -453,6 +503,104 @@ Test(hints, atomics_are_like_rma)
 	cr_expect_eq(info->caps & (FI_ATOMIC | rma_all), FI_ATOMIC | FI_WRITE);
 }
 
+/* Objects are limited by memory alone: as many as are asked for, and no fewer than otherwise. */
+Test(hints, counts_of_objects_are_given)
+{
+	const size_t many = 1 << 20;
+	struct fi_domain_attr *asked = hints->domain_attr, *got;
+
+	asked->cq_cnt = asked->ep_cnt = asked->cntr_cnt = many;
+	asked->tx_ctx_cnt = asked->rx_ctx_cnt = many;
+	asked->max_ep_stx_ctx = asked->max_ep_srx_ctx = many;
+	cr_assert_eq(get(), 0);
+	got = info->domain_attr;
+	cr_expect_eq(got->cq_cnt, many);
+	cr_expect_eq(got->ep_cnt, many);
+	cr_expect_eq(got->cntr_cnt, many);
+	cr_expect_eq(got->tx_ctx_cnt, many);
+	cr_expect_eq(got->rx_ctx_cnt, many);
+	cr_expect_eq(got->max_ep_stx_ctx, many);
+	cr_expect_eq(got->max_ep_srx_ctx, many);
+	asked->cq_cnt = asked->ep_cnt = 1;
+	cr_assert_eq(get(), 0);
+	cr_expect_gt(info->domain_attr->cq_cnt, 1);
+	cr_expect_gt(info->domain_attr->ep_cnt, 1);
+}
+
+/* Each port says how many regions its device has. */
+Test(hints, ports_with_fewer_regions_are_left_out)
+{
+	ports[0].limits.mr = 1000;
+	hints->domain_attr->mr_cnt = 1001;
+	cr_assert_eq(get(), 0);
+	for (const struct fi_info *one = info; one; one = one->next) {
+		cr_expect_str_neq(one->domain_attr->name, "mlx5_0");
+		cr_expect_geq(one->domain_attr->mr_cnt, 1001);
+	}
+	hints->domain_attr->mr_cnt = 1000;
+	cr_assert_eq(get(), 0);
+	cr_expect_str_eq(info->domain_attr->name, "mlx5_0");
+	cr_expect_eq(info->domain_attr->mr_cnt, 1000);
+}
+
+/* FI_SOCKADDR_IP, of 2.3: either family, as FI_SOCKADDR. */
+Test(hints, either_ip_family_by_its_own_format)
+{
+	struct fi_info *one;
+	bool in = false, in6 = false;
+
+	hints->addr_format = 17;
+	cr_assert_eq(get(), 0);
+	for (one = info; one; one = one->next) {
+		in |= one->addr_format == FI_SOCKADDR_IN;
+		in6 |= one->addr_format == FI_SOCKADDR_IN6;
+	}
+	cr_expect(in && in6);
+	hints->addr_format = 18;
+	cr_expect_eq(get(), -FI_ENODATA);
+}
+
+/* What packets get anyway; no other class is promised. */
+Test(hints, best_effort_is_the_traffic_class)
+{
+	hints->domain_attr->tclass = FI_TC_BEST_EFFORT;
+	hints->tx_attr->tclass = FI_TC_BEST_EFFORT;
+	expect_match();
+	cr_expect_eq(info->domain_attr->tclass, FI_TC_BEST_EFFORT);
+	cr_expect_eq(info->tx_attr->tclass, FI_TC_BEST_EFFORT);
+	/* Before 1.9 there was something else in its place, or nothing. */
+	version = FI_VERSION(1, 8);
+	hints->domain_attr->tclass = hints->tx_attr->tclass = FI_TC_LOW_LATENCY;
+	cr_expect_eq(get(), 0);
+	cr_expect_eq(info->domain_attr->tclass, FI_TC_UNSPEC);
+}
+
+/* What is behind domain_attr's members of 1.17, as long as the version has it. */
+struct newer_domain_attr {
+	struct fi_domain_attr attr;
+	size_t max_ep_auth_key; /* 1.20 */
+	uint32_t max_group_id;	/* 2.0 */
+	char room[64];
+};
+
+Test(hints, keys_of_one_endpoint_and_groups_of_peers)
+{
+	struct newer_domain_attr asked = {.max_ep_auth_key = 1};
+	struct fi_info with = {.domain_attr = &asked.attr};
+
+	version = FI_VERSION(1, 19);
+	cr_expect_eq(get_with(&with), 0);
+	version = FI_VERSION(1, 20);
+	cr_expect_eq(get_with(&with), -FI_ENODATA);
+	asked.max_ep_auth_key = 0;
+	asked.max_group_id = 1;
+	cr_expect_eq(get_with(&with), 0);
+	version = FI_VERSION(2, 0);
+	cr_expect_eq(get_with(&with), -FI_ENODATA);
+	asked.max_group_id = 0;
+	cr_expect_eq(get_with(&with), 0);
+}
+
 /* Each sets one thing that cannot be had. */
 
 static void ask_caps(void)
@@ -565,6 +713,57 @@ static void ask_prov_version(void)
 	hints->fabric_attr->prov_version = VERVE_PROV_VERSION + 1;
 }
 
+static void ask_mr_key(void)
+{
+	hints->domain_attr->mr_key_size = 9;
+}
+
+static void ask_ep_tx_ctx(void)
+{
+	hints->domain_attr->max_ep_tx_ctx = 2;
+}
+
+static void ask_ep_rx_ctx(void)
+{
+	hints->domain_attr->max_ep_rx_ctx = 2;
+}
+
+static void ask_tclass(void)
+{
+	hints->domain_attr->tclass = FI_TC_LOW_LATENCY;
+}
+
+static void ask_dscp(void)
+{
+	hints->domain_attr->tclass = fi_tc_dscp_set(46);
+}
+
+static void ask_tx_tclass(void)
+{
+	hints->tx_attr->tclass = FI_TC_BULK_DATA;
+}
+
+static void ask_mr_cnt(void)
+{
+	hints->domain_attr->mr_cnt = (1 << 16) + 1;
+}
+
+static void ask_raw_size(void)
+{
+	hints->ep_attr->max_order_raw_size = SIZE_MAX;
+}
+
+static void ask_war_size_of_messages(void)
+{
+	hints->caps = FI_MSG;
+	hints->ep_attr->max_order_war_size = 8;
+}
+
+static void ask_resource_mgmt(void)
+{
+	hints->domain_attr->resource_mgmt = (enum fi_resource_mgmt)77;
+}
+
 static void ask_war_size(void)
 {
 	hints->caps = FI_RMA;
@@ -631,6 +830,16 @@ static const struct refusal refusals[] = {
 	{ask_rx_iov, "rx_attr->iov_limit is 5"},
 	{ask_prov_version, "fabric_attr->prov_version is"},
 	{ask_war_size, "ep_attr->max_order_war_size is 8"},
+	{ask_war_size_of_messages, "ep_attr->max_order_war_size is 8"},
+	{ask_raw_size, "ep_attr->max_order_raw_size is"},
+	{ask_mr_key, "domain_attr->mr_key_size is 9, the most is 8"},
+	{ask_ep_tx_ctx, "domain_attr->max_ep_tx_ctx is 2, the most is 1"},
+	{ask_ep_rx_ctx, "domain_attr->max_ep_rx_ctx is 2, the most is 1"},
+	{ask_mr_cnt, "domain_attr->mr_cnt is 65537"},
+	{ask_tclass, "domain_attr->tclass is 0x201"},
+	{ask_dscp, "domain_attr->tclass is 0x12e"},
+	{ask_tx_tclass, "tx_attr->tclass is 0x203"},
+	{ask_resource_mgmt, "domain_attr->resource_mgmt is unknown"},
 };
 
 enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };

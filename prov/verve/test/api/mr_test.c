@@ -172,6 +172,42 @@ Test(mr, application_chooses_keys_each_once)
 	cr_expect_eq(fi_close(&b->fid), 0);
 }
 
+/* All 64 bits: no number means something else. */
+Test(mr, every_number_can_be_chosen_as_a_key)
+{
+	static const uint64_t keys[] = {0, 1, 1ull << 32, 1ull << 63, 1ull << 63 | 1, UINT64_MAX};
+	enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+	struct iovec iov[2] = {{buffer, 8}, {buffer + 16, 8}};
+	struct fid_mr *mr[KEYS], *again;
+
+	fix.info->domain_attr->mr_mode = 0;
+	fixture_open_domain(&fix);
+	for (size_t segments = 1; segments <= 2; segments++) {
+		for (int i = 0; i < KEYS; i++) {
+			cr_assert_eq(fi_mr_regv(fix.domain, iov, segments, FI_REMOTE_READ, 0, keys[i], 0,
+						&mr[i], NULL), 0);
+			cr_expect_eq(fi_mr_key(mr[i]), keys[i], "%#lx became %#lx", keys[i],
+				     fi_mr_key(mr[i]));
+		}
+		for (int i = 0; i < KEYS; i++)
+			cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_READ, 0, keys[i], 0, &again,
+					       NULL), -FI_ENOKEY, "%#lx", keys[i]);
+		for (int i = 0; i < KEYS; i++)
+			cr_expect_eq(fi_close(&mr[i]->fid), 0);
+	}
+}
+
+/* SOS with remote virtual addressing; the log says what to do instead (mr/region.h). */
+Test(mr, all_memory_cannot_be_registered)
+{
+	struct fid_mr *mr;
+
+	fix.info->domain_attr->mr_mode = 0;
+	fixture_open_domain(&fix);
+	cr_expect_eq(fi_mr_reg(fix.domain, NULL, SIZE_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
+			       NULL), -FI_EINVAL);
+}
+
 Test(mr, addresses_from_zero_need_no_exported_key)
 {
 	struct fid_mr *mr;

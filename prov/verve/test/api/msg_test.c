@@ -143,6 +143,23 @@ Test(msg, hints_that_may_be_ignored_are_taken)
 	expect_sent();
 }
 
+/* fi_msg(3): it may complete as soon as we have the message. Then the data is in the buffer, too. */
+Test(msg, receives_may_be_transmit_complete)
+{
+	struct iovec iov = {in, LEN};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+	uint64_t flags = FI_RECV | FI_TRANSMIT_COMPLETE | FI_COMPLETION;
+
+	cr_assert_eq(fi_recvmsg(b->ep, &msg, FI_TRANSMIT_COMPLETE | FI_MORE), 0);
+	cr_assert_eq(fi_control(&b->ep->fid, FI_SETOPSFLAG, &flags), 0);
+	cr_assert_eq(fi_recv(b->ep, in, LEN, NULL, FI_ADDR_UNSPEC, in), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(fi_send(a->ep, out, LEN, NULL, a->peer, out), 0);
+		expect_arrived(LEN, false);
+		expect_sent();
+	}
+}
+
 Test(msg, operation_flags_are_for_calls_without_any)
 {
 	struct iovec iov = {out, LEN};

@@ -222,3 +222,88 @@ Test(node, kernel_sends_to_itself_from_itself)
 	cr_expect_not(verve_node_routes_from(&loopback, &own));
 	cr_expect_not(verve_node_routes_from(&loopback, &other));
 }
+
+/* FI_ADDR_STR, fi_getinfo(3): the whole address as the node. */
+
+Test(node, an_address_string_is_a_destination)
+{
+	struct verve_addr want = ip("10.1.0.9", 7000), want6 = ip("fd00::9", 7000);
+
+	cr_assert_eq(init("fi_sockaddr_in://10.1.0.9:7000", NULL, 0, NULL), 0);
+	cr_assert_eq(verve_node_dest(&node, &own, &out), 1);
+	cr_expect(verve_addr_equal(&out, &want));
+	verve_node_fini(&node);
+	cr_assert_eq(init("fi_sockaddr://10.1.0.9:7000", NULL, 0, NULL), 0);
+	cr_assert_eq(verve_node_dest(&node, &own, &out), 1);
+	cr_expect(verve_addr_equal(&out, &want));
+	verve_node_fini(&node);
+	cr_assert_eq(init("fi_sockaddr_in6://[fd00::9]:7000", NULL, 0, NULL), 0);
+	cr_assert_eq(verve_node_dest(&node, &own6, &out), 1);
+	cr_expect(verve_addr_equal(&out, &want6));
+	verve_node_fini(&node);
+	cr_assert_eq(init("fi_sockaddr://[fd00::9]:7000", NULL, 0, NULL), 0);
+	cr_assert_eq(verve_node_dest(&node, &own6, &out), 1);
+	cr_expect(verve_addr_equal(&out, &want6));
+}
+
+Test(node, an_address_string_is_a_source)
+{
+	struct verve_addr other = ip("10.1.0.2", 0);
+
+	cr_assert_eq(init("fi_sockaddr_in://10.1.0.1:7000", NULL, FI_SOURCE, NULL), 0);
+	expect_source(&own, 7000);
+	cr_expect_not(verve_node_source(&node, &other, &out));
+	verve_node_fini(&node);
+	cr_assert_eq(init("fi_sockaddr_in://10.1.0.1", NULL, FI_SOURCE, NULL), 0);
+	expect_source(&own, 0);
+}
+
+Test(node, address_strings_that_are_none)
+{
+	struct fi_info in6 = {.addr_format = FI_SOCKADDR_IN6};
+
+	cr_expect_eq(init("fi_sockaddr_in://10.1.0.9:7000", "7000", 0, NULL), -FI_EINVAL);
+	verve_node_fini(&node);
+	cr_expect_eq(init("fi_sockaddr_ib://[::]:0", NULL, 0, NULL), -FI_ENODATA);
+	verve_node_fini(&node);
+	cr_expect_eq(init("fi_sockaddr_in://10.1.0.9:7000?qos=3", NULL, 0, NULL), -FI_ENODATA);
+	verve_node_fini(&node);
+	cr_expect_eq(init("fi_sockaddr_in://[fd00::9]:7000", NULL, 0, NULL), -FI_ENODATA);
+	verve_node_fini(&node);
+	cr_expect_eq(init("fi_sockaddr_in6://[10.1.0.9]:7000", NULL, 0, NULL), -FI_ENODATA);
+	verve_node_fini(&node);
+	cr_expect_eq(init("fi_sockaddr_in://10.1.0.9:7000", NULL, 0, &in6), -FI_ENODATA);
+}
+
+/* fi_getinfo(3): hints' addresses are ignored where node and service say more. */
+
+Test(node, source_hint_counts_for_nothing_with_FI_SOURCE)
+{
+	char text[] = "a provider's own";
+	struct fi_info hints = {.src_addr = text, .src_addrlen = sizeof(text)};
+
+	cr_expect_eq(init(NULL, NULL, 0, &hints), -FI_ENODATA);
+	verve_node_fini(&node);
+	cr_assert_eq(init("10.1.0.1", "7000", FI_SOURCE, &hints), 0);
+	expect_source(&own, 7000);
+}
+
+Test(node, destination_hint_counts_without_node_or_with_FI_SOURCE)
+{
+	struct verve_addr hinted = ip("10.1.0.9", 7000), want = ip("10.1.0.8", 0);
+	struct fi_info hints = {.dest_addr = &hinted.in, .dest_addrlen = sizeof(hinted.in)};
+	char text[] = "a provider's own";
+
+	cr_assert_eq(init("10.1.0.1", "7000", FI_SOURCE, &hints), 0);
+	cr_assert_eq(verve_node_dest(&node, &own, &out), 1);
+	cr_expect(verve_addr_equal(&out, &hinted));
+	verve_node_fini(&node);
+	cr_assert_eq(init(NULL, "0", 0, &hints), 0);
+	cr_expect_eq(verve_node_dest(&node, &own, &out), 0);
+	verve_node_fini(&node);
+	hints.dest_addr = text;
+	hints.dest_addrlen = sizeof(text);
+	cr_assert_eq(init("10.1.0.8", NULL, 0, &hints), 0);
+	cr_assert_eq(verve_node_dest(&node, &own, &out), 1);
+	cr_expect(verve_addr_equal(&out, &want));
+}

@@ -118,6 +118,12 @@ static struct fi_cq_tagged_entry await(struct end *end)
 	return entry;
 }
 
+static void pause_sender(void *arg)
+{
+	(void)arg;
+	fi_cq_read(sender[0].cq, NULL, 0);
+}
+
 static bool is_empty(struct end *end)
 {
 	struct fi_cq_tagged_entry entry;
@@ -286,6 +292,31 @@ Test(srx, cancelled_receives_complete_once_at_one_endpoint)
 	close_all();
 }
 
+Test(srx, counters_bound_late_count_what_ends_at_their_endpoint)
+{
+	struct fid_cntr *cntr[RECEIVERS];
+	uint64_t errors = 0;
+
+	open_all();
+	for (int i = 0; i < RECEIVERS; i++) {
+		cr_assert_eq(fi_cntr_open(fix.domain, NULL, &cntr[i], NULL), 0);
+		cr_assert_eq(fi_ep_bind(receiver[i].ep, &cntr[i]->fid, FI_RECV), 0);
+	}
+	post(0, 10);
+	send_text(0, 0, 'a', 10);
+	await(&receiver[0]);
+	cr_expect_eq(fi_cntr_read(cntr[0]), 1);
+	/* A cancelled receive ends at any of them. */
+	post(1, 10);
+	cr_assert_eq(fi_cancel(&srx->fid, to[1]), 0);
+	for (int i = 0; i < RECEIVERS; i++)
+		errors += fi_cntr_readerr(cntr[i]);
+	cr_expect_eq(errors, 1);
+	close_all();
+	for (int i = 0; i < RECEIVERS; i++)
+		cr_expect_eq(fi_close(&cntr[i]->fid), 0);
+}
+
 Test(srx, multi_receive_buffers_are_filled_from_all)
 {
 	struct iovec iov = {to[0], 100};
@@ -372,6 +403,35 @@ Test(srx, a_closed_endpoint_takes_its_messages_along)
 	send_text(0, 1, 'b', 5);
 	cr_expect_eq(await(&receiver[1]).op_context, to[0]);
 	cr_expect_eq(to[0][4], 'b');
+	close_all();
+}
+
+/* It was posted to the context, which lives on: so it ends, where its message came to. */
+Test(srx, receive_that_a_closing_endpoint_has_taken_completes)
+{
+	static char from[LONG];
+	struct fi_cq_tagged_entry entry;
+
+	open_all();
+	post(0, LONG);
+	memset(from, 'x', LONG);
+	start_send(0, 0, from, LONG);
+	for (int i = 0; i < 200 && fi_cancel(&srx->fid, to[0]) == 0; i++) {
+		struct fi_cq_err_entry error = {0};
+
+		cr_assert_eq(fi_cq_readerr(receiver[0].cq, &error, 0) +
+			     fi_cq_readerr(receiver[1].cq, &error, 0), 1 - FI_EAGAIN);
+		post(0, LONG);
+		progress();
+	}
+	fake_net_on_pause(pause_sender, NULL);
+	cr_expect_eq(fi_close(&receiver[0].ep->fid), 0);
+	fake_net_on_pause(NULL, NULL);
+	cr_expect_eq(fi_cq_read(receiver[0].cq, &entry, 1), 1);
+	cr_expect_eq(entry.op_context, to[0]);
+	cr_expect_eq(to[0][LONG - 1], 'x');
+	cr_expect_eq(fi_close(&receiver[0].cq->fid), 0);
+	receiver[0].ep = NULL;
 	close_all();
 }
 

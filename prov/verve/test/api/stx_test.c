@@ -123,13 +123,44 @@ Test(stx, an_endpoint_that_shares_one_needs_one)
 	cr_expect_eq(fi_close(&ep->fid), 0);
 }
 
-Test(stx, outlives_its_endpoints)
+/* Sandia OpenSHMEM binds one to an endpoint that is enabled, and was not opened to share. */
+Test(stx, may_be_bound_late)
 {
-	struct fid_ep *ep = open_ep();
+	struct fid_ep *ep;
 
-	cr_assert_eq(fi_ep_bind(ep, &stx->fid, 0), 0);
-	cr_expect_eq(fi_close(&stx->fid), -FI_EBUSY);
+	fix.info->ep_attr->tx_ctx_cnt = 0;
+	ep = open_ep();
+	cr_assert_eq(fi_enable(ep), 0);
+	cr_expect_eq(fi_ep_bind(ep, &stx->fid, FI_TRANSMIT), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(ep, &stx->fid, 0), 0);
+	cr_expect_eq(fi_ep_bind(ep, &stx->fid, 0), -FI_EINVAL, "it has one");
 	cr_expect_eq(fi_close(&ep->fid), 0);
+}
+
+/* And closes it first. */
+Test(stx, may_be_closed_before_its_endpoints)
+{
+	struct fid_ep *ep[2] = {open_ep(), open_ep()};
+	char text = 'a', to = 0;
+	fi_addr_t addr;
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(fi_ep_bind(ep[i], &stx->fid, 0), 0);
+	cr_assert_eq(fi_enable(ep[0]), 0);
+	cr_expect_eq(fi_close(&stx->fid), 0);
+	cr_assert_eq(fi_enable(ep[1]), 0, "it has been bound to one");
+	addr = insert(ep[1]);
+	insert(ep[0]);
+	cr_assert_eq(fi_recv(ep[1], &to, 1, NULL, FI_ADDR_UNSPEC, &to), 0);
+	cr_assert_eq(fi_send(ep[0], &text, 1, NULL, addr, &text), 0);
+	await();
+	await();
+	cr_expect_eq(to, 'a');
+	cr_assert_eq(fi_stx_context(fix.domain, fix.info->tx_attr, &stx, &fix), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(fi_ep_bind(ep[i], &stx->fid, 0), -FI_EINVAL, "it had one");
+		cr_expect_eq(fi_close(&ep[i]->fid), 0);
+	}
 }
 
 Test(stx, of_another_domain_is_refused)

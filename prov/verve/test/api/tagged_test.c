@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Tagged messages: what each call of fi_tagged(3) sends and receives, and the flags it takes. */
+#include "api/info.h"
 #include "ep_pair.h"
 
 enum { LEN = 100, DATA = 0x1234 };
@@ -187,4 +188,34 @@ Test(tagged, default_of_multi_receive_is_not_for_tagged_ones)
 	post();
 	cr_assert_eq(fi_tinject(a->ep, out, LEN, a->peer, tag), 0);
 	expect_arrived(false); /* without FI_MULTI_RECV */
+}
+
+/* libfabric 2.0's FI_TAGGED_DIRECTED_RECV: tagged receives know their source, untagged ones do not. */
+
+static void setup_directed(void)
+{
+	fixture_init(&pair.fix, FI_VERSION(2, 0));
+	pair.fix.info->caps = (pair.fix.info->caps & ~FI_DIRECTED_RECV) | VERVE_TAGGED_DIRECTED_RECV;
+	ep_pair_open(&pair);
+	memset(out, 'x', LEN);
+}
+
+TestSuite(tagged_directed, .init = setup_directed, .fini = teardown);
+
+Test(tagged_directed, tagged_receives_alone_name_their_source)
+{
+	fi_addr_t self;
+	struct sockaddr_in6 name;
+	size_t len = sizeof(name);
+
+	cr_assert_eq(fi_getname(&b->ep->fid, &name, &len), 0);
+	cr_assert_eq(fi_av_insert(b->av, &name, 1, &self, 0, NULL), 1);
+	/* From itself, which sends nothing; then from the peer. */
+	cr_assert_eq(fi_trecv(b->ep, in, LEN, NULL, self, tag, 0, &self), 0);
+	cr_assert_eq(fi_trecv(b->ep, in, LEN, NULL, b->peer, tag, 0, in), 0);
+	cr_assert_eq(fi_recv(b->ep, in, LEN, NULL, self, in), 0);
+	cr_assert_eq(fi_tsend(a->ep, out, LEN, NULL, a->peer, tag, out), 0);
+	expect_arrived(false);
+	cr_assert_eq(fi_send(a->ep, out, LEN, NULL, a->peer, out), 0);
+	cr_expect_eq(ep_pair_comp(&pair, b).flags, FI_RECV | FI_MSG);
 }

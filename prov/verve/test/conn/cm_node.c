@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "cm_world.h"
 
@@ -72,6 +73,7 @@ void node_open(unsigned n)
 	struct verve_cm_attr attr = {
 		.key = node_keys[n],
 		.window = WINDOW + n,
+		.eager_size = 1024,
 		.connect_timeout = 60000 * ms,
 		.transport_timeout_ms = 1000,
 		.events = &node->events,
@@ -158,6 +160,17 @@ void node_suspend(unsigned n, unsigned peer)
 	link->asked = true;
 }
 
+/* The peer began to connect, and was not heard of again. */
+static void expire(unsigned n, unsigned peer)
+{
+	struct link *link = &nodes[n].links[peer];
+
+	if (!link->qp || !link->listen || link->may_send || cm_world_time - link->since < 60000 * ms)
+		return;
+	verve_cm_expire(nodes[n].cm, &link->drop);
+	close_link(link);
+}
+
 /* Whoever may send finds the other side connected, and its engine told. */
 static void expect_partner(unsigned n, unsigned peer)
 {
@@ -191,6 +204,8 @@ static void take_up(unsigned n, unsigned peer, struct verve_cm_event *event)
 	/* Where a stranger may speak in somebody's name, it says what it likes. */
 	expect(nodes_may_break || event->window == WINDOW + peer, "wrong window", n, peer);
 	expect(event->conn_id && event->remote_id && event->qp, "incomplete UP", n, peer);
+	expect(event->window >= VERVE_CONFIG_WINDOW_MIN &&
+	       event->eager_size >= VERVE_CONFIG_EAGER_MIN, "UP of nonsense", n, peer);
 	link->qp = event->qp;
 	link->drop = event->drop;
 	event->drop = NULL;
@@ -201,6 +216,7 @@ static void take_up(unsigned n, unsigned peer, struct verve_cm_event *event)
 	link->may_send = event->may_send;
 	link->listen = event->listen;
 	link->told = false;
+	link->since = cm_world_time;
 	link->asked = false;
 	link->ups++;
 	if (link->may_send)
@@ -295,6 +311,8 @@ static void step_node(unsigned n)
 static void step_transport(void)
 {
 	for (unsigned n = 0; n < node_count; n++) {
+		for (unsigned peer = 0; nodes[n].cm && peer < PEERS; peer++)
+			expire(n, peer);
 		for (unsigned peer = 0; peer < node_count; peer++) {
 			struct link *link = &nodes[n].links[peer];
 

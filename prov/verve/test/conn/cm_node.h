@@ -30,6 +30,7 @@ struct link {
 	unsigned ups, downs, fails, suspended;
 	uint32_t resumes; /* of the last UP */
 	int error; /* of the last DOWN or FAILED */
+	uint64_t since; /* UP */
 	uint64_t broken_at; /* since when the transport would find nobody; 0: it is well */
 };
 

@@ -395,6 +395,7 @@ Test(cm, a_flood_of_requests_is_bounded)
 		.version_min = 1,
 		.version_max = 1,
 		.qp = {.qp_num = 5, .mtu_log2 = 10},
+		.eager_size = 1024,
 	};
 	uint8_t buf[VERVE_HELLO_SIZE];
 	unsigned from;
@@ -414,9 +415,9 @@ Test(cm, a_flood_of_requests_is_bounded)
 	nodes_run(cm_world_time + 100 * ms);
 	cr_assert_eq(stats_of(0).received, 20000);
 	cr_assert_eq(cm_world_qps(), 62, "one for each address");
-	cr_assert_lt(stats_of(0).sent, 22000, "hardly more than what came");
 	node_connect(1, 0);
 	nodes_run(cm_world_time + 70000 * ms);
+	cr_assert_leq(stats_of(0).sent, stats_of(0).received, "more than what came");
 	nodes_expect_connected(1, 0);
 	cr_assert_eq(cm_world_qps(), 2, "the others expired");
 	nodes_stop();

@@ -217,7 +217,7 @@ void cm_world_start(uint64_t seed)
 	memset(&cm_world_config, 0, sizeof(cm_world_config));
 	cm_world_config.delay_min = 50000;
 	cm_world_config.delay_max = 100000;
-	last_qp_num = 0;
+	last_qp_num = 1; /* 0 and 1 are the management ones */
 	record_count = 0;
 	fail_open = fail_connect = 0;
 }

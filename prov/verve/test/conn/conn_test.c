@@ -133,6 +133,9 @@ static struct verve_hello establish(void)
 
 static void expect_agreement(void)
 {
+	/* Their engines have the connection. */
+	verve_conn_taken(&a.conn);
+	verve_conn_taken(&b.conn);
 	cr_assert_eq(a.conn.remote.id, b.conn.local.id);
 	cr_assert_eq(b.conn.remote.id, a.conn.local.id);
 	cr_assert_eq(a.conn.remote.qp.qp_num, b.conn.local.qp.qp_num);
@@ -386,17 +389,93 @@ Test(conn, lost_answer_is_repeated_at_once_when_asked_again)
 	cr_assert_eq(receive(&a, &out.hello), ADOPT);
 }
 
-Test(conn, lost_ready_is_repaired_by_the_passive_side)
+/* While its engine does not run: whose packet is not lost. */
+Test(conn, lost_ready_is_repeated_by_who_asked)
 {
 	struct verve_hello first = request(&a), answer;
+	uint64_t start = now;
 
 	receive(&b, &first);
 	answer = out.hello;
-	receive(&a, &answer);
-	fire(&b);
+	cr_assert_eq(receive(&a, &answer), ADOPT);
+	cr_assert(out.greet);
+	for (int i = 0; i < 3; i++) {
+		fire(&a);
+		cr_assert_eq(out.actions, SEND);
+		cr_assert_eq(out.hello.kind, VERVE_HELLO_READY);
+		cr_assert_leq(now - start, 400 * ms);
+	}
+	cr_assert_eq(receive(&b, &out.hello), REPORT_READY);
+	cr_assert_not(out.greet);
+	fire(&a);
 	cr_assert_eq(out.actions, SEND);
-	cr_assert_eq(receive(&a, &out.hello), SEND);
-	cr_assert_eq(out.hello.kind, VERVE_HELLO_READY);
+	cr_assert_eq(receive(&b, &out.hello), 0);
+	expect_agreement();
+}
+
+Test(conn, ready_is_not_repeated_for_ever)
+{
+	struct verve_hello first = request(&a);
+	uint64_t start = now;
+
+	receive(&b, &first);
+	receive(&a, &out.hello);
+	do
+		fire(&a);
+	while (out.actions == SEND);
+	cr_assert_eq(out.actions, 0);
+	cr_assert_eq(now, start + a.self.timeout);
+	cr_assert_eq(a.conn.state, VERVE_CONN_UP);
+	cr_assert_eq(a.conn.timer, VERVE_TIMER_NEVER);
+}
+
+Test(conn, lost_ready_is_made_up_for_by_a_packet)
+{
+	struct verve_hello first = request(&a);
+
+	receive(&b, &first);
+	cr_assert(out.listen);
+	receive(&a, &out.hello);
+	cr_assert(out.greet);
+	verve_conn_hear(&b.conn);
+	cr_assert_eq(b.conn.state, VERVE_CONN_UP);
+	expect_agreement();
+}
+
+/* The address of who asked may be forged: it is sent no more than came from it. */
+Test(conn, who_only_answers_repeats_nothing)
+{
+	struct verve_hello first = request(&a);
+	unsigned answers = 0;
+
+	for (unsigned asked = 1; asked <= 3; asked++) {
+		answers += !!(receive(&b, &first) & SEND);
+		cr_assert_eq(answers, asked);
+	}
+	while (b.conn.timer != VERVE_TIMER_NEVER) {
+		fire(&b);
+		answers += !!(out.actions & SEND);
+	}
+	cr_assert_eq(answers, 3, "%u datagrams for 3", answers);
+	verve_conn_expire(&b.conn, &out);
+	cr_assert_eq(out.actions, DOWN, "and no farewell");
+	cr_assert_eq(b.conn.state, VERVE_CONN_IDLE);
+}
+
+Test(conn, who_wants_it_too_repeats_its_answer)
+{
+	struct verve_hello first = request(&a);
+
+	verve_conn_connect(&b.conn);
+	cr_assert_eq(receive(&b, &first), OPEN | ADOPT);
+	cr_assert_not(out.listen);
+	for (int i = 0; i < 3; i++) {
+		fire(&b);
+		cr_assert_eq(out.actions, SEND);
+		cr_assert_eq(out.hello.kind, VERVE_HELLO_HELLO);
+	}
+	cr_assert_eq(receive(&a, &out.hello), ADOPT);
+	cr_assert_not(out.greet);
 	cr_assert_eq(receive(&b, &out.hello), REPORT_READY);
 	expect_agreement();
 }
@@ -423,6 +502,7 @@ Test(conn, half_open_connection_expires)
 	struct verve_hello first = request(&a);
 	uint64_t start = now;
 
+	verve_conn_connect(&b.conn);
 	receive(&b, &first);
 	do
 		fire(&b);

@@ -145,6 +145,38 @@ Test(hello, nonsense_is_refused)
 	cr_assert_eq(decode_zeroed(&sample, 36, 4), 0, "a recipient not known yet");
 }
 
+static int decode_buffers(uint32_t window, uint32_t eager_size)
+{
+	struct verve_hello changed = sample;
+
+	changed.window = window;
+	changed.eager_size = eager_size;
+	verve_hello_encode(&changed, bytes);
+	return decode(VERVE_HELLO_SIZE);
+}
+
+Test(hello, less_than_anybody_can_be_configured_for_is_refused)
+{
+	cr_expect_eq(decode_buffers(2, 256), 0);
+	cr_expect_eq(decode_buffers(UINT32_MAX, UINT32_MAX), 0);
+	cr_expect_eq(decode_buffers(2, 255), -FI_EINVAL, "eager size 255");
+	cr_expect_eq(decode_buffers(2, 0), -FI_EINVAL, "eager size 0");
+	cr_expect_eq(decode_buffers(1, 256), -FI_EINVAL, "window 1");
+	cr_expect_eq(decode_buffers(0, 256), -FI_EINVAL, "window 0");
+}
+
+Test(hello, management_queue_pairs_are_nobodys)
+{
+	struct verve_hello changed = sample;
+
+	changed.qp.qp_num = 1;
+	verve_hello_encode(&changed, bytes);
+	cr_expect_eq(decode(VERVE_HELLO_SIZE), -FI_EINVAL);
+	changed.qp.qp_num = 2;
+	verve_hello_encode(&changed, bytes);
+	cr_expect_eq(decode(VERVE_HELLO_SIZE), 0);
+}
+
 Test(hello, each_kind_needs_what_it_is_for)
 {
 	struct verve_hello bye = {

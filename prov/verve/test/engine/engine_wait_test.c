@@ -11,6 +11,8 @@
 #include "api/ep.h"
 #include "base/config.h"
 
+enum { LONG = 50000 };
+
 static struct fixture fix;
 static struct fid_av *av;
 static struct fid_cq *cq;
@@ -108,4 +110,80 @@ Test(engine_wait, work_that_starts_while_one_sleeps_sets_the_timer)
 	cr_expect(is_readable(engine, -1));
 	fall_asleep(engine);
 	cr_expect_not(is_readable(engine, 0));
+}
+
+static fi_addr_t insert(struct fid_ep *ep)
+{
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	cr_assert_eq(fi_getname(&ep->fid, &name, &len), 0);
+	cr_assert_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+static struct fid_ep *open_member(struct fid_ep *srx)
+{
+	struct fid_ep *ep;
+
+	fix.info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	cr_assert_eq(fi_endpoint(fix.domain, fix.info, &ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_assert_eq(fi_ep_bind(ep, &srx->fid, 0), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	return ep;
+}
+
+/* From a to each member, of which none has a receive. Then all of them sleep, and wait for nothing. */
+static void send_and_fall_asleep(struct fid_ep *members[2])
+{
+	static const char from[LONG];
+
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(fi_send(a, from, LONG, NULL, insert(members[i]), NULL), 0);
+	for (int i = 0; i < 1000; i++) {
+		verve_engine_progress(engine_of(a));
+		for (int j = 0; j < 2; j++)
+			verve_engine_progress(engine_of(members[j]));
+		fake_net_advance(10000);
+	}
+	for (int i = 0; i < 2; i++) {
+		fall_asleep(engine_of(members[i]));
+		cr_assert_not(is_readable(engine_of(members[i]), 0));
+	}
+}
+
+/* Posted to the context, or to an endpoint that uses it: the message may have come to another one. */
+static void expect_timer_of_reads(bool to_context)
+{
+	static char to[2][LONG];
+	struct fid_ep *srx, *members[2];
+
+	cr_assert_eq(fi_srx_context(fix.domain, NULL, &srx, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		members[i] = open_member(srx);
+	send_and_fall_asleep(members);
+	/* The reads of the messages get no answer; nothing but the timer can make a descriptor readable. */
+	fake_net_link(0, false);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(fi_recv(to_context ? srx : members[1], to[i], LONG, NULL, FI_ADDR_UNSPEC,
+				     NULL), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect(is_readable(engine_of(members[i]), -1));
+	fake_net_link(0, true);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(fi_close(&members[i]->fid), 0);
+	cr_expect_eq(fi_close(&srx->fid), 0);
+}
+
+Test(engine_wait, receive_of_a_shared_context_sets_the_timers_of_its_endpoints)
+{
+	expect_timer_of_reads(true);
+}
+
+Test(engine_wait, receive_of_an_endpoint_sets_the_timers_of_those_it_shares_with)
+{
+	expect_timer_of_reads(false);
 }

@@ -208,3 +208,15 @@ Test(progress, unloading_stops_threads_of_open_domains)
 	verve_progress_fini();
 	close_end(&a);
 }
+
+Test(progress, endpoint_is_enabled_after_unloading)
+{
+	open_end(&a, FI_PROGRESS_AUTO);
+	cr_expect_eq(fi_close(&a.ep->fid), 0);
+	verve_progress_fini();
+	cr_assert_eq(fi_endpoint(a.domain, fix.info, &a.ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(a.ep, &a.av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(a.ep, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_expect_eq(fi_enable(a.ep), 0);
+	close_end(&a);
+}

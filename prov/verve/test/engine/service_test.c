@@ -7,6 +7,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../support/fake_net.h"
 #include "base/log.h"
@@ -15,6 +17,7 @@
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/qp.h"
+#include "net/sys.h"
 
 enum { CLIENTS = 3 };
 
@@ -27,9 +30,14 @@ static struct verve_net_srq *srq[CLIENTS];
 static struct verve_cm *cm[CLIENTS];
 static struct verve_mailbox events;
 
-static void ignore(void *arg)
+/* What the manager's owner does when it is told that there are events; NULL: nothing. */
+static void (*on_notify)(void);
+
+static void notified(void *arg)
 {
 	(void)arg;
+	if (on_notify)
+		on_notify();
 }
 
 static void wake(void *arg)
@@ -49,7 +57,7 @@ static void setup(void)
 	cr_assert_eq(verve_net_port_list(&list, &count), 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		struct verve_cm_attr attr = {
-			.connect_timeout = second, .events = &events, .notify = ignore,
+			.connect_timeout = second, .events = &events, .notify = notified,
 				.wake = wake};
 
 		if (i < 2)
@@ -257,4 +265,55 @@ Test(service, unloading_stops_it_with_endpoints_left_open)
 	verve_service_wake();
 	verve_service_remove(cm[0]); /* too late, and harmless */
 	cr_expect_not(runs());
+}
+
+Test(service, who_polls_on_after_unloading_helps_nobody)
+{
+	struct verve_addr nobody = *verve_cm_addr(cm[1]);
+
+	verve_addr_set_port(&nobody, 9);
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	fake_net_run_until(fake_net_time() + second / 1000);
+	verve_service_fini();
+	cr_assert_eq(verve_cm_connect(cm[0], &nobody), 0);
+	verve_service_help(cm[0], verve_net_now());
+	verve_service_remove(cm[0]);
+}
+
+static pid_t child;
+
+/* The thread is in its step, and holds what it holds then. Two seconds are for ever. */
+static void fork_and_unload(void)
+{
+	if (child)
+		return;
+	child = fork();
+	if (child)
+		return;
+	alarm(2);
+	verve_service_wake();
+	verve_service_remove(cm[0]);
+	verve_service_fini();
+	/* It may have a service of its own. */
+	if (verve_service_add(cm[1], dev[1]) || !runs())
+		_exit(1);
+	verve_service_remove(cm[1]);
+	_exit(0);
+}
+
+Test(service, child_forked_while_the_thread_works_ends)
+{
+	struct verve_addr nobody = *verve_cm_addr(cm[1]);
+	int status;
+
+	verve_addr_set_port(&nobody, 9);
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
+	cr_assert_eq(verve_cm_connect(cm[0], &nobody), 0);
+	on_notify = fork_and_unload;
+	fake_net_run_until(fake_net_time() + 2 * second);
+	on_notify = NULL;
+	cr_assert_gt(child, 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+	verve_service_remove(cm[0]);
 }

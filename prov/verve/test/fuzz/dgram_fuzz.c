@@ -69,6 +69,18 @@ static struct verve_hello make_hello(struct input *input)
 	};
 }
 
+/* Possible and impossible ones. */
+static void change_numbers(struct input *input, struct verve_hello *hello)
+{
+	uint64_t numbers = input_u64(input);
+
+	hello->qp.qp_num = (uint32_t)numbers;
+	if (numbers >> 32 & 0xffff)
+		hello->window = (numbers >> 32 & 0xffff) - 1;
+	if (numbers >> 48)
+		hello->eager_size = (uint32_t)(numbers >> 48) - 1;
+}
+
 /* Some of its fields as the input says. */
 static void change(struct input *input, struct verve_hello *hello)
 {
@@ -87,7 +99,7 @@ static void change(struct input *input, struct verve_hello *hello)
 	if (which & 32)
 		hello->features = input_u8(input);
 	if (which & 64)
-		hello->qp.qp_num = (uint32_t)input_u64(input);
+		change_numbers(input, hello);
 	if (which & 128)
 		hello->version_min = hello->version_max = input_u8(input);
 }

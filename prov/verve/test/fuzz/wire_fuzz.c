@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzz target: packets into a transport (xport/wire.c and all that receives, proto/).
+ * Fuzz target: packets into a transport (proto/wire.c and all that receives, proto/).
  *
  * Three endpoints on the fake net, opened and connected through libfabric: the victim; a hostile
  * peer, which sends any packets over its connection, and sometimes does what it should; and an
  * honest peer. Whatever the hostile one sends, messages between the other two arrive as they were sent, what
  * completes at the victim in the honest one's name is the honest one's, and nothing is left over.
+ *
+ * The hostile one also announces a window of 0, if the first byte says so, so that all that it is sent is offered;
+ * pulls what it was not offered, or was; reads the victim's copies with the keys that it was told; and never says FIN
+ * but in packets of its making, because it receives nothing. Of what the victim sends to the honest one it gets nothing.
  */
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -24,10 +28,14 @@
 #include "engine/engine.h"
 #include "input.h"
 #include "net/sys.h"
+#include "msg/msg.h"
+#include "msg/unexpected.h"
+#include "rma/atomic.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
-#include "xport/replay.h"
+#include "msg/recv.h"
+#include "xport/suspended.h"
 #include "xport/wire.h"
 #include "xport/xport.h"
 #include "support/fake_net.h"
@@ -37,6 +45,7 @@ enum {
 	STEPS_MAX = 48,
 	REGION = 4096,	 /* bytes that peers may access */
 	BUFFER = 3000,	 /* of a message */
+	LOOT = 16384,
 	SLOTS = 16,	 /* receives of the victim at a time */
 	FILL = 0x50,	 /* every byte that the honest peer sends */
 	EVIL = 0xe7,	 /* and the hostile one */
@@ -65,8 +74,11 @@ struct world {
 	uint8_t *region;
 	struct end ends[ENDS];
 	struct slot slots[SLOTS], last;
+	uint8_t sink[BUFFER]; /* of the honest peer */
 	bool got_honest; /* the victim has the last message of the honest peer */
 	uint8_t fetched[BUFFER];
+	struct fid_mr *loot_mr; /* of loot */
+	uint8_t *loot;		/* LOOT bytes: what the hostile peer reads of the victim's memory */
 };
 
 struct fi_provider *fi_prov_ini(void);
@@ -138,7 +150,16 @@ static void open_info(bool app_keys)
 	world.fabric->api_version = version;
 }
 
-static void open_world(bool app_keys)
+static void open_ends(bool no_window)
+{
+	for (int i = 0; i < ENDS; i++) {
+		verve_config.window = i == HOSTILE && no_window ? 0 : 4;
+		open_end(&world.ends[i]);
+	}
+	introduce();
+}
+
+static void open_world(bool app_keys, bool no_window)
 {
 	struct fake_net_config config;
 
@@ -149,7 +170,6 @@ static void open_world(bool app_keys)
 	verve_config.eager_size = 512;
 	verve_config.inline_size = 64;
 	verve_config.rx_buffers = 16;
-	verve_config.window = 4;
 	verve_config.tx_size = 256; /* more than all steps can start */
 	verve_config.connect_timeout = 200;
 	verve_config.transport_timeout = 50;
@@ -160,9 +180,11 @@ static void open_world(bool app_keys)
 	require(!fi_mr_reg(world.domain, world.region, REGION,
 			   FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE, 0, 77, 0,
 			   &world.mr, NULL), "fi_mr_reg");
-	for (int i = 0; i < ENDS; i++)
-		open_end(&world.ends[i]);
-	introduce();
+	world.loot = calloc(1, LOOT);
+	require(world.loot, "memory");
+	require(!fi_mr_reg(world.domain, world.loot, LOOT, FI_READ, 0, 78, 0, &world.loot_mr, NULL),
+		"fi_mr_reg");
+	open_ends(no_window);
 }
 
 static void close_world(void)
@@ -170,10 +192,12 @@ static void close_world(void)
 	for (int i = 0; i < ENDS; i++)
 		close_end(&world.ends[i]);
 	require(!fi_close(&world.mr->fid), "fi_close of a region");
+	require(!fi_close(&world.loot_mr->fid), "fi_close of a region");
 	require(!fi_close(&world.domain->fid), "fi_close of a domain");
 	require(!fi_close(&world.fabric->fid), "fi_close of a fabric");
 	fi_freeinfo(world.list);
 	free(world.region);
+	free(world.loot);
 	require(!fake_net_leaks(NULL, 0), "objects of the device are left");
 }
 
@@ -195,6 +219,40 @@ static void take_recv(const struct fi_cq_tagged_entry *entry, bool error, bool f
 	world.got_honest |= slot == &world.last;
 }
 
+static struct verve_xport *lock_end(int which)
+{
+	return verve_engine_lock(verve_ep_from_fid(world.ends[which].ep)->engine);
+}
+
+static void unlock_end(int which)
+{
+	verve_engine_unlock(verve_ep_from_fid(world.ends[which].ep)->engine);
+}
+
+static void require_no_loot(const uint8_t *bytes, size_t len)
+{
+	size_t run = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		run = bytes[i] == FILL ? run + 1 : 0;
+		require(run < 16, "the hostile peer gets what the honest one is sent");
+	}
+}
+
+/* The packets that its last turn has taken. */
+static void look_at_arrived(void)
+{
+	struct verve_xport *xport = lock_end(HOSTILE);
+
+	for (int i = 0; i < xport->batch.count; i++) {
+		const struct verve_net_wc *wc = &xport->batch.wc[i];
+
+		if (!wc->status)
+			require_no_loot(((struct verve_slab *)(uintptr_t)wc->wr_id)->data, wc->byte_len);
+	}
+	unlock_end(HOSTILE);
+}
+
 /* Whether there was one. */
 static bool read_end(int which)
 {
@@ -204,6 +262,8 @@ static bool read_end(int which)
 	fi_addr_t from = FI_ADDR_NOTAVAIL;
 	ssize_t ret = fi_cq_readfrom(end->cq, &entry, 1, &from);
 
+	if (which == HOSTILE)
+		look_at_arrived();
 	if (ret == -FI_EAGAIN)
 		return false;
 	if (ret == -FI_EAVAIL) {
@@ -270,6 +330,20 @@ static void post_recv(struct input *input)
 	slot->posted = !ret;
 }
 
+/* From memory that is gone when the call returns, or when the message ended that was sent before. */
+static void send_at_once(size_t len, uint64_t flags, int whom, uint8_t fill)
+{
+	struct end *victim = &world.ends[VICTIM];
+	uint8_t *gone = malloc(len);
+	struct iovec iov = {gone, len};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = victim->to[whom], .context = out};
+
+	require(gone, "memory");
+	memset(gone, fill, len);
+	fi_sendmsg(victim->ep, &msg, FI_INJECT | flags);
+	free(gone);
+}
+
 /* So that there are operations that a hostile packet can be the answer to. */
 static void ask_hostile(struct input *input)
 {
@@ -292,6 +366,10 @@ static void ask_hostile(struct input *input)
 	case 4:
 		fi_read(victim->ep, world.fetched, len, NULL, victim->to[HOSTILE], addr, key, out);
 		break;
+	case 7:
+		send_at_once(how & 8 ? 500 : how & 16 ? 400 : 65, how & 32 ? FI_DELIVERY_COMPLETE : 0,
+			     HOSTILE, EVIL);
+		break;
 	case 5:
 		fi_fetch_atomic(victim->ep, out, 1, NULL, world.fetched, NULL,
 				victim->to[HOSTILE], addr, key, FI_UINT64, FI_SUM, out);
@@ -312,6 +390,21 @@ static void send_honest(struct input *input)
 		fi_tsend(honest->ep, good, len, NULL, honest->to[VICTIM], how / 32, NULL);
 	else
 		fi_send(honest->ep, good, len, NULL, honest->to[VICTIM], NULL);
+}
+
+/* The honest peer takes it, or not yet; it is in the victim's memory for a while. */
+static void send_to_honest(struct input *input)
+{
+	struct end *victim = &world.ends[VICTIM], *honest = &world.ends[HONEST];
+	uint8_t how = input_u8(input);
+
+	if (how & 1)
+		fi_recv(honest->ep, world.sink, BUFFER, NULL, FI_ADDR_UNSPEC, NULL);
+	if (how & 2)
+		send_at_once(how & 4 ? 500 : 100, how & 8 ? FI_DELIVERY_COMPLETE : 0, HONEST, FILL);
+	else
+		fi_send(victim->ep, good, how & 4 ? BUFFER : how & 8 ? 300 : 65, NULL,
+			victim->to[HONEST], NULL);
 }
 
 /* What the hostile does. */
@@ -426,6 +519,100 @@ static void send_packet(struct input *input)
 	send_raw(buf, len < verve_config.eager_size ? len : verve_config.eager_size);
 }
 
+/* An offer that waits at the hostile end: its nth, or the last. NULL: there is none. */
+static const struct verve_wire_packet *find_offer(struct verve_xport *xport, unsigned nth)
+{
+	const struct verve_wire_packet *found = NULL;
+	struct verve_match_msg *msg;
+
+	TAILQ_FOREACH(msg, &verve_msg_of(xport)->match[0].unexpected, order) {
+		const struct verve_wire_packet *packet = &verve_unexpected_of(msg)->packet;
+
+		if (packet->type == VERVE_WIRE_RTS || packet->flags & VERVE_WIRE_ACK)
+			found = packet;
+		if (found && !nth--)
+			break;
+	}
+	return found;
+}
+
+/* PULL, or FIN, for what it was offered, for what it was sent whole, or for any id. */
+static void answer(struct input *input)
+{
+	uint8_t how = input_u8(input), buf[VERVE_WIRE_RTS_MAX];
+	struct verve_wire_packet packet = {
+		.type = how & 1 ? VERVE_WIRE_PULL : VERVE_WIRE_FIN,
+		.dest = conn_of(VICTIM, HOSTILE),
+	};
+	const struct verve_wire_packet *offer = find_offer(lock_end(HOSTILE), how / 64);
+
+	packet.op_id = choose_op(input);
+	packet.len = how & 2 ? input_u64(input) : input_u8(input) * 4u;
+	packet.status = how & 4 ? (uint32_t)input_u64(input) : 0;
+	if (offer && how & 8) {
+		packet.op_id = offer->op_id;
+		if (how & 16)
+			packet.len = offer->len;
+	}
+	unlock_end(HOSTILE);
+	send_raw(buf, verve_wire_encode(&packet, buf));
+}
+
+/* Reads memory of the victim's around what it was offered, or any of its buffers, with a key that it was told. */
+static void steal(struct input *input)
+{
+	uint8_t how = input_u8(input);
+	struct verve_xport *xport = lock_end(VICTIM);
+	uint64_t addr = xport->tx_slabs.free ? (uintptr_t)xport->tx_slabs.free->data : 0, key = 1;
+	const struct verve_wire_packet *offer;
+	size_t len = how & 2 ? LOOT : 512;
+
+	unlock_end(VICTIM);
+	offer = find_offer(lock_end(HOSTILE), how / 64);
+	if (offer && offer->segment_count) {
+		key = offer->segment[0].key;
+		if (how & 1)
+			addr = offer->segment[0].addr;
+	}
+	unlock_end(HOSTILE);
+	addr += (int64_t)(int8_t)input_u8(input) * 64;
+	fi_read(world.ends[HOSTILE].ep, world.loot, len, fi_mr_desc(world.loot_mr),
+		world.ends[HOSTILE].to[VICTIM], addr, key, NULL);
+	run(200, true);
+	require_no_loot(world.loot, LOOT);
+}
+
+/* Eager messages and atomics as if there were no window. */
+static void send_flood(struct input *input)
+{
+	uint8_t buf[VERVE_WIRE_HEADER + 100], how = input_u8(input);
+	struct verve_wire_packet packet = {
+		.type = how & 1 ? VERVE_WIRE_ATOMIC : VERVE_WIRE_EAGER,
+		.flags = how & 1 ? VERVE_WIRE_FETCH : 0,
+		.tag = how & 2 ? honest_tag : 0,
+		.dest = conn_of(VICTIM, HOSTILE),
+	};
+
+	memset(buf, EVIL, sizeof(buf));
+	verve_wire_encode(&packet, buf);
+	for (int i = how / 4; i >= 0; i--)
+		send_raw(buf, sizeof(buf));
+}
+
+/* Whatever comes, no more is kept than an honest peer could make the victim keep. */
+static void expect_bounds(void)
+{
+	struct verve_engine *engine = verve_ep_from_fid(world.ends[VICTIM].ep)->engine;
+	struct verve_xport *xport = verve_engine_lock(engine);
+	struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->links, all) {
+		require(link->held + link->owed <= xport->attr.window, "a peer ignores its window");
+		require(link->replies <= VERVE_ATOMIC_UNANSWERED, "a peer ignores its answers");
+	}
+	verve_engine_unlock(engine);
+}
+
 static void send_bytes(struct input *input)
 {
 	uint8_t buf[256];
@@ -458,10 +645,20 @@ static void step(struct input *input)
 	case 6:
 		send_honest(input);
 		break;
-	default: /* makes a new connection, too */
-		fi_send(hostile->ep, out, 30, NULL, hostile->to[VICTIM], NULL);
+	default:
+		if (what & 8)
+			answer(input);
+		else if (what & 16 && what & 128)
+			steal(input);
+		else if (what & 16)
+			send_to_honest(input);
+		else if (what & 128)
+			send_flood(input);
+		else /* makes a new connection, too */
+			fi_send(hostile->ep, out, 30, NULL, hostile->to[VICTIM], NULL);
 	}
 	run(what & 32 ? 2000 : 50, what & 64);
+	expect_bounds();
 }
 
 /* Everybody has a connection with the victim. */
@@ -492,10 +689,12 @@ static void expect_honest(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = {data, data + size};
+	uint8_t how;
 
 	memset(out, EVIL, sizeof(out));
 	memset(good, FILL, sizeof(good));
-	open_world(input_u8(&input) & 1);
+	how = input_u8(&input);
+	open_world(how & 1, how & 2);
 	warm_up();
 	for (int i = 0; i < STEPS_MAX && input.at < input.end; i++)
 		step(&input);

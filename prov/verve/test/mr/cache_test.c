@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Registration cache: what get and put promise, and what they count. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 #include <rdma/providers/fi_prov.h>
@@ -518,6 +519,57 @@ Test(kept, what_cannot_be_registered_in_one_is_registered_alone)
 	cr_expect_eq(stats().regions, 2);
 	use(pages + PAGE, 2 * PAGE, 0);
 	cr_expect_eq(stats().hits, 1);
+}
+
+/* What the watch's thread does behind the nth unlocking of a mutex from now on (0: the next), once. */
+static void (*meanwhile)(void);
+static int unlockings;
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	int ret = __real_pthread_mutex_unlock(mutex);
+	void (*now)(void) = meanwhile;
+
+	if (now && unlockings-- == 0) {
+		meanwhile = NULL;
+		now();
+	}
+	return ret;
+}
+
+static void third_page_will_go(void)
+{
+	fake_net_watch_gone(pages + 3 * PAGE, PAGE);
+}
+
+/*
+ * madvise(2) tells that pages will go, waits until that has been heard, and only then takes them. What
+ * was registered before is stale, whenever in a miss that joins the page with its own it is heard.
+ */
+Test(kept, what_will_go_is_not_joined_whenever_that_is_heard)
+{
+	bool heard = true;
+	int when;
+
+	for (when = 0; heard; when++) {
+		uint64_t misses;
+
+		reopen_with_room();
+		use(pages + PAGE, 3 * PAGE, 0);
+		unlockings = when;
+		meanwhile = third_page_will_go;
+		use(pages, 2 * PAGE, 0);
+		heard = !meanwhile;
+		meanwhile = NULL;
+		/* Now it goes. */
+		misses = stats().misses;
+		use(pages + 3 * PAGE, PAGE, 0);
+		cr_expect_eq(stats().misses - misses, heard, "heard behind unlocking %d", when);
+	}
+	cr_expect_gt(when, 3);
 }
 
 /* What a buffer for many messages, or malloc, makes of one piece of memory. */

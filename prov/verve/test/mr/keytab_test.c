@@ -65,16 +65,29 @@ Test(keytab, a_key_is_one_regions)
 
 Test(keytab, keys_that_the_domain_makes_are_no_rkeys)
 {
-	struct verve_mr_key a = {.key = VERVE_MR_KEY_EXPORTED}, b = {.key = VERVE_MR_KEY_EXPORTED};
+	struct verve_mr_key a = {.key = 7}, b = {.key = 7};
 
 	verve_mr_keytab_init(&tab);
-	cr_assert_eq(verve_mr_keytab_add(&tab, &a), 0);
-	cr_assert_eq(verve_mr_keytab_add(&tab, &b), 0);
+	verve_mr_keytab_add_made(&tab, &a);
+	verve_mr_keytab_add_made(&tab, &b);
 	cr_assert_neq(a.key, b.key);
 	cr_assert(a.key & VERVE_MR_KEY_EXPORTED && b.key & VERVE_MR_KEY_EXPORTED);
 	cr_assert_eq(find(a.key), &a);
 	verve_mr_keytab_remove(&tab, &a);
 	verve_mr_keytab_remove(&tab, &b);
+	verve_mr_keytab_fini(&tab);
+}
+
+Test(keytab, numbers_that_the_domain_could_have_made_can_be_chosen)
+{
+	struct verve_mr_key a = {.key = VERVE_MR_KEY_EXPORTED}, b = {.key = VERVE_MR_KEY_EXPORTED};
+
+	verve_mr_keytab_init(&tab);
+	cr_assert_eq(verve_mr_keytab_add(&tab, &a), 0);
+	cr_assert_eq(a.key, VERVE_MR_KEY_EXPORTED);
+	cr_assert_eq(verve_mr_keytab_add(&tab, &b), -FI_ENOKEY);
+	cr_assert_eq(find(VERVE_MR_KEY_EXPORTED), &a);
+	verve_mr_keytab_remove(&tab, &a);
 	verve_mr_keytab_fini(&tab);
 }
 

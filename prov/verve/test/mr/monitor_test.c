@@ -136,3 +136,43 @@ Test(notify, a_child_is_never_quiet)
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	cr_expect(verve_mr_monitor_quiet());
 }
+
+static pid_t born;
+
+/* The lock is held. In the child nobody is there to release it; two seconds are for ever. */
+static void fork_and_use(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+{
+	gone(listener, start, end);
+	born = fork();
+	if (born)
+		return;
+	alarm(2);
+	verve_mr_monitor_notify(start, end);
+	verve_mr_monitor_remove(&a.listener);
+	/* It hears of its own. */
+	b.heard = 0;
+	if (verve_mr_monitor_add(&b.listener))
+		_exit(1);
+	verve_mr_monitor_notify(start, end);
+	verve_mr_monitor_remove(&b.listener);
+	_exit(a.heard != 1 || b.heard != 1);
+}
+
+static void expect_child_that_ends(void)
+{
+	int status;
+
+	cr_assert_gt(born, 0);
+	cr_assert_eq(waitpid(born, &status, 0), born);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+	a.listener.gone = gone;
+	verve_mr_monitor_notify(0x1000, 0x2000);
+	cr_expect_eq(a.heard, 2);
+}
+
+Test(notify, a_child_forked_while_somebody_tells_does_not_wait)
+{
+	a.listener.gone = fork_and_use;
+	verve_mr_monitor_notify(0x1000, 0x2000);
+	expect_child_that_ends();
+}

@@ -225,3 +225,23 @@ Test(region, invalid_range_is_explained)
 	cr_expect(strstr(text, "local write"), "%s", text);
 	cr_expect(strstr(text, "ordinary memory"), "%s", text);
 }
+
+/* NULL to SIZE_MAX, as applications register that were told that memory need not be mapped. */
+Test(region, all_memory_says_what_to_register)
+{
+	static const int errors[] = {-FI_EINVAL, -FI_ENOMEM, -FI_EFAULT};
+	struct verve_mr_region *region;
+	char text[2048];
+
+	show_warnings();
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fake_net_fail(FAKE_NET_MR_REG, 1, errors[i]);
+		cr_assert_eq(verve_mr_region_open(dev, NULL, SIZE_MAX, VERVE_NET_REMOTE_READ, &region),
+			     errors[i]);
+		cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
+		cr_expect(strstr(text, "all memory"), "%s", text);
+		cr_expect(strstr(text, "FI_MR_ALLOCATED"), "%s", text);
+		cr_expect(strstr(text, "register what is mapped"), "%s", text);
+		cr_expect(strstr(text, "--enable-remote-virtual-addressing"), "%s", text);
+	}
+}

@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "mr/store.h"
 
@@ -20,7 +21,7 @@ struct model {
 
 static struct verve_mr_store *store;
 static struct model models[ENTRIES];
-static uint64_t hits, evictions;
+static uint64_t hits, evictions, joins;
 static uint64_t state = 88172645463325252u;
 
 static uint64_t below(uint64_t limit)
@@ -137,19 +138,39 @@ static void bury_evicted(void)
 	}
 }
 
-static void check_add(void)
+/* NULL: there is no more than the model knows. used: what no eviction may take. */
+static struct model *place_of(size_t *used_count, size_t *used_size)
 {
-	struct verve_mr_want want = any_want();
-	size_t count = 0, size = 0, used_count = 0, used_size = 0;
 	struct model *place = NULL;
-	struct verve_mr_entry *entry;
 
+	*used_count = *used_size = 0;
 	for (int i = 0; i < ENTRIES; i++) {
 		if (!models[i].entry)
 			place = &models[i];
-		used_count += models[i].linked && models[i].uses;
-		used_size += models[i].linked && models[i].uses ? pinned(&models[i].want) : 0;
+		*used_count += models[i].linked && models[i].uses;
+		*used_size += models[i].linked && models[i].uses ? pinned(&models[i].want) : 0;
 	}
+	return place;
+}
+
+static void check_caps(void)
+{
+	size_t count = 0, size = 0;
+
+	for (int i = 0; i < ENTRIES; i++) {
+		count += models[i].linked;
+		size += models[i].linked ? pinned(&models[i].want) : 0;
+	}
+	cr_assert(count <= COUNT && size <= SIZE);
+}
+
+static void check_add(void)
+{
+	struct verve_mr_want want = any_want();
+	size_t used_count, used_size;
+	struct model *place = place_of(&used_count, &used_size);
+	struct verve_mr_entry *entry;
+
 	if (!place)
 		return;
 	entry = verve_mr_store_add(store, &want);
@@ -157,11 +178,7 @@ static void check_add(void)
 	cr_assert_eq(!!entry, used_count < COUNT && used_size + pinned(&want) <= SIZE);
 	if (entry)
 		*place = (struct model){entry, want, true, false, 1};
-	for (int i = 0; i < ENTRIES; i++) {
-		count += models[i].linked;
-		size += models[i].linked ? pinned(&models[i].want) : 0;
-	}
-	cr_assert(count <= COUNT && size <= SIZE);
+	check_caps();
 }
 
 static bool shares(const struct verve_mr_want *a, uintptr_t start, uintptr_t end)
@@ -175,34 +192,62 @@ static bool can_join(const struct model *model, const struct verve_mr_want *want
 	       shares(&model->want, want->start, want->end);
 }
 
-/* All of it is known memory, it is not too long, and nothing more would have fit. */
-static void check_join(void)
+/* All of it was known memory, it is not too long, and nothing more would have fit. */
+static void check_range(const struct model *before, const struct verve_mr_want *own,
+			const struct verve_mr_want *all)
 {
-	struct verve_mr_want own = any_want(), all;
-	size_t max;
+	size_t max = (own->end - own->start) * VERVE_MR_STORE_JOIN;
 
-	own.exact = false;
-	all = own;
-	max = (own.end - own.start) * VERVE_MR_STORE_JOIN;
-	cr_assert_eq(verve_mr_store_join(store, &all), all.start != own.start || all.end != own.end);
-	cr_assert(all.start <= own.start && all.end >= own.end && all.end - all.start <= max);
-	cr_assert(all.access == own.access && !all.exact);
-	for (uintptr_t page = all.start / PAGE * PAGE; page < all.end; page += PAGE) {
-		uintptr_t start = page < all.start ? all.start : page;
-		uintptr_t end = page + PAGE < all.end ? page + PAGE : all.end;
-		bool known = shares(&own, start, end);
+	cr_assert(all->start <= own->start && all->end >= own->end && all->end - all->start <= max);
+	cr_assert(all->access == own->access && !all->exact);
+	for (uintptr_t page = all->start / PAGE * PAGE; page < all->end; page += PAGE) {
+		uintptr_t start = page < all->start ? all->start : page;
+		uintptr_t end = page + PAGE < all->end ? page + PAGE : all->end;
+		bool known = shares(own, start, end);
 
 		for (int i = 0; i < ENTRIES; i++)
-			known |= can_join(&models[i], &all) && shares(&models[i].want, start, end);
+			known |= can_join(&before[i], all) && shares(&before[i].want, start, end);
 		cr_assert(known);
 	}
 	for (int i = 0; i < ENTRIES; i++) {
-		const struct verve_mr_want *has = &models[i].want;
+		const struct verve_mr_want *has = &before[i].want;
 
-		if (can_join(&models[i], &all) && (has->start < all.start || has->end > all.end))
-			cr_assert_gt((has->end > all.end ? has->end : all.end) -
-				     (has->start < all.start ? has->start : all.start), max);
+		if (can_join(&before[i], all) && (has->start < all->start || has->end > all->end))
+			cr_assert_gt((has->end > all->end ? has->end : all->end) -
+				     (has->start < all->start ? has->start : all->start), max);
 	}
+}
+
+static void check_join(void)
+{
+	struct verve_mr_want own = any_want(), all;
+	size_t used_count, used_size;
+	struct model *place = place_of(&used_count, &used_size), before[ENTRIES];
+	struct verve_mr_entry *entry;
+	bool joined;
+
+	own.exact = false;
+	if (!place)
+		return;
+	memcpy(before, models, sizeof(before));
+	entry = verve_mr_store_add_joined(store, &own, &joined);
+	bury_evicted();
+	check_caps();
+	if (joined && !entry) {
+		cr_assert(used_count == COUNT ||
+			  used_size + VERVE_MR_STORE_JOIN * pinned(&own) > SIZE);
+		return;
+	}
+	cr_assert_eq(!!entry, joined);
+	all = own;
+	if (entry) {
+		all = (struct verve_mr_want){entry->node.start, entry->node.end, entry->access,
+					     entry->exact};
+		*place = (struct model){entry, all, true, false, 1};
+		joins++;
+	}
+	cr_assert_eq(joined, all.start != own.start || all.end != own.end);
+	check_range(before, &own, &all);
 }
 
 static void check_ready(struct model *model)
@@ -290,6 +335,7 @@ Test(store, agrees_with_a_naive_model)
 		}
 	}
 	cr_expect(hits > STEPS / 100 && evictions > STEPS / 1000);
+	cr_expect_gt(joins, STEPS / 2000);
 	for (int i = 0; i < ENTRIES; i++)
 		while (models[i].uses)
 			check_put(&models[i]);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "msg/unexpected.h"
 #include "msg/recv.h"
 
 enum { ROOM = 2 * NODE_EAGER };
@@ -64,7 +65,7 @@ static void expect_message(size_t len, uint64_t tag)
 
 static size_t waiting(void)
 {
-	return b.xport->match[1].unexpected_count;
+	return b.proto.msg.match[1].unexpected_count;
 }
 
 /* One each: eager small, eager, offered. */
@@ -282,7 +283,7 @@ Test(peek, forget_takes_the_offers_of_one_connection_alone)
 		     0);
 	nodes_settle();
 	cr_expect_eq(waiting(), 3);
-	verve_recv_forget(b.xport, node_link(&b, &a));
+	verve_unexpected_forget(b.xport, node_link(&b, &a));
 	cr_expect_eq(waiting(), 2);
 	cr_assert_eq(peek(1, VERVE_PEEK, &context), 0);
 	expect_error(&b.rx_queue, FI_ENOMSG);
@@ -335,7 +336,7 @@ Test(peek, cancel_leaves_what_is_being_read)
 		     0);
 	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
 		cr_assert(fake_net_run_next());
-		verve_xport_poll(b.xport);
+		verve_proto_poll(&b.proto);
 	}
 	cr_expect_eq(verve_recv_cancel(b.xport, &context), -FI_ENOENT);
 	nodes_settle();
@@ -363,6 +364,6 @@ Test(peek, cancel_all_ends_receives_and_forgets_messages)
 	expect_error(&b.rx_queue, FI_ECANCELED);
 	expect_none(&b.rx_queue);
 	cr_expect_eq(waiting(), 0);
-	cr_expect(LIST_EMPTY(&b.xport->claimed));
+	cr_expect(LIST_EMPTY(&b.proto.msg.claimed));
 	cr_expect_eq(peek(3, VERVE_CLAIM, &context), -FI_EINVAL);
 }

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rendezvous where no memory may be registered any more, on one side or on both. */
+/*
+ * Rendezvous where no memory may be registered any more, on one side or on both; of copies; and a peer that asks
+ * for what is not its.
+ */
 #include "msg/pull.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "msg/send_op.h"
+#include "msg/unexpected.h"
+#include "mr/region.h"
 #include "proto/cancel.h"
+#include "xport/post.h"
 #include "msg/recv.h"
 
 enum { LONG = 100 * NODE_EAGER + 77 };
@@ -55,6 +63,14 @@ static void expect_both(size_t len)
 	expect_none(&b.rx_queue);
 }
 
+static uint64_t requests(void)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	return stats.requests;
+}
+
 static uint64_t pinned(void)
 {
 	struct fake_net_stats stats;
@@ -100,9 +116,11 @@ Test(pull, nobody_can_register)
 	cr_expect_eq(pinned(), before);
 }
 
-/* An injected or copied message that had no credit is offered from its slab. */
+/* An injected or copied message that had no credit is pulled from its slab. */
 Test(pull, what_the_sender_has_copied)
 {
+	uint64_t before;
+
 	for (int i = 0; i < NODE_WINDOW; i++) {
 		send_to_b(NODE_EAGER, 0, NULL);
 		expect_comp(&a.tx_queue);
@@ -115,12 +133,44 @@ Test(pull, what_the_sender_has_copied)
 		nodes_settle();
 		expect_comp(&b.rx_queue);
 	}
-	/* It is read into a slab, which there is. */
+	/* Nothing needs to be registered, and it goes in one packet: PULL, CHUNK, FIN. */
 	fake_net_memlock(0);
+	before = requests();
 	receive(NODE_EAGER);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, NODE_EAGER);
 	cr_expect(pattern_holds(in, NODE_EAGER, 1));
+	cr_expect_eq(requests() - before, 3);
+}
+
+/* The peer's buffers are smaller than ours: it takes several packets. */
+Test(pull, what_was_copied_and_is_longer_than_a_packet)
+{
+	static const uint32_t flags[] = {0, VERVE_OP_ACK, VERVE_OP_TRANSMIT};
+
+	node_link(&a, &b)->eager_size = node_link(&b, &a)->eager_size = 300;
+	for (int i = 0; i < 3; i++) {
+		send_to_b(NODE_EAGER, VERVE_OP_INJECT | flags[i], &first);
+		receive(NODE_EAGER);
+		expect_both(NODE_EAGER);
+	}
+}
+
+/* A chunk that is the copy itself waits for room, and is sent again when its queue pair failed. */
+Test(pull, what_was_copied_survives_its_queue_pair)
+{
+	node_link(&a, &b)->credits = 0;
+	send_to_b(NODE_EAGER, 0, &first);
+	nodes_settle();
+	a.xport->wr_limit = 0;
+	receive(NODE_EAGER);
+	nodes_settle();
+	expect_none(&b.rx_queue);
+	a.xport->wr_limit = 8192;
+	verve_proto_poll(&a.proto);
+	cr_expect_null(verve_op_memory(TAILQ_FIRST(&node_peer(&a, &b)->active))->slab, "it waits still");
+	node_resume(&a, &b);
+	expect_both(NODE_EAGER);
 }
 
 Test(pull, only_what_fits_is_pulled)
@@ -167,7 +217,7 @@ Test(pull, is_cancelled_before_it_begins)
 	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	nodes_settle();
 	cr_expect_eq(expect_error(&a.tx_queue, FI_ECANCELED).comp.context, &first);
-	cr_expect_eq(b.xport->match[0].unexpected_count, 0);
+	cr_expect_eq(b.proto.msg.match[0].unexpected_count, 0);
 }
 
 Test(pull, the_connection_breaks_meanwhile)
@@ -176,8 +226,8 @@ Test(pull, the_connection_breaks_meanwhile)
 	receive(LONG);
 	send_to_b(LONG, 0, &first);
 	for (int i = 0; i < 20; i++) {
-		verve_xport_poll(a.xport);
-		verve_xport_poll(b.xport);
+		verve_proto_poll(&a.proto);
+		verve_proto_poll(&b.proto);
 		fake_net_advance(2000);
 	}
 	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
@@ -250,4 +300,190 @@ Test(pull, a_message_that_ends_before_its_chunk_goes)
 	nodes_settle();
 	cr_expect_not_null(node_peer(&a, &b)->link);
 	cr_expect(TAILQ_EMPTY(&node_peer(&a, &b)->control));
+}
+
+static struct verve_op *awaiting(const struct node *peer)
+{
+	return TAILQ_FIRST(&node_peer(&a, peer)->active);
+}
+
+/* Of which the peer was sent all: its memory is the application's again, or gone, though no FIN came. */
+Test(pull, what_was_sent_whole_is_not_pulled)
+{
+	static const uint32_t flags[] = {VERVE_OP_ACK, VERVE_OP_ACK | VERVE_OP_INJECT};
+
+	for (int i = 0; i < 2; i++) {
+		struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 200};
+		char *gone = malloc(200);
+
+		memset(gone, 1, 200);
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = gone, .len = 200,
+							     .flags = flags[i]}),
+			     0);
+		free(gone);
+		nodes_settle();
+		pull.op_id = awaiting(&b)->id;
+		send_raw(&pull);
+		expect_error(&a.tx_queue, FI_EIO);
+		nodes_settle();
+		node_join(&a, &b, NODE_WINDOW);
+	}
+}
+
+/* The next id that is given to an operation of a's is this one. */
+static void make_next(uint32_t id)
+{
+	uint32_t previous = id - (1u << VERVE_IDTAB_INDEX_BITS), other = 0;
+
+	while (other != previous) {
+		cr_assert_eq(verve_idtab_alloc(&a.xport->op_ids, &a, &other), 0);
+		verve_idtab_free(&a.xport->op_ids, other);
+	}
+	while (verve_idtab_index(a.xport->op_ids.first_free) != verve_idtab_index(id)) {
+		cr_assert_eq(verve_idtab_alloc(&a.xport->op_ids, &a, &other), 0);
+		verve_idtab_free(&a.xport->op_ids, other);
+	}
+}
+
+/* Ids come again, after some ten thousand others; a chunk may wait so long, behind another that finds no room. */
+Test(pull, a_chunk_is_of_the_message_that_was_asked_for)
+{
+	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 10};
+	struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN};
+	static struct node c;
+
+	node_open(&c, 1, NULL);
+	node_join(&a, &c, NODE_WINDOW);
+	fake_net_memlock(0);
+	send_to_b(LONG, 0, &second);
+	send_to_b(LONG, 0, &first);
+	nodes_settle();
+	a.xport->wr_limit = 0;
+	pull.op_id = awaiting(&b)->id;
+	send_raw(&pull);
+	pull.op_id = fin.op_id = TAILQ_NEXT(awaiting(&b), link)->id;
+	send_raw(&pull);
+	send_raw(&fin);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	make_next(fin.op_id);
+	/* b's chunks wait for room; the message for c does not. */
+	TAILQ_REMOVE(&a.xport->waiting, node_peer(&a, &b), waiting);
+	a.xport->wr_limit = 8192;
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out, .len = LONG}), 0);
+	nodes_settle();
+	cr_assert_eq(awaiting(&c)->id, fin.op_id);
+	TAILQ_INSERT_TAIL(&a.xport->waiting, node_peer(&a, &b), waiting);
+	nodes_settle();
+	cr_expect(TAILQ_EMPTY(&node_peer(&a, &b)->control));
+	cr_expect_eq(verve_send_op_of(awaiting(&b))->pulled, 10);
+	cr_expect_eq(verve_send_op_of(awaiting(&c))->pulled, 0, "b was sent of what is c's");
+	memset(in, 0, sizeof(in));
+	cr_assert_eq(node_recv(&c, &(struct message){.buf = in, .len = LONG}), 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&c.rx_queue).len, LONG);
+	cr_expect(pattern_holds(in, LONG, 1));
+	node_close(&c);
+}
+
+/* The offer that b has, and that nobody there has received. */
+static const struct verve_wire_packet *offer_at(struct node *node)
+{
+	struct verve_match_msg *msg = TAILQ_FIRST(&node->proto.msg.match[0].unexpected);
+
+	cr_assert_not_null(msg, "nothing was offered");
+	return &verve_unexpected_of(msg)->packet;
+}
+
+/* b reads a's memory with a key that it was told. */
+static void steal(uint32_t key, const void *from, void *to, size_t len)
+{
+	struct verve_mr_region *region;
+	struct verve_net_sge sge = {(uintptr_t)to, len, 0};
+	struct verve_net_wr wr = {
+		.op = VERVE_NET_READ,
+		.flags = VERVE_NET_SIGNALED,
+		.rkey = key,
+		.remote_addr = (uintptr_t)from,
+		.sge = &sge,
+		.sge_count = 1,
+	};
+
+	cr_assert_eq(verve_mr_region_open(b.dev, to, len, VERVE_NET_LOCAL_WRITE, &region), 0);
+	sge.lkey = region->lkey;
+	cr_assert_eq(verve_link_post_slot(b.xport, node_link(&b, &a), &wr,
+					  &(struct verve_slot){.op = NULL}), 0);
+	nodes_settle();
+	verve_mr_region_close(region);
+}
+
+/* b announces a window of 0, so that all that it is sent is offered, and reads what others are sent. */
+Test(pull, no_key_that_a_peer_learns_opens_a_message_to_another)
+{
+	static const uint32_t flags[] = {0, VERVE_OP_INJECT};
+	static struct node c;
+
+	node_open(&c, 1, NULL);
+	node_join(&a, &c, 0);
+	node_link(&a, &b)->credits = 0;
+	for (int i = 0; i < 2; i++) {
+		char stolen[NODE_EAGER] = {0};
+		const struct verve_wire_packet *offer;
+		struct verve_op *others;
+
+		send_to_b(NODE_EAGER, flags[i], NULL);
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out, .len = NODE_EAGER,
+							     .flags = flags[i]}),
+			     0);
+		nodes_settle();
+		offer = offer_at(&b);
+		others = awaiting(&c);
+		cr_assert_not_null(verve_op_memory(others)->slab);
+		for (uint32_t j = 0; j < offer->segment_count; j++)
+			steal(offer->segment[j].key, (char *)verve_op_memory(others)->slab->data + VERVE_WIRE_PREFIX,
+			      stolen, sizeof(stolen));
+		cr_expect_not(pattern_holds(stolen, sizeof(stolen), 1), "b has what c was sent");
+		for (struct node *node = &b; node; node = node == &b ? &c : NULL) {
+			memset(in, 0, sizeof(in));
+			cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = NODE_EAGER}), 0);
+			nodes_settle();
+			cr_expect_eq(expect_comp(&node->rx_queue).len, NODE_EAGER);
+			cr_expect(pattern_holds(in, NODE_EAGER, 1));
+		}
+	}
+	node_close(&c);
+}
+
+/* A region that the application opened to peers with a key of its choice is not told to others. */
+Test(pull, no_key_of_the_applications_region_is_told)
+{
+	struct verve_mr_region *region;
+	void *desc[1];
+
+	cr_assert_eq(verve_mr_region_open(a.dev, out, LONG, VERVE_NET_REMOTE_READ, &region), 0);
+	desc[0] = region;
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = LONG / 2,
+						     .desc = desc, .context = &first}),
+		     0);
+	nodes_settle();
+	for (uint32_t i = 0; i < offer_at(&b)->segment_count; i++)
+		cr_expect_neq(offer_at(&b)->segment[i].key, region->rkey);
+	receive(LONG);
+	expect_both(LONG / 2);
+	verve_mr_region_close(region);
+}
+
+/* The number of an error that there is not, or a negative one. */
+Test(pull, a_fin_that_makes_no_sense_is_an_error_like_others)
+{
+	static const uint32_t statuses[] = {UINT32_MAX, 1u << 31, FI_ERRNO_MAX};
+
+	for (int i = 0; i < 3; i++) {
+		struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN, .status = statuses[i]};
+
+		send_to_b(LONG, 0, &first);
+		nodes_settle();
+		fin.op_id = awaiting(&b)->id;
+		send_raw(&fin);
+		cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.context, &first);
+	}
 }

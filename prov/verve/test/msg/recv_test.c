@@ -10,6 +10,7 @@
 
 #include "../proto/fixture.h"
 #include "msg/peek.h"
+#include "xport/post.h"
 
 enum { ROOM = 3 * NODE_EAGER };
 
@@ -136,7 +137,7 @@ Test(recv, unknown_source_is_refused)
 	struct verve_request request = {.addr = 777};
 
 	cr_expect_eq(verve_recv(b.xport, &request), -FI_EINVAL);
-	cr_expect_eq(b.xport->match[0].posted_count, 0);
+	cr_expect_eq(b.proto.msg.match[0].posted_count, 0);
 	expect_none(&b.rx_queue);
 }
 
@@ -219,7 +220,7 @@ Test(recv, multi_buffer_takes_what_waited)
 		cr_expect_eq(!!(comp.flags & VERVE_COMP_MULTI_RECV), i == 2);
 	}
 	expect_none(&b.rx_queue);
-	cr_expect_eq(b.xport->match[0].unexpected_count, 2);
+	cr_expect_eq(b.proto.msg.match[0].unexpected_count, 2);
 }
 
 Test(recv, multi_buffer_is_given_back_with_the_last_message_to_come)
@@ -286,7 +287,7 @@ Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
 	/* Until the read has begun. */
 	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
 		cr_assert(fake_net_run_next());
-		verve_xport_poll(b.xport);
+		verve_proto_poll(&b.proto);
 	}
 	cr_assert_eq(verve_recv_cancel(b.xport, in), 0);
 	expect_none(&b.rx_queue);
@@ -421,6 +422,111 @@ Test(recv, credits_come_with_any_packet)
 	packet = (struct verve_wire_packet){.type = VERVE_WIRE_EAGER, .credits = 1};
 	send_packet(&packet, dest, 0);
 	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + UINT16_MAX + 1);
+}
+
+/* A window of messages that nobody receives, and one more. */
+Test(recv, who_ignores_the_window_is_cut_off)
+{
+	node_link(&a, &b)->credits = 1000;
+	for (int i = 0; i < NODE_WINDOW; i++)
+		send_len(100, 0);
+	send_len(VERVE_WIRE_SMALL, 0); /* costs none */
+	nodes_settle();
+	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
+	send_len(100, 0);
+	send_len(100, 0);
+	nodes_settle();
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
+}
+
+/* What was received is no room again before the sender has been told. */
+Test(recv, the_window_opens_with_the_credits_that_are_sent)
+{
+	node_link(&a, &b)->credits = 1000;
+	for (int i = 0; i < NODE_WINDOW; i++)
+		send_len(100, 0);
+	nodes_settle();
+	for (int i = 0; i < NODE_WINDOW / 2; i++)
+		recv_into(100, NULL, 0);
+	nodes_settle();
+	cr_expect_eq(node_link(&b, &a)->owed, 0);
+	for (int i = 0; i < NODE_WINDOW / 2; i++)
+		send_len(100, 0);
+	nodes_settle();
+	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
+	recv_into(100, NULL, 0);
+	cr_expect_eq(node_link(&b, &a)->owed, 1);
+	send_len(100, 0);
+	nodes_settle();
+	cr_expect_null(node_peer(&b, &a)->link);
+}
+
+/* A peer writes on and on, and nobody reads that: it waits, and nothing is lost. */
+Test(recv, completions_that_nobody_asked_for_are_bounded)
+{
+	enum { RING = 64, BUFFERS = 64, COUNT = RING + VERVE_COMP_UNINVITED + BUFFERS };
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA};
+	uint32_t dest = node_link(&b, &a)->conn_id;
+	struct verve_comp comp;
+
+	cr_assert_eq(b.xport->attr.rx_buffers, BUFFERS);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		packet.data = i;
+		send_packet(&packet, dest, 0);
+	}
+	cr_expect_lt(AO_load(&b.rx_queue.count), COUNT - BUFFERS + VERVE_POLL_BATCH);
+	cr_expect_eq(AO_load(&b.remote_write.value), AO_load(&b.rx_queue.count));
+	for (uint64_t i = 0; i < COUNT; i++) {
+		comp = expect_comp(&b.rx_queue);
+		cr_assert_eq(comp.data, i);
+		nodes_settle();
+	}
+	expect_none(&b.rx_queue);
+	send_packet(&packet, dest, 0);
+	expect_comp(&b.rx_queue);
+}
+
+static unsigned flood_left;
+
+/* For each packet that is taken, another one arrives. */
+static void flood(void *arg)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA,
+					   .dest = node_link(&b, &a)->conn_id};
+	struct verve_link *link = node_link(&a, &b);
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+	struct verve_outgoing out_packet;
+	size_t len = verve_wire_encode(&packet, bytes);
+
+	(void)arg;
+	if (!flood_left)
+		return;
+	flood_left--;
+	cr_assert(verve_link_reserve(a.xport, link, len, &out_packet));
+	memcpy(out_packet.data, bytes, len);
+	cr_assert_eq(verve_link_post_packet(a.xport, link, &out_packet, len, true, NULL), 0);
+	while (fake_net_run_next())
+		;
+	verve_proto_poll(&a.proto);
+	verve_comp_queue_arm(&b.rx_queue, AO_load(&b.rx_queue.count) + 1);
+}
+
+/* When a connection ends, what arrived before counts, and not what arrives meanwhile. */
+Test(recv, a_flood_does_not_keep_who_takes_what_arrived)
+{
+	uint32_t conn_id = node_link(&b, &a)->conn_id;
+
+	flood_left = 1000;
+	b.rx_queue.wake = flood;
+	verve_comp_queue_arm(&b.rx_queue, 1);
+	flood(NULL);
+	node_event(&b, VERVE_CM_DOWN, &a, conn_id, FI_ENOTCONN);
+	verve_events_step(b.xport);
+	cr_expect_leq(AO_load(&b.rx_queue.count), b.xport->attr.rx_buffers,
+		      "%zu packets were taken", (size_t)AO_load(&b.rx_queue.count));
+	cr_expect_gt(AO_load(&b.rx_queue.count), 0);
+	flood_left = 0;
 }
 
 Test(recv, buffers_go_back_to_the_device_however_many_arrive)

@@ -122,6 +122,7 @@ Test(rndv, short_reads_go_through_a_slab_and_long_ones_are_registered)
 	cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
 }
 
+/* The sender's never does: its key opens a region, not a message. */
 Test(rndv, descriptors_are_used_if_they_serve)
 {
 	struct verve_mr_region *from, *to;
@@ -136,11 +137,12 @@ Test(rndv, descriptors_are_used_if_they_serve)
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM,
 						     .desc = from_desc}),
 		     0);
+	cr_expect_eq(registrations(), before + 1);
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM, .desc = to_desc}), 0);
 	nodes_settle();
 	cr_assert_eq(expect_comp(&b.rx_queue).len, ROOM);
 	cr_expect(pattern_holds(in, ROOM, 1));
-	cr_expect_eq(registrations(), before);
+	cr_expect_eq(registrations(), before + 1);
 	verve_mr_region_close(from);
 	verve_mr_region_close(to);
 }

@@ -13,7 +13,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +33,10 @@ static int watchings;		   /* how often the kernel was asked to watch */
 static void (*before_watching)(void), (*after_looking)(void);
 static void (*while_going)(uintptr_t start);
 
+/* What the kernel says of itself: its release (NULL: the truth), and features that it hides. */
+static const char *release;
+static uint64_t hidden;
+
 static void once(void (**step)(void))
 {
 	void (*now)(void) = *step;
@@ -45,6 +51,7 @@ int ioctl(int fd, unsigned long request, ...)
 {
 	va_list list;
 	void *arg;
+	int ret;
 
 	va_start(list, request);
 	arg = va_arg(list, void *);
@@ -53,7 +60,20 @@ int ioctl(int fd, unsigned long request, ...)
 		watchings++;
 		once(&before_watching);
 	}
-	return syscall(SYS_ioctl, fd, request, arg);
+	ret = (int)syscall(SYS_ioctl, fd, request, arg);
+	if (!ret && request == UFFDIO_API)
+		((struct uffdio_api *)arg)->features &= ~hidden;
+	return ret;
+}
+
+/* The watch's. */
+int uname(struct utsname *name)
+{
+	int ret = (int)syscall(SYS_uname, name);
+
+	if (release)
+		snprintf(name->release, sizeof(name->release), "%s", release);
+	return ret;
 }
 
 /* Of /proc/self/maps. */
@@ -418,6 +438,45 @@ Test(watch, closes_with_everything_watched)
 			watched += verve_net_watch_add(watch, start, end) == 0;
 	fclose(maps);
 	cr_expect_gt(watched, 3);
+}
+
+/* Does the watch open on a kernel of that release, with or without what came with 5.18? */
+static int open_on(const char *its_release, bool has_exact_address)
+{
+	struct verve_net_watch *other;
+	int ret;
+
+	release = its_release;
+	hidden = has_exact_address ? 0 : 1 << 11; /* UFFD_FEATURE_EXACT_ADDRESS */
+	ret = verve_net_watch_open(on_gone, NULL, &other);
+	if (!ret)
+		verve_net_watch_close(other);
+	release = NULL;
+	hidden = 0;
+	return ret;
+}
+
+/* Before 5.15 the kernel says that nothing is under way while something is. */
+Test(kernels, those_that_do_not_count_their_events_are_not_asked)
+{
+	static const char *const old[] = {
+		"5.11.0", "5.14.21-150400.22-default", "5.9.1", "4.18.0-553.el8_10.x86_64", "2.6.78", "5",
+		"five", ""};
+	static const char *const new[] = {
+		"5.15.0", "5.15.0-91-generic", "5.17.15", "6.1.0-49-amd64", "6.18.44", "10.0"};
+
+	verve_log_provider = &provider;
+	if (!is_allowed())
+		cr_skip_test("userfaultfd(2) is not allowed here");
+	for (size_t i = 0; i < sizeof(new) / sizeof(new[0]); i++) {
+		cr_expect_eq(open_on(new[i], false), 0, "%s", new[i]);
+		cr_expect_eq(open_on(new[i], true), 0, "%s", new[i]);
+	}
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+		cr_expect_eq(open_on(old[i], false), -FI_ENOSYS, "%s", old[i]);
+		/* Distributions keep numbers and take over what is new; personality(2) says 2.6. */
+		cr_expect_eq(open_on(old[i], true), 0, "%s", old[i]);
+	}
 }
 
 /* The event comes before its munmap(2) returns, however fast threads go. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Cancelling what is sent, written and read: before it begins, under way, and when the peer has it. */
 #include "proto/cancel.h"
+#include "xport/transfer.h"
 
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "fixture.h"
 #include "mr/region.h"
 #include "net/mr.h"
 #include "msg/peek.h"
@@ -69,7 +70,7 @@ static void expect_cancelled(void *context)
 
 static size_t waiting(void)
 {
-	return b.xport->match[1].unexpected_count;
+	return b.proto.msg.match[1].unexpected_count;
 }
 
 Test(cancel, what_waits_for_a_connection_ends_at_once)
@@ -191,7 +192,7 @@ static void write_to_b(size_t len, uint64_t key, void *context)
 	struct verve_wire_segment remote = {(uintptr_t) in, len, key};
 	struct iovec iov = {out, len};
 
-	cr_assert_eq(verve_rma(a.xport, VERVE_OP_WRITE,
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_WRITE,
 			       &(struct verve_request){.iov = &iov, .iov_count = 1,
 						       .addr = node_addr(&a, &b), .context = context,
 						       .flags = VERVE_OP_NOTIFY, .remote = &remote,
@@ -232,7 +233,7 @@ Test(cancel, a_write_that_is_half_posted)
 	write_to_b(LONGEST, region->rkey, &first);
 	write_to_b(10, region->rkey, &second);
 	cr_assert_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending));
-	cr_expect_gt(TAILQ_FIRST(&node_peer(&a, &b)->pending)->transfer.offset, 0);
+	cr_expect_gt(verve_op_transfer(TAILQ_FIRST(&node_peer(&a, &b)->pending))->offset, 0);
 	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	expect_none(&a.tx_queue);
 	memset(in, 0, sizeof(in));

@@ -98,7 +98,8 @@ void node_open(struct node *node, uint32_t host, const struct verve_xport_attr *
 	};
 	verve_lock_init(&node->lock, true);
 	verve_lock_acquire(&node->lock);
-	cr_assert_eq(verve_xport_init(node->xport, &attr, &node->lock), 0);
+	node->xport = verve_proto_xport(&node->proto);
+	cr_assert_eq(verve_proto_init(&node->proto, &attr, &node->lock), 0);
 	open_cm(node);
 	node->next = nodes;
 	nodes = node;
@@ -123,7 +124,7 @@ void node_close(struct node *node)
 	struct verve_xport *xport = node->xport;
 	struct node **at = &nodes;
 
-	verve_xport_cancel(xport);
+	verve_proto_cancel(&node->proto);
 	nodes_settle();
 	cr_expect(TAILQ_EMPTY(&xport->broken_links), "a broken connection never ended");
 	cr_expect_eq(xport->wr_used, 0);
@@ -138,7 +139,7 @@ void node_close(struct node *node)
 	verve_cm_close(xport->cm);
 	xport->cm = NULL;
 	discard_events(xport);
-	verve_xport_fini(xport);
+	verve_proto_fini(&node->proto);
 	verve_lock_release(&node->lock);
 	verve_lock_fini(&node->lock);
 	verve_comp_queue_fini(&node->tx_queue);
@@ -260,6 +261,19 @@ static void make_connection(struct node *a, struct node *b, uint32_t window, uin
 	put_up(b, a, qp_b, window, a_resumes, false);
 }
 
+void node_ask(struct node *b, const struct node *a)
+{
+	struct verve_cm_event *event = make_event(VERVE_CM_UP, a, ++b->next_conn, 0);
+
+	event->remote_id = 1;
+	event->qp = open_qp(b);
+	event->window = NODE_WINDOW;
+	event->eager_size = NODE_EAGER;
+	event->listen = true;
+	verve_mailbox_put(&b->xport->events, &event->mail);
+	verve_events_step(b->xport);
+}
+
 void node_connect(struct node *a, struct node *b, uint32_t window)
 {
 	make_connection(a, b, window, 0, 0);
@@ -286,8 +300,8 @@ void node_resume(struct node *a, struct node *b)
 void node_join(struct node *a, struct node *b, uint32_t window)
 {
 	node_connect(a, b, window);
-	verve_peer_events(a->xport);
-	verve_peer_events(b->xport);
+	verve_events_step(a->xport);
+	verve_events_step(b->xport);
 	/* Each has the other in its table. */
 	node_link(a, b);
 	node_link(b, a);
@@ -297,7 +311,7 @@ void nodes_settle(void)
 {
 	do {
 		for (struct node *node = nodes; node; node = node->next)
-			while (verve_xport_poll(node->xport))
+			while (verve_proto_poll(&node->proto))
 				;
 	} while (fake_net_run_next());
 }

@@ -21,6 +21,19 @@
 #include "comp/comp_queue.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "proto/proto.h"
+#include "rma/rma.h"
+#include "xport/complete.h"
+#include "xport/credit.h"
+#include "xport/events.h"
+#include "xport/lifetime.h"
+#include "xport/link.h"
+#include "xport/lost.h"
+#include "xport/memory.h"
+#include "xport/post.h"
+#include "xport/report.h"
+#include "xport/start.h"
+#include "xport/sweep.h"
 #include "xport/xport.h"
 
 /* Bytes; what node_open uses unless the test says otherwise. */
@@ -29,7 +42,8 @@ enum { NODE_INLINE = 128, NODE_EAGER = 1024, NODE_TX_SIZE = 64, NODE_WINDOW = 4,
 
 struct node {
 	struct verve_lock lock;
-	struct verve_xport xport;
+	struct verve_proto proto;
+	struct verve_xport *xport; /* proto's */
 	struct verve_net_device *dev;
 	struct verve_addrvec addrvec;
 	struct verve_mr_cache mr_cache;
@@ -55,6 +69,11 @@ struct verve_link *node_link(struct node *node, const struct node *to);
 /* What the connection manager says; conn_id 0: none. */
 void node_event(struct node *node, enum verve_cm_event_type type, const struct node *about,
 		uint32_t conn_id, int error);
+/*
+ * b was asked for a connection by a, or by somebody in its name: UP that listens. Its end of the queue pair is
+ * connected to nothing.
+ */
+void node_ask(struct node *b, const struct node *a);
 /* READY of a peer that listens. */
 void node_greet(struct node *node, const struct node *about, uint32_t conn_id);
 /*

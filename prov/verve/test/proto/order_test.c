@@ -11,6 +11,10 @@
 #include <uthash.h>
 
 #include "fixture.h"
+#include "msg/send_op.h"
+#include "msg/unexpected.h"
+#include "xport/dispatch.h"
+#include "xport/transfer.h"
 #include "xport/link.h"
 #include "xport/post.h"
 #include "msg/recv.h"
@@ -61,16 +65,29 @@ static uint64_t mix(uint64_t digest, uint64_t value)
 	return digest ^ digest >> 29;
 }
 
+/* What of an operation decides how it goes on. */
+static uint64_t digest_op(struct verve_op *op, uint64_t digest)
+{
+	digest = mix(digest, (uint64_t)op->cls->name[0] << 48 | (uint64_t)op->state << 32 | op->flags);
+	digest = mix(digest, op->len);
+	if (op->cls->memory_at)
+		digest = mix(digest, verve_op_memory(op)->slab ? 2 : 1);
+	if (op->cls->move_at && op->state != VERVE_OP_POSTED) {
+		const struct verve_transfer *transfer = verve_op_transfer(op);
+
+		digest = mix(digest, (uint64_t)transfer->remote_count << 32 | transfer->offset);
+	}
+	if (verve_op_is_send(op))
+		digest = mix(digest, verve_send_op_of(op)->pulled);
+	return digest;
+}
+
 static uint64_t digest_ops(const struct verve_op_queue *queue, uint64_t digest)
 {
-	const struct verve_op *op;
+	struct verve_op *op;
 
-	TAILQ_FOREACH(op, queue, link) {
-		digest = mix(digest, (uint64_t)op->kind << 48 | (uint64_t)op->state << 32 | op->flags);
-		digest = mix(digest, (uint64_t)op->len << 32 | op->transfer.offset);
-		digest = mix(digest, (uint64_t)op->transfer.remote_count << 32 | (op->slab ? 2 : 0) |
-					     op->posted);
-	}
+	TAILQ_FOREACH(op, queue, link)
+		digest = digest_op(op, digest);
 	return mix(digest, 1);
 }
 
@@ -103,7 +120,7 @@ static uint64_t digest_match(const struct verve_match *match, uint64_t digest)
 
 static uint64_t digest_side(const struct side *side, uint64_t digest)
 {
-	const struct verve_xport *xport = &side->node.xport;
+	const struct verve_xport *xport = side->node.xport;
 	const struct verve_peer *peer = node_peer((struct node *)&side->node, &side->other->node);
 
 	digest = digest_link(peer->link, digest);
@@ -111,7 +128,7 @@ static uint64_t digest_side(const struct side *side, uint64_t digest)
 	digest = digest_ops(&peer->reads, digest);
 	digest = digest_ops(&peer->control, digest);
 	digest = digest_ops(&peer->active, digest);
-	digest = digest_match(&xport->match[0], digest);
+	digest = digest_match(&side->node.proto.msg.match[0], digest);
 	digest = mix(digest, (uint64_t)xport->wr_used << 32 | xport->rx_free_count);
 	digest = mix(digest, (uint64_t)xport->tx_slabs.used << 32 | peer->is_waiting);
 	digest = mix(digest, (uint64_t)side->sent << 32 | side->posted);
@@ -141,9 +158,9 @@ static bool is_complete(void)
 
 static void poll_side(struct side *side)
 {
-	verve_xport_poll(&side->node.xport);
+	verve_proto_poll(&side->node.proto);
 	/* There are fewer than it waits for before it gives them back. */
-	verve_recv_refill(&side->node.xport, true);
+	verve_dispatch_refill(side->node.xport);
 	while (!verve_comp_queue_is_empty(&side->node.tx_queue)) {
 		expect_comp(&side->node.tx_queue);
 		side->completed++;
@@ -236,7 +253,7 @@ static void open_sides(void)
 	}
 	node_join(&sides[0].node, &sides[1].node, 1);
 	for (int i = 0; i < 2; i++)
-		make_scarce(&sides[i].node.xport);
+		make_scarce(sides[i].node.xport);
 	if (scene->poor)
 		fake_net_memlock(0);
 	begin_round();

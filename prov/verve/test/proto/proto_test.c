@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "fixture.h"
 #include "mr/region.h"
 #include "rma/rma.h"
 
@@ -89,7 +89,7 @@ Test(xport, each_failure_of_opening_leaves_nothing)
 		{FAKE_NET_SRQ_POST, 1, -FI_EINVAL, -FI_EINVAL},
 	};
 	struct verve_xport_attr attr;
-	static struct verve_xport xport;
+	static struct verve_proto proto;
 
 	node_open(&a, 0, NULL); /* has what an attr wants */
 	attr = a.xport->attr;
@@ -98,7 +98,7 @@ Test(xport, each_failure_of_opening_leaves_nothing)
 
 		fake_net_leaks(before, sizeof(before));
 		fake_net_fail(failures[i].call, failures[i].nth, failures[i].error);
-		cr_expect_eq(verve_xport_init(&xport, &attr, &a.lock), failures[i].expected,
+		cr_expect_eq(verve_proto_init(&proto, &attr, &a.lock), failures[i].expected,
 			     "failure %zu", i);
 		cr_expect(fake_net_has_failed());
 		fake_net_leaks(after, sizeof(after));
@@ -169,7 +169,7 @@ Test(xport, injected_message_is_no_longer_than_a_buffer)
 	write.addr = node_addr(&a, &b);
 	cr_expect_eq(send_len(FITS + 1, VERVE_OP_INJECT), -FI_EMSGSIZE);
 	cr_expect_eq(send_len(FITS + 1, VERVE_OP_INJECT | VERVE_OP_ACK), -FI_EMSGSIZE);
-	cr_expect_eq(verve_rma(a.xport, VERVE_OP_WRITE, &write), -FI_EMSGSIZE);
+	cr_expect_eq(verve_rma(a.xport, VERVE_RMA_WRITE, &write), -FI_EMSGSIZE);
 	cr_expect_eq(a.xport->tx_used, 0);
 	expect_none(&a.tx_queue);
 	cr_expect_eq(send_len(FITS, VERVE_OP_INJECT), 0);
@@ -319,7 +319,7 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 	cr_assert_eq(verve_mr_region_open(many[0].dev, in, 8, VERVE_NET_REMOTE_WRITE, &region), 0);
 	to = (struct verve_wire_segment){.addr = (uintptr_t)in, .len = 8, .key = region->rkey};
 	write.addr = node_addr(&a, &many[0]);
-	cr_expect_eq(verve_rma(a.xport, VERVE_OP_WRITE, &write), 0);
+	cr_expect_eq(verve_rma(a.xport, VERVE_RMA_WRITE, &write), 0);
 	nodes_settle();
 	cr_expect_eq(memcmp(in, out, 8), 0);
 	verve_mr_region_close(region);
@@ -331,25 +331,25 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 Test(xport, busy_tells_what_waits_for_whom)
 {
 	open_both(NULL, NODE_WINDOW);
-	cr_expect_not(verve_xport_is_busy(a.xport, true));
+	cr_expect_not(verve_proto_is_busy(&a.proto, true));
 	cr_assert_eq(send_len(1, 0), 0);
-	cr_expect_not(verve_xport_is_busy(a.xport, true)); /* over, as far as we go */
+	cr_expect_not(verve_proto_is_busy(&a.proto, true)); /* over, as far as we go */
 	cr_assert_eq(send_len(1, VERVE_OP_TRANSMIT), 0);
-	cr_expect(verve_xport_is_busy(a.xport, false));
-	cr_expect(verve_xport_is_waiting(a.xport));
+	cr_expect(verve_proto_is_busy(&a.proto, false));
+	cr_expect(verve_proto_is_waiting(&a.proto));
 	nodes_settle();
-	cr_expect_not(verve_xport_is_busy(a.xport, true));
-	cr_expect_not(verve_xport_is_waiting(a.xport));
+	cr_expect_not(verve_proto_is_busy(&a.proto, true));
+	cr_expect_not(verve_proto_is_waiting(&a.proto));
 	cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
-	cr_expect_not(verve_xport_is_busy(a.xport, false));
-	cr_expect(verve_xport_is_busy(a.xport, true));
-	cr_expect(verve_xport_is_waiting(a.xport));
+	cr_expect_not(verve_proto_is_busy(&a.proto, false));
+	cr_expect(verve_proto_is_busy(&a.proto, true));
+	cr_expect(verve_proto_is_waiting(&a.proto));
 	cr_assert_eq(send_len(1, VERVE_OP_FENCE), 0);
-	cr_expect(verve_xport_is_busy(a.xport, false));
+	cr_expect(verve_proto_is_busy(&a.proto, false));
 	for (int i = 0; i < 4; i++)
 		recv_any();
 	nodes_settle();
-	cr_expect_not(verve_xport_is_busy(a.xport, true));
+	cr_expect_not(verve_proto_is_busy(&a.proto, true));
 	close_both();
 }
 
@@ -358,11 +358,11 @@ Test(xport, what_waits_for_a_connection_is_busy)
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, NULL);
 	cr_assert_eq(send_len(1, 0), 0);
-	cr_expect(verve_xport_is_busy(a.xport, false));
-	cr_expect_not(verve_xport_is_waiting(a.xport)); /* the manager minds it */
+	cr_expect(verve_proto_is_busy(&a.proto, false));
+	cr_expect_not(verve_proto_is_waiting(&a.proto)); /* the manager minds it */
 	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ETIMEDOUT);
 	nodes_settle();
-	cr_expect_not(verve_xport_is_busy(a.xport, true));
+	cr_expect_not(verve_proto_is_busy(&a.proto, true));
 	close_both();
 }
 
@@ -370,7 +370,7 @@ Test(xport, what_waits_for_a_connection_is_busy)
 static void poll_often(struct node *node)
 {
 	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
-		verve_xport_poll(node->xport);
+		verve_proto_poll(&node->proto);
 }
 
 Test(xport, silent_peer_is_asked_for_a_sign_after_its_time)
@@ -419,12 +419,12 @@ Test(xport, bye_is_said_once_and_acknowledged)
 	open_both(NULL, NODE_WINDOW);
 	for (int i = 0; i < NODE_WINDOW; i++)
 		cr_assert_eq(send_len(100, 0), 0);
-	cr_expect_not(verve_xport_say_bye(a.xport));
+	cr_expect_not(verve_proto_say_bye(&a.proto));
 	produced = node_link(&a, &b)->produced;
-	cr_expect_not(verve_xport_say_bye(a.xport));
+	cr_expect_not(verve_proto_say_bye(&a.proto));
 	cr_expect_eq(node_link(&a, &b)->produced, produced);
 	nodes_settle();
-	cr_expect(verve_xport_say_bye(a.xport));
+	cr_expect(verve_proto_say_bye(&a.proto));
 	cr_expect_null(node_peer(&b, &a)->link);
 	for (int i = 0; i < NODE_WINDOW; i++)
 		recv_any();
@@ -436,11 +436,11 @@ Test(xport, bye_is_said_once_and_acknowledged)
 Test(xport, bye_needs_nobody_who_never_spoke)
 {
 	open_both(NULL, NODE_WINDOW);
-	cr_expect(verve_xport_say_bye(b.xport));
+	cr_expect(verve_proto_say_bye(&b.proto));
 	cr_expect_eq(node_link(&b, &a)->produced, 0);
 	close_both();
 	node_open(&a, 0, NULL);
-	cr_expect(verve_xport_say_bye(a.xport));
+	cr_expect(verve_proto_say_bye(&a.proto));
 	node_close(&a);
 }
 
@@ -449,13 +449,14 @@ Test(xport, bye_waits_for_broken_connections)
 	open_both(NULL, NODE_WINDOW);
 	cr_assert_eq(send_len(ROOM, 0), 0);
 	verve_link_break(a.xport, node_link(&a, &b), FI_EIO, 0, "test");
-	cr_expect_not(verve_xport_say_bye(a.xport));
+	cr_expect_not(verve_proto_say_bye(&a.proto));
 	nodes_settle();
-	cr_expect(verve_xport_say_bye(a.xport));
+	cr_expect(verve_proto_say_bye(&a.proto));
 	close_both();
 }
 
-Test(xport, cancel_ends_everything_once)
+/* fi_endpoint(3), fi_close: dropped, with no completions. */
+Test(xport, cancel_ends_everything_without_a_word)
 {
 	struct node c;
 
@@ -469,16 +470,49 @@ Test(xport, cancel_ends_everything_once)
 						     .flags = VERVE_OP_TAGGED}),
 		     0);
 	nodes_settle();
-	verve_xport_cancel(a.xport);
+	verve_proto_cancel(&a.proto);
 	nodes_settle();
-	verve_xport_cancel(a.xport); /* nothing is left */
-	for (int i = 0; i < 3; i++)
-		expect_error(&a.tx_queue, FI_ECANCELED);
-	for (int i = 0; i < 2; i++)
-		expect_error(&a.rx_queue, FI_ECANCELED);
+	verve_proto_cancel(&a.proto); /* nothing is left */
 	expect_none(&a.tx_queue);
 	expect_none(&a.rx_queue);
+	cr_expect_eq(AO_load(&a.send.errors), 0);
+	cr_expect_eq(AO_load(&a.recv.errors), 0);
+	cr_expect_eq(a.xport->tx_used, 0);
+	cr_expect_eq(a.xport->op_ids.used, 0);
+	cr_expect_eq(a.proto.msg.match[0].posted_count + a.proto.msg.match[1].posted_count, 0);
 	node_close(&c);
+	close_both();
+}
+
+Test(xport, closing_reports_no_more_of_its_own_but_of_its_memory)
+{
+	struct iovec iov = {out, 8};
+	struct verve_wire_segment to = {0};
+	struct verve_request write = {.iov = &iov, .iov_count = 1, .remote = &to, .remote_count = 1,
+				      .data = 5, .flags = VERVE_OP_DATA | VERVE_OP_NOTIFY};
+	struct verve_mr_region *region;
+
+	open_both(NULL, NODE_WINDOW);
+	cr_assert_eq(verve_mr_region_open(a.dev, in, 8, VERVE_NET_REMOTE_WRITE, &region), 0);
+	to = (struct verve_wire_segment){.addr = (uintptr_t)in, .len = 8, .key = region->rkey};
+	write.addr = node_addr(&b, &a);
+	cr_assert_eq(send_len(1, VERVE_OP_TRANSMIT), 0);
+	cr_assert_eq(node_recv(&a, &(struct message){.buf = in, .len = 1}), 0);
+	verve_proto_begin_close(&a.proto);
+	verve_proto_begin_close(&a.proto);
+	cr_expect_eq(a.proto.msg.match[0].posted_count, 0);
+	cr_assert_eq(verve_rma(b.xport, VERVE_RMA_WRITE, &write), 0);
+	nodes_settle();
+	expect_none(&a.tx_queue);
+	cr_expect_eq(AO_load(&a.send.value), 0);
+	cr_expect_eq(a.xport->tx_used, 0);
+	/* What was accepted has left. */
+	recv_any();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 1);
+	expect_comp(&b.tx_queue);
+	cr_expect_eq(expect_comp(&a.rx_queue).data, 5);
+	cr_expect_eq(AO_load(&a.remote_write.value), 1);
+	verve_mr_region_close(region);
 	close_both();
 }
 
@@ -487,11 +521,40 @@ Test(xport, poll_of_a_lost_device_finds_nothing)
 	open_both(NULL, NODE_WINDOW);
 	cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
 	fake_net_device_remove(0);
-	cr_expect_not(verve_xport_poll(a.xport));
+	cr_expect_not(verve_proto_poll(&a.proto));
 	expect_none(&a.tx_queue);
 	/* Nothing will ever be flushed: only the end takes the queue pair away. */
-	verve_xport_cancel(a.xport);
+	verve_proto_cancel(&a.proto);
 	nodes_settle();
-	expect_error(&a.tx_queue, FI_ECANCELED);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(a.xport->tx_used, 0);
 	close_both();
+}
+
+/* It had arrived before the connections were broken, and nobody had looked. */
+Test(xport, message_that_comes_while_it_is_closed_is_not_left_in_the_shared_context)
+{
+	struct verve_xport_attr attr;
+	struct verve_proto shared;
+	struct verve_lock lock;
+
+	verve_lock_init(&lock, true);
+	verve_lock_acquire(&lock);
+	node_attr(&attr);
+	cr_assert_eq(verve_proto_init_shared(&shared, &attr, &lock), 0);
+	node_open(&a, 0, &attr);
+	attr.shared = verve_proto_xport(&shared);
+	node_open(&b, 1, &attr);
+	node_join(&a, &b, NODE_WINDOW);
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = 100}), 0);
+	while (fake_net_run_next())
+		;
+	cr_assert_eq(shared.msg.match[0].unexpected_count, 0);
+	node_close(&b);
+	cr_expect_eq(shared.msg.match[0].unexpected_count, 0, "a message of an endpoint that is gone");
+	node_close(&a);
+	verve_proto_fini_shared(&shared);
+	verve_lock_release(&lock);
+	verve_lock_fini(&lock);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
 }

@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "engine/engine.h"
 #include "rma/atomic.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
@@ -747,6 +748,63 @@ Test(atomic, stray_replies_are_ignored)
 	cr_expect_eq(them->completions, 0);
 	cr_assert_eq(add(0, &value, NULL), 0);
 	expect(2, 0);
+}
+
+/* Whoever does not take its answers is not asked for more than so many. */
+Test(atomic, unanswered_ones_are_bounded)
+{
+	static uint64_t found[4 * VERVE_ATOMIC_UNANSWERED];
+	enum { COUNT = sizeof(found) / sizeof(found[0]) };
+	struct verve_xport *xport;
+	const struct verve_op *op;
+	uint64_t value = 1;
+	int active = 0;
+
+	cr_assert_eq(add(0, &value, NULL), 0);
+	expect(1, 0);
+	for (int i = 0; i < COUNT; i++)
+		cr_assert_eq(fi_fetch_atomic(us->ep, &value, 1, NULL, &found[i], NULL, us->peer,
+					     at(1), key, FI_UINT64, FI_SUM, NULL), 0);
+	/* The target's application does not run. */
+	for (int i = 0; i < 1000; i++) {
+		progress(us);
+		fake_net_advance(10000);
+	}
+	cr_expect_eq(us->completions, 1);
+	xport = verve_engine_lock(verve_ep_from_fid(us->ep)->engine);
+	TAILQ_FOREACH(op, &xport->peers->active, link)
+		active++;
+	cr_expect_leq(active, VERVE_ATOMIC_UNANSWERED, "%d are under way", active);
+	cr_expect_gt(active, 50);
+	verve_engine_unlock(verve_ep_from_fid(us->ep)->engine);
+	expect(1 + COUNT, 0);
+	for (uint64_t i = 0; i < COUNT; i++)
+		cr_assert_eq(found[i], i);
+}
+
+/* A target keeps no more answers than an honest peer can wait for. */
+Test(atomic, who_asks_for_too_many_is_cut_off)
+{
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_ATOMIC, .flags = VERVE_WIRE_FETCH, .op_id = 1,
+		.amo_op = VERVE_AMO_READ, .amo_type = VERVE_AMO_UINT64, .segment_count = 1,
+	};
+	struct verve_xport *xport;
+	struct verve_link *link;
+	uint64_t value = 1;
+
+	packet.segment[0] = (struct verve_wire_segment){at(0), 8, key};
+	cr_assert_eq(add(0, &value, NULL), 0);
+	expect(1, 0);
+	xport = verve_engine_lock(verve_ep_from_fid(them->ep)->engine);
+	link = xport->peers->link;
+	link->may_send = false; /* the peer takes nothing */
+	for (int i = 0; i < VERVE_ATOMIC_UNANSWERED; i++)
+		verve_atomic_execute(xport, link, &packet);
+	cr_expect_not(link->broken);
+	verve_atomic_execute(xport, link, &packet);
+	cr_expect(link->broken, "it may go on");
+	verve_engine_unlock(verve_ep_from_fid(them->ep)->engine);
 }
 
 /* The processor does not reach it: what the device does is done, what the processor would do is refused. */

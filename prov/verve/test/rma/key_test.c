@@ -37,6 +37,7 @@ static void setup(void)
 
 	fake_net_config_default(&config);
 	config.limits.msg_size = LONGEST + VERVE_WIRE_ATOMIC_PREFIX;
+	config.rc_slow = 0; /* tests say in which order refusals and acknowledgements come */
 	fake_net_start(&config);
 	verve_mr_keytab_init(&keytab);
 	node_attr(&attr);
@@ -338,7 +339,7 @@ Test(key, that_changes_while_it_is_asked_for)
 
 	export(&x, 8, 6, lens, false, both);
 	begin(VERVE_RMA_WRITE, 8, 0, 20);
-	verve_xport_poll(a.xport);
+	verve_proto_poll(&a.proto);
 	unexport(&x);
 	export_one(&x, 8, 20);
 	nodes_settle();
@@ -383,7 +384,7 @@ Test(key, closed_under_way_completes_or_fails)
 Test(key, many_are_remembered_up_to_a_limit)
 {
 	static struct exported all[MANY];
-	const struct verve_key_cache *cache = &node_link(&a, &b)->keys;
+	const struct verve_remote_keys *cache = &node_link(&a, &b)->keys;
 	uint64_t before;
 
 	for (unsigned i = 0; i < MANY; i++)
@@ -391,7 +392,7 @@ Test(key, many_are_remembered_up_to_a_limit)
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < MANY; i++) {
 			finish(VERVE_RMA_READ, i, 0, 16);
-			cr_assert_leq(cache->count, VERVE_KEY_CACHE);
+			cr_assert_leq(cache->count, VERVE_REMOTE_KEYS_MAX);
 			finish(VERVE_RMA_READ, 0, 0, 16);
 		}
 	before = requests();
@@ -422,9 +423,25 @@ Test(key, rkeys_are_nothing_to_ask_for)
 	export_one(&x, 8, 16);
 	expect_refused(VERVE_RMA_READ, 8, 0, 16, "no region with the key");
 	unexport(&x);
-	export_one(&x, VERVE_MR_KEY_EXPORTED, 16);
+	export_one(&x, VERVE_MR_KEY_EXPORTED | 5, 16);
 	finish(VERVE_RMA_READ, x.key.key, 0, 16);
 	unexport(&x);
+}
+
+/* b's application chooses them. */
+Test(key, every_number_can_be_a_chosen_key)
+{
+	static const uint64_t keys[] = {0, 8, 1ull << 32, VERVE_MR_KEY_EXPORTED,
+					VERVE_MR_KEY_EXPORTED | 1, UINT64_MAX};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		export_one(&x, keys[i], 16);
+		finish(VERVE_RMA_WRITE, keys[i], 0, 16);
+		finish(VERVE_RMA_READ, keys[i], 0, 16);
+		unexport(&x);
+		nodes_settle(); /* until a has heard of it */
+		expect_refused(VERVE_RMA_READ, keys[i], 0, 16, "no region with the key");
+	}
 }
 
 Test(key, data_comes_with_a_write_across_borders)
@@ -509,7 +526,7 @@ Test(key, answers_out_of_order_are_asked_for_again)
 Test(key, who_waits_for_an_answer_is_told_that_the_peer_died)
 {
 	begin(VERVE_RMA_READ, 8, 0, 8);
-	cr_expect(verve_xport_is_waiting(a.xport));
+	cr_expect(verve_proto_is_waiting(&a.proto));
 	fake_net_host_kill(1);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);

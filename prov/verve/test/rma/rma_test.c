@@ -161,9 +161,9 @@ Test(rma, remote_data_follows_the_write)
 		pattern_fill(local, ROOM, i);
 		cr_assert_eq(start_len(VERVE_RMA_WRITE, sizes[i], VERVE_OP_DATA), 0);
 		while (verve_comp_queue_is_empty(&b.rx_queue)) {
-			verve_xport_poll(a.xport);
+			verve_proto_poll(&a.proto);
 			cr_assert(fake_net_run_next());
-			verve_xport_poll(b.xport);
+			verve_proto_poll(&b.proto);
 		}
 		cr_assert(pattern_holds(remote, sizes[i], i)); /* it is there by then */
 		comp = expect_comp(&b.rx_queue);
@@ -357,7 +357,7 @@ Test(rma, host_dies_between_pieces)
 	cr_assert_eq(start_len(VERVE_RMA_WRITE, ROOM, 0), 0);
 	cr_assert_eq(start_len(VERVE_RMA_READ, ROOM, 0), 0);
 	fake_net_host_kill(1);
-	cr_expect(verve_xport_is_waiting(a.xport), "nobody looks after the peer");
+	cr_expect(verve_proto_is_waiting(&a.proto), "nobody looks after the peer");
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);

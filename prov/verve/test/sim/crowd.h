@@ -12,6 +12,7 @@
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "fake_net.h"
 
@@ -50,6 +51,7 @@ struct crowd_member {
 	bool closed;
 	bool away;		/* its application does not call libfabric */
 	struct crowd_send *unused, *delayed;
+	LIST_HEAD(, receive) receives_posted;
 };
 
 struct crowd {

@@ -12,7 +12,7 @@ enum { MEMBERS = 200, HOSTS = 10, BYTES_A_CONNECTION = 16384, LIMIT = 8 };
 /* Small endpoints: it is their connections that are looked at. */
 static void configure(void)
 {
-	verve_config.eager_size = 64;
+	verve_config.eager_size = 256;
 	verve_config.rx_buffers = 256;
 	verve_config.window = 8;
 	verve_config.tx_size = 128;

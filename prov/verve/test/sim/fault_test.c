@@ -122,6 +122,22 @@ Test(fault, endpoints_close_and_few_connections)
 	sim_run_seeds(&options, 80);
 }
 
+Test(fault, endpoints_close_in_the_middle_of_messages)
+{
+	struct sim_options options = {
+		.name = "fault/endpoints_close_in_the_middle_of_messages",
+		.nodes = 6,
+		.ops = 40,
+		.max_len = 3000,
+		.slice = 500,
+		.abandon = true,
+		.refused = 100,
+		.partial = 500,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
 Test(fault, host_killed_and_few_connections)
 {
 	struct sim_options options = {

@@ -11,6 +11,7 @@
 #include "api/ep.h"
 #include "engine/engine.h"
 #include "fake_net.h"
+#include "msg/msg.h"
 #include "nth_world.h"
 #include "xport/xport.h"
 
@@ -150,12 +151,15 @@ static void exhaust(struct fid_ep *fid)
 {
 	struct verve_engine *engine = fid ? verve_ep_from_fid(fid)->engine : NULL;
 	struct verve_xport *xport;
+	struct verve_msg *msg;
 
 	if (!engine)
 		return;
 	xport = verve_engine_lock(engine);
-	xport->rx->ops.free = NULL;
-	xport->rx->match[0].indexes.free = xport->rx->match[1].indexes.free = NULL;
+	msg = verve_msg_of(xport);
+	for (int i = 0; i < VERVE_OP_SIZES; i++)
+		xport->shared->ops[i].free = NULL;
+	msg->match[0].indexes.free = msg->match[1].indexes.free = NULL;
 	verve_engine_unlock(engine);
 }
 

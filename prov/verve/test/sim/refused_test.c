@@ -178,6 +178,22 @@ Test(refused, with_cancelling_little_memory_and_shared_receives)
 	sim_run_seeds(&options, 40);
 }
 
+/* Queue pairs end in the middle of messages. */
+Test(refused, messages_in_progress)
+{
+	struct sim_options options = {
+		.name = "refused/messages_in_progress",
+		.nodes = 3,
+		.ops = 120,
+		.max_len = 2000,
+		.slice = 500,
+		.refused = 400,
+		.partial = 500,
+	};
+
+	sim_run_seeds(&options, 80);
+}
+
 /* Whatever else happens, what is said to have been read has been. */
 Test(refused, reads_that_are_said_to_be_done)
 {

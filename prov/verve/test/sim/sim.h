@@ -41,6 +41,7 @@ struct sim_options {
 	uint32_t dgram_loss;
 	uint32_t refused; /* of what is started: RDMA that the target's device refuses */
 	uint32_t lies;    /* of long reads: reported as done, but are not */
+	uint32_t partial; /* of messages: have begun to arrive some time before they do; 0: few or none */
 	uint32_t closing; /* of turns: a region is closed, or opened again */
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */
@@ -82,6 +83,7 @@ struct sim_node {
 	bool selective;
 	size_t inject_size;
 	bool started, closing, closed, retired, dead, asleep;
+	bool hushed; /* its queues were empty when it closed: nothing that it posted may complete any more */
 	uint64_t start_at;    /* simulated ns */
 	uint32_t budget;      /* operations still to start */
 	uint32_t live;	      /* accepted, with a completion to come, receives not counted */

@@ -122,6 +122,17 @@ static void end_cancelled(struct sim_op *op)
 	sim_buffer_fini(&op->buf);
 }
 
+/* It has failed, and may arrive all the same. */
+static void put_aside(struct sim_op *op)
+{
+	if (op->kind == SIM_SEND && !op->received) {
+		TAILQ_REMOVE(&op->peer->inbound, op, link);
+		TAILQ_INSERT_TAIL(&op->peer->strays, op, link);
+		op->stray = true;
+	}
+	sim_buffer_fini(&op->buf);
+}
+
 /* Sends, writes, reads and atomics. */
 static void end_initiator(struct sim_op *op, const struct end *end)
 {
@@ -146,13 +157,7 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 			sim_fail(sim, "node %u: %s %lu of %zu bytes to node %u fails: %s",
 				 op->node->index, kind_names[op->kind], op->id, op->len,
 				 op->peer->index, fi_strerror(end->err));
-		/* It may arrive all the same. */
-		if (op->kind == SIM_SEND && !op->received) {
-			TAILQ_REMOVE(&op->peer->inbound, op, link);
-			TAILQ_INSERT_TAIL(&op->peer->strays, op, link);
-			op->stray = true;
-		}
-		sim_buffer_fini(&op->buf);
+		put_aside(op);
 		return;
 	}
 	if (!op->entry)
@@ -429,6 +434,9 @@ static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
 		if (is_from(op, end) &&
 		    looks_like(op, peek, end->entry, end->entry->len))
 			return op;
+	TAILQ_FOREACH (op, &peek->node->strays, link)
+		if (is_from(op, end) && looks_like(op, peek, end->entry, end->entry->len))
+			return op;
 	return NULL;
 }
 
@@ -497,6 +505,9 @@ static void handle(struct sim_node *node, const struct end *end)
 		end_remote(node, end);
 		return;
 	}
+	if (node->hushed && !(node->srx && end->entry->flags & FI_RECV))
+		sim_fail(node->sim, "node %u: a completion after its endpoints were closed",
+			 node->index);
 	if (!end->entry->op_context) {
 		if (!end->err)
 			sim_fail(node->sim, "node %u: an injected message completes", node->index);
@@ -742,6 +753,51 @@ void sim_forget_receives(struct sim_node *node)
 		if (op->node == node && op->kind == SIM_RECV && !op->done)
 			recv_over(op);
 	}
+}
+
+/* Nobody knows what became of it. */
+static void drop_initiator(struct sim_op *op)
+{
+	op->done = true;
+	op->node->live--;
+	op->error = FI_ECANCELED;
+	if (op->before)
+		sim_region_check(op, op->error);
+	put_aside(op);
+}
+
+void sim_drop_all(struct sim_node *node)
+{
+	for (size_t i = 0; i < node->sim->op_count; i++) {
+		struct sim_op *op = node->sim->ops[i];
+
+		if (op->node != node || op->done)
+			continue;
+		if (op->kind == SIM_RECV && !node->srx)
+			recv_over(op);
+		else if (op->kind != SIM_RECV && op->kind != SIM_PEEK && op->entry)
+			drop_initiator(op);
+	}
+}
+
+bool sim_is_counted(struct sim_node *node)
+{
+	uint64_t expected[SIM_CNTRS];
+
+	if (has_failures(node->sim))
+		return true;
+	memcpy(expected, node->counted, sizeof(expected));
+	for (size_t i = 0; i < node->sim->op_count; i++) {
+		const struct sim_op *op = node->sim->ops[i];
+
+		if (op->node == node && op->kind != SIM_RECV && op->kind != SIM_PEEK && !op->entry &&
+		    !op->may_fail && !op->error)
+			expected[cntr_of(op)]++;
+	}
+	for (int i = 0; i <= CNTR_WRITE; i++)
+		if (node->cntr[i] && fi_cntr_read(node->cntr[i]) < expected[i])
+			return false;
+	return true;
 }
 
 void sim_check_end(struct sim *sim)

@@ -9,6 +9,7 @@
 
 #include "base/addr.h"
 #include "base/config.h"
+#include "net/sys.h"
 #include "sim.h"
 
 struct fi_provider *fi_prov_ini(void);
@@ -228,6 +229,9 @@ static void start_world(struct sim *sim, uint32_t hosts)
 	config.rc_slow = sim_below(sim, 20);
 	config.reuse_qp_num = sim_chance(sim, 500);
 	config.close_cleans_cq = sim_chance(sim, 500);
+	config.error_takes_no_post = sim_chance(sim, 300);
+	config.error_keeps_recv = sim_chance(sim, 500);
+	config.partial = options->partial ? options->partial : sim_chance(sim, 500) ? 50 : 0;
 	config.limits.rd_atomic = 1u << sim_below(sim, 5);
 	config.limits.rd_atomic_target = 1u << sim_below(sim, 5);
 	/* The largest eager message, with its header, is one work request; longer ones are cut. */
@@ -251,7 +255,8 @@ static void open_fabric(struct sim *sim)
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_SOURCE |
 		      FI_DIRECTED_RECV;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	/* FI_MR_LOCAL: the buffers that have descriptors use them. */
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_LOCAL;
 	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	if (sim->options->events)
 		hints->caps |= FI_RMA_EVENT;
@@ -312,16 +317,34 @@ void sim_open(struct sim *sim)
 	}
 }
 
+/* After the close they are not counted. */
+static void await_silent(struct sim_node *node)
+{
+	uint64_t end = fake_net_time() + 60000000000;
+
+	while (!sim_is_counted(node) && fake_net_time() < end) {
+		sim_progress(node, 16);
+		verve_net_pause();
+	}
+}
+
 void sim_node_close(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
 
 	node->closing = true;
+	await_silent(node);
+	if (sim_chance(sim, 500)) {
+		while (sim_progress(node, 16))
+			;
+		node->hushed = true;
+	}
 	for (uint32_t i = 0; i < node->members; i++)
 		check(sim, fi_close(&node->ep[i]->fid), "fi_close of an endpoint");
 	node->closed = true;
 	while (sim_progress(node, 16))
 		;
+	sim_drop_all(node);
 	if (!node->srx)
 		return;
 	/* It has no queue to say so of what is posted to it. */

@@ -107,6 +107,10 @@ uint32_t sim_progress(struct sim_node *node, uint32_t max);
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send);
 /* Those that wait: nothing is to come of them. */
 void sim_forget_receives(struct sim_node *node);
+/* Its endpoints are closed, and its queues read: what has not completed will not. */
+void sim_drop_all(struct sim_node *node);
+/* Its counters tell of all operations that complete without an entry. */
+bool sim_is_counted(struct sim_node *node);
 /* When all is done: everything completed, nothing overtaken, counters right. */
 void sim_check_end(struct sim *sim);
 /* What delivery complete promised is so. */

@@ -200,6 +200,15 @@ void fake_cq_push(struct verve_net_cq *cq, const struct verve_net_wc *wc, struct
 	notify(cq);
 }
 
+uint32_t fake_net_cq_count(const struct verve_net_cq *cq)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < cq->count; i++)
+		count += !entry_at((struct verve_net_cq *)cq, i)->gone;
+	return count;
+}
+
 uint64_t fake_cq_digest(const struct verve_net_cq *cq, uint64_t digest)
 {
 	for (uint32_t i = 0; i < cq->count; i++) {
@@ -221,7 +230,10 @@ void fake_cq_forget(struct verve_net_cq *cq, struct verve_net_qp *qp, uint32_t q
 			continue;
 		if (entry->qp == qp)
 			entry->qp = NULL;
-		entry->gone |= fake_world.config.close_cleans_cq;
+		if (fake_world.config.close_cleans_cq && !entry->gone) {
+			entry->gone = true;
+			fake_world.stats.lost_recvs += entry->wc.opcode != VERVE_NET_WC_SEND;
+		}
 	}
 }
 

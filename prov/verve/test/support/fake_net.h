@@ -32,7 +32,11 @@ struct fake_net_config {
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
-	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs */
+	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
+	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
+	uint32_t partial; /* chance that a message has begun to arrive some time before the rest of it does */
+	/* The receive of such a message is never flushed (newer soft-RoCE); else it is, a little late. */
+	bool error_keeps_recv;
 };
 
 /* Two hosts, no loss, limits as soft-RoCE has them. */
@@ -65,6 +69,11 @@ void fake_net_step_threads(void);
 /* Called by verve_net_pause before it lets time pass, unless it is being called already. NULL:
  * none. */
 void fake_net_on_pause(void (*fn)(void *arg), void *arg);
+
+/*
+ * Called whenever an object has been closed: does what another thread may do at that moment. NULL: none.
+ */
+void fake_net_on_close(void (*fn)(void *arg), void *arg);
 
 /* The world's random numbers, for a test that wants no generator of its own. */
 uint64_t fake_net_random(void);
@@ -132,8 +141,17 @@ struct fake_net_stats {
 	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
 	uint64_t max_cq;	/* most entries that any CQ held */
 	uint64_t calls;		/* of the kinds above */
+	uint64_t begun;		/* messages that had begun before they came */
+	uint64_t lost_recvs;	/* receives that a queue pair took along when it was closed */
 };
 void fake_net_stats(struct fake_net_stats *stats);
+
+/* Receives that the queue has, those that its living queue pairs have begun to fill among them. */
+struct verve_net_srq;
+uint32_t fake_net_srq_count(const struct verve_net_srq *srq);
+/* Completions that wait to be polled. */
+struct verve_net_cq;
+uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
 
 /*
  * From now on devices take dmabufs, and this is the one that there is: size bytes of memory. Its descriptor.

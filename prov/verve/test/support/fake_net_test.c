@@ -137,8 +137,9 @@ static void post_recv(struct side *side, size_t offset, uint32_t len, uint64_t w
 		.wr_id = wr_id,
 		.sge = {(uintptr_t)side->memory + offset, len, side->mr.lkey},
 	};
+	uint32_t posted;
 
-	cr_assert_eq(verve_net_srq_post(side->srq, &recv, 1), 0);
+	cr_assert_eq(verve_net_srq_post(side->srq, &recv, 1, &posted), 0);
 }
 
 /* The next completion, which must come within 10 simulated seconds. */

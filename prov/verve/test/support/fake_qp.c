@@ -8,7 +8,7 @@
 
 #include "net/cq.h"
 
-enum { PSN_LIMIT = 1 << 24, QP_NUM_LIMIT = 1 << 24, POISON = 0xa5, POISON_LEN = 64 };
+enum { PSN_LIMIT = 1 << 24, QP_NUM_LIMIT = 1 << 24, POISON = 0xa5, POISON_LEN = 64, MARK_LEN = 8 };
 
 static bool is_used(struct fake_host *host, uint32_t num)
 {
@@ -68,6 +68,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	host->qp_count++;
 	dev->users++;
 	attr->srq->users++;
+	qp->serial = attr->srq->opened++;
 	fake_cq_use(attr->send_cq, 1);
 	fake_cq_use(attr->recv_cq, 1);
 	fake_opened(FAKE_QP);
@@ -111,6 +112,11 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	fake_event_cancel(&qp->arrive);
 	fake_event_cancel(&qp->respond);
 	fake_event_cancel(&qp->complete);
+	fake_event_cancel(&qp->flush);
+	if (qp->has_begun) {
+		qp->attr.srq->begun--;
+		fake_world.stats.lost_recvs++;
+	}
 	while ((wr = TAILQ_FIRST(&qp->wrs))) {
 		TAILQ_REMOVE(&qp->wrs, wr, link);
 		fake_wr_free(qp, wr);
@@ -121,6 +127,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	fake_cq_use(qp->attr.send_cq, -1);
 	fake_cq_use(qp->attr.recv_cq, -1);
 	qp->attr.srq->users--;
+	qp->attr.srq->closed++;
 	qp->dev->users--;
 	HASH_DEL(host->qps, qp);
 	host->freed_qp_num = qp->num;
@@ -139,6 +146,31 @@ void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *
 	addr->rd_atomic_target = (uint8_t)fake_world.config.limits.rd_atomic_target;
 	addr->qp_num = qp->num;
 	addr->psn = qp->send_psn;
+}
+
+uint32_t verve_net_qp_serial(const struct verve_net_qp *qp)
+{
+	return qp->serial;
+}
+
+uint32_t verve_net_srq_opened(struct verve_net_srq *srq)
+{
+	return srq->opened;
+}
+
+uint32_t verve_net_srq_closed(struct verve_net_srq *srq)
+{
+	return srq->closed;
+}
+
+uint32_t verve_net_srq_older(struct verve_net_srq *srq, uint32_t serial)
+{
+	struct verve_net_qp *qp, *next;
+	uint32_t count = 0;
+
+	HASH_ITER (hh, srq->dev->host->qps, qp, next)
+		count += qp->attr.srq == srq && qp->serial < serial;
+	return count;
 }
 
 uint32_t verve_net_qp_num(const struct verve_net_qp *qp)
@@ -248,6 +280,8 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, ui
 
 	if (!ret && (qp->state == FAKE_QP_INIT || qp->dev->host->removed))
 		ret = -FI_EINVAL;
+	if (!ret && qp->state == FAKE_QP_ERROR && fake_world.config.error_takes_no_post)
+		ret = -FI_EINVAL;
 	for (uint32_t i = 0; !ret && i < count; i++)
 		ret = check_wr(qp, &wr[i]);
 	if (ret)
@@ -304,32 +338,53 @@ void verve_net_srq_close(struct verve_net_srq *srq)
 	fake_closed(FAKE_SRQ);
 }
 
-/* The buffer is the device's now: what the program left in it is nothing to rely on. */
+/* The buffer is the device's now: what the program left in it is nothing to rely on, but for its beginning. */
 static void poison(const struct verve_net_srq *srq, const struct verve_net_sge *sge)
 {
 	uint32_t len = sge->length < POISON_LEN ? sge->length : POISON_LEN;
 
-	if (fake_lkey_covers(srq->dev, sge->lkey, sge->addr, len, VERVE_NET_LOCAL_WRITE))
-		memset((void *)(uintptr_t)sge->addr, POISON, len);
+	if (len > MARK_LEN &&
+	    fake_lkey_covers(srq->dev, sge->lkey, sge->addr, len, VERVE_NET_LOCAL_WRITE))
+		memset((char *)(uintptr_t)sge->addr + MARK_LEN, POISON, len - MARK_LEN);
 }
 
-int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count)
+/* It would be filled by two. */
+static void check_unused(const struct verve_net_srq *srq, const struct verve_net_recv *recv)
 {
-	int ret = fake_gate(FAKE_NET_SRQ_POST);
+	struct verve_net_qp *qp, *next;
 
-	if (ret)
-		return ret;
+	if (!srq->begun)
+		return;
+	HASH_ITER (hh, srq->dev->host->qps, qp, next)
+		if (qp->attr.srq == srq && qp->has_begun && qp->begun.sge.addr == recv->sge.addr)
+			fake_fatal("a buffer is posted that queue pair %u is filling", qp->num);
+}
+
+uint32_t fake_net_srq_count(const struct verve_net_srq *srq)
+{
+	return srq->count + srq->begun;
+}
+
+int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
+		       uint32_t *posted)
+{
+	/* A device that takes no more has taken what came before. */
+	int ret = fake_gate(FAKE_NET_SRQ_POST);
+	uint32_t take = ret ? count / 2 : count;
+
+	*posted = 0;
 	if (srq->count + count > srq->depth) {
 		fake_world.stats.full++;
 		return -FI_ENOMEM;
 	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (; *posted < take; ++*posted) {
 		uint32_t pos = srq->head + srq->count++;
 
-		srq->ring[pos < srq->depth ? pos : pos - srq->depth] = recv[i];
-		poison(srq, &recv[i].sge);
+		check_unused(srq, &recv[*posted]);
+		srq->ring[pos < srq->depth ? pos : pos - srq->depth] = recv[*posted];
+		poison(srq, &recv[*posted].sge);
 	}
-	return 0;
+	return ret;
 }
 
 bool fake_srq_take(struct verve_net_srq *srq, struct verve_net_recv *recv)

@@ -71,7 +71,10 @@ struct verve_net_qp {
 	uint64_t last_arrival, last_response;
 	uint64_t silent_since; /* 0: the peer answers */
 	bool failing;	       /* nothing more leaves: an error is on its way */
-	struct fake_event arrive, respond, complete;
+	bool has_begun;	       /* a message arrives, */
+	struct verve_net_recv begun; /* in this receive */
+	uint32_t serial;       /* of those of its shared receive queue */
+	struct fake_event arrive, respond, complete, flush;
 };
 
 /* Something comes back but an acknowledgement. */
@@ -85,6 +88,8 @@ struct verve_net_srq {
 	struct verve_net_recv *ring;
 	uint32_t depth, head, count;
 	uint32_t users;
+	uint32_t begun; /* receives that queue pairs have taken out and not filled */
+	uint32_t opened, closed; /* queue pairs, ever */
 };
 
 /* The oldest receive, out of the queue. False: empty. */

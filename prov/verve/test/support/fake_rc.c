@@ -18,15 +18,17 @@
 enum { PSN_MASK = (1 << 24) - 1, POISON = 0xa5, TRIES = 8 };
 
 static const uint64_t flush_time = 100;			 /* ns */
+static const uint64_t flush_late = 20000;		 /* ns, of a receive at most */
 static const uint64_t rnr_min = 20000, rnr_max = 200000; /* ns: a receiver-not-ready timer */
 
 enum { LONG = 1024 }; /* bytes; reads of so many have one packet on every network */
 
-enum { NOT_READY = -1 }; /* of execute, beside the statuses */
+enum { NOT_READY = -1, BEGUN = -2 }; /* of execute, beside the statuses */
 
 static void arrive(struct fake_event *event);
 static void respond(struct fake_event *event);
 static void complete(struct fake_event *event);
+static void flush_recv(struct fake_event *event);
 
 #define QP_OF(event, member)                                                                       \
 	((struct verve_net_qp *)((char *)(event)-offsetof(struct verve_net_qp, member)))
@@ -134,12 +136,36 @@ static int refuse(struct verve_net_qp *target, int status)
 	return status;
 }
 
+/* The receive of a message that arrives. False: there is none. */
+static bool take_recv(struct verve_net_qp *target, struct verve_net_recv *recv)
+{
+	if (!target->has_begun)
+		return fake_srq_take(target->attr.srq, recv);
+	*recv = target->begun;
+	target->has_begun = false;
+	target->attr.srq->begun--;
+	return true;
+}
+
+/* The first packet of a message is there. */
+static int begin(const struct verve_net_qp *qp, const struct fake_wr *wr,
+		 struct verve_net_qp *target, const struct verve_net_recv *recv)
+{
+	target->begun = *recv;
+	target->has_begun = true;
+	target->attr.srq->begun++;
+	fake_world.stats.begun++;
+	gather(qp, wr, (void *)(uintptr_t)recv->sge.addr);
+	return BEGUN;
+}
+
 static int execute_send(const struct verve_net_qp *qp, const struct fake_wr *wr,
 				struct verve_net_qp *target)
 {
+	bool begun = target->has_begun;
 	struct verve_net_recv recv;
 
-	if (!fake_srq_take(target->attr.srq, &recv))
+	if (!take_recv(target, &recv))
 		return NOT_READY;
 	if (recv.sge.length < wr->len) {
 		push_recv(target, &recv, wr, FAKE_WC_LOCAL_LENGTH);
@@ -150,9 +176,27 @@ static int execute_send(const struct verve_net_qp *qp, const struct fake_wr *wr,
 		push_recv(target, &recv, wr, FAKE_WC_LOCAL_PROTECTION);
 		return refuse(target, FAKE_WC_REMOTE_OPERATION);
 	}
+	if (!begun && wr->len && fake_chance(fake_world.config.partial))
+		return begin(qp, wr, target, &recv);
 	gather(qp, wr, (void *)(uintptr_t)recv.sge.addr);
 	push_recv(target, &recv, wr, FAKE_WC_OK);
 	return FAKE_WC_OK;
+}
+
+/* The queue pair is in error: the receive of a message that will not come. */
+static void flush_recv(struct fake_event *event)
+{
+	struct verve_net_qp *qp = QP_OF(event, flush);
+	struct verve_net_wc wc = {
+		.wr_id = qp->begun.wr_id,
+		.status = FAKE_WC_FLUSHED,
+		.opcode = VERVE_NET_WC_RECV,
+		.qp_num = qp->num,
+	};
+
+	qp->has_begun = false;
+	qp->attr.srq->begun--;
+	fake_cq_push(qp->attr.recv_cq, &wc, NULL, 0);
 }
 
 static int execute_write(const struct verve_net_qp *qp, const struct fake_wr *wr,
@@ -409,6 +453,10 @@ static void arrive(struct fake_event *event)
 	fake_trace("host %u qp %u -> host %u qp %u: request %u, op %d, %u bytes, status %d",
 		   qp->dev->host->index, qp->num, qp->peer->index, qp->peer_num, wr->number,
 		   wr->wr.op, wr->len, status);
+	if (status == BEGUN) {
+		fake_event_at(event, fake_world.now + 10 * fake_rc_delay(), arrive);
+		return;
+	}
 	if (status == NOT_READY) {
 		fake_world.stats.rnr++;
 		fake_event_at(event, fake_world.now + fake_between(rnr_min, rnr_max), arrive);
@@ -559,6 +607,8 @@ void fake_rc_error(struct verve_net_qp *qp)
 	}
 	qp->flying = qp->posted = NULL;
 	schedule_completion(qp);
+	if (qp->has_begun && !fake_world.config.error_keeps_recv)
+		fake_event_at(&qp->flush, fake_world.now + fake_between(0, flush_late), flush_recv);
 }
 
 static struct verve_net_qp *only_qp(uint32_t h)

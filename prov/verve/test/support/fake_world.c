@@ -239,8 +239,21 @@ void fake_opened(enum fake_object object)
 
 void fake_closed(enum fake_object object)
 {
-	if (!fake_world.open[object]--)
+	struct fake_world *world = &fake_world;
+
+	if (!world->open[object]--)
 		fake_fatal("a %s is closed that is not open", object_names[object]);
+	if (!world->on_close || world->in_close)
+		return;
+	world->in_close = true;
+	world->on_close(world->on_close_arg);
+	world->in_close = false;
+}
+
+void fake_net_on_close(void (*fn)(void *arg), void *arg)
+{
+	fake_world.on_close = fn;
+	fake_world.on_close_arg = arg;
 }
 
 size_t fake_net_leaks(char *text, size_t size)

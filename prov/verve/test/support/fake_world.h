@@ -81,6 +81,9 @@ struct fake_world {
 	void (*on_pause)(void *arg);
 	void *on_pause_arg;
 	bool in_pause;
+	void (*on_close)(void *arg);
+	void *on_close_arg;
+	bool in_close;
 	bool stopping; /* what is under way is to be freed, no more */
 	bool trace;
 	struct fake_net_stats stats;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Transfer: copying between flat memory and an iov, at every offset and length. */
-#include "xport/transfer.h"
+#include "xport/iov.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "xport/keepalive.h"
 #include "msg/peek.h"
 #include "xport/post.h"
 #include "msg/recv.h"
@@ -172,9 +173,9 @@ Test(link, credit_is_returned_at_half_a_window)
 	struct verve_link *back = node_link(&b, &a);
 	uint32_t before = back->credits;
 
-	verve_link_return_credit(a.xport, link);
+	verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
 	cr_expect_eq(link->owed, NODE_WINDOW / 2 - 1);
-	verve_link_return_credit(a.xport, link);
+	verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(back->credits, before + 2);
@@ -183,7 +184,7 @@ Test(link, credit_is_returned_at_half_a_window)
 Test(link, window_of_one_returns_each_credit)
 {
 	a.xport->attr.window = 1;
-	verve_link_return_credit(a.xport, link);
+	verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + 1);
@@ -195,13 +196,13 @@ Test(link, credit_waits_where_nothing_may_be_sent)
 
 	cr_assert_not(back->may_send);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		verve_link_return_credit(b.xport, back);
+		verve_credit_return(b.xport, back->id, VERVE_WIRE_SMALL + 1);
 	cr_expect_eq(back->owed, NODE_WINDOW);
 	cr_expect_eq(back->produced, 0);
 	while (verve_link_has_room(a.xport, link, true))
 		cr_assert_eq(post(0), 0);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		verve_link_return_credit(a.xport, link);
+		verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
 	cr_expect_eq(link->owed, NODE_WINDOW);
 }
 
@@ -232,14 +233,14 @@ Test(link, stale_completions_are_counted)
 {
 	struct verve_net_wc wc = {.wr_id = (uint64_t)(link->id + 1) << 32};
 
-	verve_link_completed(a.xport, &wc); /* no such link */
+	verve_complete(a.xport, &wc); /* no such link */
 	wc.wr_id = (uint64_t)link->id << 32;
-	verve_link_completed(a.xport, &wc); /* nothing was posted */
+	verve_complete(a.xport, &wc); /* nothing was posted */
 	cr_assert_eq(post(VERVE_NET_SIGNALED), 0);
 	wc.wr_id = (uint64_t)link->id << 32 | 1;
-	verve_link_completed(a.xport, &wc); /* not yet posted */
+	verve_complete(a.xport, &wc); /* not yet posted */
 	wc.wr_id = (uint64_t)link->id << 32 | UINT32_MAX;
-	verve_link_completed(a.xport, &wc);
+	verve_complete(a.xport, &wc);
 	cr_expect_eq(a.xport->count.stale, 4);
 	cr_expect_eq(link->retired, 0);
 	nodes_settle();
@@ -256,7 +257,7 @@ Test(link, refused_post_breaks_and_holds_nothing)
 	cr_expect(link->broken);
 	cr_expect_eq(a.xport->wr_used, 0);
 	cr_expect_null(node_peer(&a, &b)->link);
-	verve_xport_poll(a.xport);
+	verve_proto_poll(&a.proto);
 	cr_expect(TAILQ_EMPTY(&a.xport->broken_links));
 }
 
@@ -266,7 +267,7 @@ Test(link, device_that_refuses_the_marker_loses_the_queue_pair)
 	fake_net_fail(FAKE_NET_QP_POST, 1, -FI_EINVAL);
 	verve_link_break(a.xport, link, FI_EIO, 0, "test");
 	cr_expect(fake_net_has_failed());
-	verve_xport_poll(a.xport);
+	verve_proto_poll(&a.proto);
 	cr_expect(TAILQ_EMPTY(&a.xport->broken_links));
 	cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.context, out);
 	cr_expect_eq(a.xport->wr_used, 0);
@@ -286,7 +287,7 @@ Test(link, break_ends_operations_in_every_state_once)
 	send_len(ROOM, 0);		/* AWAIT */
 	send_len(10, VERVE_OP_ACK);	/* AWAIT */
 	send_len(10, VERVE_OP_TRANSMIT);	/* SENT */
-	cr_assert_eq(verve_rma(a.xport, VERVE_OP_READ, &read), 0); /* SENT */
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0); /* SENT */
 	send_len(10, VERVE_OP_FENCE);	/* QUEUED */
 	cr_expect_eq(TAILQ_FIRST(&peer->pending)->state, VERVE_OP_QUEUED);
 	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
@@ -364,7 +365,7 @@ Test(link, messages_of_a_broken_connection_are_good_but_offers_are_not)
 	while (fake_net_run_next())
 		;
 	verve_link_break(b.xport, back, FI_ENOTCONN, 0, "test");
-	verve_xport_poll(b.xport);
+	verve_proto_poll(&b.proto);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 10);
 	cr_expect_eq(b.xport->count.stale, 1);
 }
@@ -377,10 +378,10 @@ Test(link, request_that_failed_tells_its_own_operation_why)
 				     .context = in, .flags = VERVE_OP_NOTIFY, .remote = &to,
 				     .remote_count = 1};
 
-	cr_assert_eq(verve_rma(a.xport, VERVE_OP_READ, &read), 0);
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
 	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
 	/* The device had found out before. */
-	verve_link_completed(a.xport, &(struct verve_net_wc){
+	verve_complete(a.xport, &(struct verve_net_wc){
 		.wr_id = (uint64_t)link->id << 32, .status = VERVE_NET_WC_REMOTE_ACCESS});
 	nodes_settle();
 	cr_expect_eq(expect_error(&a.tx_queue, FI_EACCES).prov_errno, VERVE_NET_WC_REMOTE_ACCESS);
@@ -480,22 +481,21 @@ Test(link, bye_makes_the_link_leave)
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 10); /* what came before counts */
 	cr_expect_null(node_peer(&b, &a)->link);
-	cr_expect_eq(link->retired, link->produced); /* and is acknowledged */
 }
 
 /* Probing. */
 
 Test(link, probe_is_sent_where_no_completion_is_asked_for)
 {
-	verve_link_probe(a.xport, link);
+	verve_keepalive_probe(a.xport, link);
 	cr_expect_eq(link->produced, 1);
 	cr_expect_eq(link->signaled, 0);
-	verve_link_probe(a.xport, link); /* one is out */
+	verve_keepalive_probe(a.xport, link); /* one is out */
 	cr_expect_eq(link->produced, 1);
 	nodes_settle();
 	cr_expect_eq(link->retired, 1);
 	cr_assert_eq(post(0), 0);
-	verve_link_probe(a.xport, link); /* which nobody would hear of */
+	verve_keepalive_probe(a.xport, link); /* which nobody would hear of */
 	cr_expect_eq(link->produced, 3);
 	nodes_settle();
 	cr_expect_eq(link->retired, 3);
@@ -507,7 +507,7 @@ Test(link, probe_waits_where_nothing_may_be_sent)
 {
 	struct verve_link *back = node_link(&b, &a);
 
-	verve_link_probe(b.xport, back);
+	verve_keepalive_probe(b.xport, back);
 	cr_expect_eq(back->produced, 0);
 }
 
@@ -518,7 +518,7 @@ Test(link, probe_finds_a_dead_peer)
 	fake_net_host_kill(1);
 	nodes_settle();
 	expect_none(&a.tx_queue); /* silence */
-	verve_link_probe(a.xport, link);
+	verve_keepalive_probe(a.xport, link);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 }

@@ -9,6 +9,11 @@
 
 #include "../proto/fixture.h"
 #include "mr/region.h"
+#include "msg/recv.h"
+#include "msg/recv_op.h"
+#include "msg/send.h"
+#include "rma/rma.h"
+#include "rma/rma_op.h"
 
 static struct node a;
 static char buffer[4096];
@@ -27,9 +32,9 @@ static void teardown(void)
 
 TestSuite(op, .init = setup, .fini = teardown);
 
-static struct verve_op *alloc(enum verve_op_kind kind, uint32_t flags)
+static struct verve_op *alloc(const struct verve_op_class *cls, uint32_t flags)
 {
-	struct verve_op *op = verve_op_alloc(a.xport, kind, flags);
+	struct verve_op *op = verve_op_alloc(a.xport, cls, flags);
 
 	cr_assert_not_null(op);
 	op->context = &context;
@@ -38,18 +43,21 @@ static struct verve_op *alloc(enum verve_op_kind kind, uint32_t flags)
 
 Test(op, is_new_and_zeroed)
 {
-	struct verve_op *op = alloc(VERVE_OP_READ, 0), *again;
+	struct verve_op *op = alloc(&verve_read_class, 0), *again;
 
-	memset(op->iov, 0xff, sizeof(op->iov));
-	op->len = op->tag = 77;
+	memset((char *)op + sizeof(*op), 0xff, op->cls->size - sizeof(*op));
+	verve_op_memory(op)->slab = NULL;
+	verve_op_memory(op)->owned = 0;
+	op->len = 77;
 	verve_op_free(a.xport, op);
-	again = alloc(VERVE_OP_WRITE, VERVE_OP_NOTIFY);
-	cr_expect_eq(again->kind, VERVE_OP_WRITE);
+	again = alloc(&verve_write_class, VERVE_OP_NOTIFY);
+	cr_expect_eq(again->cls, &verve_write_class);
 	cr_expect_eq(again->state, VERVE_OP_NEW);
 	cr_expect_eq(again->flags, VERVE_OP_NOTIFY);
 	cr_expect_eq(again->len, 0);
-	cr_expect_eq(again->tag, 0);
-	cr_expect_null(again->iov[3].iov_base);
+	cr_expect_eq(verve_rma_op_of(again)->data, 0);
+	cr_expect_eq(verve_rma_op_of(again)->posted, false);
+	cr_expect_eq(verve_op_memory(again)->iov_count, 0);
 	cr_expect_eq(again->id, 0);
 	verve_op_free(a.xport, again);
 }
@@ -59,13 +67,13 @@ Test(op, only_transmits_count_against_the_queue)
 	struct verve_op *tx[NODE_TX_SIZE], *recv;
 
 	for (int i = 0; i < NODE_TX_SIZE; i++)
-		tx[i] = alloc(VERVE_OP_SEND, VERVE_OP_TX);
-	cr_expect_null(verve_op_alloc(a.xport, VERVE_OP_SEND, VERVE_OP_TX));
-	recv = alloc(VERVE_OP_RECV, 0);
+		tx[i] = alloc(&verve_send_class, VERVE_OP_TX);
+	cr_expect_null(verve_op_alloc(a.xport, &verve_send_class, VERVE_OP_TX));
+	recv = alloc(&verve_recv_class, 0);
 	verve_op_free(a.xport, recv);
-	cr_expect_null(verve_op_alloc(a.xport, VERVE_OP_SEND, VERVE_OP_TX));
+	cr_expect_null(verve_op_alloc(a.xport, &verve_send_class, VERVE_OP_TX));
 	verve_op_free(a.xport, tx[0]);
-	tx[0] = alloc(VERVE_OP_SEND, VERVE_OP_TX);
+	tx[0] = alloc(&verve_send_class, VERVE_OP_TX);
 	for (int i = 0; i < NODE_TX_SIZE; i++)
 		verve_op_free(a.xport, tx[i]);
 	cr_expect_eq(a.xport->tx_used, 0);
@@ -76,24 +84,22 @@ Test(op, fill_copies_the_request)
 	struct iovec iov[VERVE_IOV_LIMIT] = {{buffer, 1}, {buffer + 9, 0}, {buffer, 20},
 		{buffer, 300}};
 	struct verve_request request = {
-		.iov = iov, .iov_count = VERVE_IOV_LIMIT, .tag = 1, .data = 2, .context = buffer};
-	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
+		.iov = iov, .iov_count = VERVE_IOV_LIMIT, .context = buffer};
+	struct verve_op *op = alloc(&verve_send_class, 0);
 
 	verve_op_fill(op, &request);
 	cr_expect_eq(op->len, 321);
-	cr_expect_eq(op->iov_count, 4);
-	cr_expect_eq(memcmp(op->iov, iov, sizeof(iov)), 0);
-	cr_expect_eq(op->tag, 1);
-	cr_expect_eq(op->data, 2);
+	cr_expect_eq(verve_op_memory(op)->iov_count, 4);
+	cr_expect_eq(memcmp(verve_op_memory(op)->iov, iov, sizeof(iov)), 0);
 	cr_expect_eq(op->context, buffer);
 	for (int i = 0; i < VERVE_IOV_LIMIT; i++)
-		cr_expect_null(op->region[i]);
+		cr_expect_null(verve_op_memory(op)->region[i]);
 	verve_op_free(a.xport, op);
 }
 
 Test(op, name_ends_with_the_operation)
 {
-	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
+	struct verve_op *op = alloc(&verve_send_class, 0);
 	uint32_t id;
 
 	cr_assert_eq(verve_op_name(a.xport, op), 0);
@@ -108,14 +114,14 @@ Test(op, registers_each_segment_that_has_bytes)
 {
 	struct iovec iov[VERVE_IOV_LIMIT] = {{buffer, 1}, {buffer, 0}, {buffer, 2}, {buffer, 3}};
 	struct verve_request request = {.iov = iov, .iov_count = VERVE_IOV_LIMIT};
-	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
+	struct verve_op *op = alloc(&verve_send_class, 0);
 
 	verve_op_fill(op, &request);
-	cr_assert_eq(verve_op_register(a.xport, op, VERVE_NET_REMOTE_READ), 0);
-	cr_expect_eq(op->owned, 0xd);
-	cr_expect_null(op->region[1]);
+	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_REMOTE_READ), 0);
+	cr_expect_eq(verve_op_memory(op)->owned, 0xd);
+	cr_expect_null(verve_op_memory(op)->region[1]);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
-	cr_assert_eq(verve_op_register(a.xport, op, VERVE_NET_REMOTE_READ), 0);
+	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_REMOTE_READ), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3); /* once is enough */
 	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
@@ -128,15 +134,15 @@ static bool serves(size_t start, size_t len, unsigned access)
 	struct verve_mr_region *region;
 	void *desc[1];
 	struct verve_request request = {.iov = &iov, .iov_count = 1, .desc = desc};
-	struct verve_op *op = alloc(VERVE_OP_RECV, 0);
+	struct verve_op *op = alloc(&verve_recv_class, 0);
 	bool used;
 
 	cr_assert_eq(verve_mr_region_open(a.dev, buffer + start, len, access, &region), 0);
 	desc[0] = region;
 	verve_op_fill(op, &request);
-	cr_assert_eq(verve_op_register(a.xport, op, VERVE_NET_LOCAL_WRITE), 0);
-	used = op->region[0] == region;
-	cr_expect_eq(op->owned, used ? 0 : 1);
+	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_LOCAL_WRITE), 0);
+	used = verve_op_memory(op)->region[0] == region;
+	cr_expect_eq(verve_op_memory(op)->owned, used ? 0 : 1);
 	verve_op_free(a.xport, op);
 	verve_mr_region_close(region);
 	return used;
@@ -158,64 +164,60 @@ Test(op, failed_registration_gives_back_what_was_got)
 {
 	struct iovec iov[3] = {{buffer, 1}, {buffer, 2}, {buffer, 3}};
 	struct verve_request request = {.iov = iov, .iov_count = 3};
-	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
+	struct verve_op *op = alloc(&verve_send_class, 0);
 
 	verve_op_fill(op, &request);
 	fake_net_fail(FAKE_NET_MR_REG, 3, -FI_ENOMEM);
-	cr_expect_eq(verve_op_register(a.xport, op, 0), -FI_ENOMEM);
+	cr_expect_eq(verve_memory_register(a.xport, verve_op_memory(op), 0), -FI_ENOMEM);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
-	cr_assert_eq(verve_op_register(a.xport, op, 0), 0);
+	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), 0), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
 	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 }
 
 static const struct {
-	enum verve_op_kind kind;
+	const struct verve_op_class *cls;
 	uint32_t flags;
 	uint64_t comp_flags;
 } kinds[] = {
-	{VERVE_OP_SEND, 0, VERVE_COMP_SEND | VERVE_COMP_MSG},
-	{VERVE_OP_SEND, VERVE_OP_TAGGED, VERVE_COMP_SEND | VERVE_COMP_TAGGED},
-	{VERVE_OP_SEND, VERVE_OP_DATA, VERVE_COMP_SEND | VERVE_COMP_MSG},
-	{VERVE_OP_RECV, 0, VERVE_COMP_RECV | VERVE_COMP_MSG},
-	{VERVE_OP_RECV, VERVE_OP_TAGGED, VERVE_COMP_RECV | VERVE_COMP_TAGGED},
-	{VERVE_OP_RECV, VERVE_OP_DATA,
+	{&verve_send_class, 0, VERVE_COMP_SEND | VERVE_COMP_MSG},
+	{&verve_send_class, VERVE_OP_TAGGED, VERVE_COMP_SEND | VERVE_COMP_TAGGED},
+	{&verve_send_class, VERVE_OP_DATA, VERVE_COMP_SEND | VERVE_COMP_MSG},
+	{&verve_recv_class, 0, VERVE_COMP_RECV | VERVE_COMP_MSG},
+	{&verve_recv_class, VERVE_OP_TAGGED, VERVE_COMP_RECV | VERVE_COMP_TAGGED},
+	{&verve_recv_class, VERVE_OP_DATA,
 		VERVE_COMP_RECV | VERVE_COMP_MSG | VERVE_COMP_REMOTE_CQ_DATA},
-	{VERVE_OP_WRITE, 0, VERVE_COMP_RMA | VERVE_COMP_WRITE},
-	{VERVE_OP_READ, 0, VERVE_COMP_RMA | VERVE_COMP_READ},
+	{&verve_write_class, 0, VERVE_COMP_RMA | VERVE_COMP_WRITE},
+	{&verve_read_class, 0, VERVE_COMP_RMA | VERVE_COMP_READ},
 };
 
-static struct verve_comp_queue *queue_of(enum verve_op_kind kind)
+static struct verve_comp_queue *queue_of(const struct verve_op_class *cls)
 {
-	return kind == VERVE_OP_RECV ? &a.rx_queue : &a.tx_queue;
+	return cls == &verve_recv_class ? &a.rx_queue : &a.tx_queue;
 }
 
-static struct verve_comp_counter *counter_of(enum verve_op_kind kind)
+static struct verve_comp_counter *counter_of(const struct verve_op_class *cls)
 {
-	switch (kind) {
-	case VERVE_OP_SEND:
+	if (cls == &verve_send_class)
 		return &a.send;
-	case VERVE_OP_RECV:
+	if (cls == &verve_recv_class)
 		return &a.recv;
-	case VERVE_OP_WRITE:
-		return &a.write;
-	default:
-		return &a.read;
-	}
+	return cls == &verve_write_class ? &a.write : &a.read;
 }
 
 Test(op, each_kind_completes_in_its_queue_and_counter)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct verve_op *op = alloc(kinds[i].kind, kinds[i].flags | VERVE_OP_NOTIFY);
-		struct verve_comp_counter *counter = counter_of(kinds[i].kind);
+		struct verve_op *op = alloc(kinds[i].cls, kinds[i].flags | VERVE_OP_NOTIFY);
+		struct verve_comp_counter *counter = counter_of(kinds[i].cls);
 		uint64_t before = AO_load(&counter->value);
 		struct verve_comp comp;
 
-		op->recv.src = UINT64_MAX;
+		if (op->cls == &verve_recv_class)
+			verve_recv_op_of(op)->src = UINT64_MAX;
 		verve_op_report(a.xport, op);
-		comp = expect_comp(queue_of(kinds[i].kind));
+		comp = expect_comp(queue_of(kinds[i].cls));
 		cr_expect_eq(comp.flags, kinds[i].comp_flags);
 		cr_expect_eq(comp.context, &context);
 		cr_expect_eq(comp.src, UINT64_MAX);
@@ -231,13 +233,13 @@ Test(op, each_kind_completes_in_its_queue_and_counter)
 Test(op, errors_are_told_even_without_notify)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct verve_op *op = alloc(kinds[i].kind, kinds[i].flags);
-		struct verve_comp_counter *counter = counter_of(kinds[i].kind);
+		struct verve_op *op = alloc(kinds[i].cls, kinds[i].flags);
+		struct verve_comp_counter *counter = counter_of(kinds[i].cls);
 		uint64_t before = AO_load(&counter->errors);
 		struct verve_comp_error error;
 
 		verve_op_report_error(a.xport, op, FI_EIO, 9, "a reason");
-		error = expect_error(queue_of(kinds[i].kind), FI_EIO);
+		error = expect_error(queue_of(kinds[i].cls), FI_EIO);
 		cr_expect_eq(error.comp.flags, kinds[i].comp_flags);
 		cr_expect_eq(error.comp.context, &context);
 		cr_expect_eq(error.prov_errno, 9);
@@ -250,7 +252,7 @@ Test(op, errors_are_told_even_without_notify)
 
 Test(op, reason_names_the_peer)
 {
-	struct verve_op *op = alloc(VERVE_OP_SEND, 0);
+	struct verve_op *op = alloc(&verve_send_class, 0);
 	char name[VERVE_ADDR_STRLEN];
 	struct verve_comp_error error;
 
@@ -266,12 +268,12 @@ Test(op, nobody_who_listens_is_fine)
 {
 	memset(&a.xport->attr.sink, 0, sizeof(a.xport->attr.sink));
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct verve_op *op = alloc(kinds[i].kind, VERVE_OP_NOTIFY);
+		struct verve_op *op = alloc(kinds[i].cls, VERVE_OP_NOTIFY);
 
 		verve_op_report(a.xport, op);
 		cr_expect(op->flags & VERVE_OP_REPORTED);
 		verve_op_free(a.xport, op);
-		op = alloc(kinds[i].kind, VERVE_OP_NOTIFY);
+		op = alloc(kinds[i].cls, VERVE_OP_NOTIFY);
 		verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
 		cr_expect(op->flags & VERVE_OP_REPORTED);
 		verve_op_free(a.xport, op);
@@ -312,7 +314,7 @@ static void step_nowhere(struct verve_op *op)
 
 static bool aborts(void (*misuse)(struct verve_op *op))
 {
-	struct verve_op *op = alloc(VERVE_OP_SEND, VERVE_OP_NOTIFY);
+	struct verve_op *op = alloc(&verve_send_class, VERVE_OP_NOTIFY);
 	pid_t pid = fork();
 	int status;
 

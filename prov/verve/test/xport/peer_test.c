@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "../support/oom.h"
+#include "base/config.h"
 #include "../proto/fixture.h"
+#include "xport/connect.h"
 #include "msg/send.h"
 
 enum { ROOM = 3 * NODE_EAGER };
@@ -62,7 +64,7 @@ static void strangers_come_and_go(uint16_t count)
 		cr_assert_eq(verve_peer_find(b.xport, fi_addr, &peer), 0);
 		verve_peer_forget(b.xport, fi_addr);
 		cr_assert_eq(verve_addrvec_remove(&b.addrvec, fi_addr), 1);
-		verve_xport_poll(b.xport);
+		verve_proto_poll(&b.proto);
 	}
 }
 
@@ -249,7 +251,7 @@ Test(peer, failed_connection_ends_what_waits_for_it_with_its_reason)
 		send_len(1);
 		send_len(ROOM);
 		node_event(&a, VERVE_CM_FAILED, &b, 0, errors[i]);
-		cr_expect(verve_peer_events(a.xport));
+		cr_expect(verve_events_step(a.xport));
 		cr_expect_eq(expect_error(&a.tx_queue, errors[i]).comp.context, out);
 		cr_expect_eq(expect_error(&a.tx_queue, errors[i]).comp.context, out);
 		expect_none(&a.tx_queue);
@@ -257,7 +259,7 @@ Test(peer, failed_connection_ends_what_waits_for_it_with_its_reason)
 		cr_expect_not(node_peer(&a, &b)->connecting);
 	}
 	cr_expect_eq(AO_load(&a.send.errors), 6);
-	cr_expect_not(verve_peer_events(a.xport));
+	cr_expect_not(verve_events_step(a.xport));
 }
 
 Test(peer, failure_is_another_peers_business_alone)
@@ -334,16 +336,88 @@ Test(peer, a_message_is_enough_for_who_listens)
 	cr_assert_eq(node_link(&a, &b)->arrived, 2);
 }
 
+static void wait_and_poll(uint64_t ns)
+{
+	fake_net_advance(ns);
+	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
+		verve_proto_poll(&b.proto);
+}
+
+/* Who asks and is not heard of again keeps a place for so long, and no longer. */
+Test(peer, who_only_began_to_connect_is_forgotten)
+{
+	uint64_t timeout = verve_config.connect_timeout * 1000000ull;
+
+	node_ask(&b, &a);
+	cr_assert(verve_proto_is_waiting(&b.proto), "nobody would look");
+	wait_and_poll(timeout - 1000000);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	wait_and_poll(2000000000);
+	cr_expect_not_null(node_peer(&b, &a)->link, "its packet may wait for a buffer");
+	wait_and_poll(2000000000);
+	cr_expect_null(node_peer(&b, &a)->link);
+}
+
+/* However late the packet is looked at. */
+Test(peer, who_was_heard_in_time_is_not)
+{
+	uint64_t timeout = verve_config.connect_timeout * 1000000ull;
+
+	struct node c;
+
+	node_open(&c, 0, NULL);
+	node_join(&c, &b, NODE_WINDOW);
+	node_join(&a, &b, NODE_WINDOW);
+	node_link(&b, &a)->listen = true;
+	for (int i = 0; i < 2 * VERVE_POLL_BATCH; i++)
+		cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out, .len = 1}), 0);
+	while (fake_net_run_next())
+		;
+	send_len(7);
+	while (fake_net_run_next())
+		;
+	/* Others' packets come first, and the first turn looks after connections. */
+	node_link(&b, &a)->overdue = true;
+	b.xport->polls = VERVE_WATCH_POLLS - 1;
+	fake_net_advance(2 * timeout);
+	verve_proto_poll(&b.proto);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	wait_and_poll(2 * timeout);
+	wait_and_poll(2 * timeout);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	cr_expect_not(verve_link_is_half_open(node_link(&b, &a)));
+	node_close(&c);
+}
+
+/* A peer that only answered waits for a packet: it comes as soon as there is room. */
+Test(peer, greeting_waits_for_room)
+{
+	struct verve_link *link;
+	uint32_t limit = b.xport->wr_limit;
+
+	node_join(&a, &b, NODE_WINDOW);
+	link = node_link(&b, &a);
+	b.xport->wr_limit = 0;
+	node_greet(&b, &a, link->conn_id);
+	nodes_settle();
+	cr_expect_eq(link->sent, 0);
+	b.xport->wr_limit = limit;
+	nodes_settle();
+	cr_expect_eq(link->sent, 1);
+	nodes_settle();
+	cr_expect_eq(link->sent, 1);
+}
+
 Test(peer, packet_that_overtakes_its_connection_is_not_lost)
 {
 	node_connect(&a, &b, NODE_WINDOW);
-	verve_peer_events(a.xport);
+	verve_events_step(a.xport);
 	recv_any();
 	send_len(7);
 	while (fake_net_run_next())
 		;
 	/* b looks at the packet first, and finds that the connection is there. */
-	verve_xport_poll(b.xport);
+	verve_proto_poll(&b.proto);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
 	cr_expect_eq(b.xport->count.stale, 0);
 }
@@ -357,7 +431,7 @@ Test(peer, message_sent_before_the_peer_went_down_counts)
 	while (fake_net_run_next())
 		;
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
-	verve_peer_events(b.xport);
+	verve_events_step(b.xport);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
 	expect_none(&b.rx_queue); /* the other receive is for anybody */
 	cr_expect_null(node_peer(&b, &a)->link);
@@ -401,23 +475,23 @@ Test(peer, connection_ids_are_looked_up_exactly)
 {
 	struct verve_link *link;
 
-	cr_expect_null(verve_peer_link_of(a.xport, 0));
-	cr_expect_null(verve_peer_link_of(a.xport, 1));
+	cr_expect_null(verve_link_of(a.xport, 0));
+	cr_expect_null(verve_link_of(a.xport, 1));
 	a.next_conn = 5000; /* far behind the table's end */
 	node_join(&a, &b, NODE_WINDOW);
 	link = node_link(&a, &b);
 	cr_assert_eq(link->conn_id, 5001);
-	cr_expect_eq(verve_peer_link_of(a.xport, 5001), link);
-	cr_expect_null(verve_peer_link_of(a.xport, 5000));
-	cr_expect_null(verve_peer_link_of(a.xport, 5001 | 1u << VERVE_IDTAB_INDEX_BITS));
-	cr_expect_null(verve_peer_link_of(a.xport, UINT32_MAX));
+	cr_expect_eq(verve_link_of(a.xport, 5001), link);
+	cr_expect_null(verve_link_of(a.xport, 5000));
+	cr_expect_null(verve_link_of(a.xport, 5001 | 1u << VERVE_IDTAB_INDEX_BITS));
+	cr_expect_null(verve_link_of(a.xport, UINT32_MAX));
 }
 
 Test(peer, cancel_ends_what_waits)
 {
 	send_len(1);
 	send_len(ROOM);
-	verve_peer_cancel(a.xport, node_peer(&a, &b));
+	verve_peer_fail_pending(a.xport, node_peer(&a, &b), FI_ECANCELED, "the endpoint is closed");
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	cr_expect_eq(a.xport->tx_used, 0);
@@ -466,14 +540,14 @@ Test(peer, no_memory_for_a_connection_closes_it)
 		send_len(1);
 		node_connect(&a, &b, NODE_WINDOW);
 		oom_fail(nth, false);
-		verve_peer_events(a.xport);
+		verve_events_step(a.xport);
 		cr_assert_eq(oom_stop(), 1);
 		expect_error(&a.tx_queue, FI_ENOMEM);
 		cr_expect_null(node_peer(&a, &b)->link);
 		cr_expect_not(node_peer(&a, &b)->connecting);
 		cr_expect_eq(a.xport->link_count, 0);
 		/* b hears of it. */
-		verve_peer_events(b.xport);
+		verve_events_step(b.xport);
 		node_event(&b, VERVE_CM_DOWN, &a, b.next_conn, FI_ENOTCONN);
 		nodes_settle();
 	}

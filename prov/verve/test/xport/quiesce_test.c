@@ -3,6 +3,8 @@
 #include "xport/quiesce.h"
 
 #include "../proto/fixture.h"
+#include "msg/recv.h"
+#include "xport/connect.h"
 #include "msg/peek.h"
 
 enum { TURNS = 8 };
@@ -52,7 +54,7 @@ static void crowd(struct node *node)
 {
 	node->xport->attr.max_conns = 1;
 	send_to(node, &c, 10);
-	cr_expect(verve_quiesce_is_due(node->xport));
+	cr_expect(verve_connect_is_due(node->xport));
 	cr_expect_eq(node->xport->connecting_count, 0);
 }
 
@@ -238,7 +240,7 @@ Test(quiesce, news_of_the_end_is_an_answer)
 	ask(&a, &b);
 	send_to(&a, &b, 50);
 	node_event(&a, VERVE_CM_DOWN, &b, conn_id, FI_ENOTCONN);
-	verve_xport_poll(a.xport);
+	verve_proto_poll(&a.proto);
 	cr_expect_not(is_connected(&a, &b));
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
 	a.xport->attr.max_conns = 0;
@@ -333,7 +335,7 @@ static void take_step(enum step step)
 		break;
 	case A_POLLS:
 	case B_POLLS:
-		verve_xport_poll(&sides[step - A_POLLS].node->xport);
+		verve_proto_poll(&sides[step - A_POLLS].node->proto);
 		break;
 	default:
 		fake_net_advance(20000);
@@ -346,7 +348,7 @@ static void side_end(struct side *side)
 	cr_assert_eq(side->completed, side->sent);
 	/* Receives that were not needed. */
 	for (unsigned i = side->received; i < MESSAGES; i++)
-		cr_assert_eq(verve_recv_cancel(&side->node->xport, &side->in[i]), 0);
+		cr_assert_eq(verve_recv_cancel(side->node->xport, &side->in[i]), 0);
 	while (side->received < MESSAGES) {
 		expect_error(&side->node->rx_queue, FI_ECANCELED);
 		side->received++;

@@ -383,6 +383,33 @@ Test(wire, atomic_reply_carries_id_status_and_values)
 	cr_assert_eq(memcmp(out.payload, "was", 3), 0);
 }
 
+static int decode_encoded(const struct verve_wire_packet *packet)
+{
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+	struct verve_wire_packet out;
+
+	return verve_wire_decode(buf, verve_wire_encode(packet, buf), &out);
+}
+
+Test(wire, numbers_that_make_no_sense_are_refused)
+{
+	struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN, .op_id = 1, .status = 4095};
+	struct verve_wire_packet written = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA};
+	struct verve_wire_packet event = {.type = VERVE_WIRE_RMA_EVENT, .flags = VERVE_WIRE_DATA};
+
+	cr_expect_eq(decode_encoded(&fin), 0);
+	fin.status = 4096;
+	cr_expect_eq(decode_encoded(&fin), -FI_EINVAL);
+	fin.status = 1u << 31; /* negative */
+	cr_expect_eq(decode_encoded(&fin), -FI_EINVAL);
+	cr_expect_eq(decode_encoded(&written), 0);
+	written.flags = 0;
+	cr_expect_eq(decode_encoded(&written), -FI_EINVAL, "the data of no data");
+	cr_expect_eq(decode_encoded(&event), 0);
+	event.tag = VERVE_WIRE_READ;
+	cr_expect_eq(decode_encoded(&event), -FI_EINVAL, "data with a read");
+}
+
 Test(wire, unknown_types_flags_and_trailing_bytes_are_refused)
 {
 	struct verve_wire_packet out;

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Lost receives: connections that end in the middle of messages, with devices that flush the receive late, never, or
+ * into a queue that closing cleans. a sends to b; c has a connection with b, too.
+ */
+#include "xport/lost.h"
+
+#include <string.h>
+
+#include "../proto/fixture.h"
+
+enum { LEN = 500, ROUNDS = 200, PART = 8 };
+
+static struct node a, b, c;
+static char in[2 * LEN], out[LEN];
+
+static void open_world(bool keeps, bool cleans)
+{
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.hosts = 3;
+	config.partial = 1000; /* each message begins, and comes later */
+	config.error_keeps_recv = keeps;
+	config.close_cleans_cq = cleans;
+	fake_net_start(&config);
+	pattern_fill(out, LEN, 1);
+	node_open(&a, 0, NULL);
+	node_open(&b, 1, NULL);
+	node_open(&c, 2, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+}
+
+static void close_world(void)
+{
+	node_close(&a);
+	node_close(&b);
+	node_close(&c);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+static void send_to_b(struct node *from)
+{
+	cr_assert_eq(node_send(from, &(struct message){.peer = &b, .buf = out, .len = LEN}), 0);
+}
+
+/* Receives of b that somebody has: the queue, a queue pair that lives, the completion queue, or the transport. */
+static uint32_t found(void)
+{
+	return b.xport->rx_free_count + fake_net_srq_count(b.xport->srq) +
+	       fake_net_cq_count(b.xport->recv_cq);
+}
+
+static void expect_message(void)
+{
+	struct verve_comp comp;
+
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = sizeof(in)}), 0);
+	nodes_settle();
+	comp = expect_comp(&b.rx_queue);
+	cr_expect_eq(comp.len, LEN);
+	cr_expect(pattern_holds(in, LEN, 1));
+}
+
+static void read_all(struct verve_comp_queue *queue)
+{
+	struct verve_comp_error error;
+	struct verve_comp comp;
+
+	while (!verve_comp_queue_is_empty(queue))
+		if (verve_comp_queue_read(queue, &comp, 1) < 0)
+			verve_comp_queue_read_error(queue, &error);
+}
+
+/* The connection of a and b ends in the middle of a message; then they have another. */
+static void end_in_the_middle(void)
+{
+	uint32_t held = fake_net_srq_count(b.xport->srq);
+	struct fake_net_stats before, after;
+
+	fake_net_stats(&before);
+	send_to_b(&a);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&after), after.begun == before.begun);
+	cr_assert_eq(fake_net_srq_count(b.xport->srq), held);
+	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	while (verve_proto_poll(&b.proto) || !TAILQ_EMPTY(&b.xport->broken_links))
+		;
+	nodes_settle();
+	read_all(&a.tx_queue);
+	node_join(&a, &b, NODE_WINDOW);
+}
+
+static void end_often(bool keeps, bool cleans)
+{
+	struct fake_net_stats stats;
+
+	open_world(keeps, cleans);
+	for (int i = 0; i < ROUNDS; i++) {
+		end_in_the_middle();
+		cr_assert_eq(found(), b.xport->attr.rx_buffers, "round %d", i);
+	}
+	send_to_b(&a);
+	expect_message();
+	fake_net_stats(&stats);
+	cr_expect_eq(stats.lost_recvs, keeps || cleans ? ROUNDS : stats.lost_recvs);
+	close_world();
+}
+
+Test(lost, receives_that_are_never_flushed_come_back)
+{
+	end_often(true, false);
+}
+
+Test(lost, receives_whose_flush_is_cleaned_away_come_back)
+{
+	end_often(false, true);
+}
+
+Test(lost, receives_that_are_flushed_late_come_back)
+{
+	end_often(false, false);
+}
+
+/* While c may have what is missing, nothing is posted twice; its next message shows that it does not. */
+Test(lost, a_connection_that_goes_on_is_not_suspected)
+{
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	end_in_the_middle();
+	cr_expect_eq(b.xport->lost.count, 1);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
+	send_to_b(&c);
+	expect_message();
+	verve_lost_step(b.xport);
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_null(node_link(&b, &c)->replay);
+	close_world();
+}
+
+/* c's message has begun, and goes on when all is over. */
+Test(lost, a_receive_that_is_being_filled_is_left_alone)
+{
+	struct fake_net_stats stats;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	end_in_the_middle();
+	send_to_b(&c);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&stats), stats.begun == 1);
+	verve_lost_step(b.xport);
+	cr_expect_eq(b.xport->lost.count, 1);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
+	expect_message();
+	verve_lost_step(b.xport);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	close_world();
+}
+
+/* c says nothing, and may have each of them: once too many are in question, its connection gets another queue pair. */
+Test(lost, silence_ends_when_too_many_are_in_question)
+{
+	uint32_t tolerated, rounds = 0;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	tolerated = b.xport->attr.rx_buffers / PART;
+	while (!node_link(&b, &c)->replay) {
+		cr_assert_leq(rounds++, tolerated);
+		end_in_the_middle();
+		cr_expect_geq(found(), b.xport->attr.rx_buffers - tolerated - 1);
+	}
+	cr_expect_gt(rounds, tolerated);
+	node_resume(&b, &c);
+	cr_expect_null(node_link(&b, &c)->replay);
+	verve_lost_step(b.xport);
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	send_to_b(&c);
+	expect_message();
+	close_world();
+}
