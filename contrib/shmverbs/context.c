@@ -142,7 +142,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		close(fds[1]);
 		goto err;
 	}
-	/* Where Yama restricts it, peers may read and write our memory from now on. */
+	/* Peers may read and write our memory: where Yama restricts that, and after setuid(2). */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	if (shmv_load32(&ctx->port->fatal))
 		ctx->seg->shm->head.gone |= SHM_FATAL;

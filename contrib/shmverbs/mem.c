@@ -144,6 +144,19 @@ static size_t span(uintptr_t *start, size_t len)
 	return end - *start;
 }
 
+/* Faults the memory in, as pinning does; EFAULT: there is none, or it may not be written. */
+static int populate(void *start, size_t bytes, bool write)
+{
+	static char probe;
+	uintptr_t page = (uintptr_t)&probe & -sysconf(_SC_PAGESIZE);
+
+	if (!shmv_conf.populate || !madvise(start, bytes, write ? POPULATE_WRITE : POPULATE_READ))
+		return 0;
+	if (errno == EINVAL && madvise((void *)page, 1, POPULATE_READ))
+		return 0; /* an older kernel */
+	return EFAULT;
+}
+
 /* What registering costs, and that there is memory: 0, ENOMEM or EFAULT. */
 static int take_memory(void *addr, size_t len, bool write)
 {
@@ -156,12 +169,10 @@ static int take_memory(void *addr, size_t len, bool write)
 	ret = shmv_conf.pin_memory ? shmv_pin(bytes) : 0;
 	if (ret)
 		return ret;
-	if (!shmv_conf.populate || !madvise((void *)start, bytes, write ? POPULATE_WRITE : POPULATE_READ) ||
-	    errno == EINVAL) /* an older kernel */
-		return 0;
-	if (shmv_conf.pin_memory)
+	ret = populate((void *)start, bytes, write);
+	if (ret && shmv_conf.pin_memory)
 		shmv_unpin(bytes);
-	return EFAULT;
+	return ret;
 }
 
 static int check_access(uint32_t access, const void *addr, size_t len)

@@ -152,12 +152,16 @@ static struct shmv_ports *map(void)
 	bool made;
 	int fd;
 
-	if (mkdir(shmv_conf.dir, 0777) && errno != EEXIST)
+	/* Processes of several users may meet, whatever their umask. */
+	if (!mkdir(shmv_conf.dir, 0777))
+		chmod(shmv_conf.dir, 0777);
+	else if (errno != EEXIST)
 		goto err;
 	snprintf(path, sizeof(path), "%s/ports", shmv_conf.dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		goto err;
+	fchmod(fd, 0666);
 	if (!flock(fd, LOCK_EX) && !ftruncate(fd, sizeof(*to)))
 		to = mmap(NULL, sizeof(*to), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (to == MAP_FAILED)

@@ -176,6 +176,7 @@ static int seg_name(const char *temporary, uint32_t *slot)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0 || flock(fd, LOCK_EX))
 		return errno;
+	fchmod(fd, 0666); /* whatever the umask; it is somebody else's, maybe */
 	if (read(fd, text, sizeof(text) - 1) > 0)
 		next = strtoul(text, NULL, 10);
 	if (next % LOOK_EVERY == 0)
@@ -201,9 +202,9 @@ struct shmv_seg *shmv_seg_create(uint32_t dev)
 	uint32_t slot = 0;
 	int fd, ret;
 
-	snprintf(temporary, sizeof(temporary), "%s/new.%u.%u", shmv_conf.dir, shmv_pid, dev);
-	fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0 || ftruncate(fd, size))
+	snprintf(temporary, sizeof(temporary), "%s/new.%u.%lu", shmv_conf.dir, shmv_pid, shmv_seg_pipe_id());
+	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0 || fchmod(fd, 0666) || ftruncate(fd, size))
 		goto out;
 	seg = seg_map(fd, 0);
 	if (!seg)
