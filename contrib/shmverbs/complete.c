@@ -103,7 +103,7 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 	shmv_store32(&to->seq, at + 1);
 	shmv_store32(&cq->tail, at + 1);
 	shmv_unlock_shared(&cq->lock);
-	__builtin_prefetch(&ring[(at + 1) & cq->mask], 1);
+	shmv_prefetch(&ring[(at + 1) & cq->mask]);
 	wake_if_armed(seg, cq, entry->kind & SHM_CQE_SOLICITED || entry->status, arrival);
 	return true;
 }

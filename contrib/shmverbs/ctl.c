@@ -22,6 +22,7 @@
 static const char usage[] =
 	"usage: shmv-ctl DEVICE COMMAND, DEVICE: shm0, shm1, ...\n"
 	"  show                     the port and its tables\n"
+	"  counters                 requests of queue pairs that have ended\n"
 	"  down, up                 the port's link\n"
 	"  lid N                    another LID\n"
 	"  gid INDEX ADDRESS|none   an entry of the table of GIDs; with RoCE of version 2\n"
@@ -169,6 +170,10 @@ static int run(int argc, char **argv)
 
 	if (!strcmp(argv[2], "show"))
 		return show();
+	if (!strcmp(argv[2], "counters")) {
+		printf("sent %lu\nreceived %lu\n", port->sent, port->received);
+		return 0;
+	}
 	if (!strcmp(argv[2], "heal")) {
 		shmv_store32(&port->fatal, 0);
 		return 0;

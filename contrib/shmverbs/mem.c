@@ -164,14 +164,15 @@ static int take_memory(void *addr, size_t len, bool write)
 	size_t bytes = span(&start, len);
 	int ret;
 
-	shmv_conf_spend(shmv_conf.reg_us * UINT64_C(1000) +
-			bytes / sysconf(_SC_PAGESIZE) * shmv_conf.reg_ns_per_page);
 	ret = shmv_conf.pin_memory ? shmv_pin(bytes) : 0;
 	if (ret)
 		return ret;
 	ret = populate((void *)start, bytes, write);
 	if (ret && shmv_conf.pin_memory)
 		shmv_unpin(bytes);
+	if (!ret) /* what is refused is refused at once */
+		shmv_conf_spend(shmv_conf.reg_us * UINT64_C(1000) +
+				bytes / sysconf(_SC_PAGESIZE) * shmv_conf.reg_ns_per_page);
 	return ret;
 }
 

@@ -34,6 +34,7 @@ struct shmv_port {
 	struct shmv_gid gids[SHMV_GIDS];
 	_Alignas(64) uint64_t tx_free; /* when its wire has nothing more to send, and to receive (wire.h) */
 	_Alignas(64) uint64_t rx_free;
+	_Alignas(64) uint64_t sent, received; /* requests of queue pairs that are gone */
 };
 
 struct shmv_ports {

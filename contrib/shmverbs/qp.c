@@ -191,10 +191,21 @@ err_qp:
 	return shmv_fail(ret);
 }
 
+/* Counting where queue pairs end costs a message nothing. */
+static void count(struct shmv_qp *qp)
+{
+	if (!qp->peer_qp)
+		return;
+	shmv_add64(&qp->ctx->port->sent, qp->posted - qp->counted);
+	shmv_add64(&qp->peer_port->received, qp->posted - qp->counted);
+	qp->counted = qp->posted;
+}
+
 void shmv_qp_reset(struct shmv_qp *qp)
 {
 	struct shm_rq_entry entry;
 
+	count(qp);
 	shmv_lock_shared(&qp->shm->lock);
 	shmv_store32(&qp->shm->state, IBV_QPS_RESET);
 	qp->shm->conn = 0;

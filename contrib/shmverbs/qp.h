@@ -27,7 +27,7 @@ struct shmv_qp {
 	struct shmv_port *peer_port;
 	uint32_t lock, index, peer_qpn, async_events;
 	uint64_t me; /* what peer_qp listens to when it listens to us */
-	uint32_t posted, retired;
+	uint32_t posted, retired, counted;
 	uint32_t max_wr, max_sge, max_inline;
 	uint32_t len;	  /* of the send that was executed last */
 	uint64_t arrival; /* and when it arrived; 0: at once */
