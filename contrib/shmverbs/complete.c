@@ -159,6 +159,7 @@ void shmv_complete_wake(struct shmv_cq *cq)
 		ready = cq->sent[cq->sent_head & cq->mask].ready;
 	if (shmv_load32(&ring[cq->head & cq->mask].seq) == cq->head + 1 && times[cq->head & cq->mask] < ready)
 		ready = times[cq->head & cq->mask];
+	/* Another thread may have polled it meanwhile: a wake-up too many does no harm. */
 	if (shmv_swap32(&cq->shm->armed, 0))
-		wake(cq->ctx->seg, cq->shm, ready);
+		wake(cq->ctx->seg, cq->shm, ready == UINT64_MAX ? 0 : ready);
 }

@@ -146,7 +146,7 @@ static bool read_variables(void)
 		const char *value = variable(name);
 
 		if (value && !set(name, value)) {
-			shmv_log("SHMV_... %s: %s is no value for it", name, value);
+			shmv_log("the variable for %s: %s is no value for it", name, value);
 			return false;
 		}
 	}

@@ -160,14 +160,14 @@ static bool resolve(struct shmv_ctx *ctx, const struct record *record, struct ib
 		found = cq && cq->shm->serial == record->serial;
 		if (found)
 			cq->async_events++;
-		event->element.cq = &cq->ib;
+		event->element.cq = found ? &cq->ib : NULL;
 	} else if (about(record->type) == ABOUT_QP) {
 		struct shmv_qp *qp = ctx->qps[record->index % SHM_QP_MAX];
 
 		found = qp && qp->shm->serial == record->serial;
 		if (found)
 			qp->async_events++;
-		event->element.qp = &qp->ib;
+		event->element.qp = found ? &qp->ib : NULL;
 	} else if (about(record->type) == ABOUT_SRQ) {
 		struct shmv_rq *rq = ctx->rqs[record->index % SHM_RQ_MAX];
 

@@ -109,10 +109,10 @@ static bool has_ipc_lock(void)
 
 int shmv_pin(size_t bytes)
 {
+	uint64_t sum = shmv_add64(&pinned, bytes); /* counted in any case: a capability can be given up */
 	struct rlimit limit;
 
-	if (shmv_add64(&pinned, bytes) <= 64 << 10 || has_ipc_lock() ||
-	    getrlimit(RLIMIT_MEMLOCK, &limit) || shmv_load64(&pinned) <= limit.rlim_cur)
+	if (has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) || sum <= limit.rlim_cur)
 		return 0;
 	shmv_add64(&pinned, -bytes);
 	return ENOMEM;

@@ -197,15 +197,14 @@ void test_profile_memlock(void)
 	side_close(&a);
 }
 
-/* With SHMV_WIRE_NS=20000 and SHMV_WIRE_MBPS=1000: 1 MB takes 8 ms; two at once take 16 to their target. */
+/* With SHMV_WIRE_NS=20000 and SHMV_WIRE_MBPS=1000: 1 MB takes 8 ms one way, and a second one waits for it. */
 void test_profile_wire(void)
 {
-	struct side a, b, c;
+	struct side a, b;
 	struct ibv_wc wc;
 	double t;
 
 	side_open(&a, 0, false);
-	side_open(&c, 0, false);
 	side_open(&b, 1, false);
 	pair(&a, &b);
 	t = now();
@@ -214,10 +213,9 @@ void test_profile_wire(void)
 	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 3, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
 	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.008040);
 	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && wc.opcode == IBV_WC_RDMA_READ);
-	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.016040 && now() - t < 1);
+	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.016040);
 	side_close(&a);
 	side_close(&b);
-	side_close(&c);
 }
 
 /* Events and wake-ups come late, but they come. */
