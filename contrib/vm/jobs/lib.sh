@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # shellcheck shell=bash
-# What jobs of both shapes share: choosing a provider, starting something at the second device,
+# What jobs of all shapes share: choosing a provider, starting something at the second device,
 # MPI jobs. Sourced by jobs; uses the lab's environment (../README.md) and VERVE_BUILD, the build
 # folder of the provider.
 
@@ -21,7 +21,7 @@ at_second()
 {
 	local name settings=
 
-	if [[ $VERVE_SHAPE == devices ]]; then
+	if [[ $VERVE_SHAPE != hosts ]]; then
 		FI_VERVE_IFACE=$VERVE_NETDEV1 FI_VERBS_IFACE=$VERVE_NETDEV1 "$@"
 		return
 	fi
@@ -111,6 +111,11 @@ packets()
 	local sys=/sys/class/infiniband
 	local dir0=$sys/$VERVE_DEV0/ports/1 dir1=$sys/$VERVE_DEV1/ports/1
 
+	if [[ $VERVE_SHAPE == process ]]; then
+		shmv-ctl "$VERVE_DEV0" counters | sed -n 's/^sent //p'
+		shmv-ctl "$VERVE_DEV1" counters | sed -n 's/^received //p'
+		return
+	fi
 	cat "$dir0/hw_counters/sent_pkts" 2>/dev/null ||
 		cat "$dir0/counters/port_xmit_packets"
 	at_second cat "$dir1/hw_counters/rcvd_pkts" 2>/dev/null ||

@@ -26,6 +26,8 @@
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
+enum { TX_SLABS_MIN = 4 };
+
 static void receive_bye(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
@@ -87,6 +89,10 @@ int verve_proto_init(struct verve_proto *proto, const struct verve_xport_attr *a
 	if (ret)
 		goto err_xport;
 	ret = verve_dispatch_open(xport);
+	if (ret)
+		goto err_msg;
+	/* With none at all, and no memory later, what needs one would wait for ever. */
+	ret = verve_slab_reserve(&xport->tx_slabs, TX_SLABS_MIN);
 	if (ret)
 		goto err_msg;
 	return 0;

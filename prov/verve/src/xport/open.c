@@ -13,7 +13,7 @@
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-enum { SEND_CQ_DEPTH = 8192, TX_SLABS_MIN = 4 };
+enum { SEND_CQ_DEPTH = 8192 };
 
 static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, 1024};
 
@@ -117,16 +117,8 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 			     xport->attr.rx_buffers);
 	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS);
 	verve_mailbox_init(&xport->events);
-	/* With none at all, and no memory later, what needs one would wait for ever. */
-	ret = verve_slab_reserve(&xport->tx_slabs, TX_SLABS_MIN);
-	if (ret)
-		goto err_queues;
 	return 0;
 
-err_queues:
-	close_queues(xport);
-	verve_slab_pool_fini(&xport->rx_slabs);
-	verve_slab_pool_fini(&xport->tx_slabs);
 err_tables:
 	verve_xport_fini_shared(xport);
 	return ret;

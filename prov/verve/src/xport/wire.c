@@ -309,8 +309,6 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 	case VERVE_WIRE_RESUME:
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;
-		if (packet->type == VERVE_WIRE_FIN && packet->status > VERVE_WIRE_STATUS_MAX)
-			return -FI_EINVAL;
 		return left ? -FI_EINVAL : 0;
 	case VERVE_WIRE_ATOMIC:
 		return get_atomic(at, left, packet);

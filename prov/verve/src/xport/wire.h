@@ -55,7 +55,6 @@ enum {
 	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8,	 /* longest before the body */
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
 	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* longest */
-	VERVE_WIRE_STATUS_MAX = 4095, /* of a FIN: larger numbers are no errno */
 	VERVE_WIRE_SMALL = 64, /* payload that costs a receiver no more to keep than an RTS does */
 };
 

@@ -7,7 +7,7 @@
  * honest peer. Whatever the hostile one sends, messages between the other two arrive as they were sent, what
  * completes at the victim in the honest one's name is the honest one's, and nothing is left over.
  *
- * The hostile one also announces a window of 0, if the first byte says so, so that all that it is sent is offered;
+ * The hostile one also announces the smallest window there is, if the first byte says so, so that all that it is sent is offered;
  * pulls what it was not offered, or was; reads the victim's copies with the keys that it was told; and never says FIN
  * but in packets of its making, because it receives nothing. Of what the victim sends to the honest one it gets nothing.
  */
@@ -135,11 +135,18 @@ static void open_info(bool app_keys)
 {
 	static const uint32_t version = FI_VERSION(1, 17);
 	static struct fi_provider *prov;
-	struct fi_info *info;
+	struct fi_info *hints, *info;
 
 	if (!prov)
 		prov = fi_prov_ini();
-	require(!prov->getinfo(version, NULL, NULL, 0, NULL, &world.list), "getinfo");
+	/* Everything: without hints, completions do not name the sender, and nobody hears of RMA. */
+	hints = fi_allocinfo();
+	require(hints, "fi_allocinfo");
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV |
+		      FI_SOURCE | FI_RMA_EVENT;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	require(!prov->getinfo(version, NULL, NULL, 0, hints, &world.list), "getinfo");
+	fi_freeinfo(hints);
 	for (info = world.list; info->addr_format != FI_SOCKADDR_IN; info = info->next)
 		;
 	world.info = info;
@@ -150,16 +157,16 @@ static void open_info(bool app_keys)
 	world.fabric->api_version = version;
 }
 
-static void open_ends(bool no_window)
+static void open_ends(bool least_window)
 {
 	for (int i = 0; i < ENDS; i++) {
-		verve_config.window = i == HOSTILE && no_window ? 0 : 4;
+		verve_config.window = i == HOSTILE && least_window ? VERVE_CONFIG_WINDOW_MIN : 4;
 		open_end(&world.ends[i]);
 	}
 	introduce();
 }
 
-static void open_world(bool app_keys, bool no_window)
+static void open_world(bool app_keys, bool least_window)
 {
 	struct fake_net_config config;
 
@@ -184,7 +191,7 @@ static void open_world(bool app_keys, bool no_window)
 	require(world.loot, "memory");
 	require(!fi_mr_reg(world.domain, world.loot, LOOT, FI_READ, 0, 78, 0, &world.loot_mr, NULL),
 		"fi_mr_reg");
-	open_ends(no_window);
+	open_ends(least_window);
 }
 
 static void close_world(void)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory: protection domains, and keys. A key is an index into the table of its device's file, and eight
+ * bits that change at each use, so that an old key opens nothing.
+ *
+ * Source: ibv_reg_mr(3); InfiniBand specification, volume 1, 10.6.
+ */
+#ifndef SHMV_MEM_H
+#define SHMV_MEM_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "atomic.h"
+#include "layout.h"
+
+struct shmv_ctx;
+
+struct shmv_pd {
+	struct ibv_pd ib;
+	uint32_t refs; /* objects in it */
+};
+
+static inline void shmv_pd_ref(struct ibv_pd *ib, int by)
+{
+	shmv_add32(&((struct shmv_pd *)ib)->refs, by);
+}
+
+static inline struct shm_mr *shmv_mr_at(struct shm *shm, uint32_t key)
+{
+	return &shm->mr[(key >> 8) % SHM_MR_MAX];
+}
+
+/* The memory in its owner's process; NULL: the key does not open it. */
+static inline void *shmv_mr_find(struct shm *shm, uint32_t key, uint64_t addr, uint64_t len,
+				 uint32_t access, uint32_t pd)
+{
+	struct shm_mr *mr = shmv_mr_at(shm, key);
+
+	if (shmv_load32(&mr->key) != key || !key || mr->pd != pd || (mr->access & access) != access ||
+	    len > mr->len || addr - mr->iova > mr->len - len)
+		return NULL;
+	return (void *)(uintptr_t)(mr->addr + (addr - mr->iova));
+}
+
+/*
+ * The same of another process's, through its queue pair qpn; the key is not ended before release. (Of a
+ * work request's own scatter list: access has SHM_ACCESS_LKEY.)
+ */
+void *shmv_mr_hold(struct shm *shm, uint32_t key, uint64_t addr, uint64_t len, uint32_t access,
+		   uint32_t pd, uint32_t qpn);
+static inline void shmv_mr_release(struct shm *shm, uint32_t key)
+{
+	shmv_add32(&shmv_mr_at(shm, key)->users, -1);
+}
+
+/* Ends a key, when the accesses under way have ended. False: it was ended already. */
+bool shmv_mr_end(struct shm_mr *mr, uint32_t key);
+
+/* A key that opens nothing yet; 0: there is none. Give it back when it is ended. */
+uint32_t shmv_mr_key_get(struct shmv_ctx *ctx);
+void shmv_mr_key_put(struct shmv_ctx *ctx, uint32_t key);
+
+/*
+ * Counts bytes that the device pins against RLIMIT_MEMLOCK, as the kernel does; ENOMEM: they are too many.
+ * Whoever has CAP_IPC_LOCK has no limit.
+ */
+int shmv_pin(size_t bytes);
+void shmv_unpin(size_t bytes);
+/* For a ring: nothing, unless the profile pins rings. */
+int shmv_pin_ring(size_t bytes);
+void shmv_unpin_ring(size_t bytes);
+
+#endif

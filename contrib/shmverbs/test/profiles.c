@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Profiles: that a device behaves as the file in ../profiles says. */
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include "side.h"
+#include "tests.h"
+
+/* Sizes grow to whole requests, completions go with their queue pair. */
+void test_profile_mlx5(void)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 63, .max_send_sge = 1, .max_inline_data = 220}};
+	struct ibv_wc wc;
+	struct side a, b;
+	struct ibv_qp *qp;
+
+	side_open(&a, 0, false);
+	init.send_cq = init.recv_cq = a.scq;
+	qp = ibv_create_qp(a.pd, &init);
+	CHECK(qp && init.cap.max_inline_data == 252 && init.cap.max_send_wr == 73);
+	CHECK(!ibv_destroy_qp(qp));
+	init.cap.max_inline_data = 829;
+	CHECK(!ibv_create_qp(a.pd, &init) && errno == EINVAL);
+	knobs.gid_index = 3;
+	side_open(&b, 1, true);
+	pair(&a, &b);
+	CHECK(!post_recv(&b, 1, 0, 64) && !post(&a, IBV_WR_SEND, 1, 0, 8, IBV_SEND_SIGNALED, 0, 0));
+	CHECK(!ibv_destroy_qp(a.qp) && !ibv_destroy_qp(b.qp));
+	a.qp = b.qp = NULL;
+	CHECK(!ibv_poll_cq(a.scq, 1, &wc) && !ibv_poll_cq(b.rcq, 1, &wc));
+	side_close(&a);
+	side_close(&b);
+	knobs = knobs_default;
+}
+
+/* A queue pair in error refuses work. */
+void test_profile_bnxt(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct side a;
+
+	side_open(&a, 0, false);
+	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_STATE));
+	CHECK(post(&a, IBV_WR_SEND, 1, 0, 8, 0, 0, 0) == EINVAL);
+	side_close(&a);
+}
+
+static bool can_talk(int timeout)
+{
+	struct side a, b;
+	struct ibv_wc wc;
+	bool good;
+
+	knobs.timeout = timeout;
+	side_open(&a, 0, false);
+	side_open(&b, 1, false);
+	pair(&a, &b);
+	CHECK(!post_recv(&b, 1, 0, 64) && !post(&a, IBV_WR_SEND, 1, 0, 8, IBV_SEND_SIGNALED, 0, 0));
+	good = CHECK(get(a.scq, &wc, 10) == 1) && !wc.status;
+	side_close(&a);
+	side_close(&b);
+	return good;
+}
+
+/* Routed by LID; members of a partition talk if one is a full member. */
+void test_profile_ib(void)
+{
+	struct ibv_context *ctx = open_dev(0);
+	struct ibv_port_attr port;
+	struct ibv_gid_entry entry;
+	__be16 pkey;
+
+	CHECK(!ibv_query_port(ctx, 1, &port) && port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.lid);
+	CHECK(!ibv_query_gid_ex(ctx, 1, 0, &entry, 0) && entry.gid_type == IBV_GID_TYPE_IB && !entry.ndev_ifindex);
+	CHECK(!ibv_query_pkey(ctx, 1, 0, &pkey) && pkey == htobe16(0x7fff));
+	CHECK(ibv_get_pkey_index(ctx, 1, htobe16(0xffff)) == 1);
+	knobs.global = false;
+	knobs.pkey_index = 1;
+	CHECK(can_talk(10));
+	knobs.pkey_index = 0;
+	CHECK(!can_talk(10));
+	knobs = knobs_default;
+	CHECK(!ibv_close_device(ctx));
+}
+
+/* Between subnets the way leads through the router, and needs a global route (with SHMV_SUBNETS). */
+void test_profile_subnets(void)
+{
+	struct side a, b;
+	struct name an, bn;
+
+	knobs.pkey_index = 1;
+	knobs.timeout = 10;
+	CHECK(!can_talk(10));
+	side_open(&a, 0, false);
+	side_open(&b, 1, false);
+	an = name_of(&a);
+	bn = name_of(&b);
+	an.lid = bn.lid = 0xff;
+	CHECK(!to_rtr(a.qp, &bn) && !to_rtr(b.qp, &an) && !to_rts(a.qp) && !to_rts(b.qp));
+	CHECK(!post_recv(&b, 1, 0, 64) && !post(&a, IBV_WR_SEND, 2, 0, 8, IBV_SEND_SIGNALED, 0, 0));
+	CHECK(got(a.scq, 2, IBV_WC_SUCCESS));
+	side_close(&a);
+	side_close(&b);
+	knobs = knobs_default;
+}
+
+/* Without a global route there is no way out. */
+void test_profile_vf(void)
+{
+	struct ibv_port_attr port;
+	struct side a;
+	struct name an;
+
+	side_open(&a, 0, false);
+	CHECK(!ibv_query_port(a.ctx, 1, &port) && port.flags & IBV_QPF_GRH_REQUIRED);
+	an = name_of(&a);
+	knobs.global = false;
+	CHECK(to_rtr(a.qp, &an) == EINVAL);
+	knobs.global = true;
+	CHECK(!to_rtr(a.qp, &an));
+	side_close(&a);
+	CHECK(can_talk(14));
+	knobs = knobs_default;
+}
+
+/* A queue pair breaks now and then; of what it reports as failed, some was executed and some not. */
+void test_profile_lossy(void)
+{
+	int executed = 0, lost = 0;
+	struct side a, b;
+	struct ibv_wc wc;
+
+	knobs.timeout = 5; /* 1 ms */
+	for (int round = 0; round < 40; round++) {
+		side_open(&a, 0, false);
+		side_open(&b, 1, false);
+		pair(&a, &b);
+		*(uint64_t *)b.buf = 0;
+		for (int i = 1;; i++) {
+			*(int *)a.buf = i;
+			CHECK(!post(&a, IBV_WR_RDMA_WRITE, i, 0, 4, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
+			if (!CHECK(get(a.scq, &wc, 5) == 1))
+				return;
+			if (!wc.status)
+				continue;
+			CHECK(wc.status == IBV_WC_RETRY_EXC_ERR);
+			if (*(int *)b.buf == i)
+				executed++;
+			else
+				lost++;
+			break;
+		}
+		side_close(&a);
+		side_close(&b);
+	}
+	CHECK(executed > 3 && lost > 3);
+	knobs = knobs_default;
+}
+
+void test_profile_nosrq(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 256, .max_sge = 4}};
+	struct ibv_device_attr attr;
+	struct side a;
+
+	side_open(&a, 0, false);
+	CHECK(!ibv_query_device(a.ctx, &attr) && !attr.max_srq);
+	CHECK(!ibv_create_srq(a.pd, &init) && errno == EOPNOTSUPP);
+	side_close(&a);
+}
+
+/* Rings and memory are charged to RLIMIT_MEMLOCK. */
+void test_profile_memlock(void)
+{
+	struct rlimit limit = {8 << 20, 8 << 20};
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	struct side a;
+	struct ibv_cq *cq;
+
+	side_open(&a, 0, false);
+	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	syscall(SYS_capget, &header, data);
+	data[0].effective &= ~(1u << CAP_IPC_LOCK);
+	CHECK(!syscall(SYS_capset, &header, data));
+	CHECK(!ibv_reg_mr(a.pd, a.buf, SIZE, ALL_ACCESS) && errno == ENOMEM); /* 4 MiB, as are pinned already */
+	cq = ibv_create_cq(a.ctx, 8191, NULL, NULL, 0);
+	CHECK(cq != NULL); /* 512 KiB */
+	CHECK(!ibv_create_cq(a.ctx, 65535, NULL, NULL, 0) && errno == ENOMEM); /* 4 MiB */
+	CHECK(!ibv_destroy_cq(cq));
+	side_close(&a);
+}
+
+/* With SHMV_WIRE_NS=20000 and SHMV_WIRE_MBPS=1000: 1 MB takes 8 ms one way, and a second one waits for it. */
+void test_profile_wire(void)
+{
+	struct side a, b;
+	struct ibv_wc wc;
+	double t;
+
+	side_open(&a, 0, false);
+	side_open(&b, 1, false);
+	pair(&a, &b);
+	t = now();
+	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 1, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
+	CHECK(!post(&a, IBV_WR_RDMA_READ, 2, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
+	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 3, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
+	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.008040);
+	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && wc.opcode == IBV_WC_RDMA_READ);
+	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.016040);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* Events and wake-ups come late, but they come. */
+void test_profile_hostile(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct side a, b;
+	struct ibv_cq *cq;
+	void *context;
+	double t;
+
+	side_open(&a, 0, true);
+	side_open(&b, 1, true);
+	pair(&a, &b);
+	CHECK(!post_recv(&b, 1, 0, 64) && !ibv_req_notify_cq(b.rcq, 0));
+	t = now();
+	CHECK(!post(&a, IBV_WR_SEND, 1, 0, 8, IBV_SEND_SIGNALED, 0, 0));
+	CHECK(!ibv_get_cq_event(b.channel, &cq, &context) && cq == b.rcq && now() - t >= 0.001);
+	ibv_ack_cq_events(cq, 1);
+	CHECK(got(b.rcq, 1, IBV_WC_SUCCESS));
+	t = now();
+	CHECK(!ibv_modify_qp(b.qp, &attr, IBV_QP_STATE));
+	CHECK(event_is(b.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, b.qp, 5) && now() - t >= 0.010);
+	side_close(&a);
+	side_close(&b);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "atomic.h"
+#include "complete.h"
+#include "conf.h"
+#include "lock.h"
+#include "log.h"
+#include "mem.h"
+#include "ports.h"
+#include "qp.h"
+#include "rq.h"
+#include "window.h"
+#include "wire.h"
+
+enum {
+	SGE_MAX = 30,
+	MSG_MAX = 1 << 30,
+};
+
+/* Between our memory and that of another process; a completion status. */
+static int move(struct shmv_seg *seg, bool write, const struct iovec *mine, int my_count,
+		const struct iovec *its, int its_count, uint64_t len)
+{
+	ssize_t n;
+
+	if (!len)
+		return IBV_WC_SUCCESS;
+	n = write ? process_vm_writev(seg->pid, mine, my_count, its, its_count, 0) :
+		    process_vm_readv(seg->pid, mine, my_count, its, its_count, 0);
+	if (shmv_likely(n == (ssize_t)len))
+		return IBV_WC_SUCCESS;
+	if (n < 0 && errno == ESRCH) {
+		shmv_store32(&seg->dead, 1);
+		return SHMV_RETRY_SILENT;
+	}
+	if (n < 0 && (errno == EPERM || errno == ENOSYS))
+		shmv_log("process_vm_writev(2) to process %u: %s", seg->pid, strerror(errno));
+	return IBV_WC_REM_ACCESS_ERR;
+}
+
+int shmv_transfer_to_wqe(struct shmv_seg *seg, const struct shm_rq *rq, uint32_t index, const struct iovec *iov,
+			 int count, uint64_t len)
+{
+	const struct shm_wqe *wqe = shm_at(seg->shm, rq->wqes + (uint64_t)index * rq->stride);
+	struct iovec its[SGE_MAX] = {{0}};
+	uint64_t left = len;
+	int used, ret = IBV_WC_SUCCESS;
+
+	for (used = 0; left && used < (int)wqe->sges; used++) {
+		const struct ibv_sge *sge = &wqe->sge[used];
+		uint64_t part = sge->length < left ? sge->length : left;
+
+		its[used].iov_len = part;
+		its[used].iov_base = shmv_mr_hold(seg->shm, sge->lkey, sge->addr, part,
+						  IBV_ACCESS_LOCAL_WRITE | SHM_ACCESS_LKEY, rq->pd, 0);
+		if (!its[used].iov_base) {
+			ret = IBV_WC_LOC_PROT_ERR;
+			break;
+		}
+		left -= part;
+	}
+	if (!ret)
+		ret = move(seg, true, iov, count, its, used, len);
+	for (int i = 0; i < used; i++)
+		shmv_mr_release(seg->shm, wqe->sge[i].lkey);
+	return ret == IBV_WC_REM_ACCESS_ERR ? IBV_WC_LOC_PROT_ERR : ret;
+}
+
+/* What a receive's completion says of the kind of send. */
+static inline uint8_t kind_of(const struct ibv_send_wr *wr)
+{
+	uint8_t kind = wr->send_flags & IBV_SEND_SOLICITED ? SHM_CQE_SOLICITED : 0;
+
+	if (wr->opcode == IBV_WR_SEND_WITH_IMM)
+		kind |= SHM_CQE_IMM;
+	else if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		kind |= SHM_CQE_IMM | SHM_CQE_WRITE;
+	else if (wr->opcode == IBV_WR_SEND_WITH_INV)
+		kind |= SHM_CQE_INV;
+	return kind;
+}
+
+/* Takes a receive, and completes it with the payload; what RDMA has written is there already. */
+static int deliver(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov, int count,
+		   uint64_t len)
+{
+	bool rdma = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	struct shmv_seg *seg = qp->peer;
+	struct shm_qp *peer = qp->peer_qp;
+	struct shm_rq *rq = &seg->shm->rq[peer->rq];
+	struct shm_rq_entry taken;
+	struct shm_cqe entry;
+
+	if (shmv_unlikely(shmv_load32(&rq->error)))
+		return IBV_WC_REM_OP_ERR;
+	if (shmv_unlikely(!shmv_rq_take(seg, rq, &taken)))
+		return SHMV_RETRY_RNR;
+	entry.qpn = qp->peer_qpn;
+	entry.wqe = taken.wqe;
+	entry.len = len;
+	entry.imm = wr->imm_data;
+	entry.rq = peer->rq;
+	entry.status = IBV_WC_SUCCESS;
+	entry.kind = kind_of(wr);
+	if (!rdma && shmv_unlikely(len > taken.room)) {
+		entry.status = IBV_WC_LOC_LEN_ERR;
+	} else if (shmv_unlikely(wr->opcode == IBV_WR_SEND_WITH_INV) &&
+		   !shmv_window_invalidate(seg->shm, wr->invalidate_rkey, peer->pd, qp->peer_qpn)) {
+		entry.status = IBV_WC_REM_INV_REQ_ERR; /* as soft-RoCE (Linux: rxe_resp.c, INVALIDATE_RKEY) */
+	} else if (!rdma && len) {
+		if (len <= SHM_HERE_MAX)
+			entry.kind |= SHM_CQE_HERE;
+		else if (len <= shmv_conf.beside_max)
+			entry.kind |= SHM_CQE_BESIDE;
+		else
+			entry.status = shmv_transfer_to_wqe(seg, rq, taken.wqe, iov, count, len);
+	}
+	if (shmv_unlikely(shmv_load32(&seg->dead)))
+		return SHMV_RETRY_SILENT;
+	if (!rdma)
+		qp->arrival = shmv_wire_send(qp->ctx->port, qp->peer_port, len);
+	if (shmv_unlikely(!shmv_complete_recv(seg, &seg->shm->cq[peer->cq], &entry, iov, count, qp->arrival)))
+		return IBV_WC_REM_OP_ERR;
+	if (shmv_likely(!entry.status))
+		return IBV_WC_SUCCESS;
+	return entry.status == IBV_WC_LOC_PROT_ERR ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR;
+}
+
+static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov, int count,
+			 uint64_t len)
+{
+	bool read = wr->opcode == IBV_WR_RDMA_READ;
+	uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	struct shm *shm = qp->peer->shm;
+	struct iovec its = {.iov_len = len};
+	int ret = IBV_WC_SUCCESS;
+
+	if (!(qp->peer_qp->access & need))
+		return IBV_WC_REM_INV_REQ_ERR;
+	if (len) { /* the key of nothing is not looked at */
+		its.iov_base = shmv_mr_hold(shm, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, len, need,
+					    qp->peer_qp->pd, qp->peer_qpn);
+		if (!its.iov_base)
+			return IBV_WC_REM_ACCESS_ERR;
+		ret = move(qp->peer, !read, iov, count, &its, 1, len);
+		shmv_mr_release(shm, wr->wr.rdma.rkey);
+	}
+	if (!ret)
+		qp->arrival = shmv_wire_send(read ? qp->peer_port : qp->ctx->port,
+					     read ? qp->ctx->port : qp->peer_port, len);
+	return ret;
+}
+
+/* Atomic among all atomics of devices on that memory, as the specification has it (IBV_ATOMIC_HCA). */
+static int atomic(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov)
+{
+	bool add = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	struct shm *shm = qp->peer->shm;
+	uint64_t old, new;
+	struct iovec mine = {&old, 8}, its = {.iov_len = 8};
+	int ret;
+
+	if (!(qp->peer_qp->access & IBV_ACCESS_REMOTE_ATOMIC) || wr->wr.atomic.remote_addr % 8)
+		return IBV_WC_REM_INV_REQ_ERR;
+	its.iov_base = shmv_mr_hold(shm, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, 8,
+				    IBV_ACCESS_REMOTE_ATOMIC, qp->peer_qp->pd, qp->peer_qpn);
+	if (!its.iov_base)
+		return IBV_WC_REM_ACCESS_ERR;
+	shmv_lock_shared(&shm->atomics);
+	ret = move(qp->peer, false, &mine, 1, &its, 1, 8);
+	new = add ? old + wr->wr.atomic.compare_add : wr->wr.atomic.swap;
+	if (!ret && (add || old == wr->wr.atomic.compare_add)) {
+		mine.iov_base = &new;
+		ret = move(qp->peer, true, &mine, 1, &its, 1, 8);
+	}
+	shmv_unlock_shared(&shm->atomics);
+	shmv_mr_release(shm, wr->wr.atomic.rkey);
+	if (!ret) {
+		memcpy(iov->iov_base, &old, 8);
+		qp->arrival = shmv_wire_send(qp->ctx->port, qp->peer_port, 8);
+	}
+	return ret;
+}
+
+/* Whether an opcode writes to the memory in the scatter list. */
+static inline bool is_fetching(uint32_t opcode)
+{
+	return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* The local memory; false: a key does not open it. */
+static inline bool local(const struct shmv_qp *qp, const struct ibv_send_wr *wr, struct iovec *iov, uint64_t *len)
+{
+	uint32_t need = SHM_ACCESS_LKEY | (is_fetching(wr->opcode) ? IBV_ACCESS_LOCAL_WRITE : 0);
+	uint32_t pd = qp->ib.pd->handle;
+
+	*len = 0;
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		iov[i].iov_base = (void *)(uintptr_t)sge->addr;
+		iov[i].iov_len = sge->length;
+		*len += sge->length;
+		if (wr->send_flags & IBV_SEND_INLINE || !sge->length)
+			continue;
+		iov[i].iov_base = shmv_mr_find(qp->ctx->seg->shm, sge->lkey, sge->addr, sge->length, need, pd);
+		if (!iov[i].iov_base)
+			return false;
+	}
+	return true;
+}
+
+/* Under the peer's lock: what the peer's device does. */
+static int execute(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov, uint64_t len)
+{
+	int ret;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		return deliver(qp, wr, iov, wr->num_sge, len);
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		ret = read_or_write(qp, wr, iov, wr->num_sge, len);
+		return ret ? ret : deliver(qp, wr, iov, wr->num_sge, len);
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		return read_or_write(qp, wr, iov, wr->num_sge, len);
+	default:
+		return len == 8 && wr->num_sge == 1 ? atomic(qp, wr, iov) : IBV_WC_LOC_LEN_ERR;
+	}
+}
+
+/* What concerns no peer. */
+static int execute_here(struct shmv_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_BIND_MW)
+		return shmv_window_bind(qp, wr);
+	return shmv_window_invalidate(qp->ctx->seg->shm, wr->invalidate_rkey, qp->ib.pd->handle, qp->ib.qp_num) ?
+		IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
+}
+
+/* Whether packets get there and back at all. */
+static inline bool is_reachable(const struct shmv_qp *qp)
+{
+	return qp->peer_qp && !shmv_load32(&qp->peer->dead) && !shmv_load32(&qp->peer->shm->head.gone) &&
+	       shmv_load32(&qp->ctx->port->state) == IBV_PORT_ACTIVE &&
+	       shmv_load32(&qp->peer_port->state) == IBV_PORT_ACTIVE && !qp->lost;
+}
+
+/* Loses this send, or only its acknowledgement; and from now on everything. */
+static __attribute__((noinline)) bool lose(struct shmv_qp *qp, bool *executed)
+{
+	if (!shmv_wire_loses())
+		return false;
+	qp->lost = true;
+	*executed = shmv_wire_coin();
+	return true;
+}
+
+int shmv_transfer(struct shmv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct shm_qp *peer = qp->peer_qp;
+	struct iovec iov[SGE_MAX];
+	bool lost = false, executed = false;
+	uint32_t state;
+	uint64_t len;
+	int ret;
+
+	qp->arrival = 0;
+	if (shmv_unlikely(!local(qp, wr, iov, &len)))
+		return IBV_WC_LOC_PROT_ERR;
+	if (shmv_unlikely(len > MSG_MAX))
+		return IBV_WC_LOC_LEN_ERR;
+	qp->len = len;
+	if (shmv_unlikely(wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV))
+		return execute_here(qp, wr);
+	if (shmv_unlikely(!is_reachable(qp)))
+		return SHMV_RETRY_SILENT;
+	if (shmv_unlikely(shmv_conf.lose_one_in)) {
+		lost = lose(qp, &executed);
+		if (lost && !executed)
+			return SHMV_RETRY_SILENT;
+	}
+	shmv_lock_shared(&peer->lock);
+	state = shmv_load32(&peer->state);
+	if (shmv_unlikely((state != IBV_QPS_RTS && state != IBV_QPS_RTR) || peer->conn != qp->me ||
+			  !shmv_ports_share(peer->pkey, qp->shm->pkey))) {
+		ret = SHMV_RETRY_SILENT;
+	} else {
+		ret = execute(qp, wr, iov, len);
+		if (shmv_unlikely(ret > 0))
+			shmv_qp_fail(qp->peer, peer);
+	}
+	shmv_unlock_shared(&peer->lock);
+	return shmv_unlikely(lost) && !ret ? SHMV_RETRY_SILENT : ret;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "wire.h"
+
+#include "atomic.h"
+#include "conf.h"
+#include "lock.h"
+#include "ports.h"
+
+/* A SplitMix64 generator for each thread; SHMV_SEED makes a single thread's draws repeatable. */
+static uint64_t draw(void)
+{
+	static _Thread_local uint64_t state;
+	uint64_t z;
+
+	if (!state)
+		state = shmv_conf.seed ? shmv_conf.seed : shmv_now() ^ (uint64_t)shmv_pid << 32;
+	z = state += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* Takes the port's wire for so long from the time on; when it ends. */
+static uint64_t occupy(uint64_t *free_at, uint64_t from, uint64_t ns)
+{
+	uint64_t free, end;
+
+	do {
+		free = shmv_load64(free_at);
+		end = (free > from ? free : from) + ns;
+	} while (!shmv_replace64(free_at, free, end));
+	return end;
+}
+
+uint64_t shmv_wire_send(struct shmv_port *from, struct shmv_port *to, uint64_t len)
+{
+	uint64_t at, ns = 0;
+
+	if (!shmv_conf.timed)
+		return 0;
+	at = shmv_now();
+	if (shmv_conf.wire_mbps) {
+		ns = len * 8000 / shmv_conf.wire_mbps;
+		at = occupy(&from->tx_free, at, ns);
+		/* The receiver's wire takes it in while the sender's gives it out, or later. */
+		at = occupy(&to->rx_free, at - ns, ns);
+	}
+	at += shmv_conf.wire_ns;
+	return shmv_conf.jitter_ns ? at + draw() % shmv_conf.jitter_ns : at;
+}
+
+uint64_t shmv_wire_ack(uint64_t arrival)
+{
+	return arrival ? arrival + shmv_conf.wire_ns : 0;
+}
+
+bool shmv_wire_loses(void)
+{
+	return draw() % shmv_conf.lose_one_in == 0;
+}
+
+bool shmv_wire_coin(void)
+{
+	return draw() >> 63;
+}
