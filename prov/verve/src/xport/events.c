@@ -19,11 +19,22 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
+/*
+ * A queue pair without a link, over which something may have come. Closing may take completions along, and of the
+ * completions of empty messages no buffer would tell (xport/lost.h).
+ */
+static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
+{
+	verve_net_qp_error(qp);
+	verve_events_drain(xport);
+	verve_net_qp_close(qp);
+}
+
 /* It continues a connection that we do not have any more. */
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		      struct verve_cm_event *event)
 {
-	verve_net_qp_close(event->qp);
+	close_refused(xport, event->qp);
 	/* Before anybody asks for the next one. */
 	verve_cm_drop(xport->cm, &event->drop);
 	if (peer->link)
@@ -83,7 +94,7 @@ err_link:
 	verve_peer_fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	return;
 err_close:
-	verve_net_qp_close(event->qp);
+	close_refused(xport, event->qp);
 	verve_cm_drop(xport->cm, &event->drop);
 	if (peer) {
 		verve_peer_connected(xport, peer);
@@ -144,8 +155,7 @@ static const char *why_down(int error)
 	}
 }
 
-/* What has arrived comes first; an event that a packet waits for, before the packet. */
-static void drain(struct verve_xport *xport)
+void verve_events_drain(struct verve_xport *xport)
 {
 	while (!verve_dispatch_drain(xport))
 		verve_events_step(xport);
@@ -175,7 +185,7 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 		if (event->suspended && !link->broken && verve_replay_down(xport, link, event->conn_id))
 			break;
 		/* What the peer sent before it ended counts; it is all in the queue by now. */
-		drain(xport);
+		verve_events_drain(xport);
 		verve_quiesce_down(link);
 		verve_link_leave(xport, link, event->error, why_down(event->error));
 		break;
@@ -206,13 +216,17 @@ bool verve_events_step(struct verve_xport *xport)
 	}
 }
 
+bool verve_events_is_flooded(const struct verve_xport *xport)
+{
+	return xport->attr.sink.rx_queue && verve_comp_queue_is_flooded(xport->attr.sink.rx_queue);
+}
+
 bool verve_events_receive(struct verve_xport *xport)
 {
-	const struct verve_comp_queue *queue = xport->attr.sink.rx_queue;
 	enum verve_dispatch_result result;
 
 	/* What would come next may be more of the same, and the application reads none of it. */
-	if (__builtin_expect(queue && verve_comp_queue_is_flooded(queue), 0))
+	if (__builtin_expect(verve_events_is_flooded(xport), 0))
 		return false;
 	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)
 		verve_events_step(xport);
