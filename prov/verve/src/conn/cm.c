@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "conn/cm_state.h"
+#include "conn/conn.h"
 #include "net/sys.h"
 
 enum {

@@ -4,6 +4,9 @@
 #include <sys/types.h>
 
 #include "conn/cm_state.h"
+#include "conn/conn.h"
+#include "conn/conn_recv.h"
+#include "conn/conn_send.h"
 
 enum { DGRAMS_A_STEP = 256 };
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "conn/cm_state.h"
+#include "conn/conn.h"
 
 enum request_kind { CONNECT, RESUME, DROP, EXPIRE, CHECK, HEAR };
 

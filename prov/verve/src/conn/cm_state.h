@@ -22,7 +22,7 @@
 
 #include "base/idtab.h"
 #include "conn/cm.h"
-#include "conn/conn.h"
+#include "conn/conn_state.h"
 #include "conn/guard.h"
 #include "conn/hello.h"
 #include "conn/timer.h"
