@@ -54,9 +54,7 @@ struct verve_conn_local {
 	struct verve_net_qp_addr qp; /* our queue pair's address */
 };
 
-/*
- * The peer's end. Valid in WAIT_READY and UP; incarnation and serial are remembered after the end.
- */
+/* The peer's end. Valid in WAIT_READY and UP; incarnation and serial are remembered after it. */
 struct verve_conn_remote {
 	uint64_t incarnation;
 	uint32_t id; /* the peer's connection id */
@@ -80,8 +78,7 @@ struct verve_conn {
 	struct { /* the peer's CHALLENGE, which our HELLO must echo; nonce 0: there was none */
 		uint64_t incarnation, nonce;
 	} challenge;
-	/* ids of the last connection, if the next one continues it; local 0: it does not */
-	struct {
+	struct { /* ids of the last connection, if the next one continues it; local 0: none */
 		uint32_t local, remote;
 	} suspended;
 	uint64_t timer;	   /* the next verve_conn_timer, nanoseconds; VERVE_TIMER_NEVER: none */
@@ -90,14 +87,11 @@ struct verve_conn {
 	unsigned attempts; /* HELLOs that the timer has repeated since it was started */
 	int error;	   /* reported if the handshake times out, positive; 0: FI_ETIMEDOUT */
 	bool listens;	   /* WAIT_READY: a packet may say that the peer is connected */
-	/* WAIT_READY: only the peer asked; each of its HELLOs gets one of ours */
-	bool answers;
+	bool answers;	   /* WAIT_READY: only the peer asked: one answer to each HELLO */
 	bool checking;	   /* UP: a check is under way, and its port has not refused it */
-	/* UP: a check is under way, and its host is not known to be unreachable */
-	bool seeking;
+	bool seeking;	   /* UP: a check is under way; no report of an unreachable host */
 	unsigned refusals; /* UP: checks that the peer's port refused, in a row */
-	/* UP: checks that did not get to the host since we heard of the peer */
-	unsigned unreachable;
+	unsigned unreachable; /* UP: checks that did not reach the host since the peer was heard */
 };
 
 /* What the manager is to perform, in this order. */
@@ -142,20 +136,14 @@ void verve_conn_start_timer(struct verve_conn *conn, uint64_t now, uint64_t rand
 /* Sets the next repetition, after twice the interval. */
 void verve_conn_back_off(struct verve_conn *conn, uint64_t now, uint64_t random);
 
-/*
- * Ends the connection: IDLE. The memory of the peer's incarnation and serial remains. Not
- * reported.
- */
+/* Ends the connection: IDLE. The peer's incarnation and serial are remembered. Not reported. */
 void verve_conn_reset(struct verve_conn *conn);
 /* The same, and the next connection of the same incarnations continues this one. */
 void verve_conn_reset_suspended(struct verve_conn *conn);
 /* verve_conn_reset, reported: VERVE_CONN_DO_DOWN or _FAIL with error, a positive FI errno. */
 void verve_conn_end(struct verve_conn *conn, unsigned report, int error,
 		    struct verve_conn_out *out);
-/*
- * The next connection is not to continue a suspended one; id: unless the suspended one has this
- * id, 0: none.
- */
+/* The next connection continues no suspended one, unless the suspended one has this id, not 0. */
 void verve_conn_forget(struct verve_conn *conn, uint32_t id);
 
 #endif
