@@ -11,6 +11,8 @@
 
 #include "common/bench.h"
 #include "common/check.h"
+#include "common/clock.h"
+#include "common/suite.h"
 
 enum buffers { KEPT, MALLOC, MMAP, KINDS };
 
@@ -67,13 +69,13 @@ static void run_row(struct bench *b, enum buffers kind, size_t size)
 	REQUIRE(values != NULL);
 	node_sync(&b->node);
 	for (unsigned i = 0; i < env->opts.warmup + count; i++) {
-		uint64_t start = env_now();
+		uint64_t start = clock_now();
 
 		/* Who is only written to has nothing to do. */
 		if (b->op == BENCH_TAGGED || !env->server)
 			one_round(b, kind, size);
 		if (i >= env->opts.warmup)
-			values[i - env->opts.warmup] = env_now() - start;
+			values[i - env->opts.warmup] = clock_now() - start;
 	}
 	node_sync(&b->node);
 	bench_row(env, size, values, count, (double)size);

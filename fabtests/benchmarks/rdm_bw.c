@@ -7,7 +7,9 @@
 
 #include "common/bench.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 
 static bool has_receiver(enum bench_op op)
 {
@@ -42,10 +44,10 @@ static void measure(struct bench *b, size_t size, uint64_t *values, unsigned cou
 	for (unsigned i = 0; i < warmup; i++)
 		send_window(b, size);
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t start = env_now();
+		uint64_t start = clock_now();
 
 		send_window(b, size);
-		values[i] = env_now() - start;
+		values[i] = clock_now() - start;
 	}
 	bench_row(env, size, values, count, (double)size * env->opts.window);
 }

@@ -8,7 +8,9 @@
 #include "common/atomic.h"
 #include "common/bench.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 static const struct node_attr attr = { .caps = FI_ATOMIC | FI_MSG };
@@ -25,11 +27,11 @@ static void measure(struct node *node, const struct remote *remote)
 
 	REQUIRE(values != NULL);
 	for (unsigned i = 0; i < warmup + count; i++) {
-		uint64_t start = env_now();
+		uint64_t start = clock_now();
 
 		atomic_run(node, &add);
 		if (i >= warmup)
-			values[i - warmup] = env_now() - start;
+			values[i - warmup] = clock_now() - start;
 		CHECK_EQ(result, i);
 	}
 	printf("# fetch-and-add\n%10s %10s %12s %12s %12s\n", "bytes", "iterations", "median us",

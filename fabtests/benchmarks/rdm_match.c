@@ -13,6 +13,8 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define SAMPLES 200
@@ -63,9 +65,9 @@ static bool post(struct match *m, const struct xfer *xfer)
 
 	while ((ret = xfer_try(&m->node, xfer)) == -FI_EAGAIN) {
 		if (!end)
-			end = env_now() + REFUSED_NS;
+			end = clock_now() + REFUSED_NS;
 		env_progress(m->node.env);
-		if (env_now() > end)
+		if (clock_now() > end)
 			return false;
 	}
 	return !ret;
@@ -155,7 +157,7 @@ static void time_messages(struct match *m, bool reverse)
 		REQUIRE(post(m, &probe));
 	node_sync(&m->node);
 	for (uint64_t n = 0; n < m->samples; n++) {
-		uint64_t start = env_now();
+		uint64_t start = clock_now();
 
 		if (m->node.env->server) {
 			wait_recv(m);
@@ -165,7 +167,7 @@ static void time_messages(struct match *m, bool reverse)
 		} else {
 			ask(m, reverse ? tag_of(m, m->count - 1 - n) : PROBE);
 		}
-		m->values[n] = env_now() - start;
+		m->values[n] = clock_now() - start;
 	}
 }
 
@@ -174,13 +176,13 @@ static void time_takes(struct match *m)
 	uint64_t words[2];
 
 	for (uint64_t n = 0; m->node.env->server && n < m->samples; n++) {
-		uint64_t i = m->count - 1 - n, start = env_now();
+		uint64_t i = m->count - 1 - n, start = clock_now();
 		struct xfer recv = recv_of(m, tag_of(m, i), words);
 
 		recv.ignore = (1ull << m->row->shift) - 1;
 		REQUIRE(post(m, &recv));
 		wait_recv(m);
-		m->values[n] = env_now() - start;
+		m->values[n] = clock_now() - start;
 		CHECK_EQ(words[0], i);
 	}
 }

@@ -5,7 +5,9 @@
 
 #include "common/bench.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 
 /* The receive for the answer is posted before the message that asks for it. */
 static void one_round(struct bench *b, size_t size)
@@ -41,11 +43,11 @@ static void run_size(struct bench *b, size_t size, uint64_t *values, unsigned co
 	for (unsigned i = 0; i < env->opts.warmup; i++)
 		one_round(b, size);
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t start = env_now();
+		uint64_t start = clock_now();
 
 		one_round(b, size);
 		/* One way. */
-		values[i] = (env_now() - start) / 2;
+		values[i] = (clock_now() - start) / 2;
 	}
 	/* The server's last receive was one too many. */
 	if (env->server)

@@ -7,6 +7,7 @@
 
 #include "common/atomic.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
 #include "common/env.h"
 
@@ -103,7 +104,7 @@ ssize_t atomic_post(struct node *node, const struct atomic *atomic)
 
 	while ((ret = atomic_try(node, atomic)) == -FI_EAGAIN) {
 		env_progress(node->env);
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("an atomic says -FI_EAGAIN for %u s", node->env->opts.timeout);
 	}
 	return ret;

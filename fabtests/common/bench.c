@@ -12,6 +12,7 @@
 #include "common/bench.h"
 #include "common/comp.h"
 #include "common/check.h"
+#include "common/clock.h"
 
 #define TAG 0x5ea1
 #define BATCH 16
@@ -96,7 +97,7 @@ static void wait_for(struct bench *b, const uint64_t *counter, uint64_t done)
 			continue;
 		if (!end)
 			end = env_deadline(b->node.env);
-		else if (env_now() > end)
+		else if (clock_now() > end)
 			check_fatal("no completion within %u s", b->node.env->opts.timeout);
 	}
 }

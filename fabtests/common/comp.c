@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
 
 #define NAP_MS 20
@@ -121,7 +122,7 @@ void comp_wait(struct node *node, struct fid_cq *cq, struct comp *comp)
 
 	while (!try_once(node, cq, comp)) {
 		env_progress(node->env);
-		if (!(++turns % 64) && env_now() > end)
+		if (!(++turns % 64) && clock_now() > end)
 			check_fatal("no completion within %u s", node->env->opts.timeout);
 	}
 }
@@ -132,7 +133,7 @@ void comp_wait_from(struct node *node, struct fid_cq *cq, struct comp *comp)
 
 	while (!comp_read_from(node, cq, comp)) {
 		env_progress(node->env);
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("no completion within %u s", node->env->opts.timeout);
 	}
 }

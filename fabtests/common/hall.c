@@ -9,6 +9,7 @@
 
 #include "common/atomic.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/hall.h"
 #include "common/pattern.h"
 
@@ -51,7 +52,7 @@ void hall_progress(struct hall *hall, uint64_t deadline)
 			if (!i || !hall->ends[i].node.shared_queues)
 				read_end(&hall->ends[i]);
 	sched_yield();
-	if (env_now() > deadline)
+	if (clock_now() > deadline)
 		check_fatal("a thread got no further for %u s", hall->env->opts.timeout);
 }
 

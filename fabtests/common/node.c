@@ -170,6 +170,11 @@ static enum fi_wait_obj wait_obj(const struct env *env, const struct node_attr *
 	return env->opts.method == OPTS_FD ? FI_WAIT_FD : FI_WAIT_NONE;
 }
 
+static void progress_member(struct env_member *member)
+{
+	node_progress((struct node *)member);
+}
+
 void node_open(struct node *node, struct env *env, const struct node_attr *attr)
 {
 	struct fi_info *hints;
@@ -194,7 +199,8 @@ void node_open(struct node *node, struct env *env, const struct node_attr *attr)
 	}
 	open_queues(node, attr);
 	open_ep(node, attr);
-	LIST_INSERT_HEAD(&env->nodes, node, entry);
+	node->member.progress = progress_member;
+	LIST_INSERT_HEAD(&env->members, &node->member, entry);
 }
 
 void node_enable(struct node *node)
@@ -249,7 +255,7 @@ void node_close_ep(struct node *node)
 
 void node_close(struct node *node)
 {
-	LIST_REMOVE(node, entry);
+	LIST_REMOVE(&node->member, entry);
 	node_close_ep(node);
 	if (!node->shared_queues) {
 		CHECK_RET(fi_close(&node->av->fid), 0);

@@ -45,7 +45,7 @@ struct node_attr {
 };
 
 struct node {
-	LIST_ENTRY(node) entry;
+	struct env_member member; /* first; of env */
 	struct env *env;
 	struct fi_info *info;
 	struct fid_fabric *fabric;

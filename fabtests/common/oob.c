@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/check.h"
-#include "common/env.h"
+#include "common/clock.h"
 #include "common/oob.h"
 
 static void set_nodelay(int fd)
@@ -101,11 +101,11 @@ void oob_connect(struct oob *oob, const char *host, const char *port)
 {
 	const struct timespec pause = { .tv_nsec = 50000000 };
 	struct addrinfo *list = resolve(host, port, AF_UNSPEC, 0);
-	uint64_t end = env_now() + oob->timeout * 1000000000ull;
+	uint64_t end = clock_now() + oob->timeout * 1000000000ull;
 
 	/* The server may start after us. */
 	while ((oob->fd = try_connect(list)) < 0) {
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("no server at %s port %s within %u s", host, port,
 				    oob->timeout);
 		nanosleep(&pause, NULL);
@@ -139,7 +139,7 @@ static void write_all(struct oob *oob, const void *buf, size_t len)
 
 static void read_all(struct oob *oob, void *buf, size_t len)
 {
-	uint64_t end = env_now() + oob->timeout * 1000000000ull;
+	uint64_t end = clock_now() + oob->timeout * 1000000000ull;
 	char *at = buf;
 
 	while (len) {
@@ -154,7 +154,7 @@ static void read_all(struct oob *oob, void *buf, size_t len)
 			check_fatal("the other side went away");
 		if (errno != EAGAIN && errno != EINTR)
 			check_fatal("out-of-band receive: %s", strerror(errno));
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("nothing from the other side within %u s", oob->timeout);
 		if (oob->progress)
 			oob->progress(oob->arg);

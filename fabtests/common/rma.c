@@ -7,6 +7,7 @@
 #include <rdma/fi_rma.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/pattern.h"
 #include "common/rma.h"
 #include "common/xfer.h"
@@ -127,7 +128,7 @@ ssize_t rma_post(struct node *node, const struct rma *rma)
 
 	while ((ret = rma_try(node, rma)) == -FI_EAGAIN) {
 		env_progress(node->env);
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("%s says -FI_EAGAIN for %u s", rma_name(rma->op),
 				    node->env->opts.timeout);
 	}

@@ -8,6 +8,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/pattern.h"
 #include "common/xfer.h"
 
@@ -148,7 +149,7 @@ ssize_t xfer_post(struct node *node, const struct xfer *xfer)
 
 	while ((ret = xfer_try(node, xfer)) == -FI_EAGAIN) {
 		env_progress(node->env);
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("%s says -FI_EAGAIN for %u s", xfer_name(xfer->op),
 				    node->env->opts.timeout);
 	}

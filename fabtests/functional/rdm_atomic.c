@@ -12,10 +12,12 @@
 
 #include "common/atomic.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
 #include "common/exchange.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS (FI_ATOMIC | FI_MSG)
@@ -425,7 +427,7 @@ static void run_counters(struct env *env)
 	for (int i = 0; i < FETCHES; i++)
 		atomic_run(&ends.node, &add);
 	/* Updates may complete after fetches, but they do. */
-	for (uint64_t end = env_deadline(env); fi_cntr_read(write) < UPDATES && env_now() < end;)
+	for (uint64_t end = env_deadline(env); fi_cntr_read(write) < UPDATES && clock_now() < end;)
 		env_progress(env);
 	CHECK_EQ(fi_cntr_read(write), UPDATES);
 	CHECK_EQ(fi_cntr_read(read), FETCHES);

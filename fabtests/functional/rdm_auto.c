@@ -10,6 +10,7 @@
 
 #include "common/check.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define IDLE_MS 1000

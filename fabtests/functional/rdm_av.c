@@ -14,6 +14,7 @@
 
 #include "common/check.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define COUNT 100

@@ -11,6 +11,7 @@
 #include "common/check.h"
 #include "common/exchange.h"
 #include "common/rma.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define RECVS 8

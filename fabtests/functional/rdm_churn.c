@@ -15,8 +15,10 @@
 #include <rdma/fi_tagged.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/parallel.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define CAPS (FI_MSG | FI_TAGGED)
@@ -62,7 +64,7 @@ static void await(struct churn *churn, const struct parallel_op *op, struct fid_
 		if (cq)
 			parallel_read(cq);
 		sched_yield();
-		if (env_now() > deadline)
+		if (clock_now() > deadline)
 			check_fatal("a thread got no further for %u s", churn->env->opts.timeout);
 	}
 }
@@ -75,7 +77,7 @@ static void post(struct churn *churn, struct node *node, const struct xfer *xfer
 	while ((ret = xfer_try(node, xfer)) == -FI_EAGAIN) {
 		parallel_read(churn->home.txcq);
 		sched_yield();
-		if (env_now() > deadline)
+		if (clock_now() > deadline)
 			check_fatal("a post says -FI_EAGAIN for %u s", churn->env->opts.timeout);
 	}
 	REQUIRE_RET(ret, 0);
@@ -86,7 +88,7 @@ static void guest_round(struct churn *churn, unsigned n)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true, .share = &churn->home,
 				  .share_queues = true, .srx = churn->srx };
-	struct env own = { .opts = churn->env->opts, .nodes = LIST_HEAD_INITIALIZER(own.nodes) };
+	struct env own = { .opts = churn->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
 	struct xfer sends[2 * SENDS];
 	char name[NODE_ADDR_MAX];
 	struct node guest;
@@ -214,7 +216,7 @@ static void commute(struct churn *churn, unsigned thread, unsigned n)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true,
 				  .progress = n % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL };
-	struct env own = { .opts = churn->env->opts, .nodes = LIST_HEAD_INITIALIZER(own.nodes) };
+	struct env own = { .opts = churn->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
 	char name[NODE_ADDR_MAX], out[8] = "going", in[8];
 	uint64_t tag = (uint64_t)thread << 32 | n;
 	struct xfer send = { .op = XFER_SEND, .tagged = true, .tag = tag, .buf = out,

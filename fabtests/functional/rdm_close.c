@@ -14,7 +14,9 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define COUNT 100
@@ -190,7 +192,7 @@ static void run_late(struct env *env)
 		uint64_t end = env_deadline(env);
 		int err;
 
-		while ((err = send_once(&node, buf, sizeof(buf))) && env_now() < end)
+		while ((err = send_once(&node, buf, sizeof(buf))) && clock_now() < end)
 			env_settle(env, 20);
 		CHECK_RET(err, 0);
 	}
@@ -229,7 +231,7 @@ static void run_restart(struct env *env)
 
 		env_sync(env, "restarted");
 		pattern_fill(recv.buf, 64, 8);
-		while ((err = send_once(&node, recv.buf, 64)) && env_now() < end)
+		while ((err = send_once(&node, recv.buf, 64)) && clock_now() < end)
 			env_settle(env, 20);
 		CHECK_RET(err, 0);
 	}

@@ -20,6 +20,7 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/xfer.h"
 
 #define DEFAULT_PROCESSES 8
@@ -65,7 +66,7 @@ static void meet(struct process *p)
 	while (p->board->started < p->meetings) {
 		env_progress(&p->env);
 		sched_yield();
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("process %u waited %u s for the others", p->index,
 				    p->env.opts.timeout);
 	}
@@ -174,7 +175,7 @@ static void exchange(struct process *p, unsigned round)
 			end = env_deadline(&p->env);
 		else
 			sched_yield();
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("process %u: round %u, %u sent, %u completed, %u received", p->index,
 				    round, p->sent, p->completed, p->received);
 	}
@@ -215,13 +216,13 @@ static int run_process(struct process *p, unsigned rounds)
 
 static void wait_arrived(const struct env *env, struct board *board, unsigned count)
 {
-	uint64_t end = env_now() + 4 * (env_deadline(env) - env_now());
+	uint64_t end = clock_now() + 4 * (env_deadline(env) - clock_now());
 
 	while (board->arrived < count) {
 		usleep(1000);
 		if (waitpid(-1, NULL, WNOHANG) > 0)
 			check_fatal("a process has ended early");
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("waited too long for the processes");
 	}
 }
@@ -273,9 +274,9 @@ static void lead(struct env *env, struct board *board, unsigned processes)
 	swap_names(env, board, processes);
 	hold_meeting(env, board, processes);
 	hold_meeting(env, board, processes);
-	start = env_now();
+	start = clock_now();
 	hold_meeting(env, board, processes);
-	report(board, processes, env_now() - start);
+	report(board, processes, clock_now() - start);
 	hold_meeting(env, board, processes);
 	oob_close(&env->oob);
 }
@@ -310,7 +311,7 @@ int main(int argc, char **argv)
 	REQUIRE(board != MAP_FAILED);
 	env->server = !env->opts.dst_addr;
 	env->oob.fd = -1;
-	LIST_INIT(&env->nodes);
+	LIST_INIT(&env->members);
 	process.board = board;
 	process.half = !env->server;
 	process.processes = env->opts.window;

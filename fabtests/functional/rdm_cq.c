@@ -14,7 +14,9 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 static void run_format(struct env *env, enum fi_cq_format format, bool one_cq)
@@ -106,7 +108,7 @@ static void run_batch(struct env *env)
 		ssize_t n = fi_cq_read(node.rxcq, entries, BATCH);
 
 		if (n == -FI_EAGAIN) {
-			if (env_now() > end)
+			if (clock_now() > end)
 				check_fatal("%lu of %d completions came", done, COUNT);
 			continue;
 		}
@@ -133,7 +135,7 @@ static void post_until_full(struct node *node, const struct xfer *kind, struct f
 	while (done < count) {
 		struct comp comp;
 
-		REQUIRE(env_now() < end);
+		REQUIRE(clock_now() < end);
 		xfer.context = (void *)posted;
 		if (posted < count && xfer_try(node, &xfer) == 0) {
 			posted++;
@@ -173,7 +175,7 @@ static void run_small_queue(struct env *env)
 
 static uint64_t elapsed_ms(uint64_t since)
 {
-	return (env_now() - since) / 1000000;
+	return (clock_now() - since) / 1000000;
 }
 
 static void run_sread(struct env *env)
@@ -185,7 +187,7 @@ static void run_sread(struct env *env)
 
 	node_start(&node, env, &attr);
 	exchange_hello(&node);
-	start = env_now();
+	start = clock_now();
 	CHECK_RET(fi_cq_sread(node.rxcq, &entry, 1, NULL, 100), -FI_EAGAIN);
 	CHECK(elapsed_ms(start) >= 99);
 	CHECK_RET(fi_cq_sread(node.rxcq, &entry, 1, NULL, 0), -FI_EAGAIN);
@@ -233,7 +235,7 @@ static bool wait_by_epoll(struct node *node, int epoll_fd, struct fi_cq_tagged_e
 	struct fid *fid = &node->rxcq->fid;
 	uint64_t end = env_deadline(node->env);
 
-	while (env_now() < end) {
+	while (clock_now() < end) {
 		struct epoll_event event;
 		ssize_t ret = fi_cq_read(node->rxcq, entry, 1);
 
@@ -314,7 +316,7 @@ static void run_errors(struct env *env)
 	REQUIRE_RET(xfer_post(&node, &recv), 0);
 	REQUIRE_RET(fi_cancel(&node.ep->fid, &recv), 0);
 	while (fi_cq_read(node.rxcq, &entry, 1) == -FI_EAGAIN)
-		REQUIRE(env_now() < end);
+		REQUIRE(clock_now() < end);
 	/* It stays until it is read. */
 	CHECK_RET(fi_cq_read(node.rxcq, &entry, 1), -FI_EAVAIL);
 	CHECK_RET(fi_cq_readerr(node.rxcq, &err, 0), 1);

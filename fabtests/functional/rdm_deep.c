@@ -11,6 +11,7 @@
 
 #include "common/check.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define COUNT 100000

@@ -15,6 +15,7 @@
 #include "common/check.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define DEVICES 4
@@ -75,7 +76,7 @@ static void find_homes(struct estate *e, const char *const *sources, unsigned co
 		*home = *e->env;
 		home->opts.src_addr = sources[i % count];
 		home->opts.domain_name = e->names[i / count];
-		LIST_INIT(&home->nodes);
+		LIST_INIT(&home->members);
 		e->home_count += is_home(home);
 	}
 }
@@ -93,8 +94,8 @@ static void settle(struct estate *e, unsigned i, const struct node_attr *attr)
 
 	node_open(node, home, attr);
 	CHECK(!strcmp(node->info->domain_attr->name, home->opts.domain_name));
-	LIST_REMOVE(node, entry);
-	LIST_INSERT_HEAD(&e->env->nodes, node, entry);
+	LIST_REMOVE(&node->member, entry);
+	LIST_INSERT_HEAD(&e->env->members, &node->member, entry);
 	node->env = e->env;
 	node_enable(node);
 	region_open(node, &e->regions[i], sizes[2], FI_REMOTE_READ | FI_REMOTE_WRITE);

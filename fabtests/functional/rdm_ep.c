@@ -15,6 +15,7 @@
 #include "common/check.h"
 #include "common/pattern.h"
 #include "common/node.h"
+#include "common/suite.h"
 
 /* An endpoint of the node's domain with nothing bound. */
 static struct fid_ep *bare_ep(struct node *node)

@@ -17,6 +17,7 @@
 #include "common/exchange.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define SIZE 300000

@@ -13,6 +13,7 @@
 #include "common/env.h"
 #include "common/node.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define CAPS (FI_ATOMIC | FI_MSG)
 #define CHILDREN 6 /* of each half */

@@ -14,6 +14,7 @@
 
 #include "common/check.h"
 #include "common/node.h"
+#include "common/suite.h"
 
 #define API_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 

@@ -18,12 +18,14 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
 #include "common/env.h"
 #include "common/node.h"
 #include "common/op.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define COUNT 48  /* operations under way; of them the peer sees some: */
 #define SOME 10
@@ -89,7 +91,7 @@ static void add_some(struct node *node, const struct scene *scene, struct op *op
 	(void)ops;
 	while (__atomic_load_n((uint64_t *)word.buf, __ATOMIC_ACQUIRE) < SOME) {
 		node_progress(node);
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("nobody adds");
 	}
 }
@@ -280,7 +282,7 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 		CHECK_RET(fi_av_remove(node.av, &node.peer, 1, 0), 0);
 	if (!scene->after)
 		env_sync(env, "dead");
-	dead = env_now();
+	dead = clock_now();
 	op_talk(&third, &node, to_node, LONG);
 	if (scene->begin == client_receives)
 		cancel_unmatched(&node, ops, scene->count);
@@ -288,7 +290,7 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 		op_await(&node, &ops[i]);
 	if (env->opts.verify)
 		printf("%.1f s after the death all operations have ended\n",
-		       (env_now() - dead) / 1e9);
+		       (clock_now() - dead) / 1e9);
 	check_ends(scene, ops);
 	op_talk(&node, &third, to_third, LONG);
 	comp_expect_none(&node, node.txcq);

@@ -18,6 +18,7 @@
 #include "common/check.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)

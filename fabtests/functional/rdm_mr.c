@@ -19,6 +19,7 @@
 #include "common/check.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define CAPS (FI_RMA | FI_MSG)
 #define PAGE 4096ul

@@ -27,9 +27,11 @@
 #include <rdma/fi_ext_verve.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/parallel.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define CAPS (FI_RMA | FI_TAGGED)
@@ -155,7 +157,7 @@ static void await(struct torture *torture, const struct parallel_op *op)
 	while (!op->done) {
 		if (!parallel_read(torture->node.txcq))
 			sched_yield();
-		if (env_now() > deadline)
+		if (clock_now() > deadline)
 			check_fatal("an operation has not completed for %u s",
 				    torture->node.env->opts.timeout);
 	}
@@ -369,7 +371,7 @@ static void run_come_and_go(struct env *env)
 	unsigned rounds = env->opts.iterations ? env->opts.iterations : COMINGS;
 	unsigned tenth = rounds / 10 ? rounds / 10 : 1;
 	struct fi_verve_mr_cache_stats stats;
-	uint64_t start = env_now();
+	uint64_t start = clock_now();
 	struct node node;
 
 	self_open(&node, env);
@@ -378,8 +380,8 @@ static void run_come_and_go(struct env *env)
 		if (i % tenth)
 			continue;
 		printf("%u rounds: %.0f a second, %lu KB\n", i,
-		       tenth * 1e9 / (double)(env_now() - start), resident());
-		start = env_now();
+		       tenth * 1e9 / (double)(clock_now() - start), resident());
+		start = clock_now();
 	}
 	stats = stats_of(&node);
 	printf("hits %llu, misses %llu, evictions %llu, invalidations %llu, regions %llu\n",

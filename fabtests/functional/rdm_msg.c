@@ -10,6 +10,7 @@
 
 #include "common/check.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 static void run_op(struct env *env, enum xfer_op send, enum xfer_op recv)

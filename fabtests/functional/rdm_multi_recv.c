@@ -10,6 +10,7 @@
 
 #include "common/check.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define BUF_SIZE 16384

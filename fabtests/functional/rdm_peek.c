@@ -7,7 +7,9 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define MESSAGES 8
@@ -81,7 +83,7 @@ static void await(struct node *node, const struct xfer *like, uint64_t flags, un
 	struct comp comp;
 
 	while (!look(node, like, flags, &comp))
-		if (env_now() > deadline)
+		if (clock_now() > deadline)
 			check_fatal("message %u did not arrive", n);
 	CHECK_EQ(comp.len, sizes[n]);
 	CHECK_EQ(comp.data, DATA(n));

@@ -5,7 +5,9 @@
 #include <rdma/fi_errno.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 static struct fid_poll *open_poll(struct node *node)
@@ -22,7 +24,7 @@ static void poll_until(struct node *node, struct fid_poll *pollset, void *contex
 {
 	uint64_t end = env_deadline(node->env);
 
-	while (env_now() < end) {
+	while (clock_now() < end) {
 		void *contexts[4];
 		int n = fi_poll(pollset, contexts, 4);
 

@@ -14,6 +14,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/pattern.h"
 #include "common/xfer.h"
 
@@ -47,7 +48,7 @@ static void meet(struct process *p)
 	while (p->board->arrived < p->meetings * PROCESSES) {
 		env_progress(&p->env);
 		sched_yield();
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("process %u waited %u s for the others", p->index,
 				    p->env.opts.timeout);
 	}
@@ -115,7 +116,7 @@ static int run_process(const struct opts *opts, struct board *board, unsigned in
 			     .board = board, .index = index };
 	unsigned rounds = opts->iterations ? opts->iterations : ROUNDS, count;
 
-	LIST_INIT(&p.env.nodes);
+	LIST_INIT(&p.env.members);
 	count = node_devices(&p.env, FI_TAGGED, devices, DEVICES);
 	REQUIRE(count > 0);
 	p.env.opts.domain_name = devices[index % count];

@@ -16,6 +16,7 @@
 #include "common/exchange.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 enum {
 	COUNT = 64,	   /* operations of RMA of a half, a message beside each */

@@ -15,6 +15,7 @@
 #include "common/exchange.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE)
 #define UNATTENDED 1000 /* writes */

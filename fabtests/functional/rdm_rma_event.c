@@ -9,6 +9,7 @@
 #include "common/check.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define COUNT 50
 #define SIZE 20000

@@ -12,6 +12,7 @@
 #include "common/check.h"
 #include "common/pattern.h"
 #include "common/rma.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define NODES 8

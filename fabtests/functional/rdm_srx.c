@@ -13,6 +13,7 @@
 
 #include "common/check.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define EPS 3

@@ -11,6 +11,7 @@
 #include "common/comp.h"
 #include "common/exchange.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define EPS 3

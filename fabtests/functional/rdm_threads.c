@@ -15,6 +15,7 @@
 #include "common/check.h"
 #include "common/hall.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 
 enum kind { KIND_CANCEL, KIND_CLOSE, KIND_LATE, KIND_NEVER };
 
@@ -270,7 +271,7 @@ static void guest_round(struct hall *hall, unsigned thread, unsigned n)
 	struct parallel_op *never[GUEST_OPS], *sent[GUEST_OPS], *received[GUEST_OPS];
 	struct node_attr attr = { .caps = HALL_CAPS, .one_cq = true, .cq_wait = FI_WAIT_UNSPEC,
 				  .share = &hall->ends[0].node, .share_queues = true };
-	struct env own = { .opts = hall->env->opts, .nodes = LIST_HEAD_INITIALIZER(own.nodes) };
+	struct env own = { .opts = hall->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
 	void *out[GUEST_OPS], *in[GUEST_OPS];
 	struct end guest = { .ep_lock = NULL };
 	fi_addr_t addr;

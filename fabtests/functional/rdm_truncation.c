@@ -8,6 +8,7 @@
 
 #include "common/check.h"
 #include "common/exchange.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 struct cut {

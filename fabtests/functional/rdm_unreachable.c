@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
 #include "common/env.h"
 #include "common/node.h"
 #include "common/oob.h"
 #include "common/op.h"
 #include "common/rma.h"
+#include "common/suite.h"
 
 #define COUNT 24 /* messages from either side; of them the server receives some: */
 #define SOME 6
@@ -227,7 +229,7 @@ static bool all_done(const struct client *client)
 
 static double since(uint64_t when)
 {
-	return (double)(env_now() - when) / 1e9;
+	return (double)(clock_now() - when) / 1e9;
 }
 
 /* Until the peer's host has gone, and everything has ended. */
@@ -237,8 +239,8 @@ static void lose(struct client *client, struct env *env)
 
 	printf("under way\n");
 	do {
-		client->success = env_now();
-		REQUIRE(env_now() < end);
+		client->success = clock_now();
+		REQUIRE(clock_now() < end);
 	} while (talk(client));
 	while (!all_done(client))
 		op_talk(&client->third, &client->node, client->to_node, SMALL);
@@ -258,7 +260,7 @@ static void find(struct client *client, struct env *env, enum fate fate)
 	if (fate == REBOOTED)
 		client->added = client->tried = 0;
 	while (add(client, &before)) {
-		REQUIRE(env_now() < end);
+		REQUIRE(clock_now() < end);
 		env_settle(env, RETRY_MS);
 	}
 	printf("%.0f s after the last success the peer is back\n", since(client->success));

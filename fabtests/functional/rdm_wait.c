@@ -21,6 +21,7 @@
 #include "common/exchange.h"
 #include "common/parallel.h"
 #include "common/pattern.h"
+#include "common/suite.h"
 #include "common/xfer.h"
 
 #define ROUNDS 400

@@ -19,6 +19,7 @@
 
 #include "common/atomic.h"
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/comp.h"
 #include "common/pattern.h"
 #include "common/rma.h"
@@ -235,7 +236,7 @@ static void judge_error(struct member *m, const struct comp *comp, const char *w
 	    (other == SOAK_ALL || soak_is_mayfly(other) || soak_is_mayfly(m->self)))
 		return;
 	if (code < SOAK_CODES - 1 && *comp->reason && m->torn) {
-		printf("torn,%llu,%u,%u,%s,%s\n", (unsigned long long)(env_now() / SECOND),
+		printf("torn,%llu,%u,%u,%s,%s\n", (unsigned long long)(clock_now() / SECOND),
 		       m->self, other, what, comp->reason);
 		return;
 	}
@@ -309,7 +310,7 @@ static void try_post(struct member *m, struct slot *slot)
 		return;
 	REQUIRE_RET(ret, 0);
 	slot->posted = true;
-	slot->since = env_now();
+	slot->since = clock_now();
 }
 
 static void start(struct member *m, struct slot *slot, enum job job, unsigned to)
@@ -320,7 +321,7 @@ static void start(struct member *m, struct slot *slot, enum job job, unsigned to
 	slot->to = to;
 	slot->number = number_of(m->self, to, m->life, ++m->next[to]);
 	slot->len = length_of(slot->number);
-	slot->since = env_now();
+	slot->since = clock_now();
 	if (job == JOB_WRITE && slot->len > SLICE)
 		slot->len = SLICE;
 	if (job == JOB_ADD)
@@ -459,7 +460,7 @@ static unsigned busy_slots(const struct member *m)
 /* Nothing was lost if we stood still ourselves. */
 static void check_time(struct member *m)
 {
-	uint64_t now = env_now(), gap = now - m->turn;
+	uint64_t now = clock_now(), gap = now - m->turn;
 
 	m->turn = now;
 	for (unsigned i = 0; i < SLOTS; i++) {
@@ -570,7 +571,7 @@ static void open_endpoint(struct member *m)
 
 	if (m->life) {
 		/* The device's port may be down. */
-		while (m->torn && !node_offered(&m->env, attr.caps) && env_now() < end)
+		while (m->torn && !node_offered(&m->env, attr.caps) && clock_now() < end)
 			sched_yield();
 		node_port(name, port);
 		attr.src_port = port;
@@ -592,13 +593,13 @@ static void meet(struct member *m)
 		m->slots[i].kind = SLOT;
 		m->slots[i].buf = pattern_alloc(LONGEST);
 	}
-	m->turn = env_now();
+	m->turn = clock_now();
 	reach(m, SOAK_MEET + 1);
 	await(m, SOAK_RUN);
 	for (unsigned i = 0; i < SOAK_ALL; i++)
 		if (is_other(m, i))
 			m->addrs[i] = node_insert(&m->node, name_of(m, i));
-	m->turn = env_now();
+	m->turn = clock_now();
 }
 
 static void close_endpoint(struct member *m)
@@ -621,7 +622,7 @@ int soak_member_run(const struct opts *opts, struct soak_board *board, unsigned 
 
 	m.env.opts = *opts;
 	m.env.oob.fd = -1;
-	LIST_INIT(&m.env.nodes);
+	LIST_INIT(&m.env.members);
 	m.board = board;
 	m.entry = &board->entries[index];
 	m.self = half * SOAK_MEMBERS + index;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/check.h"
+#include "common/clock.h"
 #include "common/oob.h"
 #include "soak/member.h"
 
@@ -169,7 +170,7 @@ static unsigned long errors_of(const struct soak_entry *entry)
 
 static void sample(struct keeper *k)
 {
-	uint64_t now = env_now();
+	uint64_t now = clock_now();
 
 	if (now < k->next_sample)
 		return;
@@ -197,11 +198,11 @@ static void tick(struct keeper *k, bool again)
 
 static void await(struct keeper *k, bool (*is_over)(const struct keeper *), const char *what)
 {
-	uint64_t end = env_now() + PATIENCE * k->env.opts.timeout * SECOND;
+	uint64_t end = clock_now() + PATIENCE * k->env.opts.timeout * SECOND;
 
 	while (!is_over(k)) {
 		tick(k, false);
-		if (env_now() > end)
+		if (clock_now() > end)
 			check_fatal("half %u waited %u s %s", k->half,
 				    PATIENCE * k->env.opts.timeout, what);
 	}
@@ -253,7 +254,7 @@ static void meet_others(struct keeper *k)
 		printf("%s %u of half %u is process %d\n", kind_of(i), i, k->half, k->pids[i]);
 	printf("sample,seconds,half,member,rss_kb,pinned_kb,locked_kb,heap_kb,descriptors,threads,"
 	       "operations,errors\n");
-	k->begin = env_now();
+	k->begin = clock_now();
 	board->phase = SOAK_RUN;
 }
 
@@ -341,7 +342,7 @@ static void report(const struct keeper *k)
 				    entry->tally.acked[j].received;
 	}
 	printf("half %u: %lu operations in %.0f s, %llu messages received, %u mayflies killed; "
-	       "errors:", k->half, operations, (env_now() - k->begin) / 1e9,
+	       "errors:", k->half, operations, (clock_now() - k->begin) / 1e9,
 	       (unsigned long long)received, lives);
 	for (unsigned j = 0; j < SOAK_CODES; j++)
 		printf(" %lu %s%s", errors[j], names[j], j + 1 < SOAK_CODES ? "," : "\n");
@@ -353,7 +354,7 @@ static void keeper_init(struct keeper *k)
 
 	k->env.server = !k->env.opts.dst_addr;
 	k->env.oob = (struct oob){ .fd = -1, .timeout = PATIENCE * k->env.opts.timeout };
-	LIST_INIT(&k->env.nodes);
+	LIST_INIT(&k->env.members);
 	k->half = !k->env.server;
 	k->members = k->env.opts.window;
 	if (k->members > SOAK_MEMBERS) /* as the default of -W is */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Connection manager: its life and its steps, and performing what the connections (conn/conn.c)
- * decide: queue pairs, events, datagrams. conn/cm_state.h says where the rest is.
- */
+/* Connection manager: its life, its steps, and what the engine asks for. */
 #include "conn/cm.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "conn/cm_dgram.h"
+#include "conn/cm_entry.h"
+#include "conn/cm_mail.h"
+#include "conn/cm_perform.h"
 #include "conn/cm_state.h"
+#include "conn/conn.h"
 #include "net/sys.h"
 
 enum {
@@ -17,54 +19,6 @@ enum {
 	HALF_OPEN_LIMIT = 4096, /* connections that wait for the peer's READY */
 	IDLE_LIMIT = 1024,	/* addresses remembered without a connection */
 };
-
-uint64_t verve_cm_random(void)
-{
-	uint64_t random;
-
-	verve_net_random(&random, sizeof(random));
-	return random;
-}
-
-/* Returns what sending said, if anything was to be sent. */
-static int perform_once(struct verve_cm *cm, struct verve_cm_entry *entry,
-			struct verve_conn_out *out)
-{
-	int ret = 0;
-
-	if (out->actions & VERVE_CONN_DO_CONNECT) {
-		ret = verve_net_qp_connect(entry->qp, &entry->conn.remote.qp,
-					   cm->attr.transport_timeout_ms);
-		if (ret)
-			verve_conn_abort(&entry->conn, -ret, out);
-	}
-	if (out->actions & VERVE_CONN_DO_DOWN)
-		verve_cm_post_down(cm, entry, out);
-	if (out->actions & VERVE_CONN_DO_FAIL)
-		verve_cm_post_failed(cm, entry, out->error);
-	if (out->actions & VERVE_CONN_DO_UP)
-		verve_cm_post_up(cm, entry, out);
-	if (out->actions & VERVE_CONN_DO_READY)
-		verve_cm_post_ready(cm, entry, out);
-	if (out->foreign)
-		cm->stats.foreign++;
-	verve_cm_entry_settle(cm, entry);
-	if (!(out->actions & VERVE_CONN_DO_SEND))
-		return 0;
-	return verve_cm_send(cm, &out->hello, &entry->conn.addr);
-}
-
-void verve_cm_perform(struct verve_cm *cm, struct verve_cm_entry *entry, struct verve_conn_out *out)
-{
-	int ret = perform_once(cm, entry, out);
-
-	if (ret && ret != -FI_EAGAIN) {
-		struct verve_conn_out unreachable;
-
-		verve_conn_unreachable(&entry->conn, -ret, &unreachable);
-		perform_once(cm, entry, &unreachable);
-	}
-}
 
 static void step_timers(struct verve_cm *cm, uint64_t now)
 {
@@ -76,11 +30,11 @@ static void step_timers(struct verve_cm *cm, uint64_t now)
 
 		if (verve_mailbox_is_empty(cm->attr.events))
 			verve_conn_taken(&entry->conn);
-		verve_conn_timer(&entry->conn, now, verve_cm_random(), &out);
+		verve_conn_timer(&entry->conn, now, verve_net_random64(), &out);
 		if (out.hello.kind == VERVE_HELLO_HELLO || out.hello.kind == VERVE_HELLO_READY)
 			cm->stats.retransmitted++;
 		verve_cm_perform(cm, entry, &out);
-		/* Datagrams get lost here, and who answers does so only once for each. */
+		/* Datagrams get lost here, and a peer answers each only once. */
 		if (out.hello.kind == VERVE_HELLO_HELLO && entry->conn.state == VERVE_CONN_WAIT_HELLO)
 			verve_cm_send(cm, &out.hello, &entry->conn.addr);
 	}
@@ -94,11 +48,11 @@ static void admit(struct verve_cm *cm, struct verve_cm_entry *entry, uint64_t no
 	if (ret)
 		verve_conn_abort(&entry->conn, -ret, &out);
 	else
-		verve_conn_start(&entry->conn, now, verve_cm_random(), &out);
+		verve_conn_start(&entry->conn, now, verve_net_random64(), &out);
 	verve_cm_perform(cm, entry, &out);
 }
 
-/* Opens the window for those who wait, and bounds the lists that a stranger can fill. */
+/* Admits connections that wait for the window, and bounds the lists that strangers can fill. */
 static void step_lists(struct verve_cm *cm, uint64_t now)
 {
 	struct verve_conn_out out;
@@ -164,7 +118,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	if (ret)
 		goto err_free;
 	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
-	cm->self.incarnation = verve_cm_random() | 1; /* not 0, as the nonces */
+	cm->self.incarnation = verve_net_random64() | 1; /* not 0, as the nonces */
 	cm->self.window = attr->window;
 	cm->self.eager_size = attr->eager_size;
 	cm->self.features = attr->features;
@@ -189,7 +143,7 @@ void verve_cm_close(struct verve_cm *cm)
 
 	for (mail = verve_mailbox_take(&cm->requests); mail; mail = next_mail) {
 		next_mail = mail->next;
-		free(mail);
+		verve_cm_request_free((struct verve_cm_request *)mail);
 	}
 	HASH_ITER(hh, cm->entries, entry, next) {
 		struct verve_conn_out out;
@@ -203,6 +157,73 @@ void verve_cm_close(struct verve_cm *cm)
 	verve_net_dgram_close(cm->dgram);
 	verve_guard_fini(&cm->guard);
 	free(cm);
+}
+
+/* Requests. Any thread. */
+
+static void put(struct verve_cm *cm, struct verve_cm_request *request)
+{
+	if (verve_mailbox_put(&cm->requests, &request->event.mail))
+		cm->attr.wake(cm->attr.arg);
+}
+
+static int put_request(struct verve_cm *cm, const struct verve_cm_request *from)
+{
+	struct verve_cm_request *request = malloc(sizeof(*request));
+
+	if (!request)
+		return -FI_ENOMEM;
+	*request = *from;
+	put(cm, request);
+	return 0;
+}
+
+int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
+{
+	return put_request(cm, &(struct verve_cm_request){
+		.kind = VERVE_CM_REQUEST_CONNECT,
+		.event.addr = *addr,
+	});
+}
+
+int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id)
+{
+	return put_request(cm, &(struct verve_cm_request){
+		.kind = VERVE_CM_REQUEST_RESUME,
+		.event.addr = *addr,
+		.event.conn_id = conn_id,
+	});
+}
+
+void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop)
+{
+	if (*drop)
+		put(cm, *drop);
+	*drop = NULL;
+}
+
+void verve_cm_expire(struct verve_cm *cm, struct verve_cm_request **drop)
+{
+	if (*drop)
+		(*drop)->kind = VERVE_CM_REQUEST_EXPIRE;
+	verve_cm_drop(cm, drop);
+}
+
+int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id)
+{
+	return put_request(cm, &(struct verve_cm_request){
+		.kind = VERVE_CM_REQUEST_HEAR,
+		.event.conn_id = conn_id,
+	});
+}
+
+int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
+{
+	return put_request(cm, &(struct verve_cm_request){
+		.kind = VERVE_CM_REQUEST_CHECK,
+		.event.conn_id = conn_id,
+		.first = first,
+	});
 }
 
 const struct verve_addr *verve_cm_addr(const struct verve_cm *cm)

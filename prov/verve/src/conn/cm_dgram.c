@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connection manager: what datagrams do, those that arrive and those that did not. */
+/* Input of the connection manager: datagrams that arrived, and those that did not. */
+#include "conn/cm_dgram.h"
+
 #include <rdma/fi_errno.h>
 #include <sys/types.h>
 
+#include "conn/cm_entry.h"
+#include "conn/cm_perform.h"
 #include "conn/cm_state.h"
+#include "conn/conn.h"
+#include "conn/conn_recv.h"
+#include "conn/conn_send.h"
+#include "net/sys.h"
 
 enum { DGRAMS_A_STEP = 256 };
 
-int verve_cm_send(struct verve_cm *cm, const struct verve_hello *hello,
-		      const struct verve_addr *to)
-{
-	uint8_t buf[VERVE_HELLO_SIZE];
-
-	verve_guard_seal(&cm->guard, hello, buf, to);
-	cm->stats.sent++;
-	return verve_net_dgram_send(cm->dgram, buf, sizeof(buf), to);
-}
-
-static void refuse(struct verve_cm *cm, const struct verve_hello *hello,
-		   enum verve_hello_reason reason, const struct verve_addr *to)
+static void dgram_refuse(struct verve_cm *cm, const struct verve_hello *hello,
+			 enum verve_hello_reason reason, const struct verve_addr *to)
 {
 	struct verve_hello bye;
 
@@ -31,10 +29,10 @@ static void refuse_version(struct verve_cm *cm, const struct verve_hello *hello,
 {
 	verve_guard_warn_version(&cm->guard, hello, from, now);
 	if (hello->kind == VERVE_HELLO_HELLO)
-		refuse(cm, hello, VERVE_HELLO_VERSION, from);
+		dgram_refuse(cm, hello, VERVE_HELLO_VERSION, from);
 }
 
-/* It is told why, in clear: it could not read anything else; and not too often. */
+/* The sender is told why in clear, because it could not check a signed BYE; and not too often. */
 static void refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
 		       enum verve_guard_verdict why, const struct verve_addr *from, uint64_t now)
 {
@@ -50,7 +48,7 @@ static void refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
 	verve_net_dgram_send(cm->dgram, buf, sizeof(buf), from);
 }
 
-/* A peer, or whoever speaks in its name, says that it has another key. */
+/* A peer, or somebody in its name, says that it has another key. */
 static void receive_rejection(struct verve_cm *cm, const struct verve_hello *bye,
 			      const struct verve_addr *from, uint64_t now)
 {
@@ -65,7 +63,7 @@ static void receive_unauthenticated(struct verve_cm *cm, const struct verve_hell
 				    uint64_t now)
 {
 	cm->stats.unauthenticated++;
-	/* Not our own, reflected. */
+	/* A datagram of our own, reflected, gets no answer. */
 	if (hello->kind == VERVE_HELLO_HELLO && hello->sender_incarnation != cm->self.incarnation)
 		refuse_key(cm, hello, why, from, now);
 }
@@ -78,17 +76,17 @@ static void refuse_resource(struct verve_cm *cm, struct verve_cm_entry *entry,
 
 	verve_conn_abort(&entry->conn, error, &out);
 	verve_cm_perform(cm, entry, &out);
-	refuse(cm, hello, VERVE_HELLO_RESOURCE, &entry->conn.addr);
+	dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, &entry->conn.addr);
 }
 
-static void receive(struct verve_cm *cm, struct verve_cm_entry *entry,
-		    const struct verve_hello *hello, uint64_t now)
+static void dgram_receive(struct verve_cm *cm, struct verve_cm_entry *entry,
+			  const struct verve_hello *hello, uint64_t now)
 {
 	struct verve_conn_out out;
 	int ret;
 
 	for (;;) {
-		verve_conn_receive(&entry->conn, hello, now, verve_cm_random(), &out);
+		verve_conn_receive(&entry->conn, hello, now, verve_net_random64(), &out);
 		verve_cm_perform(cm, entry, &out);
 		if (!(out.actions & VERVE_CONN_DO_OPEN))
 			return;
@@ -100,7 +98,9 @@ static void receive(struct verve_cm *cm, struct verve_cm_entry *entry,
 	}
 }
 
-/* Who would be connected is asked to show first that it lives, and hears us. Nothing is kept. */
+/*
+ * A peer that asks for a connection is to show first that it lives and hears us. Nothing is kept.
+ */
 static void challenge(struct verve_cm *cm, const struct verve_hello *hello,
 		      const struct verve_addr *from, uint64_t now)
 {
@@ -125,14 +125,14 @@ static void receive_first(struct verve_cm *cm, const struct verve_hello *hello,
 	}
 	if (hello->recipient_id) {
 		cm->stats.foreign++;
-		refuse(cm, hello, VERVE_HELLO_UNKNOWN, from);
+		dgram_refuse(cm, hello, VERVE_HELLO_UNKNOWN, from);
 		return;
 	}
 	entry = verve_cm_entry_make(cm, from);
 	if (entry)
-		receive(cm, entry, hello, now);
+		dgram_receive(cm, entry, hello, now);
 	else
-		refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
+		dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
 }
 
 static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
@@ -149,7 +149,7 @@ static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
 	if (ret && ret != -FI_ENOPROTOOPT)
 		return;
 	if (verve_addr_equal(from, &cm->self.addr)) {
-		cm->stats.foreign++; /* nobody else has it, and we do not talk to ourselves */
+		cm->stats.foreign++; /* no peer has our address, and we do not talk to ourselves */
 		return;
 	}
 	verdict = verve_guard_check(&cm->guard, &hello, buf, len, from);
@@ -168,7 +168,7 @@ static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
 	    verve_guard_doubts(&cm->guard, &hello, from, now, cm->count[VERVE_CM_LIST_HALF_OPEN]))
 		challenge(cm, &hello, from, now);
 	else if (entry)
-		receive(cm, entry, &hello, now);
+		dgram_receive(cm, entry, &hello, now);
 	else
 		receive_first(cm, &hello, from, now);
 }
@@ -184,7 +184,6 @@ static void receive_error(struct verve_cm *cm, const struct verve_addr *about, i
 	verve_cm_perform(cm, entry, &out);
 }
 
-/* True: there may be more. */
 bool verve_cm_step_dgrams(struct verve_cm *cm, uint64_t now)
 {
 	uint8_t buf[VERVE_HELLO_SIZE_MAX + 1];

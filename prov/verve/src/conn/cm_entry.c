@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connection manager: entries: what it keeps of a peer address, and the resources of our end. */
+/* Entries: what the connection manager keeps of a peer address, and the resources of our end. */
+#include "conn/cm_entry.h"
+
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "conn/cm_state.h"
+#include "net/sys.h"
 
 enum {
-	WINDOW_ATTEMPTS = 3, /* repetitions after which a handshake is not at its beginning any more */
+	/* repetitions after which a handshake is not at its beginning any more */
+	WINDOW_ATTEMPTS = 3,
 	PSN_MASK = 0xffffff,
 };
 
-struct verve_cm_entry *verve_cm_entry_find(const struct verve_cm *cm, const struct verve_addr *addr)
+struct verve_cm_entry *verve_cm_entry_find(const struct verve_cm *cm,
+					   const struct verve_addr *addr)
 {
 	struct verve_cm_entry *entry;
 
@@ -56,7 +60,7 @@ err_entry:
 	return NULL;
 }
 
-/* Frees what is left of our end; what was handed over is the engine's. */
+/* Frees our end, but for the queue pair and the events that were handed over to the engine. */
 static void close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	if (!entry->id)
@@ -84,10 +88,10 @@ void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry)
 
 int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
-	struct verve_conn_local local = {.nonce = verve_cm_random() | 1};
+	struct verve_conn_local local = {.nonce = verve_net_random64() | 1};
 	int ret = -FI_ENOMEM;
 
-	entry->up = verve_cm_up_alloc();
+	entry->up = verve_cm_event_alloc_up();
 	entry->ready = calloc(1, sizeof(*entry->ready));
 	entry->down = calloc(1, sizeof(*entry->down));
 	if (!entry->up || !entry->ready || !entry->down)
@@ -95,8 +99,8 @@ int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry)
 	ret = verve_idtab_alloc(&cm->ids, entry, &local.id);
 	if (ret)
 		goto err_events;
-	ret = verve_net_qp_open(cm->attr.dev, &cm->attr.qp_attr, (uint32_t)verve_cm_random() & PSN_MASK,
-				&entry->qp);
+	ret = verve_net_qp_open(cm->attr.dev, &cm->attr.qp_attr,
+				(uint32_t)verve_net_random64() & PSN_MASK, &entry->qp);
 	if (ret)
 		goto err_id;
 	verve_net_qp_addr(entry->qp, &local.qp);
@@ -116,7 +120,6 @@ err_events:
 	return ret;
 }
 
-/* Where a connection's state puts its entry. */
 void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	static const enum verve_cm_list list_of[VERVE_CONN_STATES] = {

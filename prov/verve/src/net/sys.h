@@ -15,6 +15,13 @@
 uint64_t verve_net_now(void);
 /* Cryptographically strong (libsodium). */
 void verve_net_random(void *buf, size_t len);
+static inline uint64_t verve_net_random64(void)
+{
+	uint64_t random;
+
+	verve_net_random(&random, sizeof(random));
+	return random;
+}
 
 /* For a loop that polls until something happens: gives the processor away; lets simulated time pass. */
 void verve_net_pause(void);

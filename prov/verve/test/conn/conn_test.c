@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "conn/conn.h"
+#include "conn/conn_recv.h"
+#include "conn/conn_send.h"
 
 enum {
 	DOWN = VERVE_CONN_DO_DOWN,
