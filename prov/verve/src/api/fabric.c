@@ -13,7 +13,7 @@
 #include "api/eq.h"
 #include "api/info.h"
 #include "api/stubs.h"
-#include "api/wait.h"
+#include "api/trywait.h"
 #include "base/log.h"
 
 struct fabric {
