@@ -2,9 +2,9 @@
 /* Atomics: fi_atomic(3), from each call's arguments to a request; and what is valid. */
 #include "api/atomic.h"
 
+#include "api/attr.h"
 #include "api/domain.h"
 #include "api/ep.h"
-#include "api/info.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "proto/atomic.h"
@@ -116,7 +116,7 @@ static int convert(const struct call *call, size_t most, struct lists *lists)
 	    (call->form != VERVE_AMO_UPDATE && results != total))
 		return -FI_EINVAL;
 	if (call->flags & VERVE_OP_INJECT &&
-	    (operands + compares) * size > verve_info_inject_size())
+	    (operands + compares) * size > verve_attr_inject_size())
 		return -FI_EMSGSIZE;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/atomic.h"
+#include "api/attr.h"
 #include "api/auth.h"
 #include "api/av.h"
 #include "api/cntr.h"
@@ -15,8 +16,8 @@
 #include "api/eq.h"
 #include "api/ext.h"
 #include "api/fabric.h"
-#include "api/info.h"
 #include "api/mr.h"
+#include "api/name.h"
 #include "api/poll.h"
 #include "api/srx.h"
 #include "api/stubs.h"
@@ -206,7 +207,7 @@ static bool has_address(const struct verve_domain *domain, const struct fi_info 
 	char name[VERVE_NET_NAME_MAX];
 	struct verve_addr addr;
 
-	verve_info_format_domain(port, name);
+	verve_name_format_domain(port, name);
 	return !strcmp(name, info->domain_attr->name) && port->addr_count &&
 	       !verve_addr_set(&addr, info->src_addr, info->src_addrlen) &&
 	       verve_addr_same_host(&addr, &port->addrs[0].addr);
@@ -287,7 +288,7 @@ static int check(const struct fi_info *info, int mr_mode)
 		VERVE_WARN(DOMAIN, "%s: only FI_EP_RDM endpoints\n", info->domain_attr->name);
 		return -FI_EINVAL;
 	}
-	if (!verve_info_is_ip_format(info->addr_format)) {
+	if (!verve_attr_is_ip_format(info->addr_format)) {
 		VERVE_WARN(DOMAIN, "%s: address format %u is not an IP address\n",
 			   info->domain_attr->name, info->addr_format);
 		return -FI_EINVAL;
@@ -308,7 +309,7 @@ static int open_device(const struct fi_info *info, struct verve_net_device **dev
 	uint8_t port;
 	int ret;
 
-	ret = verve_info_parse_domain(info->domain_attr->name, device, &port);
+	ret = verve_name_parse_domain(info->domain_attr->name, device, &port);
 	if (ret) {
 		VERVE_WARN(DOMAIN, "no domain is named %s\n", info->domain_attr->name);
 		return ret;

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/atomic.h"
 #include "api/alias.h"
+#include "api/atomic.h"
+#include "api/attr.h"
 #include "api/auth.h"
 #include "api/av.h"
 #include "api/bind.h"
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/domain.h"
-#include "api/info.h"
 #include "api/srx.h"
 #include "api/stubs.h"
 #include "base/config.h"

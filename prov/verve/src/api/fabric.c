@@ -11,7 +11,7 @@
 
 #include "api/domain.h"
 #include "api/eq.h"
-#include "api/info.h"
+#include "api/name.h"
 #include "api/stubs.h"
 #include "api/trywait.h"
 #include "base/log.h"

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "api/attr.h"
 #include "api/auth.h"
-#include "api/info.h"
 #include "base/log.h"
 
 /* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
@@ -98,7 +98,7 @@ int verve_hints_check_type(const struct fi_info *hints)
 
 static int check_format(uint32_t format)
 {
-	if (verve_info_is_ip_format(format))
+	if (verve_attr_is_ip_format(format))
 		return 0;
 	return refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
 }

@@ -5,6 +5,7 @@
  */
 #include "api/prov.h"
 
+#include "api/attr.h"
 #include "api/fabric.h"
 #include "api/info.h"
 #include "base/config.h"

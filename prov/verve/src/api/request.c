@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Data transfer: the checks that all calls of msg.c, tagged.c and rma.c share, under the engine's lock. */
+#include "api/attr.h"
 #include "api/domain.h"
 #include "api/ep.h"
-#include "api/info.h"
 #include "engine/engine.h"
 #include "proto/peek.h"
 #include "proto/recv.h"
@@ -35,7 +35,7 @@ static int prepare(const struct verve_ep *ep, struct verve_request *request)
 	if (request->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
 	prepare_desc(ep, request);
-	return check_length(request, request->flags & VERVE_OP_INJECT ? verve_info_inject_size()
+	return check_length(request, request->flags & VERVE_OP_INJECT ? verve_attr_inject_size()
 								      : VERVE_MSG_SIZE_MAX);
 }
 

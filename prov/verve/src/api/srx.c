@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "api/attr.h"
 #include "api/domain.h"
-#include "api/info.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "engine/engine.h"

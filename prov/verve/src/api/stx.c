@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "api/attr.h"
 #include "api/domain.h"
-#include "api/info.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "proto/op.h"
@@ -60,7 +60,7 @@ static uint64_t capabilities(void)
 
 static int check(const struct fi_tx_attr *attr)
 {
-	size_t inject_size = verve_info_inject_size();
+	size_t inject_size = verve_attr_inject_size();
 
 	if (attr->caps & ~capabilities()) {
 		VERVE_WARN(EP_CTRL, "a shared transmit context cannot have capabilities 0x%llx\n",
