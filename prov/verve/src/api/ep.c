@@ -91,10 +91,10 @@ static int ep_enable(struct verve_ep *ep)
 	if (ret)
 		return ret;
 	ep->engine = engine;
-	verve_domain_add_ep(ep->domain, ep);
+	verve_domain_add_engine(ep->domain, &ep->in_domain, engine);
 	ret = verve_bind_engine(ep, engine);
 	if (ret) {
-		verve_domain_remove_ep(ep->domain, ep);
+		verve_domain_remove_engine(ep->domain, &ep->in_domain);
 		ep->engine = NULL;
 		verve_engine_close(engine);
 		return ret;
@@ -117,7 +117,7 @@ static int ep_close(struct fid *fid)
 	}
 	if (ep->engine) {
 		/* Nobody else progresses it from here on; the close does. */
-		verve_domain_remove_ep(ep->domain, ep);
+		verve_domain_remove_engine(ep->domain, &ep->in_domain);
 		verve_bind_engine_undo(ep, ep->engine);
 		verve_engine_close(ep->engine);
 	}

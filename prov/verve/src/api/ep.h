@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "api/domain.h"
 #include "base/addr.h"
 #include "conn/auth.h"
 #include "proto/op.h"
@@ -21,7 +22,6 @@
 struct verve_av;
 struct verve_cntr;
 struct verve_cq;
-struct verve_domain;
 struct verve_engine;
 struct verve_srx;
 
@@ -42,8 +42,8 @@ struct verve_ep {
 	LIST_ENTRY(verve_ep) alias; /* in owner->aliases */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL until enabled */
-	LIST_ENTRY(verve_ep) event;  /* api/event.h's */
-	LIST_ENTRY(verve_ep) in_domain; /* in domain->eps, if it has an engine */
+	LIST_ENTRY(verve_ep) event;  /* in domain->events.eps, if it hears of RMA */
+	struct verve_domain_engine in_domain; /* if it has an engine */
 	struct verve_av *av;
 	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
 	struct verve_cq *tx_cq, *rx_cq;

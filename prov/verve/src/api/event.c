@@ -14,18 +14,6 @@
 
 static const uint64_t kinds = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-void verve_events_init(struct verve_events *events)
-{
-	pthread_mutex_init(&events->lock, NULL);
-	LIST_INIT(&events->regions);
-	LIST_INIT(&events->eps);
-}
-
-void verve_events_fini(struct verve_events *events)
-{
-	pthread_mutex_destroy(&events->lock);
-}
-
 static bool is_counted(const struct verve_events *events, const struct verve_cntr *cntr)
 {
 	const struct verve_mr_event *event;

@@ -14,7 +14,6 @@
 
 #include "api/cntr.h"
 #include "api/domain.h"
-#include "api/eq.h"
 #include "api/event.h"
 #include "api/stubs.h"
 #include "base/log.h"
