@@ -7,7 +7,7 @@
 #include "api/cntr.h"
 #include "api/cq.h"
 #include "api/domain.h"
-#include "api/ep.h"
+#include "api/ep_open.h"
 #include "api/eq.h"
 #include "api/ext.h"
 #include "api/fabric.h"

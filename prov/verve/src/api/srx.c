@@ -7,7 +7,9 @@
 
 #include "api/attr.h"
 #include "api/domain.h"
+#include "api/msg.h"
 #include "api/stubs.h"
+#include "api/tagged.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "proto/xport.h"
