@@ -130,7 +130,7 @@ static bool is_aligned(const struct verve_domain *domain, const struct fi_msg_at
 	return true;
 }
 
-static int refuse(const struct verve_domain *domain)
+static int atomic_refuse(const struct verve_domain *domain)
 {
 	if (domain->device_atomics)
 		VERVE_WARN(EP_DATA,
@@ -169,7 +169,7 @@ static ssize_t start(struct fid_ep *fid, const struct call *call)
 		return -FI_EOPBADSTATE;
 	most = most_of(ep->domain, call->form, msg->datatype, msg->op);
 	if (!most || !is_aligned(ep->domain, msg))
-		return refuse(ep->domain);
+		return atomic_refuse(ep->domain);
 	ret = convert(call, most, &lists);
 	if (ret)
 		return ret;

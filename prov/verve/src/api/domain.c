@@ -234,7 +234,7 @@ bool verve_domain_find_addr(const struct fid_domain *asked, struct verve_addr *a
 	return port && port->addr_count;
 }
 
-static int check(const struct fi_info *info, int mr_mode)
+static int domain_check(const struct fi_info *info, int mr_mode)
 {
 	if (info->ep_attr && info->ep_attr->type != FI_EP_UNSPEC &&
 	    info->ep_attr->type != FI_EP_RDM) {
@@ -317,7 +317,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	if (!info || !info->domain_attr || !info->domain_attr->name)
 		return -FI_EINVAL;
 	mr_mode = normal_mr_mode(fabric->api_version, info->domain_attr->mr_mode);
-	ret = check(info, mr_mode);
+	ret = domain_check(info, mr_mode);
 	if (ret)
 		return ret;
 	domain = calloc(1, sizeof(*domain));

@@ -58,7 +58,7 @@ static uint64_t capabilities(void)
 	return VERVE_CAPS & ~VERVE_RX_CAPS;
 }
 
-static int check(const struct fi_tx_attr *attr)
+static int stx_check(const struct fi_tx_attr *attr)
 {
 	size_t inject_size = verve_attr_inject_size();
 
@@ -84,7 +84,7 @@ int verve_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fi
 	struct verve_stx *stx;
 	int ret;
 
-	ret = attr ? check(attr) : 0;
+	ret = attr ? stx_check(attr) : 0;
 	if (ret)
 		return ret;
 	stx = calloc(1, sizeof(*stx));

@@ -114,7 +114,8 @@ void verve_wait_fini(struct verve_wait *wait)
 	verve_lock_fini(&wait->lock);
 }
 
-static struct verve_wait_engine *find(struct verve_wait *wait, const struct verve_engine *engine)
+static struct verve_wait_engine *wait_find(struct verve_wait *wait,
+					   const struct verve_engine *engine)
 {
 	struct verve_wait_engine *bound;
 
@@ -159,7 +160,7 @@ int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine)
 		return -FI_ENOMEM;
 	bound->engine = engine;
 	verve_lock_acquire(&wait->lock);
-	before = find(wait, engine);
+	before = wait_find(wait, engine);
 	if (!before)
 		ret = insert(wait, bound);
 	verve_lock_release(&wait->lock);
@@ -176,7 +177,7 @@ void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine)
 	struct verve_wait_engine *bound;
 
 	verve_lock_acquire(&wait->lock);
-	bound = find(wait, engine);
+	bound = wait_find(wait, engine);
 	if (bound) {
 		unwatch(wait, engine);
 		LIST_REMOVE(bound, link);
