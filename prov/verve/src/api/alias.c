@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Alias: a copy of what data transfer calls look at, so that they need not know; control calls go
- * to the owner (ep.c).
+ * to the owner (ep_open.c, bind.c).
  */
 #include "api/alias.h"
 

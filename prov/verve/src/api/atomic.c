@@ -2,9 +2,9 @@
 /* Atomics: fi_atomic(3), from each call's arguments to a request; and what is valid. */
 #include "api/atomic.h"
 
+#include "api/attr.h"
 #include "api/domain.h"
 #include "api/ep.h"
-#include "api/info.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "rma/atomic.h"
@@ -116,7 +116,7 @@ static int convert(const struct call *call, size_t most, struct lists *lists)
 	    (call->form != VERVE_AMO_UPDATE && results != total))
 		return -FI_EINVAL;
 	if (call->flags & VERVE_OP_INJECT &&
-	    (operands + compares) * size > verve_info_inject_size())
+	    (operands + compares) * size > verve_attr_inject_size())
 		return -FI_EMSGSIZE;
 	return 0;
 }
@@ -130,7 +130,7 @@ static bool is_aligned(const struct verve_domain *domain, const struct fi_msg_at
 	return true;
 }
 
-static int refuse(const struct verve_domain *domain)
+static int atomic_refuse(const struct verve_domain *domain)
 {
 	if (domain->device_atomics)
 		VERVE_WARN(EP_DATA,
@@ -169,7 +169,7 @@ static ssize_t start(struct fid_ep *fid, const struct call *call)
 		return -FI_EOPBADSTATE;
 	most = most_of(ep->domain, call->form, msg->datatype, msg->op);
 	if (!most || !is_aligned(ep->domain, msg))
-		return refuse(ep->domain);
+		return atomic_refuse(ep->domain);
 	ret = convert(call, most, &lists);
 	if (ret)
 		return ret;

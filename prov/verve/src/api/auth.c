@@ -37,7 +37,7 @@ int verve_auth_from_attr(const char *name, const void *auth_key, size_t size,
 	return 0;
 }
 
-static int refuse(const char *path, int error, const char *why)
+static int auth_refuse(const char *path, int error, const char *why)
 {
 	VERVE_WARN(DOMAIN, "FI_VERVE_AUTH_KEY_FILE=%s: %s\n", path, why);
 	return -error;
@@ -48,14 +48,14 @@ static int check_file(const char *path, int fd)
 	struct stat stat;
 
 	if (fstat(fd, &stat))
-		return refuse(path, errno, strerror(errno));
+		return auth_refuse(path, errno, strerror(errno));
 	if (!S_ISREG(stat.st_mode))
-		return refuse(path, FI_EINVAL, "it is not a file");
+		return auth_refuse(path, FI_EINVAL, "it is not a file");
 	if (stat.st_uid && stat.st_uid != geteuid())
-		return refuse(path, FI_EACCES, "it belongs to another user: chown it");
+		return auth_refuse(path, FI_EACCES, "it belongs to another user: chown it");
 	if (stat.st_mode & (S_IWGRP | S_IRWXO))
-		return refuse(path, FI_EACCES,
-			      "others may read it, or the group write it: chmod 600 it");
+		return auth_refuse(path, FI_EACCES,
+				   "others may read it, or the group write it: chmod 600 it");
 	return 0;
 }
 
@@ -74,14 +74,14 @@ static int read_file(const char *path, int fd, struct verve_auth_key *key)
 		int error = errno;
 
 		sodium_memzero(secret, sizeof(secret));
-		return refuse(path, error, strerror(error));
+		return auth_refuse(path, error, strerror(error));
 	}
 	if (len >= VERVE_AUTH_SECRET_MIN && len <= VERVE_AUTH_SECRET_MAX)
 		verve_auth_key_make(key, secret, len);
 	sodium_memzero(secret, sizeof(secret));
 	if (!key->is_set)
-		return refuse(path, FI_EINVAL,
-			      "it must have 16 to 4096 bytes: head -c 32 /dev/urandom makes some");
+		return auth_refuse(path, FI_EINVAL,
+				   "it must have 16 to 4096 bytes: head -c 32 /dev/urandom makes some");
 	return 0;
 }
 
@@ -93,7 +93,7 @@ int verve_auth_from_file(const char *path, struct verve_auth_key *key)
 	/* Of a FIFO, too, nobody may be there to write it. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return refuse(path, errno, strerror(errno));
+		return auth_refuse(path, errno, strerror(errno));
 	ret = check_file(path, fd);
 	if (!ret)
 		ret = read_file(path, fd, key);

@@ -213,7 +213,7 @@ static struct fi_ops_cntr cntr_ops = {
 	.seterr = cntr_seterr,
 };
 
-static int check(const struct fi_cntr_attr *attr)
+static int cntr_check(const struct fi_cntr_attr *attr)
 {
 	if (attr->events != FI_CNTR_EVENTS_COMP) {
 		VERVE_WARN(CNTR, "counters count completions, not events of kind %d\n",
@@ -235,7 +235,7 @@ int verve_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr, st
 	struct verve_cntr *cntr;
 	int ret;
 
-	ret = attr ? check(attr) : 0;
+	ret = attr ? cntr_check(attr) : 0;
 	if (ret)
 		return ret;
 	cntr = calloc(1, sizeof(*cntr));

@@ -341,7 +341,7 @@ static struct fi_ops_cq cq_ops = {
 	.strerror = cq_strerror,
 };
 
-static int check(const struct fi_cq_attr *attr)
+static int cq_check(const struct fi_cq_attr *attr)
 {
 	if (!attr)
 		return -FI_EINVAL;
@@ -369,7 +369,7 @@ int verve_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct
 	struct verve_cq *cq;
 	int ret;
 
-	ret = check(attr);
+	ret = cq_check(attr);
 	if (ret)
 		return ret;
 	cq = calloc(1, sizeof(*cq));

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Domain: opens the port that an fi_info names, and everything that is opened on it. */
+/* Domain: opens the port that an fi_info names; the list of open domains; what the objects on it share. */
 #include "api/domain.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/atomic.h"
+#include "api/attr.h"
 #include "api/auth.h"
-#include "api/av.h"
-#include "api/cntr.h"
-#include "api/cq.h"
-#include "api/ep.h"
 #include "api/eq.h"
-#include "api/ext.h"
 #include "api/fabric.h"
-#include "api/info.h"
-#include "api/mr.h"
-#include "api/poll.h"
-#include "api/srx.h"
-#include "api/stubs.h"
-#include "api/stx.h"
+#include "api/name.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
@@ -68,33 +58,35 @@ int verve_domain_mr_event(struct verve_domain *domain, struct fid_mr *mr)
 	return verve_eq_write_event(domain->eq, FI_MR_COMPLETE, &entry, sizeof(entry));
 }
 
-void verve_domain_add_ep(struct verve_domain *domain, struct verve_ep *ep)
+void verve_domain_add_engine(struct verve_domain *domain, struct verve_domain_engine *member,
+			     struct verve_engine *engine)
 {
-	pthread_mutex_lock(&domain->ep_lock);
-	LIST_INSERT_HEAD(&domain->eps, ep, in_domain);
-	pthread_mutex_unlock(&domain->ep_lock);
+	member->engine = engine;
+	pthread_mutex_lock(&domain->engine_lock);
+	LIST_INSERT_HEAD(&domain->engines, member, link);
+	pthread_mutex_unlock(&domain->engine_lock);
 }
 
-void verve_domain_remove_ep(struct verve_domain *domain, struct verve_ep *ep)
+void verve_domain_remove_engine(struct verve_domain *domain, struct verve_domain_engine *member)
 {
-	pthread_mutex_lock(&domain->ep_lock);
-	LIST_REMOVE(ep, in_domain);
-	pthread_mutex_unlock(&domain->ep_lock);
+	pthread_mutex_lock(&domain->engine_lock);
+	LIST_REMOVE(member, link);
+	pthread_mutex_unlock(&domain->engine_lock);
 }
 
 void verve_domain_revoke(struct verve_domain *domain, const struct verve_mr_key *key)
 {
-	struct verve_ep *ep;
+	struct verve_domain_engine *member;
 
-	pthread_mutex_lock(&domain->ep_lock);
-	LIST_FOREACH(ep, &domain->eps, in_domain) {
-		verve_key_revoke(verve_engine_lock(ep->engine), key->key, key->generation);
-		verve_engine_unlock(ep->engine);
+	pthread_mutex_lock(&domain->engine_lock);
+	LIST_FOREACH(member, &domain->engines, link) {
+		verve_key_revoke(verve_engine_lock(member->engine), key->key, key->generation);
+		verve_engine_unlock(member->engine);
 	}
-	pthread_mutex_unlock(&domain->ep_lock);
+	pthread_mutex_unlock(&domain->engine_lock);
 }
 
-static int domain_close(struct fid *fid)
+int verve_domain_close(struct fid *fid)
 {
 	struct verve_domain *domain = verve_domain_from_fid(fid);
 	AO_t references = AO_load_acquire(&domain->references);
@@ -109,8 +101,8 @@ static int domain_close(struct fid *fid)
 	pthread_mutex_unlock(&domains_lock);
 	if (domain->progress)
 		verve_progress_close(domain->progress);
-	pthread_mutex_destroy(&domain->ep_lock);
-	verve_events_fini(&domain->events);
+	pthread_mutex_destroy(&domain->engine_lock);
+	pthread_mutex_destroy(&domain->events.lock);
 	verve_mr_cache_fini(&domain->mr_cache);
 	verve_mr_keytab_fini(&domain->mr_keytab);
 	verve_net_device_close(domain->dev);
@@ -122,8 +114,7 @@ static int domain_close(struct fid *fid)
 	return 0;
 }
 
-/* An event queue, for registrations if flags say FI_REG_MR. */
-static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+int verve_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct verve_domain *domain = verve_domain_from_fid(fid);
 
@@ -141,43 +132,6 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	verve_eq_get(domain->eq);
 	return 0;
 }
-
-static int domain_control(struct fid *fid, int command, void *arg)
-{
-	switch (command) {
-	case FI_MAP_RAW_MR:
-		return verve_mr_map_raw(arg);
-	case FI_UNMAP_KEY:
-		return 0;
-	default:
-		return verve_stub_control(fid, command, arg);
-	}
-}
-
-static struct fi_ops domain_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = domain_close,
-	.bind = domain_bind,
-	.control = domain_control,
-	.ops_open = verve_domain_ops_open,
-	.tostr = verve_stub_tostr,
-	.ops_set = verve_stub_ops_set,
-};
-
-static struct fi_ops_domain domain_ops = {
-	.size = sizeof(struct fi_ops_domain),
-	.av_open = verve_av_open,
-	.cq_open = verve_cq_open,
-	.endpoint = verve_ep_open,
-	.scalable_ep = verve_stub_domain_scalable_ep,
-	.cntr_open = verve_cntr_open,
-	.poll_open = verve_poll_open,
-	.stx_ctx = verve_stx_open,
-	.srx_ctx = verve_srx_open,
-	.query_atomic = verve_domain_query_atomic,
-	.query_collective = verve_stub_domain_query_collective,
-	.endpoint2 = verve_stub_domain_endpoint2,
-};
 
 /* Before 1.5 regions were either basic, preferred here, or scalable. fi_mr(3). */
 static int normal_mr_mode(uint32_t api_version, int mode)
@@ -206,7 +160,7 @@ static bool has_address(const struct verve_domain *domain, const struct fi_info 
 	char name[VERVE_NET_NAME_MAX];
 	struct verve_addr addr;
 
-	verve_info_format_domain(port, name);
+	verve_name_format_domain(port, name);
 	return !strcmp(name, info->domain_attr->name) && port->addr_count &&
 	       !verve_addr_set(&addr, info->src_addr, info->src_addrlen) &&
 	       verve_addr_same_host(&addr, &port->addrs[0].addr);
@@ -280,14 +234,14 @@ bool verve_domain_find_addr(const struct fid_domain *asked, struct verve_addr *a
 	return port && port->addr_count;
 }
 
-static int check(const struct fi_info *info, int mr_mode)
+static int domain_check(const struct fi_info *info, int mr_mode)
 {
 	if (info->ep_attr && info->ep_attr->type != FI_EP_UNSPEC &&
 	    info->ep_attr->type != FI_EP_RDM) {
 		VERVE_WARN(DOMAIN, "%s: only FI_EP_RDM endpoints\n", info->domain_attr->name);
 		return -FI_EINVAL;
 	}
-	if (!verve_info_is_ip_format(info->addr_format)) {
+	if (!verve_attr_is_ip_format(info->addr_format)) {
 		VERVE_WARN(DOMAIN, "%s: address format %u is not an IP address\n",
 			   info->domain_attr->name, info->addr_format);
 		return -FI_EINVAL;
@@ -308,7 +262,7 @@ static int open_device(const struct fi_info *info, struct verve_net_device **dev
 	uint8_t port;
 	int ret;
 
-	ret = verve_info_parse_domain(info->domain_attr->name, device, &port);
+	ret = verve_name_parse_domain(info->domain_attr->name, device, &port);
 	if (ret) {
 		VERVE_WARN(DOMAIN, "no domain is named %s\n", info->domain_attr->name);
 		return ret;
@@ -353,7 +307,8 @@ static int choose_key(struct verve_domain *domain, uint32_t api_version,
 	return 0;
 }
 
-int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **fid,
+int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+		      const struct verve_domain_tables *tables, struct fid_domain **fid,
 		      void *context)
 {
 	struct verve_domain *domain;
@@ -362,7 +317,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	if (!info || !info->domain_attr || !info->domain_attr->name)
 		return -FI_EINVAL;
 	mr_mode = normal_mr_mode(fabric->api_version, info->domain_attr->mr_mode);
-	ret = check(info, mr_mode);
+	ret = domain_check(info, mr_mode);
 	if (ret)
 		return ret;
 	domain = calloc(1, sizeof(*domain));
@@ -385,9 +340,9 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	}
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
-	domain->fid.fid.ops = &domain_fid_ops;
-	domain->fid.ops = &domain_ops;
-	domain->fid.mr = &verve_mr_ops;
+	domain->fid.fid.ops = tables->fid;
+	domain->fid.ops = tables->domain;
+	domain->fid.mr = tables->mr;
 	domain->fabric = fabric;
 	domain->api_version = fabric->api_version;
 	domain->threading = info->domain_attr->threading;
@@ -398,9 +353,11 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fi
 			  info->domain_attr->auth_key_size;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
 	verve_mr_keytab_init(&domain->mr_keytab);
-	verve_events_init(&domain->events);
-	pthread_mutex_init(&domain->ep_lock, NULL);
-	LIST_INIT(&domain->eps);
+	pthread_mutex_init(&domain->events.lock, NULL);
+	LIST_INIT(&domain->events.regions);
+	LIST_INIT(&domain->events.eps);
+	pthread_mutex_init(&domain->engine_lock, NULL);
+	LIST_INIT(&domain->engines);
 	verve_fabric_get(fabric);
 	pthread_mutex_lock(&domains_lock);
 	TAILQ_INSERT_TAIL(&domains, domain, link);

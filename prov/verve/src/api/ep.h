@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Endpoint: fi_endpoint(3), FI_EP_RDM. Open, bind, enable, options, close; and what msg.c, tagged.c and
- * rma.c share: from libfabric's arguments to a request (xport/op.h).
+ * Endpoint: fi_endpoint(3), FI_EP_RDM: its state, its default flags, its options. What changes it or works with
+ * it stands above: ep_open.h opens, enables and closes it, bind.h binds it; alias.h, srx.h; request.h and its
+ * callers transfer data.
  *
  * Bind, enable, options and close are serialized by the application; data transfer calls are not.
  */
 #ifndef VERVE_API_EP_H
 #define VERVE_API_EP_H
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "api/domain.h"
 #include "base/addr.h"
 #include "conn/auth.h"
-#include "rma/rma.h"
-#include "xport/op.h"
-#include "xport/request.h"
 
 struct verve_av;
 struct verve_cntr;
 struct verve_cq;
-struct verve_domain;
 struct verve_engine;
 struct verve_srx;
 
@@ -44,8 +41,8 @@ struct verve_ep {
 	LIST_ENTRY(verve_ep) alias; /* in owner->aliases */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL until enabled */
-	LIST_ENTRY(verve_ep) event;  /* api/event.h's */
-	LIST_ENTRY(verve_ep) in_domain; /* in domain->eps, if it has an engine */
+	LIST_ENTRY(verve_ep) event;  /* in domain->events.eps, if it hears of RMA */
+	struct verve_domain_engine in_domain; /* if it has an engine */
 	struct verve_av *av;
 	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
 	struct verve_cq *tx_cq, *rx_cq;
@@ -64,12 +61,15 @@ struct verve_ep {
 	struct verve_addr addr; /* wanted; after enable the engine knows the real one */
 };
 
-/* For struct fi_ops_domain. -FI_EINVAL: info asks for what an endpoint is not, or has no key. */
-int verve_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
-
 static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
 {
 	return (struct verve_ep *)fid; /* fid is its first member */
+}
+
+/* The endpoint itself, or the one that an alias stands for. */
+static inline struct verve_ep *verve_ep_owner(struct fid *fid)
+{
+	return ((struct verve_ep *)fid)->owner; /* fid is its first member */
 }
 
 /*
@@ -84,26 +84,14 @@ void verve_ep_update_flags(struct verve_ep *ep);
 /* Whose source counts, by the capabilities that the endpoint was opened with. */
 void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps);
 
-/* VERVE_OP_* for FI_* operation flags. */
+/* VERVE_OP_* (proto/op.h) for FI_* operation flags. */
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);
 uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags);
-
-/*
- * Hand a request to the engine. -FI_EOPBADSTATE: not enabled; -FI_EINVAL: too many segments, no such
- * peer; -FI_EMSGSIZE: too long to inject; -FI_EAGAIN: no room now.
- */
-ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request);
-ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request);
-/* flags: FI_PEEK, FI_CLAIM, FI_DISCARD of the call. */
-ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags);
-ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request);
 
 /* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
 enum { VERVE_EP_MIN_MULTI_RECV = 64 };
 
+/* Cancelling and options: an endpoint's, an alias's and a shared receive context's. */
 extern struct fi_ops_ep verve_ep_ops;
-extern struct fi_ops_msg verve_msg_ops;
-extern struct fi_ops_tagged verve_tagged_ops;
-extern struct fi_ops_rma verve_rma_ops;
 
 #endif

@@ -14,18 +14,6 @@
 
 static const uint64_t kinds = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-void verve_events_init(struct verve_events *events)
-{
-	pthread_mutex_init(&events->lock, NULL);
-	LIST_INIT(&events->regions);
-	LIST_INIT(&events->eps);
-}
-
-void verve_events_fini(struct verve_events *events)
-{
-	pthread_mutex_destroy(&events->lock);
-}
-
 static bool is_counted(const struct verve_events *events, const struct verve_cntr *cntr)
 {
 	const struct verve_mr_event *event;
@@ -130,7 +118,7 @@ void verve_event_unbind(struct verve_domain *domain, struct verve_mr_event *even
 	pthread_mutex_unlock(&events->lock);
 }
 
-static struct verve_ep *find(struct verve_events *events, const struct verve_ep *wanted)
+static struct verve_ep *event_find(struct verve_events *events, const struct verve_ep *wanted)
 {
 	struct verve_ep *ep;
 
@@ -152,7 +140,7 @@ void verve_events_remove(struct verve_ep *ep, struct verve_engine *engine)
 		if (event->write)
 			verve_cntr_unbind_engine(event->write, engine);
 	}
-	if (find(events, ep))
+	if (event_find(events, ep))
 		LIST_REMOVE(ep, event);
 	pthread_mutex_unlock(&events->lock);
 }

@@ -4,12 +4,12 @@
  * endpoints with FI_RMA_EVENT that hear of what peers do to these regions. A region is the domain's:
  * every such endpoint progresses every such counter.
  *
- * Its lock is taken before a counter's and an engine's. Any thread.
+ * The lists and their lock are the domain's (struct verve_events). The lock is taken before a counter's and an
+ * engine's. Any thread.
  */
 #ifndef VERVE_API_EVENT_H
 #define VERVE_API_EVENT_H
 
-#include <pthread.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -25,15 +25,6 @@ struct verve_mr_event {
 	struct verve_mr_key *key;
 	struct verve_cntr *read, *write; /* NULL: none bound. Each holds a reference */
 };
-
-struct verve_events {
-	pthread_mutex_t lock; /* guards the lists, and which counters an enabled endpoint has */
-	LIST_HEAD(, verve_mr_event) regions;
-	LIST_HEAD(, verve_ep) eps;
-};
-
-void verve_events_init(struct verve_events *events);
-void verve_events_fini(struct verve_events *events);
 
 /*
  * From now on cntr counts what flags, FI_REMOTE_READ and FI_REMOTE_WRITE, name. -FI_EBADFLAGS; -FI_EINVAL:

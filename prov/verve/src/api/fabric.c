@@ -9,11 +9,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "api/domain.h"
-#include "api/eq.h"
-#include "api/info.h"
+#include "api/name.h"
 #include "api/stubs.h"
-#include "api/wait.h"
 #include "base/log.h"
 
 struct fabric {
@@ -80,17 +77,8 @@ static struct fi_ops fabric_fid_ops = {
 	.ops_set = verve_stub_ops_set,
 };
 
-static struct fi_ops_fabric fabric_ops = {
-	.size = sizeof(struct fi_ops_fabric),
-	.domain = verve_domain_open,
-	.passive_ep = verve_stub_fabric_passive_ep,
-	.eq_open = verve_eq_open,
-	.wait_open = verve_stub_fabric_wait_open,
-	.trywait = verve_fabric_trywait,
-	.domain2 = verve_stub_fabric_domain2,
-};
-
-int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabricp, void *context)
+int verve_fabric_open(struct fi_fabric_attr *attr, struct fi_ops_fabric *ops,
+		      struct fid_fabric **fabricp, void *context)
 {
 	struct fabric *fabric;
 
@@ -105,7 +93,7 @@ int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabricp, 
 	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
 	fabric->fid.fid.context = context;
 	fabric->fid.fid.ops = &fabric_fid_ops;
-	fabric->fid.ops = &fabric_ops;
+	fabric->fid.ops = ops;
 	/* Core says so again, but only after this call. */
 	fabric->fid.api_version = attr->api_version;
 	strcpy(fabric->name, attr->name);

@@ -10,10 +10,11 @@
 #include <stdint.h>
 
 /*
- * struct fi_provider's fabric. fi_close: -FI_EBUSY while references are out. -FI_EINVAL: not the
- * name of a fabric of verve; -FI_ENOMEM.
+ * fi_fabric(3). ops is what the application opens on it; the table stays the caller's. fi_close: -FI_EBUSY while
+ * references are out. -FI_EINVAL: not the name of a fabric of verve; -FI_ENOMEM.
  */
-int verve_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+int verve_fabric_open(struct fi_fabric_attr *attr, struct fi_ops_fabric *ops,
+		      struct fid_fabric **fabric, void *context);
 
 /* Every object opened on it holds one reference. Any thread. */
 void verve_fabric_get(struct fid_fabric *fabric);

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "api/attr.h"
 #include "api/auth.h"
-#include "api/info.h"
 #include "base/log.h"
 
 /* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
@@ -59,7 +59,7 @@ _Static_assert(offsetof(struct domain_attr_end, tclass) ==
 			       offsetof(struct fi_domain_attr, mr_cnt),
 	       "end of struct fi_domain_attr");
 
-static int refuse(const char *what)
+static int hints_refuse(const char *what)
 {
 	VERVE_INFO(FABRIC, "nothing for these hints: %s\n", what);
 	return -FI_ENODATA;
@@ -93,14 +93,14 @@ int verve_hints_check_type(const struct fi_info *hints)
 	if (!hints || !hints->ep_attr || hints->ep_attr->type == FI_EP_UNSPEC ||
 	    hints->ep_attr->type == FI_EP_RDM)
 		return 0;
-	return refuse("ep_attr->type is not FI_EP_RDM");
+	return hints_refuse("ep_attr->type is not FI_EP_RDM");
 }
 
 static int check_format(uint32_t format)
 {
-	if (verve_info_is_ip_format(format))
+	if (verve_attr_is_ip_format(format))
 		return 0;
-	return refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
+	return hints_refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
 }
 
 /*
@@ -130,12 +130,13 @@ static int granted_mr_mode(int mode, int have)
 static int check_mr_mode(uint32_t version, uint64_t caps, int mode)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode & ~(MR_BASIC | MR_SCALABLE))
-		return refuse("domain_attr->mr_mode is not FI_MR_BASIC or FI_MR_SCALABLE");
+		return hints_refuse("domain_attr->mr_mode is not FI_MR_BASIC or FI_MR_SCALABLE");
 	if (FI_VERSION_GE(version, FI_VERSION(1, 22)) && caps & rma_caps &&
 	    mode & (MR_SCALABLE | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY) &&
 	    !(mode & (MR_BASIC | FI_MR_ALLOCATED)))
-		return refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED: regions do not follow "
-			      "memory that is mapped anew, and must be mapped when they are registered");
+		return hints_refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED: regions do not "
+				    "follow memory that is mapped anew, and must be mapped when "
+				    "they are registered");
 	return 0;
 }
 
@@ -143,7 +144,7 @@ static int check_progress(const struct fi_domain_attr *domain)
 {
 	if ((int) domain->data_progress > PROGRESS_CONTROL_UNIFIED ||
 	    (int) domain->control_progress > PROGRESS_CONTROL_UNIFIED)
-		return refuse("domain_attr->data_progress or control_progress is unknown");
+		return hints_refuse("domain_attr->data_progress or control_progress is unknown");
 	return 0;
 }
 
@@ -218,12 +219,12 @@ static int check_domain(uint32_t version, const struct fi_info *hints,
 	int ret;
 
 	if ((int) asked->threading > FI_THREAD_ENDPOINT)
-		return refuse("domain_attr->threading is unknown");
+		return hints_refuse("domain_attr->threading is unknown");
 	if (asked->av_type != FI_AV_UNSPEC && asked->av_type != FI_AV_MAP &&
 	    asked->av_type != FI_AV_TABLE)
-		return refuse("domain_attr->av_type is unknown");
+		return hints_refuse("domain_attr->av_type is unknown");
 	if ((int) asked->resource_mgmt > FI_RM_ENABLED)
-		return refuse("domain_attr->resource_mgmt is unknown");
+		return hints_refuse("domain_attr->resource_mgmt is unknown");
 	ret = check_progress(asked);
 	if (!ret)
 		ret = check_domain_sizes(asked, have);
@@ -258,7 +259,7 @@ static int check_ep(uint32_t version, const struct fi_info *hints, const struct 
 	int ret;
 
 	if (asked->protocol && asked->protocol != have->protocol)
-		return refuse("ep_attr->protocol is another");
+		return hints_refuse("ep_attr->protocol is another");
 	ret = check_size("ep_attr->protocol_version", asked->protocol_version,
 			 have->protocol_version);
 	if (!ret)

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Info: the attributes of verve, once for all ports; then one fi_info for each usable port and
- * address family. To offer a new capability, add its bit to VERVE_CAPS.
+ * Info: the attributes of verve (attr.c), cut down to the hints (hints.c), once for all ports; then one
+ * fi_info for each usable port and address family.
  */
 #include "api/info.h"
 
 #include <rdma/fi_errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attr.h"
 #include "api/domain.h"
 #include "api/fabric.h"
 #include "api/hints.h"
+#include "api/name.h"
 #include "api/nic.h"
 #include "api/node.h"
-#include "api/prov.h"
+#include "base/config.h"
 #include "base/log.h"
-#include "mr/segments.h"
-#include "xport/request.h"
 
 /*
  * Whatever libfabric this is built with, the oldest of these symbols does: it allocates structures
@@ -28,34 +27,7 @@
 __asm__(".symver fi_dupinfo,fi_dupinfo@FABRIC_1.3");
 __asm__(".symver fi_freeinfo,fi_freeinfo@FABRIC_1.3");
 
-/* Bit 31 marks what is a provider's own (FI_PROV_SPECIFIC). */
-#define PROTOCOL 0x80766572u /* "ver" */
-
-enum {
-	PROTOCOL_VERSION = 1,
-	CQ_DATA_SIZE = 8,
-	MR_KEY_SIZE = 8,
-	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
-	OBJECTS = 1 << 16,  /* endpoints, queues, counters, regions: limited by memory alone */
-	INFOS_MAX = 3,	    /* of one port: IPv4, global IPv6, link-local IPv6 */
-	SOCKADDR_IP = 17,   /* FI_SOCKADDR_IP, of 2.3 and later */
-};
-
-static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
-
-/*
- * All work for one peer starts in order on one queue pair, whose responder executes it in order:
- * sends are matched in order (SAS), a send comes after the writes before it (SAW), a write after
- * the writes before it (RMA_WAW), a read sees the writes before it (RMA_RAW). Not promised: what
- * comes after a send (RAS, WAS), for the receiver's processor places messages when it polls and
- * pulls long ones later; what comes after a read (WAR, SAR), for a repeated read response may show
- * what a later write did (InfiniBand spec. vol. 1, 10.8.3.3). Atomics are executed by the target's
- * processor in the order in which they arrive (all of ATOMIC_*), before it looks at a later message
- * (SAW); not promised is their order with RMA, which the target's device does meanwhile.
- */
-static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW |
-				  FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
-				  FI_ORDER_ATOMIC_WAW;
+enum { INFOS_MAX = 3 }; /* of one port: IPv4, global IPv6, link-local IPv6 */
 
 /* A port's address that becomes a fi_info, and its place in the list. */
 struct candidate {
@@ -77,147 +49,13 @@ struct search {
 	size_t count;
 };
 
-void verve_info_format_domain(const struct verve_net_port *port, char *name)
-{
-	if (port->port_num == 1)
-		snprintf(name, VERVE_NET_NAME_MAX, "%s", port->device);
-	else
-		snprintf(name, VERVE_NET_NAME_MAX, "%.*s:%u", VERVE_NET_NAME_MAX - 5, port->device,
-			 port->port_num);
-}
-
-int verve_info_parse_domain(const char *name, char *device, uint8_t *port_num)
-{
-	size_t len = strcspn(name, ":");
-	unsigned long number = 1;
-	char *end;
-
-	if (!len || len >= VERVE_NET_NAME_MAX)
-		return -FI_EINVAL;
-	if (name[len]) {
-		if (name[len + 1] < '1' || name[len + 1] > '9')
-			return -FI_EINVAL;
-		number = strtoul(name + len + 1, &end, 10);
-		if (*end || number > UINT8_MAX)
-			return -FI_EINVAL;
-	}
-	memcpy(device, name, len);
-	device[len] = '\0';
-	*port_num = number;
-	return 0;
-}
-
-bool verve_info_is_ip_format(uint32_t format)
-{
-	switch (format) {
-	case FI_FORMAT_UNSPEC:
-	case FI_SOCKADDR:
-	case FI_SOCKADDR_IN:
-	case FI_SOCKADDR_IN6:
-	case SOCKADDR_IP:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/*
- * Ports that can reach each other must have one name. RoCE v2 is routed like any IP traffic, so
- * that only routing tables know who reaches whom, and rails of one host are often networks of their
- * own; on InfiniBand it is the subnet.
- */
-static void format_fabric(const struct verve_net_port *port, char *name)
-{
-	const uint8_t *gid = port->addrs[0].gid.raw;
-
-	if (port->ethernet)
-		snprintf(name, VERVE_FABRIC_NAME_MAX, VERVE_FABRIC_PREFIX "roce");
-	else
-		snprintf(name, VERVE_FABRIC_NAME_MAX,
-			 VERVE_FABRIC_PREFIX "ib-%02x%02x%02x%02x%02x%02x%02x%02x", gid[0], gid[1],
-			 gid[2], gid[3], gid[4], gid[5], gid[6], gid[7]);
-}
-
-static void set_tx_rx(struct fi_tx_attr *tx, struct fi_rx_attr *rx)
-{
-	tx->caps = VERVE_CAPS;
-	tx->op_flags = VERVE_TX_OP_FLAGS;
-	tx->msg_order = msg_order;
-	tx->inject_size = verve_info_inject_size();
-	tx->size = verve_config.tx_size;
-	tx->iov_limit = VERVE_IOV_LIMIT;
-	tx->rma_iov_limit = VERVE_IOV_LIMIT;
-
-	rx->caps = VERVE_CAPS;
-	rx->op_flags = VERVE_RX_OP_FLAGS;
-	rx->msg_order = msg_order;
-	rx->size = VERVE_RX_SIZE;
-	rx->iov_limit = VERVE_IOV_LIMIT;
-}
-
-static void set_ep(struct fi_ep_attr *ep)
-{
-	ep->type = FI_EP_RDM;
-	ep->protocol = PROTOCOL;
-	ep->protocol_version = PROTOCOL_VERSION;
-	ep->max_msg_size = VERVE_MSG_SIZE_MAX;
-	ep->max_order_raw_size = VERVE_MSG_SIZE_MAX;
-	ep->max_order_war_size = verve_config.eager_size; /* of atomics; of RMA none is ordered */
-	ep->max_order_waw_size = VERVE_MSG_SIZE_MAX;
-	ep->mem_tag_format = any_tag;
-	ep->tx_ctx_cnt = 1;
-	ep->rx_ctx_cnt = 1;
-}
-
-static void set_domain(struct fi_domain_attr *domain)
-{
-	domain->threading = FI_THREAD_SAFE;
-	/* A thread of its own answers handshakes; data moves when the application calls, unless it
-	 * asks for a thread that does so. */
-	domain->control_progress = FI_PROGRESS_AUTO;
-	domain->data_progress = FI_PROGRESS_MANUAL;
-	domain->resource_mgmt = FI_RM_ENABLED;
-	domain->av_type = FI_AV_UNSPEC; /* either */
-	domain->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	domain->mr_key_size = MR_KEY_SIZE;
-	domain->cq_data_size = CQ_DATA_SIZE;
-	domain->cq_cnt = OBJECTS;
-	domain->ep_cnt = OBJECTS;
-	domain->tx_ctx_cnt = OBJECTS;
-	domain->rx_ctx_cnt = OBJECTS;
-	domain->max_ep_tx_ctx = 1;
-	domain->max_ep_rx_ctx = 1;
-	domain->max_ep_stx_ctx = OBJECTS;
-	domain->max_ep_srx_ctx = OBJECTS;
-	domain->cntr_cnt = OBJECTS;
-	domain->mr_iov_limit = VERVE_MR_SEGMENTS_MAX;
-	domain->caps = VERVE_DOMAIN_CAPS;
-	domain->max_err_data = MAX_ERR_DATA;
-	domain->mr_cnt = OBJECTS;
-}
-
-/* Everything but what differs from port to port. Field by field: libfabric's structures grow. */
-static struct fi_info *alloc_info(void)
-{
-	struct fi_info *info = fi_allocinfo();
-
-	if (!info)
-		return NULL;
-	info->caps = VERVE_CAPS;
-	set_tx_rx(info->tx_attr, info->rx_attr);
-	set_ep(info->ep_attr);
-	set_domain(info->domain_attr);
-	info->fabric_attr->prov_version = VERVE_PROV_VERSION;
-	return info;
-}
-
 /* FI_VERVE_IFACE names the interface, the device or the domain. */
 static bool is_iface(const struct verve_net_port *port, const char *netdev)
 {
 	const char *iface = verve_config.iface;
 	char domain[VERVE_NET_NAME_MAX];
 
-	verve_info_format_domain(port, domain);
+	verve_name_format_domain(port, domain);
 	return !iface || !strcmp(iface, port->device) || !strcmp(iface, domain) ||
 	       !strcmp(iface, netdev);
 }
@@ -370,8 +208,8 @@ static bool is_hinted(const struct fi_info *hints, const struct verve_net_port *
 {
 	char domain[VERVE_NET_NAME_MAX], fabric[VERVE_FABRIC_NAME_MAX];
 
-	verve_info_format_domain(port, domain);
-	format_fabric(port, fabric);
+	verve_name_format_domain(port, domain);
+	verve_name_format_fabric(port, fabric);
 	if (hints && hints->domain_attr && hints->domain_attr->name &&
 	    strcmp(hints->domain_attr->name, domain)) {
 		VERVE_INFO(FABRIC, "%s: not used: hints->domain_attr->name is %s\n", domain,
@@ -431,8 +269,8 @@ static int fill_port(struct fi_info *info, const struct candidate *candidate)
 	char domain[VERVE_NET_NAME_MAX], fabric[VERVE_FABRIC_NAME_MAX];
 	size_t mr = port->limits.mr;
 
-	verve_info_format_domain(port, domain);
-	format_fabric(port, fabric);
+	verve_name_format_domain(port, domain);
+	verve_name_format_fabric(port, fabric);
 	info->domain_attr->name = strdup(domain);
 	info->fabric_attr->name = strdup(fabric);
 	info->addr_format = candidate->source.sa.sa_family == AF_INET ? FI_SOCKADDR_IN :
@@ -577,7 +415,7 @@ int verve_info_choose(const struct verve_net_port *ports, size_t count, uint32_t
 		      const struct fi_info *hints, struct fi_info **list)
 {
 	struct search search = {.version = version, .hints = hints};
-	struct fi_info *common = alloc_info();
+	struct fi_info *common = verve_attr_alloc_info();
 	int ret;
 
 	if (!common)

@@ -14,7 +14,6 @@
 
 #include "api/cntr.h"
 #include "api/domain.h"
-#include "api/eq.h"
 #include "api/event.h"
 #include "api/stubs.h"
 #include "base/log.h"
@@ -205,7 +204,8 @@ static int check_segments(const struct verve_domain *domain, const struct fi_mr_
 	return 0;
 }
 
-static int check(const struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
+static int mr_check(const struct verve_domain *domain, const struct fi_mr_attr *attr,
+		    uint64_t flags)
 {
 	if (flags & dmabuf && attr->access & local_access) {
 		VERVE_WARN(MR, "%s: device memory (FI_MR_DMABUF) is for peers, FI_REMOTE_READ and "
@@ -325,7 +325,7 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	struct verve_mr *mr;
 	int ret;
 
-	ret = check(domain, attr, flags);
+	ret = mr_check(domain, attr, flags);
 	if (ret)
 		return ret;
 	mr = mr_alloc(domain, attr, flags);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Messages: fi_msg(3), from each call's arguments to a request. */
-#include "api/ep.h"
+#include "api/msg.h"
 
 #include <rdma/fi_errno.h>
+
+#include "api/ep.h"
+#include "api/request.h"
 
 /* Flags of fi_sendmsg and fi_recvmsg that mean something here, or may be ignored safely. */
 static const uint64_t send_flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
@@ -20,7 +23,7 @@ static ssize_t recv_one(struct fid_ep *fid, void *buf, size_t len, void *desc, f
 		.flags = ep->rx_flags,
 	};
 
-	return verve_ep_recv(ep, &request);
+	return verve_request_recv(ep, &request);
 }
 
 static ssize_t recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -32,7 +35,7 @@ static ssize_t recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, s
 		.flags = ep->rx_flags,
 	};
 
-	return verve_ep_recv(ep, &request);
+	return verve_request_recv(ep, &request);
 }
 
 static ssize_t recvmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -46,8 +49,8 @@ static ssize_t recvmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t f
 	if (flags & ~recv_flags)
 		return -FI_EBADFLAGS;
 	if (flags & (FI_PEEK | FI_CLAIM | FI_DISCARD))
-		return verve_ep_peek(ep, &request, flags);
-	return verve_ep_recv(ep, &request);
+		return verve_request_peek(ep, &request, flags);
+	return verve_request_recv(ep, &request);
 }
 
 static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
@@ -60,7 +63,7 @@ static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t len, void *d
 		.flags = ep->tx_flags,
 	};
 
-	return verve_ep_send(ep, &request);
+	return verve_request_send(ep, &request);
 }
 
 static ssize_t sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -72,7 +75,7 @@ static ssize_t sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, s
 		.flags = ep->tx_flags,
 	};
 
-	return verve_ep_send(ep, &request);
+	return verve_request_send(ep, &request);
 }
 
 static ssize_t sendmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -85,7 +88,7 @@ static ssize_t sendmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t f
 
 	if (flags & ~send_flags)
 		return -FI_EBADFLAGS;
-	return verve_ep_send(ep, &request);
+	return verve_request_send(ep, &request);
 }
 
 static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest_addr)
@@ -95,7 +98,7 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t
 		.iov = &iov, .iov_count = 1, .addr = dest_addr, .flags = VERVE_OP_INJECT,
 	};
 
-	return verve_ep_send(verve_ep_from_fid(fid), &request);
+	return verve_request_send(verve_ep_from_fid(fid), &request);
 }
 
 static ssize_t senddata(struct fid_ep *fid, const void *buf, size_t len, void *desc, uint64_t data,
@@ -108,7 +111,7 @@ static ssize_t senddata(struct fid_ep *fid, const void *buf, size_t len, void *d
 		.context = context, .flags = ep->tx_flags | VERVE_OP_DATA,
 	};
 
-	return verve_ep_send(ep, &request);
+	return verve_request_send(ep, &request);
 }
 
 static ssize_t injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
@@ -120,7 +123,7 @@ static ssize_t injectdata(struct fid_ep *fid, const void *buf, size_t len, uint6
 		.flags = VERVE_OP_INJECT | VERVE_OP_DATA,
 	};
 
-	return verve_ep_send(verve_ep_from_fid(fid), &request);
+	return verve_request_send(verve_ep_from_fid(fid), &request);
 }
 
 struct fi_ops_msg verve_msg_ops = {

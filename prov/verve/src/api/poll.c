@@ -93,7 +93,7 @@ static void let_go(struct fid *fid)
 		verve_cntr_put(verve_cntr_from_fid(fid));
 }
 
-static struct member *find(struct poll *poll, const struct fid *fid)
+static struct member *poll_find(struct poll *poll, const struct fid *fid)
 {
 	struct member *member;
 
@@ -122,7 +122,7 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	}
 	member->fid = event_fid;
 	verve_lock_acquire(&poll->lock);
-	before = find(poll, event_fid);
+	before = poll_find(poll, event_fid);
 	if (!before)
 		TAILQ_INSERT_TAIL(&poll->members, member, link);
 	verve_lock_release(&poll->lock);
@@ -141,7 +141,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	if (flags)
 		return -FI_EBADFLAGS;
 	verve_lock_acquire(&poll->lock);
-	member = find(poll, event_fid);
+	member = poll_find(poll, event_fid);
 	if (member)
 		TAILQ_REMOVE(&poll->members, member, link);
 	verve_lock_release(&poll->lock);

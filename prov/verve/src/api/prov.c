@@ -5,7 +5,8 @@
  */
 #include "api/prov.h"
 
-#include "api/fabric.h"
+#include "api/attr.h"
+#include "api/factory.h"
 #include "api/info.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -23,7 +24,7 @@ struct fi_provider verve_prov = {
 	.version = VERVE_PROV_VERSION,
 	.name = "verve",
 	.getinfo = verve_info_get,
-	.fabric = verve_fabric_open,
+	.fabric = verve_factory_open_fabric,
 	.cleanup = cleanup,
 };
 

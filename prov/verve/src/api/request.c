@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Data transfer: the checks that all calls of msg.c, tagged.c and rma.c share, under the engine's lock. */
+#include "api/request.h"
+
+#include <rdma/fi_errno.h>
+
+#include "api/attr.h"
 #include "api/domain.h"
 #include "api/ep.h"
-#include "api/info.h"
 #include "engine/engine.h"
 #include "msg/peek.h"
 #include "msg/recv.h"
 #include "rma/rma.h"
 #include "msg/send.h"
-#include <rdma/fi_errno.h>
 
 /* All segments together take no more than room. */
 static int check_length(const struct verve_request *request, size_t room)
@@ -35,11 +38,11 @@ static int prepare(const struct verve_ep *ep, struct verve_request *request)
 	if (request->iov_count > VERVE_IOV_LIMIT)
 		return -FI_EINVAL;
 	prepare_desc(ep, request);
-	return check_length(request, request->flags & VERVE_OP_INJECT ? verve_info_inject_size()
+	return check_length(request, request->flags & VERVE_OP_INJECT ? verve_attr_inject_size()
 								      : VERVE_MSG_SIZE_MAX);
 }
 
-ssize_t verve_ep_send(struct verve_ep *ep, struct verve_request *request)
+ssize_t verve_request_send(struct verve_ep *ep, struct verve_request *request)
 {
 	int ret = prepare(ep, request);
 
@@ -66,7 +69,7 @@ static int prepare_recv(const struct verve_ep *ep, struct verve_request *request
 	return 0;
 }
 
-ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request)
+ssize_t verve_request_recv(struct verve_ep *ep, struct verve_request *request)
 {
 	int ret = prepare_recv(ep, request);
 
@@ -79,7 +82,7 @@ ssize_t verve_ep_recv(struct verve_ep *ep, struct verve_request *request)
 	return ret;
 }
 
-ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags)
+ssize_t verve_request_peek(struct verve_ep *ep, struct verve_request *request, uint64_t flags)
 {
 	unsigned what = (flags & FI_PEEK ? VERVE_PEEK : 0) | (flags & FI_CLAIM ? VERVE_CLAIM : 0) |
 			(flags & FI_DISCARD ? VERVE_DISCARD : 0);
@@ -101,7 +104,7 @@ ssize_t verve_ep_peek(struct verve_ep *ep, struct verve_request *request, uint64
 	return ret;
 }
 
-ssize_t verve_ep_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request)
+ssize_t verve_request_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request)
 {
 	int ret = prepare(ep, request);
 

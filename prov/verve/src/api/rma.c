@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Remote memory access: fi_rma(3), from each call's arguments to a request. */
-#include <rdma/fi_rma.h>
+#include "api/rma.h"
+
+#include <rdma/fi_errno.h>
 
 #include "api/ep.h"
-#include <rdma/fi_errno.h>
+#include "api/request.h"
 
 static const uint64_t write_flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
 	FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
@@ -31,7 +33,7 @@ static ssize_t rma(struct fid_ep *fid, enum verve_rma_kind kind, struct verve_re
 
 	request->remote = &remote;
 	request->remote_count = 1;
-	return verve_ep_rma(verve_ep_from_fid(fid), kind, request);
+	return verve_request_rma(verve_ep_from_fid(fid), kind, request);
 }
 
 static ssize_t rma_msg(struct fid_ep *fid, enum verve_rma_kind kind, const struct fi_msg_rma *msg,
@@ -58,7 +60,7 @@ static ssize_t rma_msg(struct fid_ep *fid, enum verve_rma_kind kind, const struc
 	}
 	if (len != iov_len(msg->msg_iov, msg->iov_count))
 		return -FI_EINVAL;
-	return verve_ep_rma(ep, kind, &request);
+	return verve_request_rma(ep, kind, &request);
 }
 
 static ssize_t readv_(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,

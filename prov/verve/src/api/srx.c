@@ -5,11 +5,14 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "api/attr.h"
 #include "api/domain.h"
-#include "api/info.h"
+#include "api/msg.h"
 #include "api/stubs.h"
+#include "api/tagged.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "xport/request.h"
 #include "xport/xport.h"
 
 void verve_srx_get(struct verve_srx *srx)
@@ -104,7 +107,7 @@ static uint64_t capabilities(void)
 	return VERVE_CAPS & ~VERVE_TX_CAPS;
 }
 
-static int check(const struct verve_domain *domain, const struct fi_rx_attr *attr)
+static int srx_check(const struct verve_domain *domain, const struct fi_rx_attr *attr)
 {
 	uint64_t newer = FI_VERSION_GE(domain->api_version, FI_VERSION(2, 0)) ? VERVE_TAGGED_DIRECTED_RECV :
 										0;
@@ -143,7 +146,7 @@ int verve_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fi
 	struct verve_srx *srx;
 	int ret;
 
-	ret = attr ? check(verve_domain_from_fid(&domain->fid), attr) : 0;
+	ret = attr ? srx_check(verve_domain_from_fid(&domain->fid), attr) : 0;
 	if (ret)
 		return ret;
 	srx = calloc(1, sizeof(*srx));

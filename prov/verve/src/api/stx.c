@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "api/attr.h"
 #include "api/domain.h"
-#include "api/info.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "xport/request.h"
@@ -58,9 +58,9 @@ static uint64_t capabilities(void)
 	return VERVE_CAPS & ~VERVE_RX_CAPS;
 }
 
-static int check(const struct fi_tx_attr *attr)
+static int stx_check(const struct fi_tx_attr *attr)
 {
-	size_t inject_size = verve_info_inject_size();
+	size_t inject_size = verve_attr_inject_size();
 
 	if (attr->caps & ~capabilities()) {
 		VERVE_WARN(EP_CTRL, "a shared transmit context cannot have capabilities 0x%llx\n",
@@ -84,7 +84,7 @@ int verve_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fi
 	struct verve_stx *stx;
 	int ret;
 
-	ret = attr ? check(attr) : 0;
+	ret = attr ? stx_check(attr) : 0;
 	if (ret)
 		return ret;
 	stx = calloc(1, sizeof(*stx));

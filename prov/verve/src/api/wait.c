@@ -11,9 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/cntr.h"
-#include "api/cq.h"
-#include "api/eq.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "net/sys.h"
@@ -117,7 +114,8 @@ void verve_wait_fini(struct verve_wait *wait)
 	verve_lock_fini(&wait->lock);
 }
 
-static struct verve_wait_engine *find(struct verve_wait *wait, const struct verve_engine *engine)
+static struct verve_wait_engine *wait_find(struct verve_wait *wait,
+					   const struct verve_engine *engine)
 {
 	struct verve_wait_engine *bound;
 
@@ -162,7 +160,7 @@ int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine)
 		return -FI_ENOMEM;
 	bound->engine = engine;
 	verve_lock_acquire(&wait->lock);
-	before = find(wait, engine);
+	before = wait_find(wait, engine);
 	if (!before)
 		ret = insert(wait, bound);
 	verve_lock_release(&wait->lock);
@@ -179,7 +177,7 @@ void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine)
 	struct verve_wait_engine *bound;
 
 	verve_lock_acquire(&wait->lock);
-	bound = find(wait, engine);
+	bound = wait_find(wait, engine);
 	if (bound) {
 		unwatch(wait, engine);
 		LIST_REMOVE(bound, link);
@@ -408,31 +406,4 @@ int verve_wait_control(const struct verve_wait *wait, int command, void *arg)
 	default:
 		return -FI_ENOSYS;
 	}
-}
-
-static int trywait(struct fid *fid)
-{
-	switch (fid->fclass) {
-	case FI_CLASS_CQ:
-		return verve_cq_trywait(verve_cq_from_fid(fid));
-	case FI_CLASS_CNTR:
-		return verve_cntr_trywait(verve_cntr_from_fid(fid));
-	case FI_CLASS_EQ:
-		return verve_eq_trywait((struct fid_eq *)fid);
-	default:
-		VERVE_WARN(CORE, "objects of class %zu have no wait descriptor\n", fid->fclass);
-		return -FI_EINVAL;
-	}
-}
-
-int verve_fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
-{
-	(void)fabric;
-	for (int i = 0; i < count; i++) {
-		int ret = trywait(fids[i]);
-
-		if (ret)
-			return ret;
-	}
-	return 0;
 }

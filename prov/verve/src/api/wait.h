@@ -88,7 +88,4 @@ int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, vo
 /* FI_GETWAIT (-FI_ENODATA: none to give) and FI_GETWAITOBJ; others: -FI_ENOSYS. */
 int verve_wait_control(const struct verve_wait *wait, int command, void *arg);
 
-/* For struct fi_ops_fabric. Completion queues, counters and event queues; others: -FI_EINVAL. */
-int verve_fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
-
 #endif

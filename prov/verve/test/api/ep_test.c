@@ -5,6 +5,8 @@
 #include "../support/oom.h"
 #include "ep_pair.h"
 
+#include "xport/op.h"
+
 static struct ep_pair pair;
 static struct fixture *fix = &pair.fix;
 static struct fid_ep *ep;

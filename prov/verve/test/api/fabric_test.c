@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
 
+#include "api/factory.h"
 #include "api/fabric.h"
 #include "api/prov.h"
 #include "base/log.h"
@@ -19,7 +20,7 @@ static int open_named(char *name, struct fid_fabric **opened)
 	struct fi_fabric_attr attr = {.name = name, .api_version = FI_VERSION(1, 17)};
 
 	verve_log_provider = &verve_prov;
-	return verve_fabric_open(&attr, opened, &context);
+	return verve_factory_open_fabric(&attr, opened, &context);
 }
 
 static void setup(void)

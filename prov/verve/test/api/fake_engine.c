@@ -18,7 +18,7 @@
 #include "api/eq.h"
 #include "api/fabric.h"
 #include "api/poll.h"
-#include "api/wait.h"
+#include "api/trywait.h"
 #include "base/log.h"
 #include "net/cq.h"
 #include "net/sys.h"

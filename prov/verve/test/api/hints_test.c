@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attr.h"
 #include "api/info.h"
 #include "api/ports.h"
 #include "api/prov.h"

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/attr.h"
 #include "api/info.h"
+#include "api/name.h"
 #include "api/ports.h"
 #include "api/prov.h"
 #include "base/config.h"
@@ -386,8 +388,8 @@ Test(info, domain_names_lead_back_to_their_ports)
 	uint8_t number;
 
 	for (size_t i = 0; i < port_count; i++) {
-		verve_info_format_domain(&ports[i], name);
-		cr_assert_eq(verve_info_parse_domain(name, device, &number), 0);
+		verve_name_format_domain(&ports[i], name);
+		cr_assert_eq(verve_name_parse_domain(name, device, &number), 0);
 		cr_expect_str_eq(device, ports[i].device);
 		cr_expect_eq(number, ports[i].port_num);
 	}
@@ -401,9 +403,9 @@ Test(info, other_domain_names_are_refused)
 	uint8_t number;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		cr_expect_eq(verve_info_parse_domain(names[i], device, &number), -FI_EINVAL, "%s",
+		cr_expect_eq(verve_name_parse_domain(names[i], device, &number), -FI_EINVAL, "%s",
 			     names[i]);
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
-	cr_expect_eq(verve_info_parse_domain(longest, device, &number), -FI_EINVAL);
+	cr_expect_eq(verve_name_parse_domain(longest, device, &number), -FI_EINVAL);
 }

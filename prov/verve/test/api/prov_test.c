@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
+#include "api/attr.h"
 #include "api/prov.h"
 #include "base/log.h"
 

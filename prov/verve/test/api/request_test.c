@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Data transfer: the checks that all calls share: segments, lengths, addresses. */
-#include "api/info.h"
 #include "ep_pair.h"
+
+#include "api/attr.h"
 
 enum { SEGMENTS = 4 };
 

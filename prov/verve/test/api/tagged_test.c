@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Tagged messages: what each call of fi_tagged(3) sends and receives, and the flags it takes. */
-#include "api/info.h"
 #include "ep_pair.h"
+
+#include "api/attr.h"
 
 enum { LEN = 100, DATA = 0x1234 };
 

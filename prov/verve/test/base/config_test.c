@@ -2,6 +2,7 @@
 /* Configuration: what the environment can set, and what it is told when it cannot. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <ctype.h>
 #include <rdma/fabric.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
@@ -49,33 +50,85 @@ Test(config, nothing_set_keeps_the_defaults)
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
+/* The variable's name, as applications set it, into buf. */
+static void name_of(const struct verve_config_param *param, char *buf, size_t len)
+{
+	snprintf(buf, len, "FI_VERVE_%s", param->name);
+	for (; *buf; buf++)
+		*buf = (char)toupper((unsigned char)*buf);
+}
+
+/* A value that is allowed, is not the default, and is no other row's: the row's place is in it. */
+static void value_of(const struct verve_config_param *param, size_t place, char *buf, size_t len)
+{
+	size_t last = 0;
+
+	while (param->choices && param->choices[last + 1])
+		last++;
+	if (param->number)
+		snprintf(buf, len, "%zu", param->min + 1 + place);
+	else if (param->choices)
+		snprintf(buf, len, "%s", param->choices[last]);
+	else
+		snprintf(buf, len, "/some/text%zu", place);
+}
+
+Test(config, every_row_of_the_table_is_read)
+{
+	const struct verve_config_param *param;
+	char name[64], value[64];
+
+	for (size_t i = 0; (param = verve_config_param(i)); i++) {
+		name_of(param, name, sizeof(name));
+		value_of(param, i, value, sizeof(value));
+		setenv(name, value, 1);
+	}
+	load();
+	for (size_t i = 0; (param = verve_config_param(i)); i++) {
+		value_of(param, i, value, sizeof(value));
+		if (param->number)
+			cr_expect_eq(*param->number, strtoul(value, NULL, 10), "%s is %zu, not %s",
+				     param->name, *param->number, value);
+		else
+			cr_expect_str_eq(*param->text, value, "%s", param->name);
+	}
+	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+}
+
+/* Each variable fills the field that is called like it. */
 Test(config, every_variable_is_read)
 {
 	setenv("FI_VERVE_IFACE", "eth7", 1);
 	setenv("FI_VERVE_INLINE_SIZE", "0", 1);
 	setenv("FI_VERVE_EAGER_SIZE", "1000", 1);
+	setenv("FI_VERVE_READ_SIZE", "1500", 1);
 	setenv("FI_VERVE_TX_SIZE", "2000", 1);
 	setenv("FI_VERVE_RX_BUFFERS", "3000", 1);
 	setenv("FI_VERVE_WINDOW", "40", 1);
+	setenv("FI_VERVE_MAX_CONNS", "45", 1);
 	setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 1);
 	setenv("FI_VERVE_TRANSPORT_TIMEOUT", "6000", 1);
 	setenv("FI_VERVE_AUTH_KEY_FILE", "/etc/verve.key", 1);
 	setenv("FI_VERVE_ATOMICS", "device", 1);
 	setenv("FI_VERVE_MR_CACHE", "strict", 1);
 	setenv("FI_VERVE_MR_CACHE_MONITOR", "notify", 1);
+	setenv("FI_VERVE_ODP", "on", 1);
 	load();
 	cr_expect_str_eq(verve_config.iface, "eth7");
 	cr_expect_eq(verve_config.inline_size, 0);
 	cr_expect_eq(verve_config.eager_size, 1000);
+	cr_expect_eq(verve_config.read_size, 1500);
 	cr_expect_eq(verve_config.tx_size, 2000);
 	cr_expect_eq(verve_config.rx_buffers, 3000);
 	cr_expect_eq(verve_config.window, 40);
+	cr_expect_eq(verve_config.max_conns, 45);
 	cr_expect_eq(verve_config.connect_timeout, 5000);
 	cr_expect_eq(verve_config.transport_timeout, 6000);
 	cr_expect_str_eq(verve_config.auth_key_file, "/etc/verve.key");
 	cr_expect_str_eq(verve_config.atomics, "device");
 	cr_expect_str_eq(verve_config.mr_cache, "strict");
 	cr_expect_str_eq(verve_config.mr_cache_monitor, "notify");
+	cr_expect_str_eq(verve_config.odp, "on");
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
@@ -128,24 +181,21 @@ Test(config, unknown_names_are_warned_about)
 
 Test(config, every_variable_is_in_the_list_of_libfabric)
 {
-	static const char *const names[] = {
-		"FI_VERVE_IFACE", "FI_VERVE_INLINE_SIZE", "FI_VERVE_EAGER_SIZE", "FI_VERVE_TX_SIZE",
-		"FI_VERVE_RX_BUFFERS", "FI_VERVE_WINDOW", "FI_VERVE_MAX_CONNS", "FI_VERVE_CONNECT_TIMEOUT",
-		"FI_VERVE_TRANSPORT_TIMEOUT", "FI_VERVE_AUTH_KEY_FILE", "FI_VERVE_ATOMICS",
-		"FI_VERVE_MR_CACHE", "FI_VERVE_MR_CACHE_MONITOR",
-	};
+	const struct verve_config_param *param;
+	char name[64];
 	struct fi_param *params;
 	int count;
 
 	load();
 	cr_assert_eq(fi_getparams(&params, &count), 0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; (param = verve_config_param(i)); i++) {
 		int found = 0;
 
+		name_of(param, name, sizeof(name));
 		for (int j = 0; j < count; j++)
-			if (!strcmp(params[j].name, names[i]))
+			if (!strcmp(params[j].name, name))
 				found += strstr(params[j].help_string, "default: ") != NULL;
-		cr_expect_eq(found, 1, "%s is listed %d times", names[i], found);
+		cr_expect_eq(found, 1, "%s is listed %d times", name, found);
 	}
 	fi_freeparams(params);
 }
