@@ -5,7 +5,7 @@
 
 #include <rdma/providers/fi_prov.h>
 
-enum { VERVE_PROV_VERSION = FI_VERSION(0, 1) };
+enum { VERVE_PROV_VERSION = FI_VERSION(0, 2) };
 
 /* Core writes to its context; all else is constant once the provider is loaded. */
 extern struct fi_provider verve_prov;
