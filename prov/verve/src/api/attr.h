@@ -14,7 +14,7 @@
 #include "base/config.h"
 
 enum {
-	VERVE_PROV_VERSION = FI_VERSION(0, 1),
+	VERVE_PROV_VERSION = FI_VERSION(0, 2),
 	VERVE_INJECT_SIZE = 4096, /* bytes; less if messages of that size are not eager */
 	VERVE_TX_SIZE_MAX = 65536,
 	VERVE_RX_SIZE = 65536, /* receives are limited by memory alone */

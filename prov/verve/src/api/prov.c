@@ -28,7 +28,7 @@ struct fi_provider verve_prov = {
 	.cleanup = cleanup,
 };
 
-FI_EXT_INI
+struct fi_provider *verve_prov_load(void)
 {
 	const uint32_t built = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 	const uint32_t running = fi_version();
@@ -38,4 +38,10 @@ FI_EXT_INI
 	verve_log_provider = &verve_prov;
 	verve_config_load(&verve_prov);
 	return &verve_prov;
+}
+
+/* Weak: a shared object that is known by another name has one of its own (api/as_rxm.c). */
+__attribute__((weak)) FI_EXT_INI
+{
+	return verve_prov_load();
 }

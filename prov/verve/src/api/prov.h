@@ -8,4 +8,7 @@
 /* Core writes to its context; all else is constant once the provider is loaded. */
 extern struct fi_provider verve_prov;
 
+/* Reads the configuration and completes verve_prov, which it returns. Called once, by fi_prov_ini. */
+struct fi_provider *verve_prov_load(void);
+
 #endif

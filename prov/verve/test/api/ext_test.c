@@ -3,10 +3,25 @@
 #include "fixture.h"
 
 #include <rdma/fi_ext_verve.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "api/domain.h"
 #include "base/config.h"
+
+/* The binary interface: what programs were built with stays where it is; what is new comes behind it. */
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, hits) == 0, "stats.hits");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, misses) == 8, "stats.misses");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, failures) == 16, "stats.failures");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, unkept) == 24, "stats.unkept");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, evictions) == 32, "stats.evictions");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, invalidations) == 40, "stats.invalidations");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, regions) == 48, "stats.regions");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, bytes) == 56, "stats.bytes");
+_Static_assert(sizeof(struct fi_verve_mr_cache_stats) >= 64, "stats");
+_Static_assert(offsetof(struct fi_verve_ops_mr_cache, size) == 0, "ops.size");
+_Static_assert(offsetof(struct fi_verve_ops_mr_cache, notify) == sizeof(size_t), "ops.notify");
+_Static_assert(offsetof(struct fi_verve_ops_mr_cache, stats) == 2 * sizeof(size_t), "ops.stats");
 
 static struct fixture fix;
 static struct fi_verve_ops_mr_cache *ops;
@@ -27,6 +42,15 @@ static void teardown(void)
 }
 
 TestSuite(ext, .init = setup, .fini = teardown);
+
+/* By this name and size programs that were built before find it. */
+Test(ext, is_found_by_its_name_and_says_its_size)
+{
+	cr_expect_str_eq(FI_VERVE_MR_CACHE_OPS, "verve_mr_cache");
+	cr_expect_geq(ops->size, 3 * sizeof(size_t));
+	cr_expect_not_null(ops->notify);
+	cr_expect_not_null(ops->stats);
+}
 
 static struct fi_verve_mr_cache_stats stats(void)
 {
