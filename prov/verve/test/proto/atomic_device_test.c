@@ -31,18 +31,18 @@ static void reg(uint64_t access)
 	key = fi_mr_key(mr);
 }
 
-static void open_pair(uint64_t without)
+static void open_pair(uint64_t events)
 {
 	verve_config.atomics = "device";
 	fixture_init(&pair.fix, FI_VERSION(1, 17));
-	pair.fix.info->caps &= ~without;
+	pair.fix.info->caps |= events;
 	ep_pair_open(&pair);
 	reg(FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
 static void setup(void)
 {
-	open_pair(FI_RMA_EVENT);
+	open_pair(0);
 }
 
 static void teardown(void)
@@ -396,7 +396,7 @@ static void open_with_events(void)
 	cr_assert_eq(fi_close(&mr->fid), 0);
 	mr = NULL;
 	ep_pair_close(&pair);
-	open_pair(0);
+	open_pair(FI_RMA_EVENT);
 }
 
 /* FI_RMA_EVENT: the target hears of what its device did. */
