@@ -17,6 +17,9 @@ static const char help[] =
 	"  -a, --as=APPLICATION  asks with that application's hints; --as=list names them\n"
 	"  -s, --sizes           what is done with messages of which size\n"
 	"  -c, --config          the configuration in use, and where each value comes from\n"
+	"  -l, --listen          serves verve_info --to of other hosts (UDP port 7471), until interrupted\n"
+	"  -t, --to=HOST[:PORT]  tests the way to verve_info --listen there, step by step\n"
+	"  -f, --from=ADDRESS    own address of --to and --listen\n"
 	"  -v, --verbose         each GID, and the lines of the provider's log\n"
 	"  -j, --json            prints JSON\n"
 	"      --color=WHEN      always, never or auto (the default; NO_COLOR is heeded)\n"
@@ -31,7 +34,8 @@ enum { OPTION_COLOR = 256 };
 
 static const struct option longs[] = {
 	{"as", required_argument, NULL, 'a'},	 {"sizes", no_argument, NULL, 's'},
-	{"config", no_argument, NULL, 'c'},
+	{"config", no_argument, NULL, 'c'},	 {"listen", no_argument, NULL, 'l'},
+	{"to", required_argument, NULL, 't'},	 {"from", required_argument, NULL, 'f'},
 	{"verbose", no_argument, NULL, 'v'},	 {"json", no_argument, NULL, 'j'},
 	{"color", required_argument, NULL, OPTION_COLOR}, {"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},	 {NULL, 0, NULL, 0},
@@ -91,6 +95,14 @@ static bool take(int option, struct verve_options *options, int *status)
 		return options->sizes = true;
 	case 'c':
 		return options->config = true;
+	case 'l':
+		return options->listen = true;
+	case 't':
+		options->to = optarg;
+		return true;
+	case 'f':
+		options->from = optarg;
+		return true;
 	case 'v':
 		return options->verbose = true;
 	case 'j':
@@ -115,11 +127,11 @@ bool verve_options_parse(int argc, char **argv, struct verve_options *options, i
 	int option;
 
 	*options = (struct verve_options){.colour = colour_by_default()};
-	while ((option = getopt_long(argc, argv, "a:scvjhV", longs, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "a:sclt:f:vjhV", longs, NULL)) != -1)
 		if (!take(option, options, status))
 			goto usage;
 	*status = VERVE_EXIT_USAGE;
-	if (optind < argc)
+	if (optind < argc || (options->to && options->listen))
 		goto usage;
 	if (options->as && !strcmp(options->as, "list")) {
 		print_keys(stdout);

@@ -8,6 +8,9 @@
 struct verve_options {
 	bool json, verbose, colour;
 	bool sizes, config;
+	bool listen;
+	const char *to;	  /* peer; NULL: none */
+	const char *from; /* own address of both; NULL: any */
 	const char *as; /* key of consumers; NULL: not asked for */
 };
 

@@ -11,6 +11,7 @@
 #include "library.h"
 #include "net/device.h"
 #include "options.h"
+#include "peer.h"
 #include "report.h"
 #include "settings.h"
 #include "sizes.h"
@@ -22,7 +23,7 @@ struct look {
 	struct verve_style style;
 	struct verve_net_port *ports;
 	size_t count;
-	struct verve_report host, as;
+	struct verve_report host, as, peer;
 	bool used; /* libfabric offers verve, and a port is usable */
 };
 
@@ -65,10 +66,12 @@ static int look_at_host(struct look *look)
 
 static void print_text(struct look *look)
 {
-	if (look->options.as) {
+	if (look->options.as)
 		verve_report_print(&look->as, &look->style);
+	if (look->options.to || look->options.listen)
+		verve_report_print(&look->peer, &look->style);
+	if (look->options.as || look->options.to || look->options.listen)
 		return;
-	}
 	if (look->options.config)
 		verve_settings_print(&look->style);
 	if (look->options.sizes)
@@ -93,6 +96,8 @@ static void print_json(struct look *look)
 		verve_sizes_json(look->ports, look->count, &json, "sizes", &look->host);
 	if (look->options.as)
 		verve_report_json(&look->as, &json, "as");
+	if (look->options.to || look->options.listen)
+		verve_report_json(&look->peer, &json, "peer");
 	verve_report_json(&look->host, &json, "findings");
 	verve_json_end(&json, '}');
 }
@@ -105,6 +110,10 @@ static enum verve_exit answer(struct look *look)
 		verve_ask_report(&look->as, look->options.as, look->ports, look->count);
 		yes = !verve_report_count(&look->as, VERVE_REFUSED);
 	}
+	if (look->options.to)
+		yes = verve_peer_test(&look->peer, look->options.to, look->options.from);
+	if (look->options.listen)
+		yes = verve_peer_listen(&look->peer, look->options.from);
 	if (look->options.json)
 		print_json(look);
 	else
@@ -121,11 +130,15 @@ int main(int argc, char **argv)
 		return status;
 	look.style = (struct verve_style){
 		.file = stdout, .colour = look.options.colour, .verbose = look.options.verbose};
+	/* A peer that does not answer within this is not asked again; unless the user says otherwise. */
+	if (look.options.to)
+		setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 0);
 	status = look_at_host(&look) ? VERVE_EXIT_USAGE : answer(&look);
 	if (look.count)
 		verve_net_port_list_free(look.ports, look.count);
 	verve_report_fini(&look.host);
 	verve_report_fini(&look.as);
+	verve_report_fini(&look.peer);
 	if (fflush(stdout) || ferror(stdout))
 		return VERVE_EXIT_USAGE;
 	return status;

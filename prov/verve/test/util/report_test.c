@@ -184,6 +184,9 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_eq(run("--as=list"), 0);
 	cr_expect_eq(run("--as=gasnet"), 0, "%s", text);
 	cr_expect_eq(run("--as=mercury"), 1);
+	cr_expect_eq(run("--to=192.0.2.1 --listen"), 2);
+	cr_expect_eq(run("--to=nowhere.invalid"), 1);
+	cr_expect_not_null(strstr(text, "- address  no usable port here leads to nowhere.invalid"));
 }
 
 /* Whatever devices there are: what it says and what it returns agree. */
