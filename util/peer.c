@@ -75,7 +75,7 @@ static const char *remedy_of(int error, const char *to, const char *port, char *
 		snprintf(buf, room, "there: verve_info --listen");
 		break;
 	case FI_ETIMEDOUT:
-		snprintf(buf, room, "ping %s; let UDP port %s through firewalls", to, port);
+		snprintf(buf, room, "ping %.200s; let UDP port %.8s through firewalls", to, port);
 		break;
 	case FI_EKEYREJECTED:
 		snprintf(buf, room, "the same FI_VERVE_AUTH_KEY_FILE on both sides");
@@ -85,7 +85,7 @@ static const char *remedy_of(int error, const char *to, const char *port, char *
 		break;
 	case FI_EHOSTUNREACH:
 	case FI_EIO:
-		snprintf(buf, room, "ping %s; let UDP port 4791 (RoCE v2) through; one MTU on the way",
+		snprintf(buf, room, "ping %.200s; let UDP port 4791 (RoCE v2) through; one MTU on the way",
 			 to);
 		break;
 	default:
