@@ -112,8 +112,24 @@ int verve_net_port_list(struct verve_net_port **ports, size_t *count)
 void verve_net_port_list_free(struct verve_net_port *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		free(list[i].addrs);
+		verve_net_port_fini(&list[i]);
 	free(list);
+}
+
+void verve_net_port_fini(struct verve_net_port *port)
+{
+	free(port->addrs);
+	free(port->refused);
+	port->addrs = NULL;
+	port->refused = NULL;
+	port->addr_count = port->refused_count = 0;
+}
+
+const char *verve_net_port_remedy(const struct verve_net_port *port)
+{
+	const char *colon = strstr(port->reason, ": ");
+
+	return colon ? colon + 2 : NULL;
 }
 
 static int open_context(struct verve_net_device *dev, const char *name)
@@ -154,7 +170,7 @@ static int choose_addr(struct verve_net_device *dev, const struct verve_addr *wa
 		return -FI_ENODEV;
 	}
 	dev->addr = port->addrs[i];
-	free(port->addrs);
+	verve_net_port_fini(port);
 	port->addrs = &dev->addr;
 	port->addr_count = 1;
 	VERVE_INFO(DOMAIN, "%s port %u: address %s, GID index %u\n", port->device, port->port_num,
@@ -171,7 +187,7 @@ static int open_port(struct verve_net_device *dev, uint8_t port_num, const struc
 	if (!ret)
 		ret = choose_addr(dev, addr);
 	if (ret) {
-		free(dev->port.addrs);
+		verve_net_port_fini(&dev->port);
 		return ret;
 	}
 	dev->lid = dev->port.ethernet ? 0 : attr.port.lid;

@@ -30,6 +30,13 @@ struct verve_net_portaddr {
 	struct verve_net_gid gid;
 };
 
+/* An entry of a port's GID table that is no way into it. */
+struct verve_net_gid_refusal {
+	struct verve_net_gid gid;
+	uint32_t gid_index;
+	char reason[VERVE_NET_NAME_MAX];
+};
+
 /* What a device can do; the smaller of the device's and of what verve uses. */
 struct verve_net_limits {
 	uint32_t cqe;		/* entries a CQ */
@@ -55,7 +62,7 @@ struct verve_net_port {
 	uint8_t port_num;
 	bool ethernet;
 	bool usable;
-	char reason[VERVE_NET_REASON_MAX]; /* why not usable, and what to do */
+	char reason[VERVE_NET_REASON_MAX]; /* why not usable: "CAUSE: REMEDY", or CAUSE alone */
 	uint32_t mtu;			   /* active path MTU, bytes */
 	uint64_t speed;			   /* bits per second */
 	struct verve_net_limits limits;
@@ -68,7 +75,15 @@ struct verve_net_port {
 	uint8_t pci_bus, pci_device, pci_function;
 	struct verve_net_portaddr *addrs; /* best first: IPv4, global IPv6, link-local IPv6 */
 	size_t addr_count;
+	struct verve_net_gid_refusal *refused; /* in the table's order */
+	size_t refused_count;
 };
+
+/* Frees what a port owns; not the port. */
+void verve_net_port_fini(struct verve_net_port *port);
+
+/* What the reason says to do: the part behind the first ": "; NULL: it says nothing. */
+const char *verve_net_port_remedy(const struct verve_net_port *port);
 
 struct verve_net_device; /* an open device: context, protection domain, one port */
 

@@ -53,6 +53,31 @@ static int add(struct verve_net_port *port, const struct verve_net_portaddr *add
 	return 0;
 }
 
+int verve_gid_refuse(struct verve_net_port *port, const struct verve_net_gid *gid,
+		     uint32_t gid_index, const char *reason)
+{
+	struct verve_net_gid_refusal *refused;
+
+	refused = realloc(port->refused, (port->refused_count + 1) * sizeof(*refused));
+	if (!refused)
+		return -FI_ENOMEM;
+	port->refused = refused;
+	refused = &refused[port->refused_count++];
+	refused->gid = *gid;
+	refused->gid_index = gid_index;
+	snprintf(refused->reason, sizeof(refused->reason), "%s", reason);
+	return 0;
+}
+
+/* What is not a way into the port, and why. */
+static int refuse(const struct finder *finder, const struct ibv_gid_entry *entry, const char *reason)
+{
+	struct verve_net_gid gid;
+
+	memcpy(&gid, &entry->gid, sizeof(gid));
+	return verve_gid_refuse(finder->port, &gid, entry->gid_index, reason);
+}
+
 static bool is_ip(const struct ifaddrs *ifa)
 {
 	return ifa->ifa_addr && ifa->ifa_flags & IFF_UP &&
@@ -101,6 +126,17 @@ static const char *find_netdev(const struct finder *finder, const struct verve_a
 	return NULL;
 }
 
+/* Interfaces of other network namespaces have an index, but none here has it. */
+static bool is_elsewhere(const struct finder *finder, uint32_t ifindex)
+{
+	const struct ifaddrs *ifa;
+
+	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next)
+		if (if_nametoindex(ifa->ifa_name) == ifindex)
+			return false;
+	return ifindex;
+}
+
 static void set_addr(struct verve_net_portaddr *addr, const struct ibv_gid_entry *entry,
 		     const char *netdev)
 {
@@ -109,38 +145,67 @@ static void set_addr(struct verve_net_portaddr *addr, const struct ibv_gid_entry
 	snprintf(addr->netdev, sizeof(addr->netdev), "%s", netdev);
 }
 
+/* Why a RoCE entry is none of verve's; NULL: *addr is filled in. */
+static const char *reject_ethernet(const struct finder *finder, const struct ibv_gid_entry *entry,
+				   struct verve_net_portaddr *addr)
+{
+	const char *netdev;
+
+	if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
+		return "RoCE v1; only RoCE v2 is spoken";
+	if (entry->gid_index > UINT8_MAX)
+		return "its index is above 255";
+	gid_to_addr(entry, &addr->addr);
+	netdev = find_netdev(finder, &addr->addr, entry->ndev_ifindex);
+	if (!netdev && is_elsewhere(finder, entry->ndev_ifindex))
+		return "its interface is in another network namespace";
+	if (!netdev)
+		return "its interface does not have this address, or is down";
+	set_addr(addr, entry, netdev);
+	return NULL;
+}
+
+static void explain_ethernet(struct verve_net_port *port, bool any, bool elsewhere)
+{
+	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
+
+	if (!any)
+		snprintf(port->reason, sizeof(port->reason),
+			 "no RoCE v2 GID, only v1 or none: ip address add ADDRESS/LENGTH dev %.16s",
+			 netdev);
+	else if (elsewhere)
+		snprintf(port->reason, sizeof(port->reason),
+			 "its interface is in another network namespace: "
+			 "ip link set %.16s netns PID (there), or run in that namespace", netdev);
+	else
+		snprintf(port->reason, sizeof(port->reason),
+			 "no interface here has the address of one of its GIDs: ip address add "
+			 "ADDRESS/LENGTH dev %.16s", netdev);
+}
+
 /* RoCE: a v2 GID is an IP address; the default one, of the link address, may be nobody's. */
 static int find_ethernet(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
-	bool any = false;
+	bool any = false, elsewhere = false;
 
 	for (size_t i = 0; i < finder->table_count; i++) {
 		const struct ibv_gid_entry *entry = &finder->table[i];
 		struct verve_net_portaddr addr;
-		const char *netdev;
+		const char *why;
 
-		if (entry->port_num != port->port_num || entry->gid_type != IBV_GID_TYPE_ROCE_V2 ||
-		    entry->gid_index > UINT8_MAX)
+		if (entry->port_num != port->port_num)
 			continue;
-		any = true;
-		gid_to_addr(entry, &addr.addr);
-		netdev = find_netdev(finder, &addr.addr, entry->ndev_ifindex);
-		if (!netdev)
-			continue;
-		set_addr(&addr, entry, netdev);
-		if (add(port, &addr))
+		why = reject_ethernet(finder, entry, &addr);
+		if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
+			any = true;
+			elsewhere |= is_elsewhere(finder, entry->ndev_ifindex);
+		}
+		if (why ? refuse(finder, entry, why) : add(port, &addr))
 			return -FI_ENOMEM;
 	}
-	if (!any)
-		snprintf(port->reason, sizeof(port->reason),
-			 "no RoCE v2 GID: is the port set to RoCE v1 only, or does its interface "
-			 "have no address?");
-	else if (!port->addr_count)
-		snprintf(port->reason, sizeof(port->reason),
-			 "no interface here has the address of one of its GIDs: ip address add "
-			 "ADDRESS/LENGTH dev %.16s",
-			 port->netdev[0] ? port->netdev : "INTERFACE");
+	if (!port->addr_count)
+		explain_ethernet(port, any, elsewhere);
 	return 0;
 }
 
@@ -160,6 +225,18 @@ static const struct ibv_gid_entry *default_gid(const struct finder *finder)
 	return best;
 }
 
+static int refuse_others(const struct finder *finder, const struct ibv_gid_entry *chosen)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < finder->table_count; i++)
+		if (finder->table[i].port_num == finder->port->port_num &&
+		    &finder->table[i] != chosen)
+			ret = refuse(finder, &finder->table[i],
+				     "queue pairs use the port's default GID");
+	return ret;
+}
+
 /* InfiniBand: the handshake needs an IP address, the queue pairs do not. */
 static int find_infiniband(const struct finder *finder)
 {
@@ -168,6 +245,8 @@ static int find_infiniband(const struct finder *finder)
 	struct verve_net_portaddr addr;
 	const struct ifaddrs *ifa;
 
+	if (refuse_others(finder, entry))
+		return -FI_ENOMEM;
 	if (!entry || entry->gid_index > UINT8_MAX) {
 		snprintf(port->reason, sizeof(port->reason), "the port has no GID");
 		return 0;
@@ -206,7 +285,7 @@ static int read_table(struct finder *finder, struct ibv_context *ctx)
 		finder->table_count = count;
 	else
 		snprintf(finder->port->reason, sizeof(finder->port->reason),
-			 "its GIDs cannot be read: %s", strerror(-count));
+			 "its GIDs cannot be read (%s)", strerror(-count));
 	return 0;
 }
 

@@ -152,29 +152,30 @@ static void check(struct ibv_context *ctx, struct verve_net_port *port,
 
 	port->usable = true;
 	if (ctx->device->transport_type != IBV_TRANSPORT_IB)
-		reject(port, "neither InfiniBand nor RoCE: its transport is not spoken");
+		reject(port, "neither InfiniBand nor RoCE, whose transports alone are spoken");
 	else if (attr->port.link_layer != IBV_LINK_LAYER_ETHERNET &&
 		 attr->port.link_layer != IBV_LINK_LAYER_INFINIBAND &&
 		 attr->port.link_layer != IBV_LINK_LAYER_UNSPECIFIED)
 		reject(port, "unknown link layer %u", attr->port.link_layer);
 	else if (!attr->device.orig_attr.max_srq)
-		reject(port, "the device has no shared receive queues");
+		reject(port, "the device has no shared receive queues, which verve needs");
 	else if (attr->port.state == IBV_PORT_ACTIVE)
 		return;
 	else if (port->ethernet)
 		reject(port, "port is %s: ip link set %.16s up; is the cable in?",
 		       ibv_port_state_str(attr->port.state), netdev);
 	else if (attr->port.state == IBV_PORT_INIT)
-		reject(port, "port is %s: no subnet manager runs on this network (opensm)",
+		reject(port, "port is %s, no subnet manager runs on this network: systemctl start opensm",
 		       ibv_port_state_str(attr->port.state));
 	else
 		reject(port, "port is %s: is the cable in?", ibv_port_state_str(attr->port.state));
 }
 
 /* Leaves the addresses that work. */
-static void prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t lid)
+static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t lid)
 {
 	char gid[INET6_ADDRSTRLEN] = "?";
+	char reason[VERVE_NET_NAME_MAX];
 	size_t good = 0;
 
 	for (size_t i = 0; i < port->addr_count; i++) {
@@ -186,10 +187,15 @@ static void prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t
 		}
 		inet_ntop(AF_INET6, &port->addrs[i].gid, gid, sizeof(gid));
 		snprintf(port->reason, sizeof(port->reason),
-			 "GID %u (%.46s) makes no address handle: %.40s", port->addrs[i].gid_index,
+			 "GID %u (%.46s) makes no address handle (%.40s)", port->addrs[i].gid_index,
 			 gid, strerror(-ret));
+		snprintf(reason, sizeof(reason), "makes no address handle (%.36s)", strerror(-ret));
+		ret = verve_gid_refuse(port, &port->addrs[i].gid, port->addrs[i].gid_index, reason);
+		if (ret)
+			return ret;
 	}
 	port->addr_count = good;
+	return 0;
 }
 
 static int look_at_addrs(struct ibv_context *ctx, struct ibv_pd *pd, struct verve_net_port *port,
@@ -199,7 +205,9 @@ static int look_at_addrs(struct ibv_context *ctx, struct ibv_pd *pd, struct verv
 
 	if (ret)
 		return ret;
-	prove_addrs(pd, port, lid);
+	ret = prove_addrs(pd, port, lid);
+	if (ret)
+		return ret;
 	port->usable = port->addr_count;
 	if (port->usable)
 		port->reason[0] = '\0';
@@ -228,7 +236,7 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 	if (!ret)
 		ret = ibv_query_port(ctx, port_num, &attr->port);
 	if (ret) {
-		reject(port, "cannot be queried: %s", strerror(ret));
+		reject(port, "cannot be queried (%s)", strerror(ret));
 		return 0;
 	}
 	port->ethernet = attr->port.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -258,19 +266,19 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 	switch (error) {
 	case EACCES:
 	case EPERM:
-		reject(port, "no permission to open %s: chmod a+rw it, or join its group", path);
+		reject(port, "no permission to open %s: chmod a+rw %s", path, path);
 		break;
 	case ENOENT:
 	case ENXIO:
 	case ENODEV:
 		reject(port,
-		       "there is no %s: load ib_uverbs, or give it to the container (--device)",
+		       "there is no %s: modprobe ib_uverbs, or in a container --device=%s", path,
 		       path);
 		break;
 	case ENOMEM:
-		reject(port, "no memory to open it: is RLIMIT_MEMLOCK (ulimit -l) large enough?");
+		reject(port, "no memory to open it: ulimit -l unlimited");
 		break;
 	default:
-		reject(port, "%s cannot be opened: %.60s", path, strerror(error));
+		reject(port, "%s cannot be opened (%.60s)", path, strerror(error));
 	}
 }

@@ -14,8 +14,8 @@ struct verve_port_attr {
 };
 
 /*
- * Fills *port, usable or not; and *attr as far as the device could be asked. Free its addrs, which
- * are all proven to work. -FI_ENOMEM.
+ * Fills *port, usable or not; and *attr as far as the device could be asked. Its addrs are all proven
+ * to work. Free it with verve_net_port_fini, also after an error. -FI_ENOMEM.
  */
 int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num,
 		    struct verve_net_port *port, struct verve_port_attr *attr);

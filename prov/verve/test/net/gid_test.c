@@ -27,7 +27,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	free(port.addrs);
+	verve_net_port_fini(&port);
 	cr_expect_eq(fake_verbs.open_ifaddrs, 0);
 	cr_expect_eq(fake_verbs.open_ahs, 0);
 	fake_verbs_reset();
@@ -48,6 +48,13 @@ static void expect_addr(size_t i, const char *text, const char *netdev, uint8_t 
 	cr_expect_str_eq(verve_addr_str(&port.addrs[i].addr, name), text);
 	cr_expect_str_eq(port.addrs[i].netdev, netdev);
 	cr_expect_eq(port.addrs[i].gid_index, index);
+}
+
+static void expect_refused(size_t i, uint32_t index, const char *why)
+{
+	cr_expect_eq(port.refused[i].gid_index, index);
+	cr_expect_not_null(strstr(port.refused[i].reason, why), "\"%s\" does not say \"%s\"",
+			   port.refused[i].reason, why);
 }
 
 Test(gid, addresses_are_sorted_by_kind_and_then_as_in_the_table)
@@ -91,6 +98,22 @@ Test(gid, only_v2_of_this_port_on_an_interface_that_is_up)
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.7");
 	find(1);
 	expect_addr(0, "10.0.0.7:0", "eth0", 255);
+	cr_assert_eq(port.refused_count, 5, "not those of other ports");
+	expect_refused(0, 0, "RoCE v1");
+	expect_refused(1, 2, "or is down");
+	expect_refused(2, 3, "another network namespace");
+	expect_refused(3, 4, "does not have this address");
+	expect_refused(4, 256, "above 255");
+	cr_expect_eq(memcmp(&port.refused[1].gid, &fake_verbs.gids[2].gid, 16), 0);
+}
+
+Test(gid, interface_of_another_namespace_has_a_reason)
+{
+	strcpy(port.netdev, "eth0");
+	fake_verbs_add_gid(1, 0, V2, "::ffff:10.0.0.1", 7);
+	fake_verbs_add_addr("eth9", 2, true, "10.0.0.9");
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "another network namespace: ip link set eth0 netns"));
 }
 
 Test(gid, entry_without_an_interface_number_is_found_by_its_address)
@@ -153,6 +176,8 @@ Test(gid, infiniband_has_the_default_gid_for_each_address)
 	expect_addr(0, "10.0.0.1:0", "ipoib0", 1);
 	expect_addr(1, "[fd00::1]:0", "ipoib0", 1);
 	cr_expect_eq(memcmp(&port.addrs[1].gid, &fake_verbs.gids[2].gid, 16), 0);
+	cr_assert_eq(port.refused_count, 1);
+	expect_refused(0, 5, "default GID");
 }
 
 Test(gid, infiniband_without_an_address_has_a_reason)

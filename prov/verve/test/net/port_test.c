@@ -24,7 +24,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	free(port.addrs);
+	verve_net_port_fini(&port);
 	cr_expect_eq(fake_verbs.open_ahs, 0);
 	cr_expect_eq(fake_verbs.open_ifaddrs, 0);
 	fake_verbs_reset();
@@ -34,8 +34,7 @@ TestSuite(port, .init = setup, .fini = teardown);
 
 static void look(void)
 {
-	free(port.addrs);
-	port.addrs = NULL;
+	verve_net_port_fini(&port);
 	cr_assert_eq(verve_port_look(fake_verbs_context(), NULL, 1, &port, &attr), 0);
 }
 
@@ -207,6 +206,18 @@ Test(port, one_that_is_down_is_rejected_with_what_to_do)
 	expect_rejected("no subnet manager");
 }
 
+Test(port, remedy_stands_behind_the_cause)
+{
+	look();
+	cr_expect_null(verve_net_port_remedy(&port));
+	strcpy(port.reason, "GID 1 (fe80::1) fails");
+	cr_expect_null(verve_net_port_remedy(&port));
+	fake_verbs.port.state = IBV_PORT_DOWN;
+	look();
+	cr_expect_str_eq(verve_net_port_remedy(&port),
+			 "ip link set INTERFACE up; is the cable in?");
+}
+
 Test(port, addresses_that_do_not_work_are_left_out)
 {
 	fake_verbs.bad_gids = 1 << 0;
@@ -215,6 +226,9 @@ Test(port, addresses_that_do_not_work_are_left_out)
 	cr_expect_str_eq(port.reason, "");
 	cr_assert_eq(port.addr_count, 1);
 	cr_expect_eq(port.addrs[0].gid_index, 1);
+	cr_assert_eq(port.refused_count, 1);
+	cr_expect_eq(port.refused[0].gid_index, 0);
+	cr_expect_not_null(strstr(port.refused[0].reason, "makes no address handle"));
 	fake_verbs.bad_gids = 3;
 	expect_rejected("makes no address handle");
 	cr_expect_not_null(strstr(port.reason, "GID 1 (::ffff:10.0.0.2)"));
@@ -256,7 +270,7 @@ Test(port, device_that_cannot_be_opened_says_what_to_do)
 	expect_unopened(EACCES, "no permission to open /dev/infiniband/uverbs9");
 	expect_unopened(EPERM, "chmod a+rw");
 	expect_unopened(ENOENT, "there is no /dev/infiniband/uverbs9");
-	expect_unopened(ENODEV, "load ib_uverbs");
+	expect_unopened(ENODEV, "modprobe ib_uverbs");
 	expect_unopened(ENXIO, "--device");
 	expect_unopened(ENOMEM, "ulimit -l");
 	expect_unopened(EBUSY, strerror(EBUSY));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Consumers: what applications ask fi_getinfo(3), version by version, as read in their sources, and
- * what they look at in the answer.
+ * what they look at in the answer. doc/consumers.md and verve_info --as are made of it.
  */
-#ifndef VERVE_TEST_API_CONSUMERS_H
-#define VERVE_TEST_API_CONSUMERS_H
+#ifndef VERVE_UTIL_CONSUMERS_H
+#define VERVE_UTIL_CONSUMERS_H
 
 #include <rdma/fabric.h>
 #include <stdbool.h>
@@ -18,6 +18,7 @@ enum consumer_verdict {
 };
 
 struct consumer {
+	const char *key; /* of verve_info --as: one of each application's way to use libfabric */
 	const char *name;
 	const char *part; /* component, build or endpoint */
 	const char *source; /* a tag or commit that was read; "expected": none was */

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Peer: the asking side sends its name, the listener answers with a region, which is written and read
+ * back. Each step is one operation of libfabric: its error says what failed.
+ */
+#include "peer.h"
+
+#include <endian.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "endpoint.h"
+#include "told.h"
+
+enum { NAME_MAX_LEN = 64, ANSWER_MS = 5000, STEP_MS = 20000 };
+
+static const char default_port[] = "7471"; /* UDP, of the listener's handshake */
+static const char magic[8] = "vrvinfo1";
+
+/* Both messages. Little-endian. */
+struct letter {
+	char magic[8];
+	uint64_t addr, key; /* the listener's region */
+	uint32_t mtu;	    /* bytes, of the sender's port; 0: not known */
+	uint32_t name_len;  /* the asking side's endpoint */
+	char name[NAME_MAX_LEN];
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	(void) number;
+	stopped = 1;
+}
+
+static uint32_t own_mtu(const struct verve_endpoint *endpoint)
+{
+	const struct fid_nic *nic = endpoint->info->nic;
+
+	return nic && nic->link_attr ? (uint32_t) nic->link_attr->mtu : 0;
+}
+
+/* HOST, HOST:PORT or [HOST]:PORT in its parts; several colons and no bracket are an IPv6 address. */
+static void split(const char *text, char *host, size_t room, const char **port)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = strlen(text);
+
+	*port = default_port;
+	if (*text == '[' && strchr(text, ']')) {
+		len = (size_t) (strchr(text, ']') - text) - 1;
+		text++;
+		if (colon > text + len)
+			*port = colon + 1;
+	} else if (colon && strchr(text, ':') == colon) {
+		len = (size_t) (colon - text);
+		*port = colon + 1;
+	}
+	snprintf(host, room, "%.*s", (int) len, text);
+}
+
+/* What can be done about a step's error. */
+static const char *remedy_of(int error, const char *to, const char *port, char *buf, size_t room)
+{
+	switch (error) {
+	case FI_ECONNREFUSED:
+		snprintf(buf, room, "there: verve_info --listen");
+		break;
+	case FI_ETIMEDOUT:
+		snprintf(buf, room, "ping %.200s; let UDP port %.8s through firewalls", to, port);
+		break;
+	case FI_EKEYREJECTED:
+		snprintf(buf, room, "the same FI_VERVE_AUTH_KEY_FILE on both sides");
+		break;
+	case FI_ENOPROTOOPT:
+		snprintf(buf, room, "install the same version of verve on both sides");
+		break;
+	case FI_EHOSTUNREACH:
+	case FI_EIO:
+		snprintf(buf, room, "ping %.200s; let UDP port 4791 (RoCE v2) through; one MTU on the way",
+			 to);
+		break;
+	default:
+		return NULL;
+	}
+	return buf;
+}
+
+static bool fail(struct verve_report *report, const struct verve_endpoint *endpoint,
+		 const char *step, int error, const char *to)
+{
+	char host[VERVE_FINDING_TEXT_MAX], remedy[VERVE_FINDING_TEXT_MAX];
+	char why[VERVE_TOLD_LINE_MAX];
+	const char *port;
+
+	/* A completion has its reason; for other errors it stands in the log. */
+	if (endpoint->error[0])
+		snprintf(why, sizeof(why), "%s", endpoint->error);
+	else
+		verve_told_line(verve_told_count() - 1, why);
+	split(to, host, sizeof(host), &port);
+	verve_report_add(report, VERVE_REFUSED, step,
+			 remedy_of(-error, host, port, remedy, sizeof(remedy)), "%s%s%s",
+			 fi_strerror(-error), why[0] ? ", " : "", why);
+	return false;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
+/* A message of which the peer's device has said that it is there. */
+static int send_letter(struct verve_endpoint *endpoint, const struct letter *letter, fi_addr_t to)
+{
+	struct iovec iov = {.iov_base = (void *) letter, .iov_len = sizeof(*letter)};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to, .context = (void *) letter};
+	int ret = (int) fi_sendmsg(endpoint->ep, &msg, FI_TRANSMIT_COMPLETE);
+
+	return ret ? ret : verve_endpoint_wait(endpoint, letter, STEP_MS);
+}
+
+/* The first four steps: an address, an endpoint, a connection, an answer. */
+static bool connect_to(struct verve_report *report, struct verve_endpoint *endpoint, const char *to,
+		       fi_addr_t *peer, struct letter *answer)
+{
+	struct letter question = {.mtu = htole32(own_mtu(endpoint))};
+	size_t len = sizeof(question.name);
+	uint64_t start = now_us();
+	int ret;
+
+	memcpy(question.magic, magic, sizeof(magic));
+	ret = fi_getname(&endpoint->ep->fid, question.name, &len);
+	question.name_len = htole32((uint32_t) len);
+	if (!ret && fi_av_insert(endpoint->av, endpoint->info->dest_addr, 1, peer, 0, NULL) != 1)
+		ret = -FI_EINVAL;
+	if (!ret)
+		ret = (int) fi_recv(endpoint->ep, answer, sizeof(*answer), NULL, FI_ADDR_UNSPEC,
+				    answer);
+	if (!ret)
+		ret = send_letter(endpoint, &question, *peer);
+	if (ret)
+		return fail(report, endpoint, "handshake", ret, to);
+	verve_report_add(report, VERVE_USED, "handshake", NULL, "datagrams, key, version and queue "
+			 "pair: connected in %.1f ms", (double) (now_us() - start) / 1000);
+	ret = verve_endpoint_wait(endpoint, answer, ANSWER_MS);
+	if (!ret && memcmp(answer->magic, magic, sizeof(magic)))
+		ret = -FI_ENOPROTOOPT;
+	if (ret)
+		return fail(report, endpoint, "answer", ret, to);
+	verve_report_add(report, VERVE_USED, "answer", NULL, "came after %.1f ms; MTU here %u, there %u",
+			 (double) (now_us() - start) / 1000, own_mtu(endpoint), le32toh(answer->mtu));
+	return true;
+}
+
+static bool access_region(struct verve_report *report, struct verve_endpoint *endpoint,
+			  fi_addr_t peer, const struct letter *answer, const char *to)
+{
+	enum { HALF = VERVE_ENDPOINT_REGION / 2 };
+	uint64_t addr = le64toh(answer->addr), key = le64toh(answer->key);
+	char *sent = endpoint->region, *back = sent + HALF;
+	int ret;
+
+	for (size_t i = 0; i < HALF; i++)
+		sent[i] = (char) (i * 7 + 1);
+	ret = (int) fi_write(endpoint->ep, sent, HALF, NULL, peer, addr, key, sent);
+	if (!ret)
+		ret = verve_endpoint_wait(endpoint, sent, STEP_MS);
+	if (ret)
+		return fail(report, endpoint, "write", ret, to);
+	verve_report_add(report, VERVE_USED, "write", NULL, "%d bytes", HALF);
+	ret = (int) fi_read(endpoint->ep, back, HALF, NULL, peer, addr, key, back);
+	if (!ret)
+		ret = verve_endpoint_wait(endpoint, back, STEP_MS);
+	if (ret)
+		return fail(report, endpoint, "read", ret, to);
+	if (memcmp(sent, back, HALF)) {
+		verve_report_add(report, VERVE_REFUSED, "read", NULL,
+				 "brought other bytes than were written");
+		return false;
+	}
+	verve_report_add(report, VERVE_USED, "read", NULL, "%d bytes, those that were written", HALF);
+	return true;
+}
+
+bool verve_peer_test(struct verve_report *report, const char *to, const char *from)
+{
+	static struct verve_endpoint endpoint;
+	struct letter answer = {.mtu = 0};
+	char host[VERVE_FINDING_TEXT_MAX];
+	fi_addr_t peer;
+	const char *port;
+	bool passed;
+	int ret;
+
+	split(to, host, sizeof(host), &port);
+	ret = verve_endpoint_find(&endpoint, host, port, 0, from);
+	if (ret) {
+		verve_report_add(report, VERVE_REFUSED, "address", "verve_info",
+				 "no usable port here leads to %s (%s)", to, fi_strerror(-ret));
+		return false;
+	}
+	verve_report_add(report, VERVE_USED, "address", NULL, "%s leads to %s",
+			 endpoint.info->domain_attr->name, to);
+	verve_told_clear();
+	ret = verve_endpoint_open(&endpoint);
+	if (ret)
+		passed = fail(report, &endpoint, "endpoint", ret, to);
+	else
+		passed = connect_to(report, &endpoint, to, &peer, &answer) &&
+			 access_region(report, &endpoint, peer, &answer, to);
+	verve_endpoint_close(&endpoint);
+	return passed;
+}
+
+/* One test; what goes wrong with a peer, its own side reports. */
+static int serve(struct verve_endpoint *endpoint)
+{
+	static struct letter question, answer;
+	fi_addr_t peer;
+	int ret;
+
+	verve_endpoint_forget(endpoint);
+	answer.mtu = htole32(own_mtu(endpoint));
+	memcpy(answer.magic, magic, sizeof(magic));
+	answer.addr = htole64((uintptr_t) endpoint->region);
+	answer.key = htole64(fi_mr_key(endpoint->mr));
+	ret = (int) fi_recv(endpoint->ep, &question, sizeof(question), NULL, FI_ADDR_UNSPEC, &question);
+	while (!ret && !stopped) {
+		ret = verve_endpoint_wait(endpoint, &question, 500);
+		if (ret != -FI_ETIMEDOUT)
+			break;
+		ret = 0;
+	}
+	if (ret || stopped)
+		return ret;
+	if (memcmp(question.magic, magic, sizeof(magic)) ||
+	    le32toh(question.name_len) < endpoint->info->src_addrlen ||
+	    fi_av_insert(endpoint->av, question.name, 1, &peer, 0, NULL) != 1)
+		return 0;
+	send_letter(endpoint, &answer, peer);
+	return 0;
+}
+
+bool verve_peer_listen(struct verve_report *report, const char *from)
+{
+	static struct verve_endpoint endpoint;
+	struct sigaction action = {.sa_handler = stop};
+	char text[128];
+	size_t len = sizeof(text), name_len = NAME_MAX_LEN;
+	char name[NAME_MAX_LEN];
+	int ret;
+
+	ret = verve_endpoint_find(&endpoint, from, default_port, FI_SOURCE, NULL);
+	if (!ret)
+		ret = verve_endpoint_open(&endpoint);
+	if (ret) {
+		verve_report_add(report, VERVE_REFUSED, "listen", "verve_info", "no port here can (%s)",
+				 fi_strerror(-ret));
+		verve_endpoint_close(&endpoint);
+		return false;
+	}
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (!fi_getname(&endpoint.ep->fid, name, &name_len)) {
+		printf("listening: %s of %s\n", fi_av_straddr(endpoint.av, name, text, &len),
+		       endpoint.info->domain_attr->name);
+		fflush(stdout);
+	}
+	while (!stopped && !ret)
+		ret = serve(&endpoint);
+	verve_endpoint_close(&endpoint);
+	if (stopped || !ret)
+		return true;
+	verve_report_add(report, VERVE_REFUSED, "listen", NULL, "%s", fi_strerror(-ret));
+	return false;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Peer: tests the way to another host step by step, through libfabric and the provider. */
+#ifndef VERVE_UTIL_PEER_H
+#define VERVE_UTIL_PEER_H
+
+#include <stdbool.h>
+
+#include "report.h"
+
+/*
+ * Adds a finding for each step up to the first that fails. to: "HOST" or "HOST:PORT"; from: an own
+ * address, or NULL. True: all steps passed. libfabric's answer counts, so FI_PROVIDER_PATH must lead to the provider.
+ */
+bool verve_peer_test(struct verve_report *report, const char *to, const char *from);
+
+/* Serves such tests until SIGINT or SIGTERM, one after the other. False, and a finding: it cannot. */
+bool verve_peer_listen(struct verve_report *report, const char *from);
+
+#endif

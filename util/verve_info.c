@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* verve_info: is verve used on this host, why not, and what would it do? See verve_info(1). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rdma/fi_errno.h>
+
+#include "ask.h"
+#include "devices.h"
+#include "host.h"
+#include "library.h"
+#include "net/device.h"
+#include "options.h"
+#include "peer.h"
+#include "report.h"
+#include "settings.h"
+#include "sizes.h"
+#include "told.h"
+
+/* All that is looked at. */
+struct look {
+	struct verve_options options;
+	struct verve_style style;
+	struct verve_net_port *ports;
+	size_t count;
+	struct verve_report host, as, peer;
+	bool used; /* libfabric offers verve, and a port is usable */
+};
+
+static void print_told(void)
+{
+	char line[VERVE_TOLD_LINE_MAX];
+
+	for (size_t i = 0; i < verve_told_count(); i++)
+		fprintf(stderr, "verve: %s\n", verve_told_line(i, line));
+	verve_told_clear();
+}
+
+/* The order is the one in which libfabric, the kernel and the provider come to decide. */
+static int look_at_host(struct look *look)
+{
+	size_t before;
+	bool offered;
+	int ret;
+
+	verve_settings_load(&look->host);
+	offered = verve_library_report(&look->host);
+	before = verve_report_count(&look->host, VERVE_USED);
+	verve_told_clear();
+	ret = verve_net_port_list(&look->ports, &look->count);
+	if (ret) {
+		fprintf(stderr, "verve_info: cannot list devices: %s\n", fi_strerror(-ret));
+		return ret;
+	}
+	if (look->options.verbose)
+		print_told();
+	verve_devices_report(&look->host, look->ports, look->count);
+	if (look->options.verbose)
+		print_told();
+	look->used = offered && verve_report_count(&look->host, VERVE_USED) > before;
+	verve_host_report_missing(&look->host, "", look->ports, look->count);
+	verve_host_report_memlock(&look->host);
+	verve_host_report_watch(&look->host);
+	return 0;
+}
+
+static void print_text(struct look *look)
+{
+	if (look->options.as)
+		verve_report_print(&look->as, &look->style);
+	if (look->options.to || look->options.listen)
+		verve_report_print(&look->peer, &look->style);
+	if (look->options.as || look->options.to || look->options.listen)
+		return;
+	if (look->options.config)
+		verve_settings_print(&look->style);
+	if (look->options.sizes)
+		verve_sizes_print(look->ports, look->count, &look->style, &look->host);
+	if (look->options.config || look->options.sizes)
+		putc('\n', look->style.file);
+	verve_report_print(&look->host, &look->style);
+	fprintf(look->style.file, "verve %s\n",
+		look->used ? "is used" : "is not used on this host");
+}
+
+static void print_json(struct look *look)
+{
+	struct verve_json json = {.file = look->style.file};
+
+	verve_json_begin(&json, NULL, '{');
+	verve_json_text(&json, "version", VERSION);
+	verve_json_bool(&json, "used", look->used);
+	if (look->options.config)
+		verve_settings_json(&json, "config");
+	if (look->options.sizes)
+		verve_sizes_json(look->ports, look->count, &json, "sizes", &look->host);
+	if (look->options.as)
+		verve_report_json(&look->as, &json, "as");
+	if (look->options.to || look->options.listen)
+		verve_report_json(&look->peer, &json, "peer");
+	verve_report_json(&look->host, &json, "findings");
+	verve_json_end(&json, '}');
+}
+
+static enum verve_exit answer(struct look *look)
+{
+	bool yes = look->used;
+
+	if (look->options.as) {
+		verve_ask_report(&look->as, look->options.as, look->ports, look->count);
+		yes = !verve_report_count(&look->as, VERVE_REFUSED);
+	}
+	if (look->options.to)
+		yes = verve_peer_test(&look->peer, look->options.to, look->options.from);
+	if (look->options.listen)
+		yes = verve_peer_listen(&look->peer, look->options.from);
+	if (look->options.json)
+		print_json(look);
+	else
+		print_text(look);
+	return yes ? VERVE_EXIT_YES : VERVE_EXIT_NO;
+}
+
+int main(int argc, char **argv)
+{
+	struct look look = {0};
+	int status;
+
+	if (!verve_options_parse(argc, argv, &look.options, &status))
+		return status;
+	look.style = (struct verve_style){
+		.file = stdout, .colour = look.options.colour, .verbose = look.options.verbose};
+	/* A peer that does not answer within this is not asked again; unless the user says otherwise. */
+	if (look.options.to)
+		setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 0);
+	status = look_at_host(&look) ? VERVE_EXIT_USAGE : answer(&look);
+	if (look.count)
+		verve_net_port_list_free(look.ports, look.count);
+	verve_report_fini(&look.host);
+	verve_report_fini(&look.as);
+	verve_report_fini(&look.peer);
+	if (fflush(stdout) || ferror(stdout))
+		return VERVE_EXIT_USAGE;
+	return status;
+}
