@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/info.h"
+#include "api/name.h"
 #include "base/addr.h"
 #include "told.h"
 
@@ -34,7 +35,7 @@ static bool is_offered(const struct fi_info *infos, const struct verve_net_port 
 {
 	char domain[VERVE_NET_NAME_MAX];
 
-	verve_info_format_domain(port, domain);
+	verve_name_format_domain(port, domain);
 	for (const struct fi_info *info = infos; info; info = info->next) {
 		struct verve_addr have;
 
@@ -123,7 +124,7 @@ static void report_usable(struct verve_report *report, const struct verve_net_po
 				 "%s", text);
 		return;
 	}
-	verve_info_format_domain(port, domain);
+	verve_name_format_domain(port, domain);
 	verve_report_add(report, VERVE_USED, subject, NULL,
 			 "domain %s, %s, %s, %.1f Gbit/s, MTU %u", domain, addrs,
 			 port->ethernet ? "RoCE v2" : "InfiniBand", port->speed / 1e9, port->mtu);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/attr.h"
 #include "api/prov.h"
 
 static const char dso[] = "libverve-fi.so";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sizes: the bounds of proto/send.c and proto/rndv.c, and what the device grants of them. */
+/* Sizes: the bounds of msg/send.c and msg/rndv.c, and what the device grants of them. */
 #include "sizes.h"
 
 #include <inttypes.h>
@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/attr.h"
 #include "api/info.h"
 #include "base/config.h"
 #include "devices.h"
 #include "net/cq.h"
 #include "net/qp.h"
-#include "proto/wire.h"
-#include "proto/xport.h"
+#include "xport/open.h"
+#include "xport/wire.h"
 #include "settings.h"
 
 enum { DEPTH = 16 };
@@ -112,7 +113,7 @@ static void print_notes(const struct verve_style *style)
 		verve_settings_source_of(&verve_config.window));
 	fprintf(style->file, "  fi_inject takes up to %zu bytes; remote CQ data and "
 		"FI_DELIVERY_COMPLETE take 8 bytes each of what is inline\n",
-		verve_info_inject_size());
+		verve_attr_inject_size());
 }
 
 void verve_sizes_print(const struct verve_net_port *ports, size_t count,
