@@ -144,7 +144,8 @@ static void take_back(struct verve_xport *xport)
 
 /*
  * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
- * what we send over it ends by itself: that is asked for.
+ * what we send over it ends by itself: that is asked for. Whoever only answers asks nobody for a connection, whose
+ * address may be forged: a half-open link ends by itself, too.
  */
 static void press(struct verve_xport *xport)
 {
@@ -152,7 +153,7 @@ static void press(struct verve_xport *xport)
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (!is_older(xport, link) || is_innocent(link))
+		if (!is_older(xport, link) || is_innocent(link) || verve_link_is_half_open(link))
 			continue;
 		if (link->is_self)
 			verve_link_ask(xport, link);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "net/sys.h"
 #include "proto/recv.h"
 
 enum { LEN = 500, ROUNDS = 200, PART = 8 };
@@ -216,5 +217,33 @@ Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 	cr_expect_eq(found(), b.xport.attr.rx_buffers);
 	expect_message();
 	expect_message();
+	close_world();
+}
+
+/* c has begun to connect, and may not exist: it is not asked for another connection. */
+Test(lost, a_half_open_connection_gets_no_other_queue_pair)
+{
+	uint32_t tolerated;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_link(&b, &c)->may_send = false;
+	node_link(&b, &c)->listen = true;
+	node_link(&b, &c)->listening = verve_net_now();
+	tolerated = b.xport.attr.rx_buffers / PART;
+	for (uint32_t i = 0; i <= tolerated; i++)
+		end_in_the_middle();
+	cr_assert_eq(found(), b.xport.attr.rx_buffers - tolerated - 1);
+	cr_expect_null(node_link(&b, &c)->replay);
+	/* What was lost first, then what was lost while that was in question. */
+	for (int i = 0; i < 2; i++) {
+		send_to_b(&a);
+		send_to_b(&c);
+		expect_message();
+		expect_message();
+		verve_lost_step(&b.xport);
+	}
+	cr_expect_eq(b.xport.lost.count, 0);
+	cr_expect_eq(found(), b.xport.attr.rx_buffers);
 	close_world();
 }
