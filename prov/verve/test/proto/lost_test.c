@@ -247,3 +247,22 @@ Test(lost, a_half_open_connection_gets_no_other_queue_pair)
 	cr_expect_eq(found(), b.xport.attr.rx_buffers);
 	close_world();
 }
+
+/* b refuses a's queue pair, over which messages of nothing have come: no buffer shows that, and closing cleans them away. */
+Test(lost, a_connection_that_is_refused_takes_nothing_along)
+{
+	struct verve_net_wr wr = {.wr_id = UINT64_MAX, .op = VERVE_NET_SEND};
+	uint32_t count = VERVE_POLL_BATCH + 4;
+
+	open_world(true, true);
+	node_claim(&a, &b, NODE_WINDOW);
+	verve_peer_events(&a.xport);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(verve_net_qp_post(node_link(&a, &b)->qp, &wr, 1), 0);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_cq_count(b.xport.recv_cq) < count);
+	nodes_settle();
+	cr_expect_eq(found(), b.xport.attr.rx_buffers);
+	close_world();
+}
