@@ -2,6 +2,7 @@
 /* Lost receives: which buffers are in question, and which queue pairs may have them. */
 #include "proto/lost.h"
 
+#include <atomic_ops.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -91,15 +92,6 @@ static void ask_links(struct verve_link_queue *links)
 		link->arrived_before = link->arrived;
 }
 
-/* What has completed until now: as many as there are buffers, at most, behind the batch that was polled last. */
-static void poll_all(struct verve_xport *xport)
-{
-	uint32_t most = xport->attr.rx_buffers + 2 * VERVE_POLL_BATCH;
-
-	for (uint32_t i = 0; i < most && verve_recv_poll(xport); i += VERVE_POLL_BATCH)
-		;
-}
-
 /*
  * What is touched is in question from here on. What has completed by then must be polled before the packets of a link
  * are counted: a packet that comes after that shows that its queue pair had none of these buffers.
@@ -113,7 +105,9 @@ static void ask(struct verve_xport *xport)
 			lost->buffers[i]->lent = VERVE_LOST_ASKED;
 	if (!count_asked(xport))
 		return;
-	poll_all(xport);
+	/* A completion that is seen from here on is newer than what was touched. */
+	AO_nop_read();
+	verve_recv_drain(xport);
 	lost->count = count_asked(xport);
 	lost->before = verve_net_srq_opened(xport->srq);
 	ask_links(&xport->links);
@@ -131,7 +125,7 @@ static void take_back(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
 
-	poll_all(xport);
+	verve_recv_drain(xport);
 	lost->count = count_asked(xport);
 	VERVE_INFO(EP_DATA, "%u receive buffers come back that queue pairs took along\n", lost->count);
 	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++) {
@@ -150,7 +144,8 @@ static void take_back(struct verve_xport *xport)
 
 /*
  * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
- * what we send over it ends by itself: that is asked for.
+ * what we send over it ends by itself: that is asked for. Whoever only answers asks nobody for a connection, whose
+ * address may be forged: a half-open link ends by itself, too.
  */
 static void press(struct verve_xport *xport)
 {
@@ -158,7 +153,7 @@ static void press(struct verve_xport *xport)
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (!is_older(xport, link) || is_innocent(link))
+		if (!is_older(xport, link) || is_innocent(link) || verve_link_is_half_open(link))
 			continue;
 		if (link->is_self)
 			verve_link_ask(xport, link);
@@ -186,10 +181,11 @@ void verve_lost_step(struct verve_xport *xport)
 	struct verve_lost *lost = &xport->lost;
 	uint32_t closed = verve_net_srq_closed(xport->srq);
 
-	if (closed == lost->closed && !lost->count)
+	/* While peers have no limit but what is left in the device, nothing more is taken from there. */
+	if ((closed == lost->closed && !lost->count) || verve_recv_is_flooded(xport))
 		return;
 	lost->closed = closed;
-	poll_all(xport);
+	verve_recv_drain(xport);
 	look(xport);
 	if (xport->cm && lost->count && lost->count + count_touched(xport) > xport->attr.rx_buffers / TOLERATED)
 		press(xport);

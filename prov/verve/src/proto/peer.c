@@ -460,11 +460,22 @@ int verve_peer_map(struct verve_xport *xport, struct verve_link *link, uint32_t 
 	return 0;
 }
 
+/*
+ * A queue pair without a link, over which something may have come. Closing may take completions along, and of those
+ * of messages of nothing no buffer would tell (proto/lost.h).
+ */
+static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
+{
+	verve_net_qp_error(qp);
+	verve_recv_drain(xport);
+	verve_net_qp_close(qp);
+}
+
 /* It continues a connection that we do not have any more. */
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		      struct verve_cm_event *event)
 {
-	verve_net_qp_close(event->qp);
+	close_refused(xport, event->qp);
 	/* Before anybody asks for the next one. */
 	verve_cm_drop(xport->cm, &event->drop);
 	if (peer->link)
@@ -524,7 +535,7 @@ err_link:
 	fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	return;
 err_close:
-	verve_net_qp_close(event->qp);
+	close_refused(xport, event->qp);
 	verve_cm_drop(xport->cm, &event->drop);
 	if (peer) {
 		set_connecting(xport, peer, false);

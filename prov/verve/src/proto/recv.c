@@ -398,11 +398,15 @@ static bool poll_batch(struct verve_xport *xport)
 	return true;
 }
 
+bool verve_recv_is_flooded(const struct verve_xport *xport)
+{
+	return xport->attr.sink.rx_queue && verve_comp_queue_is_flooded(xport->attr.sink.rx_queue);
+}
+
 bool verve_recv_poll(struct verve_xport *xport)
 {
 	/* What would come next may be more of the same, and the application reads none of it. */
-	if (__builtin_expect(xport->attr.sink.rx_queue &&
-			     verve_comp_queue_is_flooded(xport->attr.sink.rx_queue), 0))
+	if (__builtin_expect(verve_recv_is_flooded(xport), 0))
 		return false;
 	return poll_batch(xport);
 }

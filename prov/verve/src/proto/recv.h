@@ -26,12 +26,14 @@ struct verve_unexpected {
  */
 int verve_recv(struct verve_xport *xport, const struct verve_request *request);
 
-/*
- * One batch of arrived packets. True: there was any. None is taken while the completion queue holds
- * VERVE_COMP_UNINVITED completions of peers' writes that did not fit into its ring.
- */
+/* The completion queue holds VERVE_COMP_UNINVITED completions of peers' writes that did not fit into its ring. */
+bool verve_recv_is_flooded(const struct verve_xport *xport);
+/* One batch of arrived packets. True: there was any. None is taken while the completion queue is flooded. */
 bool verve_recv_poll(struct verve_xport *xport);
-/* All packets that have arrived by now, and at most attr.rx_buffers in all, however many more come meanwhile. */
+/*
+ * All packets that have arrived by now, flooded or not, and at most attr.rx_buffers in all, however many more come
+ * meanwhile.
+ */
 void verve_recv_drain(struct verve_xport *xport);
 /* Gives consumed buffers back to the device; force: even a few. 0, or the device's error: some are left. */
 int verve_recv_refill(struct verve_xport *xport, bool force);

@@ -278,6 +278,11 @@ void node_connect(struct node *a, struct node *b, uint32_t window)
 	make_connection(a, b, window, 0, 0);
 }
 
+void node_claim(struct node *a, struct node *b, uint32_t window)
+{
+	make_connection(a, b, window, node_link(b, a)->conn_id + 1, 0);
+}
+
 static void put_suspended(struct node *node, const struct node *peer, uint32_t conn_id)
 {
 	struct verve_cm_event *event = make_event(VERVE_CM_DOWN, peer, conn_id, FI_ENOTCONN);

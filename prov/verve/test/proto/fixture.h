@@ -74,6 +74,8 @@ void node_join(struct node *a, struct node *b, uint32_t window);
  * b after a's first packet.
  */
 void node_resume(struct node *a, struct node *b);
+/* The same as node_connect, but a says that it goes on with a connection that b never had. */
+void node_claim(struct node *a, struct node *b, uint32_t window);
 /* Polls all nodes until nothing happens any more. Takes no real time. */
 void nodes_settle(void);
 

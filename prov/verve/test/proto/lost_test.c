@@ -5,9 +5,12 @@
  */
 #include "proto/lost.h"
 
+#include <atomic_ops.h>
 #include <string.h>
 
 #include "fixture.h"
+#include "net/sys.h"
+#include "proto/recv.h"
 
 enum { LEN = 500, ROUNDS = 200, PART = 8 };
 
@@ -183,5 +186,83 @@ Test(lost, silence_ends_when_too_many_are_in_question)
 	cr_expect_eq(found(), b.xport.attr.rx_buffers);
 	send_to_b(&c);
 	expect_message();
+	close_world();
+}
+
+/*
+ * b takes no packets while its completion queue is flooded. c's first message is in the device's queue then, its
+ * second has begun: that the first is taken later says nothing of the second.
+ */
+Test(lost, what_a_flood_kept_in_the_device_is_no_news)
+{
+	struct fake_net_stats stats;
+
+	open_world(true, true);
+	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	node_join(&c, &b, NODE_WINDOW);
+	send_to_b(&c);
+	send_to_b(&c);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&stats), stats.begun < 2);
+	cr_assert_eq(fake_net_cq_count(b.xport.recv_cq), 1);
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
+	b.xport.lost.closed--; /* a queue pair of the manager's was closed */
+	verve_lost_step(&b.xport);
+	AO_store(&b.rx_queue.uninvited, 0);
+	cr_assert(verve_recv_poll(&b.xport));
+	verve_lost_step(&b.xport);
+	cr_expect_eq(found(), b.xport.attr.rx_buffers);
+	expect_message();
+	expect_message();
+	close_world();
+}
+
+/* c has begun to connect, and may not exist: it is not asked for another connection. */
+Test(lost, a_half_open_connection_gets_no_other_queue_pair)
+{
+	uint32_t tolerated;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_link(&b, &c)->may_send = false;
+	node_link(&b, &c)->listen = true;
+	node_link(&b, &c)->listening = verve_net_now();
+	tolerated = b.xport.attr.rx_buffers / PART;
+	for (uint32_t i = 0; i <= tolerated; i++)
+		end_in_the_middle();
+	cr_assert_eq(found(), b.xport.attr.rx_buffers - tolerated - 1);
+	cr_expect_null(node_link(&b, &c)->replay);
+	/* What was lost first, then what was lost while that was in question. */
+	for (int i = 0; i < 2; i++) {
+		send_to_b(&a);
+		send_to_b(&c);
+		expect_message();
+		expect_message();
+		verve_lost_step(&b.xport);
+	}
+	cr_expect_eq(b.xport.lost.count, 0);
+	cr_expect_eq(found(), b.xport.attr.rx_buffers);
+	close_world();
+}
+
+/* b refuses a's queue pair, over which messages of nothing have come: no buffer shows that, and closing cleans them away. */
+Test(lost, a_connection_that_is_refused_takes_nothing_along)
+{
+	struct verve_net_wr wr = {.wr_id = UINT64_MAX, .op = VERVE_NET_SEND};
+	uint32_t count = VERVE_POLL_BATCH + 4;
+
+	open_world(true, true);
+	node_claim(&a, &b, NODE_WINDOW);
+	verve_peer_events(&a.xport);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(verve_net_qp_post(node_link(&a, &b)->qp, &wr, 1), 0);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_cq_count(b.xport.recv_cq) < count);
+	nodes_settle();
+	cr_expect_eq(found(), b.xport.attr.rx_buffers);
 	close_world();
 }
