@@ -125,10 +125,17 @@ static void take_back(struct verve_xport *xport)
 	verve_dispatch_refill(xport);
 }
 
+/* An answer, READY or a packet has shown that the peer has the connection, too. */
+static bool is_mutual(const struct verve_link *link)
+{
+	return link->may_send || verve_replay_may_probe(link);
+}
+
 /*
  * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
- * what we send over it ends by itself: that is asked for. A half-open link ends by itself, too: an endpoint that only
- * answers asks nobody for a connection, because the address may be forged.
+ * what we send over it ends by itself: that is asked for. A connection that the peer may not have yet is left alone: the
+ * peer could not continue it, and would take its end for a refusal; or there is no peer, because the address is forged.
+ * Such a connection ends by itself, too.
  */
 static void press(struct verve_xport *xport)
 {
@@ -136,7 +143,7 @@ static void press(struct verve_xport *xport)
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (!is_older(xport, link) || is_innocent(link) || verve_link_is_half_open(link))
+		if (!is_older(xport, link) || is_innocent(link) || !is_mutual(link))
 			continue;
 		if (link->is_self)
 			verve_link_ask(xport, link);
