@@ -60,7 +60,8 @@ void verve_cm_expire(struct verve_cm *cm, struct verve_cm_request **drop);
 /*
  * The same, but the engine wants to go on with another queue pair: tells the peer, and connects.
  * Ends in UP or FAILED, once; in UP's resumes the peer says that it goes on, too. Also after a
- * DOWN that says suspended. -FI_ENOMEM.
+ * DOWN that says suspended. Only for a connection that the peer has: UP said may_send, READY came, or a
+ * packet. A peer that still waits for our HELLO would take it for a refusal. -FI_ENOMEM.
  */
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id);
 

@@ -8,7 +8,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "net/device.h"
+#include "net/port_info.h"
 
 /*
  * port->addrs: each IP address of the port's network devices that a GID carries, best first: RoCE

@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "net/device.h"
+#include "net/port_info.h"
 
 /* What libibverbs says of a device and one of its ports. */
 struct verve_port_attr {

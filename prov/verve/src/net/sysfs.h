@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/device.h"
+#include "net/port_info.h"
 
 /* Kernel driver of an RDMA device; of a software device, what it calls itself. */
 void verve_sysfs_driver(const char *device, char *driver);

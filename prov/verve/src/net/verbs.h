@@ -16,7 +16,7 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
-#include "net/device.h"
+#include "net/port_info.h"
 
 /* Constant while open, except inline_max and lost. */
 struct verve_net_device {

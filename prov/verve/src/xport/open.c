@@ -90,6 +90,7 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 void verve_xport_fini_shared(struct verve_xport *xport)
 {
 	verve_peer_free_all(xport);
+	verve_pointers_fini(&xport->link_of_conn);
 	verve_idtab_fini(&xport->link_ids);
 	verve_idtab_fini(&xport->peer_ids);
 	verve_idtab_fini(&xport->op_ids);
