@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
+#include <stdint.h>
 
 static struct verve_pointers pointers;
 static int one, two;
