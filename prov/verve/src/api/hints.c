@@ -103,16 +103,28 @@ static int check_format(uint32_t format)
 	return hints_refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
 }
 
+static bool is_tclass_label(uint32_t tclass)
+{
+	return tclass >= FI_TC_BEST_EFFORT && tclass <= FI_TC_NETWORK_CTRL;
+}
+
+/* Every label names the one class that there is; the answer says so. fi_endpoint(3). */
+static uint32_t given_tclass(uint32_t asked)
+{
+	return is_tclass_label(asked) ? FI_TC_BEST_EFFORT : FI_TC_UNSPEC;
+}
+
 /*
- * Packets carry no traffic class of verve's: what they get is what FI_TC_BEST_EFFORT says,
- * fi_endpoint(3).
+ * A label says what traffic is like, and portable applications send one along (fabtests asks for
+ * FI_TC_LOW_LATENCY): the class that all traffic gets serves it. A code point (DSCP) asks for a
+ * mark in each packet, which verve does not write.
  */
 static int check_tclass(const char *what, uint32_t tclass)
 {
-	if (tclass == FI_TC_UNSPEC || tclass == FI_TC_BEST_EFFORT)
+	if (tclass == FI_TC_UNSPEC || is_tclass_label(tclass))
 		return 0;
-	VERVE_INFO(FABRIC, "nothing for these hints: %s is 0x%x, not FI_TC_BEST_EFFORT\n", what,
-		   tclass);
+	VERVE_INFO(FABRIC, "nothing for these hints: %s is 0x%x, not a label such as FI_TC_LOW_LATENCY\n",
+		   what, tclass);
 	return -FI_ENODATA;
 }
 
@@ -406,7 +418,7 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *asked,
 {
 	apply_counts(version, asked, attr);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
-		attr->tclass = asked->tclass;
+		attr->tclass = given_tclass(asked->tclass);
 	if (asked->threading != FI_THREAD_UNSPEC)
 		attr->threading = asked->threading;
 	if (asked->control_progress != FI_PROGRESS_UNSPEC)
@@ -455,7 +467,7 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->tx_attr && FI_VERSION_GE(version, FI_VERSION(1, 9)))
-		info->tx_attr->tclass = hints->tx_attr->tclass;
+		info->tx_attr->tclass = given_tclass(hints->tx_attr->tclass);
 	if (hints->tx_attr && hints->tx_attr->size)
 		info->tx_attr->size = hints->tx_attr->size;
 	if (hints->rx_attr && hints->rx_attr->size)

@@ -583,7 +583,20 @@ Test(hints, either_ip_family_by_its_own_format)
 	cr_expect_eq(get(), -FI_ENODATA);
 }
 
-/* What packets get anyway; no other class is promised. */
+/* Benchmarks and portable applications ask for one label or another: all get the class that there is. */
+Test(hints, every_traffic_class_label_is_served_by_the_one_class)
+{
+	for (uint32_t label = FI_TC_BEST_EFFORT; label <= FI_TC_NETWORK_CTRL; label++) {
+		version = FI_VERSION(1, 17);
+		hints->domain_attr->tclass = hints->tx_attr->tclass = label;
+		expect_match();
+		cr_expect_eq(info->domain_attr->tclass, FI_TC_BEST_EFFORT);
+		cr_expect_eq(info->tx_attr->tclass, FI_TC_BEST_EFFORT);
+	}
+	hints->domain_attr->tclass = FI_TC_NETWORK_CTRL + 1;
+	cr_expect_eq(get(), -FI_ENODATA);
+}
+
 Test(hints, best_effort_is_the_traffic_class)
 {
 	hints->domain_attr->tclass = FI_TC_BEST_EFFORT;
@@ -745,7 +758,7 @@ static void ask_ep_rx_ctx(void)
 
 static void ask_tclass(void)
 {
-	hints->domain_attr->tclass = FI_TC_LOW_LATENCY;
+	hints->domain_attr->tclass = FI_TC_NETWORK_CTRL + 1;
 }
 
 static void ask_dscp(void)
@@ -755,7 +768,7 @@ static void ask_dscp(void)
 
 static void ask_tx_tclass(void)
 {
-	hints->tx_attr->tclass = FI_TC_BULK_DATA;
+	hints->tx_attr->tclass = fi_tc_dscp_set(46);
 }
 
 static void ask_mr_cnt(void)
@@ -851,9 +864,9 @@ static const struct refusal refusals[] = {
 	{ask_ep_tx_ctx, "domain_attr->max_ep_tx_ctx is 2, the most is 1"},
 	{ask_ep_rx_ctx, "domain_attr->max_ep_rx_ctx is 2, the most is 1"},
 	{ask_mr_cnt, "domain_attr->mr_cnt is 65537"},
-	{ask_tclass, "domain_attr->tclass is 0x201"},
+	{ask_tclass, "domain_attr->tclass is 0x206"},
 	{ask_dscp, "domain_attr->tclass is 0x12e"},
-	{ask_tx_tclass, "tx_attr->tclass is 0x203"},
+	{ask_tx_tclass, "tx_attr->tclass is 0x12e"},
 	{ask_resource_mgmt, "domain_attr->resource_mgmt is unknown"},
 };
 
