@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "msg/pull.h"
-#include "msg/recv.h"
 #include "msg/send.h"
 #include "msg/unexpected.h"
 #include "net/cq.h"
@@ -22,7 +21,6 @@
 #include "xport/post.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
-#include "xport/turn.h"
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
@@ -116,16 +114,6 @@ void verve_proto_fini(struct verve_proto *proto)
 		verve_link_close(xport, link);
 	verve_msg_fini(&proto->msg);
 	verve_xport_fini(xport);
-}
-
-bool verve_proto_poll(struct verve_proto *proto)
-{
-	struct verve_xport *xport = &proto->msg.xport;
-	bool any = verve_turn(xport);
-
-	if (__builtin_expect(verve_msg_of(xport)->starved, 0))
-		verve_recv_feed(xport);
-	return any;
 }
 
 bool verve_proto_is_waiting(const struct verve_proto *proto)

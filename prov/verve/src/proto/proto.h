@@ -12,6 +12,8 @@
 #include <stdbool.h>
 
 #include "msg/msg.h"
+#include "msg/recv.h"
+#include "xport/turn.h"
 #include "xport/xport.h"
 
 struct verve_lock;
@@ -42,7 +44,16 @@ int verve_proto_init_shared(struct verve_proto *proto, const struct verve_xport_
 void verve_proto_fini_shared(struct verve_proto *proto);
 
 /* One turn: events, arrived messages, finished work. True if there was any. */
-bool verve_proto_poll(struct verve_proto *proto);
+static inline bool verve_proto_poll(struct verve_proto *proto)
+{
+	struct verve_xport *xport = &proto->msg.xport;
+	bool any = verve_turn(xport);
+
+	if (__builtin_expect(verve_msg_of(xport)->starved, 0))
+		verve_recv_feed(xport);
+	return any;
+}
+
 /* Somebody should poll again within attr.keepalive, even if nothing happens. */
 bool verve_proto_is_waiting(const struct verve_proto *proto);
 /* Asks the device for a wake-up. The caller polls once more. */

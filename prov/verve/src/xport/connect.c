@@ -5,7 +5,6 @@
 #include "net/sys.h"
 #include "xport/peer.h"
 #include "xport/report.h"
-#include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
 static const uint64_t patience = 100000000; /* ns without a place */
@@ -32,14 +31,9 @@ void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer,
 	}
 }
 
-static uint32_t places_taken(const struct verve_xport *xport)
-{
-	return xport->link_count + xport->connecting_count;
-}
-
 static bool has_place(const struct verve_xport *xport)
 {
-	return !xport->attr.max_conns || places_taken(xport) < xport->attr.max_conns;
+	return !xport->attr.max_conns || verve_connect_places_taken(xport) < xport->attr.max_conns;
 }
 
 /* False: the peer waits for a place, and will be connected. */
@@ -75,12 +69,6 @@ void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
 		ask(xport, peer);
 }
 
-bool verve_connect_is_due(const struct verve_xport *xport)
-{
-	return !TAILQ_EMPTY(&xport->wanting) ||
-	       (xport->attr.max_conns && places_taken(xport) > xport->attr.max_conns);
-}
-
 static void give_place(struct verve_xport *xport, uint64_t now)
 {
 	struct verve_peer *peer = TAILQ_FIRST(&xport->wanting);
@@ -105,5 +93,5 @@ void verve_connect_step(struct verve_xport *xport, uint64_t now)
 uint32_t verve_connect_excess(const struct verve_xport *xport)
 {
 	return verve_connect_is_due(xport) ?
-		       places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting) : 0;
+		       verve_connect_places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting) : 0;
 }

@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "xport/xport.h"
+
 struct verve_peer;
-struct verve_xport;
 
 /*
  * Sees to it that the peer gets a connection, if it has work, no link, and none is under way: asks the manager now, or
@@ -24,8 +25,18 @@ void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer);
 void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer, int error,
 			     const char *reason);
 
+/* Of the connections that there may be. One that is being closed has its place until the device lets go of it. */
+static inline uint32_t verve_connect_places_taken(const struct verve_xport *xport)
+{
+	return xport->link_count + xport->connecting_count;
+}
+
 /* A peer waits for a place, or there are too many connections. */
-bool verve_connect_is_due(const struct verve_xport *xport);
+static inline bool verve_connect_is_due(const struct verve_xport *xport)
+{
+	return !TAILQ_EMPTY(&xport->wanting) ||
+	       (xport->attr.max_conns && verve_connect_places_taken(xport) > xport->attr.max_conns);
+}
 /* Gives out the places that there are, and one more to a peer that has waited long. now: nanoseconds. */
 void verve_connect_step(struct verve_xport *xport, uint64_t now);
 /* So many connections must end for the others to have their place. */

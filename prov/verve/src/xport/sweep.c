@@ -4,8 +4,6 @@
 #include <assert.h>
 
 #include "xport/link.h"
-#include "xport/peer.h"
-#include "xport/xport.h"
 
 enum { PEERS_MIN = 1024 }; /* fewer are not worth a sweep */
 
@@ -22,11 +20,6 @@ static void need_linked(const struct verve_link_queue *links)
 
 	TAILQ_FOREACH(link, links, all)
 		verve_peer_need(link->peer);
-}
-
-bool verve_peer_sweep_is_due(const struct verve_xport *xport)
-{
-	return HASH_COUNT(xport->peers) > xport->peers_limit;
 }
 
 void verve_peer_sweep(struct verve_xport *xport)

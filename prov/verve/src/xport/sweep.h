@@ -5,10 +5,14 @@
 
 #include <stdbool.h>
 
-struct verve_xport;
+#include "xport/peer.h"
+#include "xport/xport.h"
 
 /* There are so many peers that a sweep is worth its time. */
-bool verve_peer_sweep_is_due(const struct verve_xport *xport);
+static inline bool verve_peer_sweep_is_due(const struct verve_xport *xport)
+{
+	return HASH_COUNT(xport->peers) > xport->peers_limit;
+}
 /*
  * Frees the peers that nothing refers to any more: their connection ended, the address vector does not have them, and
  * the protocols do not need them (verve_peer_need). Not from inside other work on peers. Every turn looks whether it is
