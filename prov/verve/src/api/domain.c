@@ -29,6 +29,17 @@ enum {
 static TAILQ_HEAD(, verve_domain) domains = TAILQ_HEAD_INITIALIZER(domains);
 static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* A thread that held the lock does not exist in a child after fork(2), which may call fi_getinfo all the same. */
+static void in_child(void)
+{
+	pthread_mutex_init(&domains_lock, NULL);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 void verve_domain_get(struct verve_domain *domain)
 {
 	AO_fetch_and_add1(&domain->references);
@@ -311,6 +322,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		      const struct verve_domain_tables *tables, struct fid_domain **fid,
 		      void *context)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct verve_domain *domain;
 	int mr_mode, ret;
 
@@ -359,6 +371,7 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	pthread_mutex_init(&domain->engine_lock, NULL);
 	LIST_INIT(&domain->engines);
 	verve_fabric_get(fabric);
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&domains_lock);
 	TAILQ_INSERT_TAIL(&domains, domain, link);
 	pthread_mutex_unlock(&domains_lock);

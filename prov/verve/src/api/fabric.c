@@ -24,6 +24,17 @@ struct fabric {
 static TAILQ_HEAD(, fabric) fabrics = TAILQ_HEAD_INITIALIZER(fabrics);
 static pthread_mutex_t fabrics_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* A thread that held the lock does not exist in a child after fork(2), which may call fi_getinfo all the same. */
+static void in_child(void)
+{
+	pthread_mutex_init(&fabrics_lock, NULL);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 struct fid_fabric *verve_fabric_find(const char *name, uint32_t version,
 				     const struct fid_fabric *asked)
 {
@@ -80,6 +91,7 @@ static struct fi_ops fabric_fid_ops = {
 int verve_fabric_open(struct fi_fabric_attr *attr, struct fi_ops_fabric *ops,
 		      struct fid_fabric **fabricp, void *context)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct fabric *fabric;
 
 	if (!attr->name || strlen(attr->name) >= VERVE_FABRIC_NAME_MAX ||
@@ -97,6 +109,7 @@ int verve_fabric_open(struct fi_fabric_attr *attr, struct fi_ops_fabric *ops,
 	/* Core says so again, but only after this call. */
 	fabric->fid.api_version = attr->api_version;
 	strcpy(fabric->name, attr->name);
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&fabrics_lock);
 	TAILQ_INSERT_TAIL(&fabrics, fabric, link);
 	pthread_mutex_unlock(&fabrics_lock);

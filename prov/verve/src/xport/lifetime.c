@@ -63,6 +63,8 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 	verve_replay_free(xport, link);
 	verve_remote_key_drop_all(&link->keys);
 	verve_cm_request_free(link->drop);
+	if (link->unused)
+		verve_net_qp_close(link->unused);
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	xport->link_count--;

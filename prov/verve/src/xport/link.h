@@ -45,6 +45,7 @@ struct verve_link {
 	TAILQ_ENTRY(verve_link) all; /* in xport->links, or xport->broken_links */
 	struct verve_peer *peer;
 	struct verve_net_qp *qp;     /* NULL: it was taken away */
+	struct verve_net_qp *unused; /* in error: was to continue a link that broke first; NULL: there is none */
 	uint32_t id;	    /* upper half of wr_id */
 	uint32_t conn_id;   /* ours, in packets that arrive */
 	uint32_t qp_num;    /* ours, on which they arrive */

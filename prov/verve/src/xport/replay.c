@@ -429,6 +429,7 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	replay->ready = event->may_send;
 	link->listen = event->listen;
 	link->listening = verve_net_now();
+	link->overdue = false;
 	if (verve_conn_id_map(xport, event->conn_id, link)) {
 		verve_replay_no_memory(xport, link);
 		return;

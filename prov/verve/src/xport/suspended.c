@@ -36,7 +36,9 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	link->replay = NULL;
 	free_entries(xport, replay);
 	if (replay->next.qp) {
-		verve_net_qp_close(replay->next.qp);
+		/* Over it something may have come, which is to be polled before it is closed (xport/lost.h). */
+		verve_net_qp_error(replay->next.qp);
+		link->unused = replay->next.qp;
 		verve_conn_id_unmap(xport, replay->next.conn_id, link);
 		if (xport->cm)
 			verve_cm_drop(xport->cm, &replay->next.drop);
