@@ -84,7 +84,7 @@ void verve_ep_update_flags(struct verve_ep *ep);
 /* Whose source counts, by the capabilities that the endpoint was opened with. */
 void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps);
 
-/* VERVE_OP_* (proto/op.h) for FI_* operation flags. */
+/* VERVE_OP_* (xport/op.h) for FI_* operation flags. */
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);
 uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags);
 

@@ -50,8 +50,8 @@ struct verve_comp_error {
 };
 
 /*
- * Counter: fi_cntr(3). Values are read and written without a lock. Zeroed is a good counter that
- * nobody waits for.
+ * Counter: fi_cntr(3). Values are read and written without a lock. A zeroed struct is a good counter
+ * that nobody waits for.
  */
 struct verve_comp_counter {
 	volatile AO_t value;
@@ -67,8 +67,8 @@ void verve_comp_counter_set(struct verve_comp_counter *counter, uint64_t value);
 void verve_comp_counter_set_error(struct verve_comp_counter *counter, uint64_t value);
 
 /*
- * From now on the next change calls wake. Look at the values afterwards: earlier changes do not
- * wake.
+ * From now on, the next change of the counter calls wake, once. Look at the values after arming:
+ * a change from before does not wake.
  */
 void verve_comp_counter_arm(struct verve_comp_counter *counter);
 

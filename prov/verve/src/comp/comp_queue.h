@@ -50,16 +50,19 @@ struct verve_comp_queue {
 
 /* size: entries wanted, at least 1, rounded up. elide: the application serializes. -FI_ENOMEM. */
 int verve_comp_queue_init(struct verve_comp_queue *queue, size_t size, bool elide);
-/* What is still in it is lost. */
+/* Completions that are still in the queue are lost. */
 void verve_comp_queue_fini(struct verve_comp_queue *queue);
 
 /* Writers. Any thread, under its engine's lock. */
 void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_comp *comp);
-/* Without memory for it the reason is left out. */
+/* Without memory for the reason, the entry is written without a reason. */
 void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error);
 
-/* Peers have written so much that nobody read that no more is to be taken from them. May be old. */
+/*
+ * The queue holds so many completions of peers' writes that nobody has read: no more packets are to be
+ * taken from peers. Any thread; the answer may be old.
+ */
 static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *queue)
 {
 	return AO_load(&queue->uninvited) >= VERVE_COMP_UNINVITED;
@@ -82,7 +85,7 @@ static inline bool verve_comp_queue_is_ready(const struct verve_comp_queue *queu
 	return AO_load(&queue->count) >= wanted || AO_load(&queue->errors);
 }
 
-/* From now on wake is called as soon as the queue is ready. False (and not armed): it is. */
+/* From now on wake is called as soon as the queue is ready. False: it is ready, and not armed. */
 bool verve_comp_queue_arm(struct verve_comp_queue *queue, size_t wanted);
 
 #endif

@@ -36,7 +36,7 @@ struct verve_engine_attr {
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /*
  * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. From the call on, nothing
- * that was posted is reported: verve_xport_begin_close.
+ * that was posted is reported: verve_proto_begin_close.
  */
 void verve_engine_close(struct verve_engine *engine);
 

@@ -6,9 +6,10 @@
 struct verve_xport;
 
 /*
- * One pending operation with this context; a posted receive before others. 0: it is pending and ends soon,
- * with FI_ECANCELED if nobody had begun with it, as usual otherwise. -FI_ENOENT: none is pending.
- * -FI_EAGAIN: no memory to tell the peer. fi_endpoint(3), fi_cancel.
+ * Cancels one operation with this context: a posted receive first, then an operation of any peer.
+ * 0: the operation ends soon. It ends with FI_ECANCELED if it has not begun, and if the peer gives
+ * its message back; otherwise it ends as usual. -FI_ENOENT: no operation has this context.
+ * -FI_EAGAIN: there is no memory for the packet to the peer. fi_endpoint(3), fi_cancel.
  */
 int verve_cancel(struct verve_xport *xport, const void *context);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Model of waiting (api/wait.c, proto/comp_queue.c, proto/comp.c, engine/engine.c): each thread a
+ * Model of waiting (api/wait.c, comp/comp_queue.c, comp/comp.c, engine/engine.c): each thread a
  * little program of atomic steps, run in every possible interleaving.
  */
 #ifndef VERVE_TEST_WAIT_MODEL_H

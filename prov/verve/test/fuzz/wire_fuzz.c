@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzz target: packets into a transport (proto/wire.c and all that receives, proto/).
+ * Fuzz target: packets into a transport (xport/wire.c, and all handlers of packets in xport, msg, rma).
  *
  * Three endpoints on the fake net, opened and connected through libfabric: the victim; a hostile
  * peer, which sends any packets over its connection, and sometimes does what it should; and an
