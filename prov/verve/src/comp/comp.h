@@ -50,8 +50,8 @@ struct verve_comp_error {
 };
 
 /*
- * Counter: fi_cntr(3). Values are read and written without a lock. A zeroed struct is a good counter
- * that nobody waits for.
+ * Counter: fi_cntr(3). Values are read and written without a lock. A zeroed struct is a good
+ * counter that nobody waits for.
  */
 struct verve_comp_counter {
 	volatile AO_t value;

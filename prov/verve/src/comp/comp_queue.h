@@ -60,8 +60,8 @@ void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error);
 
 /*
- * The queue holds so many completions of peers' writes that nobody has read: no more packets are to be
- * taken from peers. Any thread; the answer may be old.
+ * The queue holds so many completions of peers' writes that nobody has read: no more packets are to
+ * be taken from peers. Any thread; the answer may be old.
  */
 static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *queue)
 {

@@ -29,8 +29,9 @@ static inline struct verve_xport *verve_proto_xport(struct verve_proto *proto)
 }
 
 /*
- * Opens everything but the connection manager: the manager needs the queues that are opened here, and
- * the engine sets xport.cm afterwards. -FI_ENOMEM, or what the device said; nothing is open then.
+ * Opens everything but the connection manager: the manager needs the queues that are opened here,
+ * and the engine sets xport.cm afterwards. -FI_ENOMEM, or what the device said; nothing is open
+ * then.
  */
 int verve_proto_init(struct verve_proto *proto, const struct verve_xport_attr *attr,
 		     struct verve_lock *lock);
@@ -39,9 +40,10 @@ void verve_proto_fini(struct verve_proto *proto);
 
 /*
  * Opens a shared receive context: the receives, and the messages that wait for a receive, of all
- * endpoints whose attr.shared is the context's transport. All of them have one lock. The context has
- * no device, and is never polled. Of attr, only mr_cache, min_multi_recv, addrvec and sink count;
- * addrvec and sink are those of one of its endpoints, and change with the endpoints. 0 or -FI_ENOMEM.
+ * endpoints whose attr.shared is the context's transport. All of them have one lock. The context
+ * has no device, and is never polled. Of attr, only mr_cache, min_multi_recv, addrvec and sink
+ * count; addrvec and sink are those of one of its endpoints, and change with the endpoints. 0 or
+ * -FI_ENOMEM.
  */
 int verve_proto_init_shared(struct verve_proto *proto, const struct verve_xport_attr *attr,
 			    struct verve_lock *lock);
@@ -72,11 +74,11 @@ bool verve_proto_is_busy(const struct verve_proto *proto, bool await);
 /* Sends BYE over every connection, once. True: all requests are acknowledged. Call until true. */
 bool verve_proto_say_bye(struct verve_proto *proto);
 /*
- * The endpoint closes. From here on, no operation that was posted to the endpoint is reported, neither
- * to a queue nor to a counter: not when it finishes, fails or is cancelled. The endpoint's posted
- * receives end, so that no message finds one. Still reported are the peers' reads and writes of
- * memory here, and receives of a shared context that messages of this endpoint have taken.
- * A second call does nothing new.
+ * The endpoint closes. From here on, no operation that was posted to the endpoint is reported,
+ * neither to a queue nor to a counter: not when it finishes, fails or is cancelled. The endpoint's
+ * posted receives end, so that no message finds one. Still reported are the peers' reads and writes
+ * of memory here, and receives of a shared context that messages of this endpoint have taken. A
+ * second call does nothing new.
  */
 void verve_proto_begin_close(struct verve_proto *proto);
 /*

@@ -9,7 +9,10 @@
 
 struct verve_xport;
 
-/* Detaches the links whose marker is back. Not from inside other work on links. */
+/*
+ * Detaches the links for which verve_replay_set_drained was called. A link whose packets are
+ * stalled (xport/dispatch.h) is detached in a later turn. Not from inside other work on links.
+ */
 void verve_detach_step(struct verve_xport *xport);
 
 #endif

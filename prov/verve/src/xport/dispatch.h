@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Dispatching: takes packets off the device and hands each to the handler of its type (xport->protocols). Packets are
- * handled in the order in which they arrived, whoever polls. The engine's lock protects everything here.
+ * Dispatching: takes packets off the device, hands each to the handler of its type
+ * (xport->protocols), and gives its buffer back to the device. Packets are handled in the order in
+ * which they arrived, whoever polls. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_DISPATCH_H
 #define VERVE_XPORT_DISPATCH_H
@@ -13,7 +14,11 @@ struct verve_xport;
 enum verve_dispatch_result {
 	VERVE_DISPATCH_NONE,    /* no packet has arrived */
 	VERVE_DISPATCH_SOME,    /* a batch was handled */
-	VERVE_DISPATCH_STALLED, /* the next packet's connection may be among the manager's events: handle those first */
+	/*
+	 * No link has the next packet's id, and the manager has events: call verve_events_step
+	 * first.
+	 */
+	VERVE_DISPATCH_STALLED,
 };
 
 /* Makes all receive buffers, and posts them; verve_xport_fini frees them. -FI_ENOMEM, or what the device said. */
@@ -24,8 +29,9 @@ int verve_dispatch_refill(struct verve_xport *xport);
 /* One batch of arrived packets. */
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
 /*
- * All packets that have arrived by now: attr.rx_buffers at most, however many more come meanwhile. False: stalled, so
- * that some are left.
+ * Handles all packets that have arrived by now: attr.rx_buffers at most, however many more come
+ * meanwhile. False: stalled, and packets are left; the caller tries again in a later turn, or uses
+ * verve_events_drain.
  */
 bool verve_dispatch_drain(struct verve_xport *xport);
 

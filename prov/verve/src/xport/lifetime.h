@@ -15,10 +15,13 @@ struct verve_net_qp;
 struct verve_peer;
 struct verve_xport;
 
-/* Takes the queue pair over. -FI_ENOMEM: it did not. */
+/* Takes the queue pair over. -FI_ENOMEM: the queue pair is still the caller's. */
 int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
 		    uint32_t conn_id, uint32_t remote_id, struct verve_link **link);
-/* Nothing may be outstanding, or the queues are about to be destroyed. */
+/*
+ * Frees the link, and closes its queue pair. Nothing may be outstanding, or the device's queues are
+ * about to be closed. Does not end operations in link->doomed: verve_link_end does.
+ */
 void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
 /* The link that a packet's destination id, or the manager, names; NULL: stale. */

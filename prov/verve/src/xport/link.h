@@ -44,13 +44,14 @@ struct verve_link {
 	/* Identity. */
 	TAILQ_ENTRY(verve_link) all; /* in xport->links, or xport->broken_links */
 	struct verve_peer *peer;
-	struct verve_net_qp *qp;     /* NULL: it was taken away */
-	struct verve_net_qp *unused; /* in error: was to continue a link that broke first; NULL: there is none */
+	struct verve_net_qp *qp;     /* NULL: the queue pair was closed */
+	/* In error: it was to continue the link, which broke first. NULL: there is none. */
+	struct verve_net_qp *unused;
 	uint32_t id;	    /* upper half of wr_id */
 	uint32_t conn_id;   /* ours, in packets that arrive */
 	uint32_t qp_num;    /* ours, on which they arrive */
 	uint32_t remote_id; /* the peer's, in packets that leave */
-	struct verve_cm_request *drop; /* what gives the connection up; NULL: it has none, or did */
+	struct verve_cm_request *drop; /* gives the connection up; NULL: none, or used already */
 	bool is_self;	    /* the peer is this endpoint: both ends are one queue pair */
 
 	/* What both sides agreed on. */
@@ -61,7 +62,7 @@ struct verve_link {
 	bool may_send;	     /* the peer can hear us */
 	bool listen;	     /* the manager is to hear of the peer's first packet */
 	bool greets;	     /* the peer waits for a packet of ours */
-	bool overdue;	     /* we have listened long enough, but its packet may be on its way into our buffers */
+	bool overdue;	     /* late at the last look; the next look breaks (half_open.h) */
 	uint64_t listening;  /* since when we listen, nanoseconds */
 
 	/* Requests, numbered from 0. */
@@ -80,12 +81,12 @@ struct verve_link {
 	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
 
 	/* Atomics by the processor (rma/atomic.h). */
-	uint32_t unanswered; /* that the peer has not answered */
-	uint32_t replies;    /* to the peer's, not sent yet */
+	uint32_t unanswered; /* atomics of ours that the peer has not answered */
+	uint32_t replies;    /* replies to the peer's atomics that are not sent yet */
 
 	/* Looking after a peer that owes an answer (xport/keepalive.h). */
 	uint32_t heard;	    /* requests retired when the peer was last looked after */
-	bool silent;	    /* none since the time before that, and the manager checks the peer */
+	bool silent;	    /* none has retired between two looks: the manager checks the peer */
 
 	/* Its end. */
 	bool broken;
@@ -98,8 +99,8 @@ struct verve_link {
 	struct verve_op_queue doomed;
 
 	/* Another queue pair in place of a failed one (xport/replay.h). */
-	bool failed;	    /* a request has, so the requests from retired on did not end well */
-	bool doubted;	    /* failed, but all that the device said is that the first of them was done */
+	bool failed;	    /* a request failed: requests from number retired on did not end well */
+	bool doubted;	    /* failed, but the device says that request number retired is done */
 	uint32_t futile, futile_packets; /* suspended in vain, so often; with how many packets */
 	struct verve_replay *replay; /* the link is suspended; NULL: it is not */
 

@@ -35,9 +35,10 @@ static inline struct verve_memory *verve_op_memory(struct verve_op *op)
 /* Copies what a request names; registers nothing. Returns the bytes of all pieces. */
 size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request *request);
 /*
- * Every piece gets a region: the application's descriptor, or one from the cache; with REMOTE_READ one from the cache in
- * any case, because the peer that is told its key is to reach this message and no more. access: VERVE_NET_*.
- * -FI_ENOMEM and others: what registration said; nothing is registered then.
+ * Every piece gets a region: the application's descriptor, or a region from the cache. With
+ * REMOTE_READ it is from the cache in any case: the peer is told the region's key, and is to reach
+ * this message and no more. access: VERVE_NET_*. -FI_ENOMEM, or what registration said; the memory
+ * has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
 /* Gives slab and cached regions back; harmless if there are none. */

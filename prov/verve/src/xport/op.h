@@ -52,7 +52,7 @@ enum {
 
 /* What came of trying to start an operation, or to send the packet that it owes. */
 enum verve_outcome {
-	VERVE_DONE,  /* it left its queue: on the wire, or ended */
+	VERVE_DONE,  /* it left its queue, or has sent a part and may be called again at once */
 	VERVE_LATER, /* it is where it was: no room, no buffer, or an answer is missing */
 	VERVE_BROKE, /* the link broke and took the operation along: do not touch either */
 };
@@ -61,11 +61,11 @@ enum verve_outcome {
 struct verve_op_class {
 	const char *name; /* for the log */
 	size_t size;	  /* bytes of the protocol's struct; no more than the largest of xport->ops */
-	size_t cleared;	  /* of those, from the beginning, zeroed by verve_op_alloc */
+	size_t cleared;	  /* verve_op_alloc zeroes so many bytes from the beginning */
 	size_t memory_at; /* where its struct verve_memory lies (xport/memory.h); 0: it has none */
 	size_t move_at;	  /* where its struct verve_transfer lies (xport/transfer.h); 0: it has none */
 	uint64_t comp_flags; /* VERVE_COMP_* of its completion; MSG or TAGGED is added to a message's */
-	size_t counter_at;   /* of struct verve_sink: the counter that counts it */
+	size_t counter_at;   /* offset of its counter in struct verve_sink; 0: never reported */
 	bool is_message;
 	bool is_receive; /* completes in the receive queue; waits in peer->reads */
 	bool is_fetch;	 /* brings back what was in the peer's memory, and only once */
@@ -76,9 +76,14 @@ struct verve_op_class {
 	/* FINISH, at the head of peer->control: sends the packet, takes it out and ends it. */
 	enum verve_outcome (*answer)(struct verve_xport *xport, struct verve_link *link,
 				      struct verve_op *op);
-	/* The last work request that told of its end has completed. */
+	/*
+	 * The work request that was posted with tell has ended well. May be called in state DOOMED.
+	 */
 	void (*done)(struct verve_xport *xport, struct verve_op *op);
-	/* Nothing of it is posted any more and it has op->error: ends it. NULL: verve_op_fail. */
+	/*
+	 * The operation has op->error, and nothing of it is posted any more: ends it. NULL:
+	 * verve_op_fail. For replay only: a link that ends calls verve_op_fail for every class.
+	 */
 	void (*fail)(struct verve_xport *xport, struct verve_op *op, const char *reason);
 	/* The application cancels it, QUEUED or active. 0, or -FI_EAGAIN: no memory. */
 	int (*cancel)(struct verve_xport *xport, struct verve_op *op);
@@ -94,7 +99,7 @@ TAILQ_HEAD(verve_op_queue, verve_op);
 
 struct verve_op {
 	TAILQ_ENTRY(verve_op) link; /* in queue */
-	struct verve_op_queue *queue; /* the one that its state names; NULL: none */
+	struct verve_op_queue *queue; /* the queue that the state names; NULL: it is in none */
 	const struct verve_op_class *cls;
 	struct verve_peer *peer;
 	void *context;
@@ -112,7 +117,7 @@ struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op
 /* Out of its queue; gives back what it has, and itself. Must have been reported, or never accepted. */
 void verve_op_free(struct verve_xport *xport, struct verve_op *op);
 
-/* The step must be legal. Its queue is the caller's. */
+/* The step must be legal. Moving the operation between queues is left to the caller. */
 void verve_op_set_state(struct verve_op *op, enum verve_op_state state);
 /* At the end of a queue, in this state; it must be in none. */
 void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum verve_op_state state);

@@ -7,26 +7,28 @@
 
 struct verve_lock;
 
-/* Most bytes of an eager payload, if so many are wanted: a packet is one request of the device. */
+/* Bytes of an eager payload: wanted, or less if the device's longest request is shorter. */
 size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted);
 
 /*
- * Opens everything but the connection manager, which needs the queues and which the engine adds. protocols outlive it.
- * No receive buffer is posted yet: verve_dispatch_open.
+ * Opens everything but the connection manager: the engine sets xport->cm later. protocols outlive
+ * the transport. No receive buffer is posted yet: verve_dispatch_open does that. 0, or what the
+ * device said; nothing is open then.
  */
 int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
 		     const struct verve_protocols *protocols, struct verve_lock *lock);
-/* No link is left. */
+/* Closes the queues, frees buffers, tables and peers. No link may be left. */
 void verve_xport_fini(struct verve_xport *xport);
 
 /*
- * Of a shared receive context: operations and peers' names for all transports that are opened with it as their
- * attr.shared, under one lock. It has no device, and is never polled. Of attr, mr_cache, min_multi_recv, addrvec and
- * sink count; the last two are those of any of its transports, and change with them. 0.
+ * Opens the transport of a shared receive context. Its operations and its ids of peers serve all
+ * transports that have it as attr.shared, under one lock. It has no device, and is never polled. Of
+ * attr, only mr_cache, min_multi_recv, addrvec and sink count; addrvec and sink are those of one of
+ * the sharing transports, and change with them. Always 0.
  */
 int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
 			    const struct verve_protocols *protocols, struct verve_lock *lock);
-/* Its transports are closed. */
+/* The transports that share it are closed before. */
 void verve_xport_fini_shared(struct verve_xport *xport);
 
 #endif

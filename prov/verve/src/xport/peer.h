@@ -18,7 +18,7 @@
 struct verve_link;
 struct verve_xport;
 
-/* A message of a peer that waits here, and that the peer wants to hear of; embedded in it. */
+/* Embedded in a message that waits here for a receive, and whose sender waits for a FIN. */
 struct verve_offer {
 	TAILQ_ENTRY(verve_offer) link;
 };
@@ -31,16 +31,16 @@ struct verve_peer {
 	struct verve_addr addr;
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
 	uint64_t av_version;
-	uint32_t id;		 /* as a source of messages: of xport->shared->peer_ids */
-	struct verve_peer *shared; /* whose id that is: the shared receive context's; NULL: its own */
-	uint32_t sharers;	 /* peers whose id is this one's */
+	uint32_t id;		 /* as a source of messages, from xport->shared->peer_ids */
+	struct verve_peer *shared; /* the shared receive context's peer with the id; NULL: none */
+	uint32_t sharers;	 /* peers whose shared is this peer */
 	bool is_needed;		 /* verve_peer_sweep's */
 	bool is_waiting;	 /* in xport->waiting */
 	bool is_wanting;	 /* in xport->wanting: a place, to be connected */
 	bool connecting;	 /* asked for; UP or FAILED will come */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* to be started, in order */
-	struct verve_op_queue reads;   /* rendezvous to be read: what the peer waits for waits for no send */
+	struct verve_op_queue reads;   /* receives to be read or pulled; they pass pending */
 	struct verve_op_queue control; /* packets that the peer waits for, whatever else is sent */
 	struct verve_op_queue active;  /* started, not finished */
 	struct verve_offer_queue offers;
@@ -63,9 +63,9 @@ static inline bool verve_peer_has_work(const struct verve_peer *peer)
 int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
 /* The peer of this address, new if there is none. NULL: no memory. */
 struct verve_peer *verve_peer_get(struct verve_xport *xport, const struct verve_addr *addr);
-/* fi_addr is being removed from the address vector: what follows does not reach the peer by it. */
+/* fi_addr is being removed from the address vector: later requests do not reach the peer by it. */
 void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr);
-/* The same for every one. */
+/* verve_peer_forget for every fi_addr. */
 void verve_peer_forget_all(struct verve_xport *xport);
 /* Its fi_addr_t; UINT64_MAX if it is not in the address vector. */
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
@@ -77,12 +77,15 @@ static inline void verve_peer_need(struct verve_peer *peer)
 	peer->is_needed = true;
 }
 
-/* What the operation had to start with is posted: to the peer's active ones. state: SENT or AWAIT. */
+/* The operation is on the wire: it moves from its queue to peer->active. state: SENT or AWAIT. */
 void verve_op_activate(struct verve_op *op, enum verve_op_state state);
-/* Out of xport->peers, and freed: nothing refers to it. */
+/* Takes the peer out of xport->peers and frees it. Nothing may refer to the peer. */
 void verve_peer_free(struct verve_xport *xport, struct verve_peer *peer);
 
-/* Room is missing, or something else must happen first: the peer is looked after again in a later turn. */
+/*
+ * The next turn looks after the peer once more: it continues a replay, sends a refusal that is due,
+ * and kicks the peer (xport/turn.c). For whoever found no room. Harmless if the peer waits already.
+ */
 void verve_peer_wait(struct verve_xport *xport, struct verve_peer *peer);
 
 #endif

@@ -46,9 +46,9 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 		       uint32_t status);
 /* The manager says that the peer has suspended connection conn_id. False: the link must end. */
 bool verve_replay_down(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id);
-/* It waits for a connection that continues the peer's of this id. */
+/* The link waits for a connection that continues the peer's connection remote_id. */
 bool verve_replay_expects(const struct verve_link *link, uint32_t remote_id);
-/* UP of that connection; the queue pair is the link's. */
+/* UP of the expected connection. Takes over event->qp and event->drop. */
 void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 		       struct verve_cm_event *event);
 /* The manager says that the peer can hear us over connection conn_id. */

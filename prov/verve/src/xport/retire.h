@@ -9,7 +9,7 @@ struct verve_link;
 struct verve_slot;
 struct verve_xport;
 
-/* Gives back what the slot of a request held that is outstanding no more. */
+/* The request is not outstanding any more: gives back what its slot held. */
 void verve_link_release(struct verve_xport *xport, struct verve_link *link,
 			const struct verve_slot *slot);
 /* The oldest outstanding request ended; status: ibv_wc_status. Its operation hears of it if it is to be told. */

@@ -3,7 +3,8 @@
  * Slabs: registered buffers of one size, for receives and for what is copied on its way out.
  * Grows by registered chunks up to a limit, never shrinks. The engine's lock protects it.
  *
- * No peer may reach any: messages from and to all of them lie side by side there, one after the other.
+ * No peer may reach a slab: messages from and to all peers lie there, side by side and one after
+ * another.
  */
 #ifndef VERVE_XPORT_SLAB_H
 #define VERVE_XPORT_SLAB_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Starting: the queues of a peer, and what leaves them. Operations of one queue start in order. The engine's lock protects
- * everything here.
+ * Starting: operations leave the queues of their peer for the wire. Operations of one queue start
+ * in order. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_START_H
 #define VERVE_XPORT_START_H
@@ -10,13 +10,21 @@ struct verve_op;
 struct verve_peer;
 struct verve_xport;
 
-/* Puts an operation at the end of pending, or reads, and starts what can be started; connects if need be. */
+/*
+ * Puts an operation at the end of peer->pending, or of peer->reads, and kicks the peer if the
+ * operation is the first there. The operation may have ended, and be freed, when this returns.
+ */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
-/* Puts an operation that is to end with a packet to the peer (peer->control) there and sends what can be sent. */
+/*
+ * Puts an operation that owes the peer a packet at the end of peer->control, and kicks the peer.
+ * The operation may be freed when this returns.
+ */
 void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /*
- * Starts what room, credits and the connection allow: control, then reads, then pending, each in order. A link that is
- * suspended, or owes its peer the refusal of a QUIESCE, waits for a later turn.
+ * Starts what room, credits and the connection allow: control, then reads, then pending, each in
+ * order. Without a link, asks for one (verve_peer_connect). A link that is suspended, or has asked
+ * to quiesce, starts nothing: it kicks the peer when it goes on. While the refusal of a QUIESCE is
+ * due, the peer waits for a later turn.
  */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 

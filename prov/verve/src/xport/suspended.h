@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Suspended: what a link keeps while it has no queue pair to post to: the requests that are to be posted again, and the
- * connection that is to continue it. xport/replay.h says when a link is suspended, and how it goes on. The engine's lock
- * protects everything here.
+ * Suspended: what a link keeps while it has no queue pair to post to: the requests that are to be
+ * posted again, and the connection that is to continue the link. xport/replay.h says when a link is
+ * suspended, and how it goes on. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_SUSPENDED_H
 #define VERVE_XPORT_SUSPENDED_H
@@ -27,7 +27,7 @@ enum verve_replay_state {
 struct verve_replay_entry {
 	struct verve_slot slot;
 	void *bytes; /* COPY: the packet, from malloc */
-	bool posted; /* it was, and may have been executed */
+	bool posted; /* it was posted before, and may have been executed */
 	bool dead;   /* its operation has failed */
 };
 
@@ -35,7 +35,7 @@ struct verve_replay_entry {
 struct verve_replay_next {
 	struct verve_net_qp *qp; /* NULL: there is none yet, or the link has it already */
 	uint32_t conn_id, remote_id, qp_num;
-	struct verve_cm_request *drop; /* what gives it up */
+	struct verve_cm_request *drop; /* gives this connection up */
 };
 
 struct verve_replay {
@@ -45,7 +45,7 @@ struct verve_replay {
 	bool refused;	 /* the oldest request was refused, so that nothing behind it was executed */
 	struct verve_replay_next next; /* STOPPED, DETACHED */
 	bool ready;	 /* the peer can hear us over the new queue pair */
-	bool said, told; /* RESUME: ours was sent, the peer's has come */
+	bool said, told; /* our RESUME was sent; the peer's RESUME has come */
 	bool settled;	 /* by the peer's RESUME: entries say what is to be repeated */
 	bool executed;	 /* the peer has executed what it had to repeat */
 	uint32_t number; /* of packets that the peer has received */
@@ -61,7 +61,7 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link);
 
 /* conn_id names the link, too: the connection that will continue it. */
 bool verve_replay_is_next(const struct verve_link *link, uint32_t conn_id);
-/* The same, and that connection's packets arrive on queue pair qp_num. */
+/* verve_replay_is_next, and packets of that connection arrive on queue pair qp_num. */
 bool verve_replay_is_from(const struct verve_link *link, uint32_t conn_id, uint32_t qp_num);
 /* A request may be posted to find out whether the peer lives. */
 bool verve_replay_may_probe(const struct verve_link *link);

@@ -14,9 +14,10 @@ static inline bool verve_peer_sweep_is_due(const struct verve_xport *xport)
 	return HASH_COUNT(xport->peers) > xport->peers_limit;
 }
 /*
- * Frees the peers that nothing refers to any more: their connection ended, the address vector does not have them, and
- * the protocols do not need them (verve_peer_need). Not from inside other work on peers. Every turn looks whether it is
- * due, so that clients that come and go do not add up.
+ * Frees the peers that nothing refers to any more: their connection ended, the address vector does
+ * not have them, and the protocols do not need them (verve_peer_need). Then sweeps the shared
+ * receive context, if its sweep is due. Not from inside other work on peers.
  */
 void verve_peer_sweep(struct verve_xport *xport);
+
 #endif

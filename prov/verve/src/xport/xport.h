@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Transport: what one engine's protocols share: completion queues of the device, the shared receive
- * queue and its buffers, operations, peers, connections, and where completions go. It does not know the protocols:
- * struct verve_protocols says what they are called for, and proto/proto.h puts both together.
+ * queue and its buffers, operations, peers, connections, and where completions go. The transport
+ * does not know the protocols: struct verve_protocols says what it calls them for, and
+ * proto/proto.h puts transport and protocols together.
  *
  * The engine's lock protects everything here.
  */
@@ -36,7 +37,7 @@ struct verve_net_srq;
 struct verve_peer;
 struct verve_wire_packet;
 
-/* Where completions go; any may be NULL. They outlive the transport. */
+/* Queues and counters where completions go; each may be NULL. They outlive the transport. */
 struct verve_sink {
 	struct verve_comp_queue *tx_queue, *rx_queue;
 	struct verve_comp_counter *send, *recv, *read, *write, *remote_read, *remote_write;
@@ -46,13 +47,13 @@ struct verve_xport_attr {
 	struct verve_net_device *dev;
 	struct verve_addrvec *addrvec;
 	struct verve_mr_cache *mr_cache;
-	struct verve_mr_keytab *mr_keytab; /* what peers' atomics may reach, and who counts */
+	struct verve_mr_keytab *mr_keytab; /* regions of the application, by key */
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished */
 	size_t inline_size;    /* bytes */
 	size_t eager_size;     /* bytes of payload */
 	size_t rx_buffers;     /* receive buffers */
-	uint32_t max_conns;    /* above them idle ones are closed; 0: no limit */
+	uint32_t max_conns;    /* more: idle connections are closed; 0: no limit */
 	uint32_t window;       /* eager messages that a peer may have unconsumed here */
 	size_t min_multi_recv; /* bytes */
 	uint64_t keepalive;    /* nanoseconds that a peer may keep us waiting before it is asked for a sign */
@@ -60,19 +61,27 @@ struct verve_xport_attr {
 	bool rma_event;	       /* peers say what their RMA does here */
 	bool app_keys;	       /* the application chooses keys: none is an rkey */
 	bool device_atomics;   /* devices execute atomics, here and at peers; else processors */
-	struct verve_xport *shared; /* the shared receive context that it takes receives from; NULL: none */
+	struct verve_xport *shared; /* shared receive context that has the receives; NULL: none */
 };
 
-/* A packet of one type has arrived over the link, which may break under it. packet: until it returns. */
+/*
+ * A packet has arrived over the link. packet is valid until the handler returns. The handler may
+ * break the link; the link's memory stays until a later step of the turn.
+ */
 typedef void verve_packet_handler(struct verve_xport *xport, struct verve_link *link,
 				  struct verve_wire_packet *packet);
 
 /* What the transport calls the protocols for. A constant of the composition. */
 struct verve_protocols {
-	verve_packet_handler *const *handlers; /* by enum verve_wire_type; NULL: of the transport's own */
-	/* The link breaks: what can only be had over it is forgotten. */
+	verve_packet_handler *const *handlers; /* by enum verve_wire_type; NULL: 0 alone */
+	/*
+	 * The link breaks: the protocols forget the messages that can only be fetched over this
+	 * link.
+	 */
 	void (*forget)(struct verve_xport *xport, const struct verve_link *link);
-	/* verve_peer_need for each peer that they have not forgotten. */
+	/*
+	 * Calls verve_peer_need for each peer that a receive or a message of the protocols names.
+	 */
 	void (*need_peers)(struct verve_xport *xport);
 };
 
@@ -88,7 +97,7 @@ enum {
 TAILQ_HEAD(verve_link_queue, verve_link);
 TAILQ_HEAD(verve_peer_queue, verve_peer);
 
-/* Completions of receives that were polled; those from at on are not handled yet. */
+/* Completions of receives that were polled; entries from number at on are not handled yet. */
 struct verve_recv_batch {
 	struct verve_net_wc wc[VERVE_POLL_BATCH];
 	int at, count;
@@ -107,7 +116,10 @@ struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
 	const struct verve_protocols *protocols;
-	/* Has the receives: itself, or a shared context, whose ops and peer_ids serve all its transports. */
+	/*
+	 * The transport that has the receives: this one, or a shared receive context. The context's
+	 * ops and peer_ids serve all transports that share it. Never NULL.
+	 */
 	struct verve_xport *shared;
 	bool closing; /* what was posted to the endpoint ends without a completion */
 	struct verve_net_channel *channel;
@@ -122,27 +134,29 @@ struct verve_xport {
 	uint64_t polled; /* completions of receives, ever */
 
 	struct verve_cm *cm;
-	struct verve_mailbox events; /* from the connection manager */
-	struct verve_mail *inbox;    /* taken from it, oldest first, not yet handled */
+	struct verve_mailbox events; /* mail of the connection manager */
+	struct verve_mail *inbox;    /* taken from events, oldest first, not handled yet */
 
 	struct verve_pool ops[VERVE_OP_SIZES]; /* by size of an object, the smallest first */
 	struct verve_idtab op_ids;
 	size_t tx_used;
 
 	struct verve_peer *peers; /* uthash by address */
-	size_t peers_limit;	  /* above it they are swept */
+	size_t peers_limit;	  /* with more peers, xport/sweep.h sweeps */
 	struct verve_pointers peer_of_addr; /* by fi_addr_t; NULL where not looked up yet */
 	struct verve_idtab peer_ids;
-	struct verve_peer_queue waiting; /* have something to send that did not fit */
-	struct verve_peer_queue wanting; /* a place among the connections; xport/quiesce.h */
-	uint64_t wanting_since; /* the first of them, nanoseconds */
+	struct verve_peer_queue waiting; /* peers that the next turn looks after: verve_peer_wait */
+	struct verve_peer_queue wanting; /* peers that wait for a place: xport/connect.h */
+	uint64_t wanting_since; /* since when the first of wanting waits, nanoseconds */
 
 	struct verve_idtab link_ids;
 	struct verve_pointers link_of_conn; /* by index of the connection id in a packet */
 	struct verve_link_queue links, broken_links;
-	uint32_t link_count; /* of both */
-	uint32_t connecting_count, quiescing_count; /* peers; links that are being closed in agreement */
-	uint32_t leaving_count, drained_count; /* of links: whose peer, or whose queue pair, has left */
+	uint32_t link_count;	   /* of links and broken_links together */
+	uint32_t connecting_count; /* peers that the manager was asked to connect */
+	uint32_t quiescing_count;  /* links whose quiesce.state is not OPEN */
+	uint32_t leaving_count;	   /* links whose peer has left: verve_link_leave */
+	uint32_t drained_count;	   /* links for verve_detach_step */
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
