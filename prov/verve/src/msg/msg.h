@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages: what the message protocols of one endpoint, or of a shared receive context, have in common: the posted
- * receives, and the messages that wait for one. The engine's lock protects everything here.
+ * Messages: what the message protocols of one endpoint, or of a shared receive context, have in
+ * common: the posted receives, and the messages that wait for a receive. The engine's lock protects
+ * everything here.
  */
 #ifndef VERVE_MSG_MSG_H
 #define VERVE_MSG_MSG_H
@@ -16,15 +17,18 @@ struct verve_unexpected;
 
 LIST_HEAD(verve_claim_list, verve_unexpected);
 
-/* A transport that carries messages. The tables of one that takes its receives from a context stay empty. */
+/*
+ * A transport that carries messages. The tables of a transport that has a shared receive context
+ * stay empty: the context's tables are used.
+ */
 struct verve_msg {
-	struct verve_xport xport; /* first: verve_msg_of finds the rest by it */
+	struct verve_xport xport; /* first: verve_msg_of casts a transport to its verve_msg */
 	struct verve_match match[2]; /* untagged, tagged: index by VERVE_OP_TAGGED set or not */
-	bool starved; /* messages wait that a posted multi-receive buffer had no memory to take */
-	struct verve_claim_list claimed;
+	bool starved; /* messages wait for a posted multi-receive buffer, for lack of memory */
+	struct verve_claim_list claimed; /* messages that FI_CLAIM took out of the tables */
 };
 
-/* Whose receives a transport takes: its own, or its shared receive context's. */
+/* The verve_msg whose tables count for the transport: its own, or its shared receive context's. */
 static inline struct verve_msg *verve_msg_of(struct verve_xport *xport)
 {
 	return (struct verve_msg *) xport->shared;
@@ -35,7 +39,10 @@ static inline struct verve_match *verve_msg_match_of(struct verve_xport *xport, 
 	return &verve_msg_of(xport)->match[tagged];
 }
 
-/* The tables alone; the transport is opened and closed by itself (proto/proto.h). 0 or -FI_ENOMEM. */
+/*
+ * Opens and closes the tables alone; proto/proto.c opens and closes the transport. 0 or -FI_ENOMEM.
+ * Before fini, verve_recv_cancel_all has emptied the tables.
+ */
 int verve_msg_init(struct verve_msg *msg);
 void verve_msg_fini(struct verve_msg *msg);
 

@@ -9,11 +9,14 @@ struct verve_xport;
 
 enum {
 	VERVE_PEEK = 1 << 0,	/* look; completes with what was found, or with error FI_ENOMSG */
-	VERVE_CLAIM = 1 << 1,	/* with PEEK: keep it for context; alone: receive what context claimed */
-	VERVE_DISCARD = 1 << 2, /* with either: throw it away */
+	VERVE_CLAIM = 1 << 1,	/* with PEEK: keep the message for context; alone: receive it */
+	VERVE_DISCARD = 1 << 2, /* with either: throw the message away */
 };
 
-/* FI_PEEK, FI_CLAIM and FI_DISCARD, fi_tagged(3). -FI_EAGAIN; -FI_EINVAL: context claimed nothing. */
+/*
+ * FI_PEEK, FI_CLAIM and FI_DISCARD, fi_tagged(3). 0: completes once. -FI_EAGAIN: no memory;
+ * -FI_EINVAL: context claimed no message, or the address is not in the address vector.
+ */
 int verve_recv_peek(struct verve_xport *xport, const struct verve_request *request, unsigned what);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Pulling: rendezvous of copies, which no peer may read, and where either side has no memory left that it may
- * register (RLIMIT_MEMLOCK, the device's limits). The receiver asks for a few chunks after the other; each goes
- * through a buffer of the sender's and one of the receiver's, as a short message does. Slow if the message is long,
- * and always possible. A copy that fits into one packet leaves from where it lies.
+ * Pulling: rendezvous without RDMA. For a message that the sender has copied into a slab, because
+ * no peer may read slabs; and where sender or receiver cannot register its memory (RLIMIT_MEMLOCK,
+ * limits of the device). The receiver asks for a few chunks (PULL), then for the next few. Each
+ * chunk (CHUNK) goes through a buffer of the sender and a buffer of the receiver, as a short
+ * message does. That is slow for long messages, and always possible. A copy that fits into one
+ * packet is sent from its slab. The engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_PULL_H
 #define VERVE_MSG_PULL_H
@@ -13,12 +15,12 @@
 struct verve_recv_op;
 struct verve_wire_packet;
 
-/* Receiver, QUEUED: asks for the next chunks. */
+/* Receiver, for a receive in state QUEUED: asks for the next chunks. */
 enum verve_outcome verve_pull_start(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_recv_op *recv);
-/* Sender: PULL. */
+/* Sender: PULL has arrived. */
 void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct verve_wire_packet *packet);
-/* Receiver: CHUNK. */
+/* Receiver: CHUNK has arrived. */
 void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receive: the operation, from the posted receive to its completion and the FIN. The engine's lock protects it. */
+/*
+ * Receive: the operation, from the posted receive to its completion and the FIN. The engine's lock
+ * protects everything here.
+ */
 #ifndef VERVE_MSG_RECV_OP_H
 #define VERVE_MSG_RECV_OP_H
 
@@ -13,14 +16,16 @@
 #include "xport/op.h"
 #include "xport/transfer.h"
 
-/* Zeroed up to match; memory's head, too, when it is allocated (verve_recv_op_alloc). */
+/*
+ * Zeroed up to memory.iov (verve_recv_class.cleared); whoever uses match or transfer fills it in.
+ */
 struct verve_recv_op {
 	struct verve_op op;
 	struct verve_fin fin;	/* of the message: to be sent when the receive is finished */
 	uint64_t tag, data, src; /* of the message; src: fi_addr_t */
 	uint64_t msg_len;	/* bytes of the message, which may be longer than the buffer */
-	uint64_t asked;		/* bytes of a message that is pulled, from its beginning, that were asked for */
-	struct verve_recv_op *parent; /* of a message placed into a multi-receive buffer */
+	uint64_t asked;		/* pulled message: end of what was asked for, in bytes */
+	struct verve_recv_op *parent; /* multi-receive buffer of the message; NULL: none */
 	size_t used;		/* of a multi-receive buffer: bytes that are taken */
 	uint32_t children;	/* of a multi-receive buffer: messages still being placed */
 	bool spent;		/* multi-receive buffer that takes no more messages */
@@ -39,7 +44,10 @@ static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_re
 	return (struct verve_recv_op *) ((char *) match - offsetof(struct verve_recv_op, match));
 }
 
-/* The receive has its data, or its error: reports, and sends the FIN if one is due. */
+/*
+ * The receive has its data, or its error (positive FI errno): reports it, sends the FIN if one is
+ * due, and frees the receive. Do not touch the receive afterwards.
+ */
 void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, int error,
 		       const char *reason);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rendezvous: RTS from the sender, RDMA reads by the receiver, FIN back. For long messages, and for any
- * message when the sender is out of credits; a short one is copied, and pulled (msg/pull.h) instead of read.
+ * Rendezvous: the sender sends RTS, the receiver reads by RDMA and sends FIN. For long messages,
+ * and for messages that need a credit while the sender has none; these are copied if they are
+ * short, and pulled (msg/pull.h) instead of read. The engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_RNDV_H
 #define VERVE_MSG_RNDV_H

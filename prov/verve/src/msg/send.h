@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sending messages: inline, eager copy, or an offer to read (msg/rndv.h). */
+/*
+ * Sending messages: inline, eager copy, or an offer to read (msg/rndv.h). The engine's lock
+ * protects everything here.
+ */
 #ifndef VERVE_MSG_SEND_H
 #define VERVE_MSG_SEND_H
 

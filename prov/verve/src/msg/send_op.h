@@ -13,7 +13,7 @@
 struct verve_send_op {
 	struct verve_op op;
 	uint64_t tag, data;
-	uint64_t pulled; /* bytes of it that the peer has pulled, from its beginning */
+	uint64_t pulled; /* bytes of the message that the peer has pulled, from its beginning */
 	struct verve_op *chunk; /* carries what the peer pulls of it next; NULL: the peer asked for nothing */
 	bool offered;	 /* the peer was sent an RTS of it, and may pull it */
 	struct verve_memory memory;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Unexpected messages: those that found no receive wait in the match tables, or in the list of claimed ones. The engine's
- * lock protects everything here.
+ * Unexpected messages: a message that found no receive waits in a match table or, once claimed, in
+ * verve_msg.claimed. The engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_UNEXPECTED_H
 #define VERVE_MSG_UNEXPECTED_H
@@ -22,7 +22,7 @@ struct verve_unexpected {
 	struct verve_offer offer; /* in peer->offers, if its sender waits for a FIN */
 	bool claimed;
 	void *claim_context;
-	struct verve_xport *xport; /* that it came to */
+	struct verve_xport *xport; /* transport that the message came to */
 	struct verve_peer *peer;
 	uint32_t link_id; /* of the link that it came over: its id in xport->link_ids */
 	struct verve_wire_packet packet;
@@ -34,19 +34,25 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
 	return (struct verve_unexpected *) ((char *) msg - offsetof(struct verve_unexpected, match));
 }
 
-/* Keeps a message that has come over the link, and copies its payload. -FI_ENOMEM. */
+/* Keeps a message that has come over the link, with a copy of its payload. -FI_ENOMEM: not kept. */
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet);
-/* Out of its table, or of the claimed ones, already. */
+/* Frees the message, which the caller has taken out of its table or of verve_msg.claimed. */
 void verve_unexpected_free(struct verve_unexpected *unexpected);
 
-/* Throwing one away, in two steps: *fin is what its sender waits for, NULL: nothing. -FI_EAGAIN: no memory. */
+/*
+ * Throws a message away, first step, which may fail: *fin becomes the FIN that the sender waits
+ * for; NULL: the sender waits for none. status: positive FI errno or 0. -FI_EAGAIN: no memory.
+ */
 int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, uint32_t status,
 				     struct verve_op **fin);
-/* The message is out of its table, or of the claimed ones, already. */
+/*
+ * Second step: sends fin, returns the message's credit, and frees the message. The caller has taken
+ * the message out of its table or of verve_msg.claimed.
+ */
 void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_op *fin);
 
-/* Forgets the messages that must be fetched over the link, because it breaks. */
+/* The link breaks: frees the messages in the tables that would have to be fetched over it (RTS). */
 void verve_unexpected_forget(struct verve_xport *xport, const struct verve_link *link);
 /* Forgets all messages that came to the transport. */
 void verve_unexpected_forget_all(struct verve_xport *xport);

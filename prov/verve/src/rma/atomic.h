@@ -19,8 +19,9 @@
 struct verve_wire_packet;
 
 /*
- * Atomics of a connection without an answer, at most, either way: what a target keeps of answers that a peer does
- * not take is bounded by it. A peer that asks more is cut off.
+ * Atomics of a connection that are not answered yet: at most so many in either direction. It bounds
+ * the replies that a target keeps for a peer that takes none. The link of a peer that asks more is
+ * broken.
  */
 enum { VERVE_ATOMIC_UNANSWERED = 128 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomic: the operation, by whichever way it is executed. */
+/* Atomic: the operation, executed by processor or device. The engine's lock protects it. */
 #ifndef VERVE_RMA_ATOMIC_OP_H
 #define VERVE_RMA_ATOMIC_OP_H
 

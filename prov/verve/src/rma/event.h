@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RMA events: what a target is told behind a read or write, or sees by itself of an atomic: remote CQ data, and a count for
- * the regions touched (FI_RMA_EVENT). The engine's lock protects everything here.
+ * RMA events: how a target hears of a peer's RMA: remote CQ data, and a count for each region
+ * touched (FI_RMA_EVENT). The initiator tells of a read or write with a packet behind it; an atomic
+ * by the processor needs no packet. The engine's lock protects everything here.
  */
 #ifndef VERVE_RMA_EVENT_H
 #define VERVE_RMA_EVENT_H
@@ -17,8 +18,8 @@ struct verve_xport;
 void verve_event_describe(const struct verve_transfer *transfer, bool read,
 			  struct verve_wire_packet *packet);
 /*
- * A peer has read, or else written, the regions that the packet names (an RMA event, an atomic): one
- * for each region's counter, if the endpoint hears of RMA, and for the endpoint's.
+ * A peer has read, or else written, the regions that the packet names. Adds one to the endpoint's
+ * counter and, if the endpoint hears of RMA, to each region's. packet: RMA_EVENT or ATOMIC.
  */
 void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read);
 

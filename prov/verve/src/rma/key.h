@@ -20,7 +20,7 @@ struct verve_op;
 struct verve_wire_packet;
 struct verve_xport;
 
-enum { VERVE_KEY_QUERIES = 8 }; /* unanswered questions of a connection; a peer that asks more is cut off */
+enum { VERVE_KEY_QUERIES = 8 }; /* unanswered; the link of a peer that asks more breaks */
 
 enum verve_key_result {
 	VERVE_KEY_READY,
@@ -29,8 +29,8 @@ enum verve_key_result {
 };
 
 /*
- * For the read, write or atomic of the device at the head of its peer's queue: whether all its keys are known, and open what
- * it wants.
+ * Whether all keys of op are known, and open what op wants; asks the peer for unknown keys. op: the
+ * read, write or atomic by the device at the head of its peer's queue. May break the link.
  */
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, const char **reason);
@@ -42,7 +42,10 @@ void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
 void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet);
 
-/* The key is out of the table: tells every peer that may know it. */
+/*
+ * The key is out of the domain's table: tells every peer that may know it. A link for which there
+ * is no memory breaks.
+ */
 void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generation);
 
 #endif

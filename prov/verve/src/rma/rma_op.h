@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What reads, writes and atomics of the device have in common: keys to be known first, one or more work requests, and
- * perhaps a packet behind them. The engine's lock protects everything here.
+ * What reads, writes and atomics by the device have in common: their keys must be known, then come
+ * one or more work requests, and perhaps a packet behind these. The engine's lock protects
+ * everything here.
  */
 #ifndef VERVE_RMA_RMA_OP_H
 #define VERVE_RMA_RMA_OP_H
@@ -13,8 +14,6 @@
 #include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/transfer.h"
-
-
 
 /* Zeroed up to memory's lists. */
 struct verve_rma_op {
@@ -32,11 +31,15 @@ static inline struct verve_rma_op *verve_rma_op_of(struct verve_op *op)
 
 /* How one kind is posted. */
 struct verve_rma_way {
-	/* Its local memory is ready. -FI_EAGAIN: later; other errors: it fails, for *reason, a constant string. */
+	/*
+	 * Makes the local memory ready. -FI_EAGAIN: try later; other errors: the operation fails,
+	 * for
+	 * *reason, a constant string.
+	 */
 	int (*prepare)(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
 		       const char **reason);
 	enum verve_net_wr_op (*verb)(const struct verve_rma_op *rma);
-	bool notifies; /* the target hears of it behind the request; not after it has completed */
+	bool notifies; /* a packet behind the request tells the target */
 };
 
 /* Takes what the request says; no memory is registered yet. */
@@ -44,7 +47,7 @@ void verve_rma_op_fill(struct verve_rma_op *rma, const struct verve_request *req
 /* For a class's start. */
 enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_link *link,
 				       struct verve_rma_op *rma, const struct verve_rma_way *way);
-/* For a class's cancel: what is on the wire is left to the device, but no more of it is posted. */
+/* For a class's cancel. What is posted ends as usual; the rest is not posted. 0. */
 int verve_rma_op_cancel(struct verve_xport *xport, struct verve_op *op);
 
 #endif

@@ -6,12 +6,17 @@
  *   0      1      2         4                     8                                    16
  *   | type | flags| credits | destination         | tag, key, or operation id           |
  *   then, in this order, if the flag says so: 8 bytes remote CQ data, 8 bytes operation id;
- *   then the body: EAGER: payload; RTS: 8 bytes length, operation id, segments; WRITE_DATA: 8 bytes length;
- *   ATOMIC: segments, then operands; ATOMIC_REPLY: what was there before. Operands and what was there
- *   travel as they lie in memory. RMA_EVENT: 8 bytes length and the 8-byte keys of the regions, each once.
- *   KEY_REPLY: 8 bytes generation, 4 access, 2 segments in all, 2 first of these; segments. KEY_REVOKE: 8
- *   bytes generation. PULL: operation id of the sender, in the upper half the receiver's; 8 bytes length. CHUNK:
- *   operation id; payload.
+ *   then the body:
+ *   EAGER: payload.
+ *   RTS: 8 bytes length, 4 operation id, 4 number of segments; segments.
+ *   WRITE_DATA: 8 bytes length.
+ *   ATOMIC: segments, then operands. ATOMIC_REPLY: what was in the memory before. Operands and results
+ *   travel as they lie in memory.
+ *   RMA_EVENT: 8 bytes length, and the 8-byte keys of the regions, each once.
+ *   KEY_REPLY: 8 bytes generation, 4 access, 2 segments of the key, 2 number of the first segment here;
+ *   segments. KEY_REVOKE: 8 bytes generation.
+ *   PULL: operation id of the sender, in the upper half the receiver's; 8 bytes length.
+ *   CHUNK: operation id; payload.
  */
 #ifndef VERVE_XPORT_WIRE_H
 #define VERVE_XPORT_WIRE_H
@@ -32,7 +37,7 @@ enum verve_wire_type {
 	VERVE_WIRE_RMA_EVENT = 9,  /* what the RMA operation that came just before touched */
 	VERVE_WIRE_KEY_QUERY = 10, /* what does this key of yours open; answered by */
 	VERVE_WIRE_KEY_REPLY = 11, /* segments, in as many packets as they need; or none: no such key */
-	VERVE_WIRE_KEY_REVOKE = 12, /* forget the key, if known in this generation or an older one */
+	VERVE_WIRE_KEY_REVOKE = 12, /* forget the key, of this or an older generation */
 	VERVE_WIRE_QUIESCE = 13,    /* how many packets arrived; in the upper half xport/quiesce.c */
 	VERVE_WIRE_WITHDRAW = 14,   /* operation id: RTS, or EAGER with ACK; FIN says FI_ECANCELED if nobody took it */
 	VERVE_WIRE_PULL = 15,	    /* the next bytes of a message that was offered; answered by */
