@@ -55,7 +55,7 @@ static void label(struct verve_xport *xport, struct verve_recv_op *recv, struct 
 	}
 }
 
-/* The receive takes the message. It is in no queue and no table. */
+/* The receive, which is in no queue and no table, takes the message. */
 static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
 		    uint32_t link_id, const struct verve_wire_packet *packet)
 {
@@ -117,7 +117,7 @@ static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve
 		verve_match_cancel(match, posted);
 		return recv;
 	}
-	/* Other messages wait for it; the poll sees to them, in their order. */
+	/* Older messages wait for this buffer: verve_recv_feed gives it those first. */
 	if (verve_msg_of(xport)->starved)
 		return NULL;
 	parent = recv;
@@ -232,7 +232,7 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 	struct verve_match *match;
 	int ret;
 
-	/* What waits for an earlier one is not for this one. */
+	/* Messages that wait for an earlier receive must not go to this one. */
 	if (__builtin_expect(verve_msg_of(xport)->starved, 0) && !verve_recv_feed(xport))
 		return -FI_EAGAIN;
 	recv = recv_alloc(xport, request->flags);

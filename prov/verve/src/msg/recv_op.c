@@ -77,7 +77,7 @@ void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
 	const struct verve_recv_op *recv = (const struct verve_recv_op *) op;
 
 	entry->olen = recv->msg_len > op->len ? recv->msg_len - op->len : 0;
-	/* The application asked for no access: it is the message that went, with the peer's process mostly. */
+	/* FI_EACCES here: the message's memory is gone, mostly with the peer's process. */
 	if (entry->err == FI_EACCES) {
 		entry->err = FI_ENOTCONN;
 		*reason = "the peer's device does not let the message be read any more";

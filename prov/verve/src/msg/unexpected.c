@@ -166,7 +166,7 @@ void verve_unexpected_withdrawn(struct verve_xport *xport, struct verve_link *li
 	struct verve_unexpected *offer = find_offer(link, packet->op_id);
 	struct verve_op *fin;
 
-	/* A receive has the message, or is to have it: the FIN that says so goes its way. */
+	/* A receive has the message, or FI_CLAIM keeps it for one: that receive sends the FIN. */
 	if (!offer || offer->claimed)
 		return;
 	if (verve_unexpected_prepare_discard(offer, FI_ECANCELED, &fin)) {

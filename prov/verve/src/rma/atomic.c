@@ -96,7 +96,7 @@ static enum verve_outcome start(struct verve_xport *xport, struct verve_link *li
 	}
 	if (xport->attr.device_atomics || link->device_atomics)
 		return verve_atomic_device_start(xport, link, atomic);
-	/* Answers need no more than the peer's progress, and bring the next one along. */
+	/* An answer needs the peer's progress alone, and lets the next atomic start. */
 	if (link->unanswered >= VERVE_ATOMIC_UNANSWERED || verve_op_name(xport, op))
 		return VERVE_LATER;
 	len = verve_wire_atomic_prefix(packet.segment_count) + payload;

@@ -159,7 +159,7 @@ static bool asks(const struct verve_xport *xport, const struct verve_op *op)
 	return op->cls->comp_flags & VERVE_COMP_RMA;
 }
 
-/* Only the head of the queue asks: whoever else wants the key asks again. */
+/* Only the head of the queue has asked. An operation behind it will ask for the key itself. */
 static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64_t key, int error,
 		      const char *reason)
 {

@@ -91,7 +91,10 @@ static enum verve_net_wr_op verb_of_write(const struct verve_rma_op *rma)
 	return VERVE_NET_WRITE;
 }
 
-/* A read of nothing goes as a write of nothing: a device that is asked again may look for a region, as soft-RoCE does. */
+/*
+ * A read of nothing goes as a write of nothing: a device that repeats a read may look for its
+ * region, and soft-RoCE ends the connection then.
+ */
 static enum verve_net_wr_op verb_of_read(const struct verve_rma_op *rma)
 {
 	return rma->transfer.len ? VERVE_NET_READ : VERVE_NET_WRITE;
@@ -152,7 +155,7 @@ static void done_read(struct verve_xport *xport, struct verve_op *op)
 
 	if (!is_done(xport, op))
 		return;
-	/* Only now: a device whose response was lost reads again. */
+	/* Told only now: until here, the device may read again, if a response was lost. */
 	if (op->state == VERVE_OP_DOOMED || !link || !link->rma_event) {
 		verve_op_finish(xport, op);
 		return;

@@ -121,7 +121,7 @@ int verve_rma_op_cancel(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_rma_op *rma = verve_rma_op_of(op);
 
-	/* Only what the target is to hear of it is left to be sent, or the device has all of it. */
+	/* All of the transfer is posted: only the packet behind it may be missing. */
 	if (op->state != VERVE_OP_QUEUED || rma->posted)
 		return 0;
 	if (rma->transfer.offset)

@@ -28,7 +28,7 @@ void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 	while (link->retired != number)
 		verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	if (status == VERVE_NET_WC_FLUSHED && !link->broken)
-		/* None of ours failed: the device ended it, for what the peer asked of it. */
+		/* No request of ours failed: the device refused a request of the peer. */
 		verve_link_break(xport, link, FI_ENOTCONN, status,
 				 "the device ended the connection: it refused a request of the peer");
 	else if (status && !link->broken)
@@ -74,7 +74,7 @@ void verve_complete_broken(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
-	/* No marker says when that is all: a completion that is not there now is never known. */
+	/* No marker says when all completions are there: those that are not, are lost. */
 	if (has_unmarked(xport))
 		verve_complete_poll_all(xport);
 	/* Closing a queue pair may take its completions along, and the buffers that they give back. */

@@ -36,7 +36,7 @@ static bool has_place(const struct verve_xport *xport)
 	return !xport->attr.max_conns || verve_connect_places_taken(xport) < xport->attr.max_conns;
 }
 
-/* False: the peer waits for a place, and will be connected. */
+/* True: there is a place. False: the peer is in xport->wanting; verve_connect_step asks for it. */
 static bool admit(struct verve_xport *xport, struct verve_peer *peer)
 {
 	if (peer->is_wanting)

@@ -16,7 +16,7 @@
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-/* From the queue pair that is gone to the list. False: no memory. */
+/* Copies a request of the closed queue pair into an entry. False: no memory. */
 static bool keep(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot,
 		 struct verve_replay_entry *entry)
 {
@@ -33,7 +33,10 @@ static bool keep(struct verve_xport *xport, struct verve_link *link, struct verv
 	return entry->bytes;
 }
 
-/* What was posted last comes before what was not posted again yet. False: no memory. */
+/*
+ * Makes the new list: first the requests that were outstanding, then the entries of the old list
+ * that were not posted again yet. False: no memory.
+ */
 static bool collect(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;

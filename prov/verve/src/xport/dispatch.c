@@ -24,7 +24,10 @@ static uint32_t refill_size(const struct verve_xport *xport)
 							       VERVE_POLL_BATCH;
 }
 
-/* The first free ones, each with the mark of a buffer that is posted (xport/lost.h). How many there are. */
+/*
+ * Describes the first free buffers for the device, and writes the mark of a posted buffer into each
+ * (xport/lost.h). Returns how many.
+ */
 static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
 {
 	struct verve_slab *slab = xport->rx_free;
@@ -40,7 +43,7 @@ static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
 	return count;
 }
 
-/* Gives consumed buffers back to the device, in batches, while there are so many. Negative: some are left. */
+/* Posts free buffers in batches, while there are least or more. Negative: what the device said. */
 static int refill(struct verve_xport *xport, uint32_t least)
 {
 	while (xport->rx_free_count >= least) {
@@ -152,7 +155,7 @@ static bool fill_batch(struct verve_xport *xport)
 		return true;
 	}
 	batch->count = 0;
-	/* If it had none left, no packet would come, ever, behind which to try again. */
+	/* If the device has no buffer left, no packet comes any more: post here, too. */
 	if (__builtin_expect(xport->rx_refused, 0))
 		refill(xport, refill_size(xport));
 	return false;

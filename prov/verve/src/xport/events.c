@@ -20,8 +20,9 @@
 #include <rdma/fi_errno.h>
 
 /*
- * A queue pair without a link, over which something may have come. Closing may take completions along, and of the
- * completions of empty messages no buffer would tell (xport/lost.h).
+ * Closes a queue pair that gets no link. Packets may have come over it, and closing may remove
+ * their completions: of a completion without bytes, no buffer would tell (xport/lost.h). So all
+ * packets that have come are handled before.
  */
 static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
 {
@@ -30,7 +31,7 @@ static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
 	verve_net_qp_close(qp);
 }
 
-/* It continues a connection that we do not have any more. */
+/* UP of a connection that continues an older one, which we do not have any more. */
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		      struct verve_cm_event *event)
 {
@@ -111,7 +112,7 @@ static void handle_ready(struct verve_xport *xport, struct verve_link *link,
 	verve_peer_kick(xport, link->peer);
 }
 
-/* For who reads err_data: what to look at. */
+/* The text of err_data: tells the user what to look at. */
 static const char *why_failed(int error)
 {
 	switch (error) {
@@ -193,8 +194,8 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 }
 
 /*
- * Mail moves into an inbox first: handling one event may receive packets, which may need the next
- * event; whoever comes takes the oldest.
+ * Mail moves into xport->inbox first, because this function calls itself: handling an event may
+ * receive packets, which may need the next event. Each call takes the oldest.
  */
 bool verve_events_step(struct verve_xport *xport)
 {
@@ -225,7 +226,7 @@ bool verve_events_receive(struct verve_xport *xport)
 {
 	enum verve_dispatch_result result;
 
-	/* What would come next may be more of the same, and the application reads none of it. */
+	/* The next packets may bring more completions, while the application reads none. */
 	if (__builtin_expect(verve_events_is_flooded(xport), 0))
 		return false;
 	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)

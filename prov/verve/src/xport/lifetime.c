@@ -202,7 +202,7 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_op *op;
 
-	/* Before the application is told that its memory is free. */
+	/* First: a completion tells the application that its memory is free. */
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	link->qp = NULL;

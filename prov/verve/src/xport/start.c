@@ -21,7 +21,7 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 {
 	struct verve_op *op;
 
-	/* A link that breaks under way empties the queues and leaves peer->link NULL. */
+	/* If start breaks the link, the queues are empty, and peer->link is NULL. */
 	while (peer->link && (op = TAILQ_FIRST(queue)))
 		if (!may_start(xport, peer, op) ||
 		    op->cls->start(xport, peer->link, op) != VERVE_DONE)
@@ -37,7 +37,7 @@ static void answer(struct verve_xport *xport, struct verve_peer *peer)
 			break;
 }
 
-/* A peer that listens is to have a first packet, whatever else is sent. */
+/* The peer waits for our first packet, of whatever type: if none was sent, a CREDIT goes. */
 static void greet(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};

@@ -11,7 +11,7 @@
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-enum { TRIES = 8 }; /* that bring nothing */
+enum { TRIES = 8 }; /* suspensions in a row without a packet between them */
 
 void verve_replay_set_drained(struct verve_xport *xport, struct verve_replay *replay)
 {

@@ -46,7 +46,7 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	verve_cm_request_free(replay->next.drop);
 	if (replay->state == VERVE_REPLAY_STOPPED && replay->drained) {
 		xport->drained_count--;
-		/* The marker is back, and will not tell again. Without one, closing the queue pair is what tells. */
+		/* The marker does not come again. Without one, closing the queue pair ends all. */
 		while (link->retired != link->produced && !link->unmarked)
 			verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	}

@@ -75,7 +75,7 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 	return count;
 }
 
-/* Of the transfer, so much can be posted now. */
+/* Where the part of the transfer ends that can be posted now: all of it, or what the slab holds. */
 static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *op)
 {
 	const struct verve_transfer *transfer = verve_op_transfer(op);

@@ -21,7 +21,7 @@
 #include "xport/sweep.h"
 #include "xport/xport.h"
 
-/* Buffers come back with completions, which nobody may have asked for; more of them there cannot be. */
+/* The slabs are at their limit: asks for completions, so that requests give their slabs back. */
 static void reclaim_slabs(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
@@ -78,7 +78,7 @@ static void watch(struct verve_xport *xport)
 	verve_keepalive_step(xport);
 }
 
-/* Queue pairs that are closed may have taken receive buffers along. */
+/* Like end_broken, closes queue pairs, which may take receive buffers along: looks for them. */
 static void detach(struct verve_xport *xport)
 {
 	verve_detach_step(xport);
