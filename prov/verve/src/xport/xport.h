@@ -116,10 +116,7 @@ struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
 	const struct verve_protocols *protocols;
-	/*
-	 * The transport that has the receives: this one, or a shared receive context. The context's
-	 * ops and peer_ids serve all transports that share it. Never NULL.
-	 */
+	/* Has the receives: this transport, or a context, whose ops and peer_ids serve its sharers. */
 	struct verve_xport *shared;
 	bool closing; /* what was posted to the endpoint ends without a completion */
 	struct verve_net_channel *channel;
@@ -152,11 +149,9 @@ struct verve_xport {
 	struct verve_idtab link_ids;
 	struct verve_pointers link_of_conn; /* by index of the connection id in a packet */
 	struct verve_link_queue links, broken_links;
-	uint32_t link_count;	   /* of links and broken_links together */
-	uint32_t connecting_count; /* peers that the manager was asked to connect */
-	uint32_t quiescing_count;  /* links whose quiesce.state is not OPEN */
-	uint32_t leaving_count;	   /* links whose peer has left: verve_link_leave */
-	uint32_t drained_count;	   /* links for verve_detach_step */
+	uint32_t link_count; /* of links and broken_links together */
+	uint32_t connecting_count, quiescing_count; /* peers; links whose quiesce.state is not OPEN */
+	uint32_t leaving_count, drained_count; /* links: verve_link_leave; verve_detach_step */
 	uint32_t polls;	     /* since the clock was looked at */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* of all connections: the send CQ can never overflow */
