@@ -31,14 +31,19 @@ static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
 	verve_net_qp_close(qp);
 }
 
-/* UP of a connection that continues an older one, which we do not have any more. */
+/*
+ * UP of a connection that continues an older one, which we do not have any more. Draining may handle
+ * the next UP of the peer: the link of that one stays.
+ */
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		      struct verve_cm_event *event)
 {
-	close_refused(xport, event->qp);
+	struct verve_link *link = peer->link;
+
 	/* Before anybody asks for the next one. */
 	verve_cm_drop(xport->cm, &event->drop);
-	if (peer->link)
+	close_refused(xport, event->qp);
+	if (link && peer->link == link)
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0,
 				 "the peer goes on with another connection");
 	verve_peer_kick(xport, peer);
@@ -95,12 +100,12 @@ err_link:
 	verve_peer_fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	return;
 err_close:
-	close_refused(xport, event->qp);
 	verve_cm_drop(xport->cm, &event->drop);
 	if (peer) {
 		verve_peer_connected(xport, peer);
 		verve_peer_fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
 	}
+	close_refused(xport, event->qp);
 }
 
 static void handle_ready(struct verve_xport *xport, struct verve_link *link,
