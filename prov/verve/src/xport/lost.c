@@ -3,7 +3,6 @@
 #include "xport/lost.h"
 
 #include <atomic_ops.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "net/qp.h"
@@ -17,9 +16,14 @@
 
 enum { TOLERATED = 8 }; /* the part of the buffers, one in so many, that may be in question for long */
 
+/*
+ * The buffer is posted and has lost its mark. What is read after this, such as a completion, is newer
+ * than the mark.
+ */
 static bool is_touched(const struct verve_lost *lost, const struct verve_slab *slab)
 {
-	return slab->lent == VERVE_LOST_POSTED && memcmp(slab->data, &lost->mark, sizeof(lost->mark));
+	return slab->lent == VERVE_LOST_POSTED &&
+	       AO_load_acquire((const volatile AO_t *) slab->data) != (AO_t) lost->mark;
 }
 
 static uint32_t count_asked(const struct verve_xport *xport)
@@ -88,8 +92,6 @@ static void ask(struct verve_xport *xport)
 			lost->buffers[i]->lent = VERVE_LOST_ASKED;
 	if (!count_asked(xport))
 		return;
-	/* A completion that is seen from here on is newer than what was touched. */
-	AO_nop_read();
 	verve_events_drain(xport);
 	lost->count = count_asked(xport);
 	lost->before = verve_net_srq_opened(xport->srq);
