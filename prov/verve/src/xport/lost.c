@@ -127,12 +127,6 @@ static void take_back(struct verve_xport *xport)
 	verve_dispatch_refill(xport);
 }
 
-/* An answer, READY or a packet has shown that the peer has the connection, too. */
-static bool is_mutual(const struct verve_link *link)
-{
-	return link->may_send || verve_replay_may_probe(link);
-}
-
 /*
  * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
  * what we send over it ends by itself: that is asked for. A connection that the peer may not have yet is left alone: the
@@ -145,7 +139,7 @@ static void press(struct verve_xport *xport)
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (!is_older(xport, link) || is_innocent(link) || !is_mutual(link))
+		if (!is_older(xport, link) || is_innocent(link) || !verve_replay_is_mutual(link))
 			continue;
 		if (link->is_self)
 			verve_link_ask(xport, link);

@@ -152,7 +152,7 @@ void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	bool asked = link->signaled - link->retired < link->produced - link->retired;
 
-	if (!asked && (link->may_send || verve_replay_may_probe(link)) &&
+	if (!asked && verve_replay_is_mutual(link) &&
 	    verve_link_has_room(xport, link, true))
 		verve_link_post_nothing(xport, link, NULL);
 }

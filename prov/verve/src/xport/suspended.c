@@ -63,9 +63,12 @@ bool verve_replay_is_from(const struct verve_link *link, uint32_t conn_id, uint3
 	return verve_replay_is_next(link, conn_id) && link->replay->next.qp_num == qp_num;
 }
 
-bool verve_replay_may_probe(const struct verve_link *link)
+bool verve_replay_is_mutual(const struct verve_link *link)
 {
-	return link->replay && link->replay->state == VERVE_REPLAY_RESUMED && link->replay->ready;
+	const struct verve_replay *replay = link->replay;
+
+	return link->may_send ||
+	       (replay && replay->state == VERVE_REPLAY_RESUMED && replay->ready);
 }
 
 bool verve_replay_is_stopped(const struct verve_link *link)

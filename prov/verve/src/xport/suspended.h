@@ -63,8 +63,8 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link);
 bool verve_replay_is_next(const struct verve_link *link, uint32_t conn_id);
 /* verve_replay_is_next, and packets of that connection arrive on queue pair qp_num. */
 bool verve_replay_is_from(const struct verve_link *link, uint32_t conn_id, uint32_t qp_num);
-/* A request may be posted to find out whether the peer lives. */
-bool verve_replay_may_probe(const struct verve_link *link);
+/* The peer has the connection, too: an answer, READY or a packet has shown it. It may be probed. */
+bool verve_replay_is_mutual(const struct verve_link *link);
 /* The link's queue pair is in error already, with the marker behind its requests. */
 bool verve_replay_is_stopped(const struct verve_link *link);
 
