@@ -66,6 +66,7 @@ static struct verve_unexpected *find_claimed(struct verve_xport *xport,
 static int take_claimed(struct verve_xport *xport, const struct verve_request *request, unsigned what)
 {
 	struct verve_unexpected *claimed = find_claimed(xport, request);
+	struct verve_recv_op *recv;
 	struct verve_op *op;
 	int ret;
 
@@ -80,11 +81,12 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 		verve_unexpected_discard(claimed, op);
 		return 0;
 	}
-	op = verve_op_alloc(xport, &verve_recv_class, request->flags);
-	if (!op)
+	recv = verve_recv_alloc(xport, request->flags);
+	if (!recv)
 		return -FI_EAGAIN;
+	op = &recv->op;
 	verve_op_fill(op, request);
-	verve_recv_op_of(op)->tag = request->tag;
+	verve_recv_begin(recv, request->tag);
 	LIST_REMOVE(claimed, claims);
 	if (claimed->packet.type == VERVE_WIRE_RTS &&
 	    !verve_link_live(claimed->xport, claimed->link_id)) {

@@ -21,7 +21,7 @@
 const struct verve_op_class verve_recv_class = {
 	.name = "receive",
 	.size = sizeof(struct verve_recv_op),
-	.cleared = offsetof(struct verve_recv_op, memory.iov),
+	.cleared = sizeof(struct verve_op),
 	.memory_at = offsetof(struct verve_recv_op, memory),
 	.move_at = offsetof(struct verve_recv_op, transfer),
 	.comp_flags = VERVE_COMP_RECV,
@@ -37,9 +37,14 @@ const struct verve_op_class verve_recv_class = {
 	.release = verve_op_release_memory,
 };
 
-static struct verve_recv_op *recv_alloc(struct verve_xport *xport, uint32_t flags)
+struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags)
 {
-	return verve_recv_op_of(verve_op_alloc(xport, &verve_recv_class, flags));
+	struct verve_recv_op *recv =
+		verve_recv_op_of(verve_op_alloc(xport, &verve_recv_class, flags));
+
+	if (recv)
+		verve_memory_init(&recv->memory);
+	return recv;
 }
 
 /* What every message leaves in its receive. */
@@ -80,13 +85,14 @@ static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struc
  */
 static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_op *parent, uint64_t len)
 {
-	struct verve_recv_op *recv = recv_alloc(xport, parent->op.flags & ~VERVE_OP_MULTI);
+	struct verve_recv_op *recv = verve_recv_alloc(xport, parent->op.flags & ~VERVE_OP_MULTI);
 	size_t left = parent->op.len - parent->used;
 
 	if (!recv) {
 		verve_msg_of(xport)->starved = true;
 		return NULL;
 	}
+	verve_recv_begin(recv, 0);
 	recv->op.context = parent->op.context;
 	recv->op.len = len < left ? len : left;
 	recv->memory.iov_count = 1;
@@ -115,6 +121,7 @@ static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve
 	recv = verve_recv_op_of_match(posted);
 	if (!(recv->op.flags & VERVE_OP_MULTI)) {
 		verve_match_cancel(match, posted);
+		verve_recv_begin(recv, posted->tag);
 		return recv;
 	}
 	/* Older messages wait for this buffer: verve_recv_feed gives it those first. */
@@ -171,7 +178,6 @@ static struct verve_match *prepare(struct verve_xport *xport, const struct verve
 	}
 	match->tag = request->tag;
 	match->ignore = request->ignore;
-	recv->tag = request->tag;
 	verve_op_fill(&recv->op, request);
 	return verve_msg_match_of(xport, request->flags & VERVE_OP_TAGGED);
 }
@@ -235,7 +241,7 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 	/* Messages that wait for an earlier receive must not go to this one. */
 	if (__builtin_expect(verve_msg_of(xport)->starved, 0) && !verve_recv_feed(xport))
 		return -FI_EAGAIN;
-	recv = recv_alloc(xport, request->flags);
+	recv = verve_recv_alloc(xport, request->flags);
 	if (!recv)
 		return -FI_EAGAIN;
 	match = prepare(xport, request, recv, &ret);
@@ -245,9 +251,12 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 		msg = verve_match_find(match, recv->match.source, recv->match.tag, recv->match.ignore);
 	if (msg) {
 		verve_match_remove(match, msg);
+		verve_recv_begin(recv, request->tag);
 		verve_recv_consume(&recv->op, verve_unexpected_of(msg));
 		return 0;
 	}
+	if (recv->op.flags & VERVE_OP_MULTI)
+		verve_recv_begin(recv, request->tag);
 	if (verve_match_post(match, &recv->match)) {
 		ret = -FI_EAGAIN;
 		goto err_free;
@@ -265,7 +274,9 @@ err_free:
 /* The receive is out of its table. A buffer that messages are still coming into ends with the last. */
 static void cancel(struct verve_xport *xport, struct verve_recv_op *recv)
 {
-	if (recv->children) {
+	if (!(recv->op.flags & VERVE_OP_MULTI)) {
+		verve_recv_begin(recv, recv->match.tag);
+	} else if (recv->children) {
 		recv->spent = true;
 		return;
 	}

@@ -11,10 +11,14 @@
 #include "xport/op.h"
 #include "xport/request.h"
 
+struct verve_recv_op;
 struct verve_unexpected;
 struct verve_wire_packet;
 
 extern const struct verve_op_class verve_recv_class;
+
+/* A receive without memory, in state NEW. NULL: no memory. */
+struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags);
 
 /*
  * Accepts a receive; addr UINT64_MAX takes from any peer. 0: it will complete once.

@@ -17,21 +17,23 @@
 #include "xport/transfer.h"
 
 /*
- * Zeroed up to memory.iov (verve_recv_class.cleared); whoever uses match or transfer fills it in.
+ * A receive in the order of its life. Posting one writes four cache lines: the operation, its node in
+ * the match table, its memory. What a message leaves is written when the message comes.
  */
 struct verve_recv_op {
 	struct verve_op op;
+	struct verve_match_recv match; /* while POSTED */
+	struct verve_memory memory;
+	/* Undefined until verve_recv_begin. */
 	struct verve_fin fin;	/* of the message: to be sent when the receive is finished */
 	uint64_t tag, data, src; /* of the message; src: fi_addr_t */
 	uint64_t msg_len;	/* bytes of the message, which may be longer than the buffer */
-	uint64_t asked;		/* pulled message: end of what was asked for, in bytes */
+	uint64_t asked;		/* pulled message: end of the requested part, in bytes */
 	struct verve_recv_op *parent; /* multi-receive buffer of the message; NULL: none */
 	size_t used;		/* of a multi-receive buffer: bytes that are taken */
 	uint32_t children;	/* of a multi-receive buffer: messages still being placed */
 	bool spent;		/* multi-receive buffer that takes no more messages */
-	struct verve_memory memory;
-	struct verve_match_recv match; /* while POSTED */
-	struct verve_transfer transfer; /* once a rendezvous is accepted */
+	struct verve_transfer transfer; /* undefined until a rendezvous is accepted */
 };
 
 static inline struct verve_recv_op *verve_recv_op_of(struct verve_op *op)
@@ -43,6 +45,12 @@ static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_re
 {
 	return (struct verve_recv_op *) ((char *) match - offsetof(struct verve_recv_op, match));
 }
+
+/*
+ * The receive is about to take a message, or to end without one: clears the fields of the message. A
+ * multi-receive buffer begins when it is posted. tag: the receive's, until a message has brought its own.
+ */
+void verve_recv_begin(struct verve_recv_op *recv, uint64_t tag);
 
 /*
  * The receive has its data, or its error (positive FI errno): reports it, sends the FIN if one is

@@ -17,7 +17,7 @@ struct verve_mr_region;
 struct verve_slab;
 struct verve_xport;
 
-/* Zeroed at first up to iov (verve_op_class.cleared); the lists are valid as far as iov_count says. */
+/* Zeroed at first up to iov (verve_op_class.cleared, or verve_memory_init); the lists are valid as far as iov_count says. */
 struct verve_memory {
 	struct verve_slab *slab; /* stands in for iov when not NULL; goes back with the operation */
 	uint32_t iov_count;
@@ -30,6 +30,13 @@ struct verve_memory {
 static inline struct verve_memory *verve_op_memory(struct verve_op *op)
 {
 	return (struct verve_memory *) ((char *) op + op->cls->memory_at);
+}
+
+/* No slab, no registration, no pieces yet: for a class that does not have it zeroed. */
+static inline void verve_memory_init(struct verve_memory *memory)
+{
+	memory->slab = NULL;
+	memory->iov_count = memory->owned = 0;
 }
 
 /* Copies what a request names; registers nothing. Returns the bytes of all pieces. */
