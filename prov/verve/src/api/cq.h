@@ -33,7 +33,7 @@ struct verve_cq {
 /*
  * cq_open of struct fi_ops_domain. attr->format FI_CQ_FORMAT_UNSPEC means FI_CQ_FORMAT_CONTEXT,
  * whose entries are the shortest, so that no application's buffer is overrun. attr->size 0 means
- * 1,024 entries; more entries than that are kept, too. Holds a reference of the domain until it is
+ * 1,024 entries; entries beyond the size are kept, too. Holds a reference of the domain until it is
  * closed. fi_close returns -FI_EBUSY while references are held. -FI_EINVAL, -FI_EBADFLAGS,
  * -FI_ENOMEM; for the wait object, errors as verve_wait_init.
  */

@@ -56,7 +56,7 @@ struct verve_ep {
 	uint32_t tx_flags, rx_flags;	   /* the same flags as VERVE_OP_* */
 	/* FI_SELECTIVE_COMPLETION was bound: only FI_COMPLETION writes a completion */
 	bool tx_selective, rx_selective;
-	/* receives name their source: all receives; tagged receives */
+	/* the source address counts: for all receives; for tagged receives */
 	bool directed, tagged_directed;
 	bool shared_rx, shared_tx; /* FI_SHARED_CONTEXT was asked for */
 	bool has_stx; /* a shared transmit context was bound */
