@@ -129,7 +129,7 @@ int verve_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	/*
 	 * fi_endpoint(3) says that all objects are bound before the endpoint is enabled. Sandia
 	 * OpenSHMEM binds counters and transmit contexts to its one endpoint afterwards, with every
-	 * provider. An endpoint can be enabled without these two, so this is allowed.
+	 * provider. These two need nothing that enabling makes, so this is allowed.
 	 */
 	if (ep->engine && bfid->fclass != FI_CLASS_CNTR && bfid->fclass != FI_CLASS_STX_CTX)
 		return -FI_EOPBADSTATE;

@@ -15,7 +15,7 @@ enum pc {
 	ARM,
 	ARM_CHECK, /* counter: the look after the arming */
 	RENOTIFY,
-	ENGINE_CLEAR, /* from here to ENGINE_DONE, the thread has the engine's lock */
+	ENGINE_CLEAR, /* takes the engine's lock */
 	ENGINE_ARM,
 	ENGINE_POLL,
 	ARMED_CHECK, /* counter: is it armed, so that threads must be woken? */
