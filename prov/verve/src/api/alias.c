@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Alias: a copy of what data transfer calls look at, so that they need not know; control calls go
- * to the owner (ep_open.c, bind.c).
+ * Alias: a copy of the fields of an endpoint that data transfer calls read. So these calls need not
+ * know whether they have an alias. Control calls go to the owner (ep_open.c, bind.c).
  */
 #include "api/alias.h"
 
@@ -51,7 +51,7 @@ void verve_alias_enable_all(struct verve_ep *owner)
 
 	LIST_FOREACH(alias, &owner->aliases, alias) {
 		alias->engine = owner->engine;
-		/* Queues may have been bound since. */
+		/* Queues may have been bound after the alias was opened. */
 		alias->tx_selective = owner->tx_selective;
 		alias->rx_selective = owner->rx_selective;
 		verve_ep_update_flags(alias);

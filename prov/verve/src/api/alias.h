@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Alias: another fid of an endpoint, with default flags of its own: fi_ep_alias, fi_endpoint(3).
- * Everything else is the endpoint's: names, options, bindings, completions, and cancelling.
+ * Alias: another fid of an endpoint, with default operation flags of its own: fi_ep_alias of
+ * fi_endpoint(3). All else is the endpoint's: name, options, bindings, completions and cancelling.
  *
- * Opening and closing are serialized by the application, as all of an endpoint's control calls are.
+ * The application serializes opening and closing an alias with all other control calls of the
+ * endpoint.
  */
 #ifndef VERVE_API_ALIAS_H
 #define VERVE_API_ALIAS_H
@@ -13,14 +14,20 @@
 struct verve_ep;
 
 /*
- * FI_ALIAS: an alias of ep, which may be one itself, before or after enabling. Flags with FI_TRANSMIT
- * or FI_RECV replace those of that direction; 0: all are as ep's. -FI_EINVAL: other flags without
- * one of the two, or both; -FI_ENOMEM.
+ * For fi_control with FI_ALIAS: opens an alias of ep, before or after ep is enabled. ep may be an
+ * alias itself; the new alias then belongs to the same endpoint. attr->flags: FI_TRANSMIT or
+ * FI_RECV, and the default flags of that direction; 0: all default flags are those of ep.
+ * *attr->fid is the new alias; the application closes it before the endpoint.
+ * -FI_EINVAL: attr->flags is not 0, and names neither direction or both; -FI_EBADFLAGS: flags that
+ * the direction does not have; -FI_ENOMEM.
  */
 int verve_alias_open(struct verve_ep *ep, struct fi_alias *attr);
 void verve_alias_close(struct verve_ep *alias);
 
-/* The endpoint has been enabled: so are its aliases. */
+/*
+ * The endpoint owner has been enabled: gives its engine and its selective completion to its
+ * aliases.
+ */
 void verve_alias_enable_all(struct verve_ep *owner);
 
 #endif

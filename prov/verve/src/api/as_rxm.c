@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * As ofi_rxm: a second entry point, for a shared object of its own. Core knows providers by their
- * names: of several with the same name it uses the one with the highest version and hides the others.
+ * As ofi_rxm: a second entry point, for a shared object of its own. Core identifies providers by
+ * name. If several providers have the same name, core uses the one with the highest version and
+ * hides the others.
  */
 #include "api/as_rxm.h"
 
@@ -17,10 +18,12 @@
 #include "api/prov.h"
 #include "base/log.h"
 
-/* Above that of every libfabric, which is a hundred times its own. */
+/*
+ * Higher than the version of libfabric's own ofi_rxm, which is a hundred times libfabric's version.
+ */
 enum { VERSION = FI_VERSION(9999, 0) };
 
-/* Core puts its own ";ofi_rxm" behind it. */
+/* Core appends ";ofi_rxm" to this name. */
 static const char core_name[] = "verbs";
 static const char own_name[] = "ofi_rxm";
 
@@ -30,15 +33,17 @@ static bool is_asked(const char *name)
 	       !strcasecmp(name, own_name);
 }
 
-static int refuse(const char *name)
+static int refuse_hints(const char *name)
 {
 	if (name && strcasestr(name, own_name))
-		VERVE_WARN(FABRIC, "nothing for %s: libverve-as-rxm-fi.so hides libfabric's own ofi_rxm and "
-			   "answers verbs;ofi_rxm alone; take its folder out of FI_PROVIDER_PATH\n", name);
+		VERVE_WARN(FABRIC,
+			   "nothing for %s: libverve-as-rxm-fi.so hides libfabric's own ofi_rxm "
+			   "and answers verbs;ofi_rxm alone; take its folder out of "
+			   "FI_PROVIDER_PATH\n", name);
 	return -FI_ENODATA;
 }
 
-/* Core completes the names behind getinfo. */
+/* Sets the provider's name and the protocol. Core completes the name after getinfo has returned. */
 static int rename_infos(struct fi_info *list)
 {
 	for (struct fi_info *info = list; info; info = info->next) {
@@ -59,13 +64,19 @@ int verve_as_rxm_getinfo(uint32_t version, const char *node, const char *service
 	int ret;
 
 	if (!name || !is_asked(name))
-		return refuse(name);
-	/* Hints are as long as their version: nic is 1.7's, authorization keys are 1.5's. */
-	memcpy(&own, hints, FI_VERSION_LT(version, FI_VERSION(1, 7)) ? offsetof(struct fi_info, nic) :
-								       sizeof(own));
+		return refuse_hints(name);
+	/*
+	 * The application's hints are as long as their version defines: nic is there since version
+	 * 1.7, authorization keys since version 1.5. Memory behind that must not be read.
+	 */
+	memcpy(&own, hints,
+	       FI_VERSION_LT(version, FI_VERSION(1, 7)) ? offsetof(struct fi_info, nic) :
+							  sizeof(own));
 	if (hints->ep_attr && hints->ep_attr->protocol == FI_PROTO_RXM) {
-		memcpy(&ep, hints->ep_attr, FI_VERSION_LT(version, FI_VERSION(1, 5)) ?
-						    offsetof(struct fi_ep_attr, auth_key_size) : sizeof(ep));
+		memcpy(&ep, hints->ep_attr,
+		       FI_VERSION_LT(version, FI_VERSION(1, 5)) ?
+			       offsetof(struct fi_ep_attr, auth_key_size) :
+			       sizeof(ep));
 		ep.protocol = FI_PROTO_UNSPEC;
 		ep.protocol_version = 0;
 		own.ep_attr = &ep;
@@ -81,7 +92,10 @@ int verve_as_rxm_getinfo(uint32_t version, const char *node, const char *service
 	return ret;
 }
 
-/* Variables and log go by verve's name: only what core calls is another's. */
+/*
+ * Variables and log keep the name of verve. Only name, version and getinfo, which core uses, are
+ * different.
+ */
 FI_EXT_INI
 {
 	static struct fi_provider as_rxm;
@@ -90,7 +104,8 @@ FI_EXT_INI
 	as_rxm.name = own_name;
 	as_rxm.version = VERSION;
 	as_rxm.getinfo = verve_as_rxm_getinfo;
-	VERVE_WARN(CORE, "libverve-as-rxm-fi.so answers in the place of verbs;ofi_rxm, with endpoints of "
+	VERVE_WARN(CORE,
+		   "libverve-as-rxm-fi.so answers in the place of verbs;ofi_rxm, with endpoints of "
 		   "verve; libfabric's own ofi_rxm is hidden, over every provider\n");
 	return &as_rxm;
 }

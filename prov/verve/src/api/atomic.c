@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomics: fi_atomic(3), from each call's arguments to a request; and what is valid. */
+/* Atomics: fi_atomic(3), from each call's arguments to a request; and which atomics are valid. */
 #include "api/atomic.h"
 
 #include "api/attr.h"
@@ -25,13 +25,13 @@ _Static_assert((int)VERVE_AMO_READ == FI_ATOMIC_READ && (int)VERVE_AMO_WRITE == 
 	       "moves");
 _Static_assert((int)VERVE_AMO_CSWAP == FI_CSWAP && (int)VERVE_AMO_MSWAP == FI_MSWAP, "swaps");
 
-/* Flags of the msg-forms that mean something here, or may be ignored safely. */
+/* Flags of the msg calls that have a meaning here, or that may safely be ignored. */
 static const uint64_t msg_flags = FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE |
 				  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
 
-/* Elements one call takes; 0: there is no such operation. */
-static size_t most_of(const struct verve_domain *domain, enum verve_amo_form form,
-		      enum fi_datatype datatype, enum fi_op op)
+/* The most elements that one call takes. 0: there is no such operation. */
+static size_t max_elements(const struct verve_domain *domain, enum verve_amo_form form,
+			   enum fi_datatype datatype, enum fi_op op)
 {
 	size_t size = verve_amo_size(datatype);
 
@@ -40,14 +40,17 @@ static size_t most_of(const struct verve_domain *domain, enum verve_amo_form for
 	if (domain->device_atomics)
 		return verve_atomic_device_has(form, (enum verve_amo_op)op,
 					       (enum verve_amo_type)datatype);
-	/* The number means FI_DIFF since 2.0. */
+	/* The number means FI_DIFF since version 2.0. */
 	if ((int)op == VERVE_AMO_DIFF && FI_VERSION_LT(domain->api_version, FI_VERSION(2, 0)))
 		return 0;
 	return verve_atomic_count(form, size,
 				  verve_xport_eager_size(domain->dev, verve_config.eager_size));
 }
 
-/* Elements of a list become bytes. *total in elements, at most most of them. */
+/*
+ * Converts a list of elements to a list of bytes. Sets *total to the number of elements.
+ * -FI_EINVAL: too many segments; -FI_EMSGSIZE: more than most elements.
+ */
 static int to_iov(const struct fi_ioc *ioc, size_t count, size_t size, size_t most,
 		  struct iovec *iov, size_t *total)
 {
@@ -79,7 +82,7 @@ static int to_segments(const struct fi_rma_ioc *ioc, size_t count, size_t size, 
 	return *total ? 0 : -FI_EINVAL;
 }
 
-/* A call, whichever it was. */
+/* The arguments of a call, whichever call it is. */
 struct call {
 	enum verve_amo_form form;
 	const struct fi_msg_atomic *msg;
@@ -88,7 +91,7 @@ struct call {
 	uint32_t flags; /* VERVE_OP_* */
 };
 
-/* The lists in bytes, on the stack of the call. */
+/* The lists of a call, converted to bytes; on the stack of the call. */
 struct lists {
 	struct iovec operand[VERVE_IOV_LIMIT], compare[VERVE_IOV_LIMIT], result[VERVE_IOV_LIMIT];
 	struct verve_wire_segment remote[VERVE_WIRE_SEGMENTS];
@@ -121,7 +124,10 @@ static int convert(const struct call *call, size_t most, struct lists *lists)
 	return 0;
 }
 
-/* A device executes atomics only where the element's size divides its address. */
+/*
+ * A device executes an atomic only at an address that is a multiple of the element's size, which is
+ * 8 bytes.
+ */
 static bool is_aligned(const struct verve_domain *domain, const struct fi_msg_atomic *msg)
 {
 	for (size_t i = 0; domain->device_atomics && i < msg->rma_iov_count; i++)
@@ -135,11 +141,12 @@ static int atomic_refuse(const struct verve_domain *domain)
 	if (domain->device_atomics)
 		VERVE_WARN(EP_DATA,
 			   "FI_VERVE_ATOMICS=device leaves FI_SUM, FI_ATOMIC_READ (fetched) and "
-			   "FI_CSWAP of one aligned 64-bit integer; unset it at both ends for all others\n");
+			   "FI_CSWAP of one aligned 64-bit integer; unset it at both ends for all "
+			   "others\n");
 	return -FI_EOPNOTSUPP;
 }
 
-static ssize_t start(struct fid_ep *fid, const struct call *call)
+static ssize_t call_start(struct fid_ep *fid, const struct call *call)
 {
 	struct verve_ep *ep = verve_ep_from_fid(fid);
 	const struct fi_msg_atomic *msg = call->msg;
@@ -167,7 +174,7 @@ static ssize_t start(struct fid_ep *fid, const struct call *call)
 
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
-	most = most_of(ep->domain, call->form, msg->datatype, msg->op);
+	most = max_elements(ep->domain, call->form, msg->datatype, msg->op);
 	if (!most || !is_aligned(ep->domain, msg))
 		return atomic_refuse(ep->domain);
 	ret = convert(call, most, &lists);
@@ -187,7 +194,10 @@ static size_t sum_of(const struct fi_ioc *ioc, size_t count)
 	return sum;
 }
 
-/* The calls without flags have one remote segment, which is as long as the local ones together. */
+/*
+ * The target of the calls without flags. They have one remote segment, as long as the local
+ * segments together.
+ */
 struct target {
 	fi_addr_t dest;
 	uint64_t addr, key;
@@ -195,8 +205,8 @@ struct target {
 	enum fi_op op;
 };
 
-static ssize_t start_plain(struct fid_ep *fid, struct call *call, const struct fi_ioc *iov,
-			   size_t count, const struct target *target, void *context)
+static ssize_t call_start_plain(struct fid_ep *fid, struct call *call, const struct fi_ioc *iov,
+				size_t count, const struct target *target, void *context)
 {
 	bool reads = target->op == FI_ATOMIC_READ && call->form == VERVE_AMO_FETCH;
 	struct fi_rma_ioc remote = {
@@ -211,7 +221,7 @@ static ssize_t start_plain(struct fid_ep *fid, struct call *call, const struct f
 	};
 
 	call->msg = &msg;
-	return start(fid, call);
+	return call_start(fid, call);
 }
 
 static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -221,8 +231,8 @@ static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void 
 	struct target target = {dest, addr, key, datatype, op};
 	struct call call = {.form = VERVE_AMO_UPDATE, .flags = verve_ep_from_fid(fid)->tx_flags};
 
-	(void)desc; /* operands are copied */
-	return start_plain(fid, &call, iov, count, &target, context);
+	(void)desc; /* operands are copied: no descriptor is needed */
+	return call_start_plain(fid, &call, iov, count, &target, context);
 }
 
 static ssize_t atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -241,7 +251,7 @@ static ssize_t atomic_writemsg(struct fid_ep *fid, const struct fi_msg_atomic *m
 		.flags = verve_ep_tx_flags(verve_ep_from_fid(fid), flags),
 	};
 
-	return flags & ~msg_flags ? -FI_EBADFLAGS : start(fid, &call);
+	return flags & ~msg_flags ? -FI_EBADFLAGS : call_start(fid, &call);
 }
 
 static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr_t dest,
@@ -251,7 +261,7 @@ static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count, 
 	struct target target = {dest, addr, key, datatype, op};
 	struct call call = {.form = VERVE_AMO_UPDATE, .flags = VERVE_OP_INJECT};
 
-	return start_plain(fid, &call, &iov, 1, &target, NULL);
+	return call_start_plain(fid, &call, &iov, 1, &target, NULL);
 }
 
 static ssize_t fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc, size_t count,
@@ -266,7 +276,7 @@ static ssize_t fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
 	};
 
 	(void)desc, (void)result_desc;
-	return start_plain(fid, &call, iov, count, &target, context);
+	return call_start_plain(fid, &call, iov, count, &target, context);
 }
 
 static ssize_t fetch(struct fid_ep *fid, const void *buf, size_t count, void *desc, void *result,
@@ -291,7 +301,7 @@ static ssize_t fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *msg, str
 	};
 
 	(void)result_desc;
-	return flags & ~msg_flags ? -FI_EBADFLAGS : start(fid, &call);
+	return flags & ~msg_flags ? -FI_EBADFLAGS : call_start(fid, &call);
 }
 
 static ssize_t comparev_(struct fid_ep *fid, const struct fi_ioc *iov, void **desc, size_t count,
@@ -308,7 +318,7 @@ static ssize_t comparev_(struct fid_ep *fid, const struct fi_ioc *iov, void **de
 	};
 
 	(void)desc, (void)compare_desc, (void)result_desc;
-	return start_plain(fid, &call, iov, count, &target, context);
+	return call_start_plain(fid, &call, iov, count, &target, context);
 }
 
 static ssize_t compare_(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -335,13 +345,13 @@ static ssize_t comparemsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 	};
 
 	(void)compare_desc, (void)result_desc;
-	return flags & ~msg_flags ? -FI_EBADFLAGS : start(fid, &call);
+	return flags & ~msg_flags ? -FI_EBADFLAGS : call_start(fid, &call);
 }
 
-static int valid(struct fid_ep *fid, enum verve_amo_form form, enum fi_datatype datatype,
-		 enum fi_op op, size_t *count)
+static int get_count(struct fid_ep *fid, enum verve_amo_form form, enum fi_datatype datatype,
+		     enum fi_op op, size_t *count)
 {
-	size_t most = most_of(verve_ep_from_fid(fid)->domain, form, datatype, op);
+	size_t most = max_elements(verve_ep_from_fid(fid)->domain, form, datatype, op);
 
 	if (!most)
 		return -FI_EOPNOTSUPP;
@@ -351,17 +361,17 @@ static int valid(struct fid_ep *fid, enum verve_amo_form form, enum fi_datatype 
 
 static int writevalid(struct fid_ep *fid, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	return valid(fid, VERVE_AMO_UPDATE, datatype, op, count);
+	return get_count(fid, VERVE_AMO_UPDATE, datatype, op, count);
 }
 
 static int fetchvalid(struct fid_ep *fid, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	return valid(fid, VERVE_AMO_FETCH, datatype, op, count);
+	return get_count(fid, VERVE_AMO_FETCH, datatype, op, count);
 }
 
 static int comparevalid(struct fid_ep *fid, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	return valid(fid, VERVE_AMO_COMPARE, datatype, op, count);
+	return get_count(fid, VERVE_AMO_COMPARE, datatype, op, count);
 }
 
 int verve_domain_query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum fi_op op,
@@ -375,7 +385,7 @@ int verve_domain_query_atomic(struct fid_domain *fid, enum fi_datatype datatype,
 	if (flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC | FI_TAGGED) ||
 	    (flags & FI_FETCH_ATOMIC && flags & FI_COMPARE_ATOMIC))
 		return -FI_EBADFLAGS;
-	most = most_of(verve_domain_from_fid(&fid->fid), form, datatype, op);
+	most = max_elements(verve_domain_from_fid(&fid->fid), form, datatype, op);
 	if (!most || flags & FI_TAGGED)
 		return -FI_EOPNOTSUPP;
 	attr->count = most;

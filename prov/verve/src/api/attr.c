@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Attributes: what a fi_info says that is the same on every port. */
+/* Attributes: the part of an fi_info that is the same on every port. */
 #include "api/attr.h"
 
 #include "mr/segments.h"
 #include "xport/request.h"
 
-/* fi_allocinfo is fi_dupinfo of nothing; info.c says why the oldest of its symbols. */
+/* fi_allocinfo calls fi_dupinfo. info.c says why the oldest version of that symbol is used. */
 __asm__(".symver fi_dupinfo,fi_dupinfo@FABRIC_1.3");
 
-/* Bit 31 marks what is a provider's own (FI_PROV_SPECIFIC). */
+/* Bit 31, FI_PROV_SPECIFIC, marks a protocol of a provider's own. */
 #define PROTOCOL 0x80766572u /* "ver" */
 
 enum {
@@ -16,25 +16,30 @@ enum {
 	CQ_DATA_SIZE = 8,
 	MR_KEY_SIZE = 8,
 	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
-	OBJECTS = 1 << 16,  /* endpoints, queues, counters, regions: limited by memory alone */
-	SOCKADDR_IP = 17,   /* FI_SOCKADDR_IP, of 2.3 and later */
+	/* endpoints, queues, counters, regions: memory alone limits their number */
+	OBJECTS = 1 << 16,
+	SOCKADDR_IP = 17,   /* FI_SOCKADDR_IP of libfabric 2.3 and later */
 };
 
-static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC: 64 bits */
+static const uint64_t any_tag = 0xaaaaaaaaaaaaaaaa; /* FI_TAG_GENERIC, all 64 bits */
 
 /*
- * All work for one peer starts in order on one queue pair, whose responder executes it in order:
- * sends are matched in order (SAS), a send comes after the writes before it (SAW), a write after
- * the writes before it (RMA_WAW), a read sees the writes before it (RMA_RAW). Not promised: what
- * comes after a send (RAS, WAS), for the receiver's processor places messages when it polls and
- * pulls long ones later; what comes after a read (WAR, SAR), for a repeated read response may show
- * what a later write did (InfiniBand spec. vol. 1, 10.8.3.3). Atomics are executed by the target's
- * processor in the order in which they arrive (all of ATOMIC_*), before it looks at a later message
- * (SAW); not promised is their order with RMA, which the target's device does meanwhile.
+ * All work for one peer starts in order on one queue pair, whose responder executes it in order.
+ * So: sends are matched in order (SAS); a send comes after the writes before it (SAW); a write
+ * comes after the writes before it (RMA_WAW); a read sees the writes before it (RMA_RAW).
+ *
+ * Not promised: the order of an operation behind a send (RAS, WAS), because the receiver's
+ * processor places messages when it polls, and pulls long messages later; the order of an operation
+ * behind a read (WAR, SAR), because a read response that is repeated may show the data of a later
+ * write (InfiniBand spec. vol. 1, 10.8.3.3).
+ *
+ * The target's processor executes atomics in the order in which they arrive (all of ATOMIC_*),
+ * before it looks at a later message (SAW). Their order with RMA is not promised, because the
+ * target's device executes RMA at the same time.
  */
-static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW |
-				  FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
-				  FI_ORDER_ATOMIC_WAW;
+static const uint64_t msg_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_RMA_WAW |
+				  FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+				  FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
 bool verve_attr_is_ip_format(uint32_t format)
 {
@@ -74,7 +79,7 @@ static void set_ep(struct fi_ep_attr *ep)
 	ep->protocol_version = PROTOCOL_VERSION;
 	ep->max_msg_size = VERVE_MSG_SIZE_MAX;
 	ep->max_order_raw_size = VERVE_MSG_SIZE_MAX;
-	ep->max_order_war_size = verve_config.eager_size; /* of atomics; of RMA none is ordered */
+	ep->max_order_war_size = verve_config.eager_size; /* of atomics; RMA has no such order */
 	ep->max_order_waw_size = VERVE_MSG_SIZE_MAX;
 	ep->mem_tag_format = any_tag;
 	ep->tx_ctx_cnt = 1;
@@ -84,12 +89,14 @@ static void set_ep(struct fi_ep_attr *ep)
 static void set_domain(struct fi_domain_attr *domain)
 {
 	domain->threading = FI_THREAD_SAFE;
-	/* A thread of its own answers handshakes; data moves when the application calls, unless it
-	 * asks for a thread that does so. */
+	/*
+	 * The service thread answers handshakes. Data moves when the application calls libfabric,
+	 * unless the application asks for a progress thread.
+	 */
 	domain->control_progress = FI_PROGRESS_AUTO;
 	domain->data_progress = FI_PROGRESS_MANUAL;
 	domain->resource_mgmt = FI_RM_ENABLED;
-	domain->av_type = FI_AV_UNSPEC; /* either */
+	domain->av_type = FI_AV_UNSPEC; /* map or table */
 	domain->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	domain->mr_key_size = MR_KEY_SIZE;
 	domain->cq_data_size = CQ_DATA_SIZE;
@@ -108,7 +115,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->mr_cnt = OBJECTS;
 }
 
-/* Field by field: libfabric's structures grow. */
+/* Sets field by field, because libfabric's structures grow. */
 struct fi_info *verve_attr_alloc_info(void)
 {
 	struct fi_info *info = fi_allocinfo();

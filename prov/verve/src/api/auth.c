@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Authorization keys: what may be one, and reading the file. */
+/* Authorization keys: checks secrets, and reads the file. */
 #include "api/auth.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 const char *verve_auth_attr_error(const void *auth_key, size_t size)
 {
-	/* FI_AV_AUTH_KEY, of 1.20 and later. */
+	/* FI_AV_AUTH_KEY of libfabric 1.20 and later. */
 	if (size == SIZE_MAX)
 		return "keys of an address vector are not offered";
 	if (!auth_key)
@@ -81,7 +81,8 @@ static int read_file(const char *path, int fd, struct verve_auth_key *key)
 	sodium_memzero(secret, sizeof(secret));
 	if (!key->is_set)
 		return auth_refuse(path, FI_EINVAL,
-				   "it must have 16 to 4096 bytes: head -c 32 /dev/urandom makes some");
+				   "it must have 16 to 4096 bytes: "
+				   "head -c 32 /dev/urandom makes some");
 	return 0;
 }
 
@@ -90,7 +91,7 @@ int verve_auth_from_file(const char *path, struct verve_auth_key *key)
 	int fd, ret;
 
 	memset(key, 0, sizeof(*key));
-	/* Of a FIFO, too, nobody may be there to write it. */
+	/* The open must not wait if the path is a FIFO that nobody writes. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return auth_refuse(path, errno, strerror(errno));

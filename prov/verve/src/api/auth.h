@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Authorization keys: auth_key of fi_domain(3) and fi_endpoint(3), and FI_VERVE_AUTH_KEY_FILE. The
- * endpoint's own goes before the domain's, the domain's before the file's. All are secrets of any
- * bytes; equal ones make peers, wherever each has it from. Plain functions; any thread.
+ * Authorization keys: auth_key of fi_domain(3) and fi_endpoint(3), and FI_VERVE_AUTH_KEY_FILE. An
+ * endpoint uses its own key; without one, the domain's key; without that, the file's key. A key is
+ * a secret of VERVE_AUTH_SECRET_MIN to VERVE_AUTH_SECRET_MAX bytes of any value. Two endpoints can
+ * be peers if their secrets are equal, wherever each secret comes from. No state; any thread.
  */
 #ifndef VERVE_API_AUTH_H
 #define VERVE_API_AUTH_H
@@ -12,15 +13,19 @@
 
 #include "conn/auth.h"
 
-/* NULL, or why it cannot be a key. size in bytes, not 0. */
+/* NULL if auth_key can be a key, else a constant text that says why not. size: bytes, not 0. */
 const char *verve_auth_attr_error(const void *auth_key, size_t size);
-/* -FI_EINVAL: it cannot be one; logs that under the name of what it belongs to. */
+/*
+ * Makes *key from the secret auth_key, which stays the caller's. size: bytes, not 0. name: domain
+ * or endpoint, for the log. -FI_EINVAL: the secret cannot be a key. Logs.
+ */
 int verve_auth_from_attr(const char *name, const void *auth_key, size_t size,
 			 struct verve_auth_key *key);
 /*
- * The whole file, byte for byte, is the secret. It belongs to the user or to root, nobody else may
- * write it, and nobody outside its group may read it. Logs. -FI_EACCES: that is not so; -FI_EINVAL:
- * not a file, or too short or long; or why it cannot be read.
+ * Makes *key from the file's whole content, byte for byte. The file must belong to the user or to
+ * root; only its owner may write it, and only its owner and its group may read it. -FI_EACCES: the
+ * file's owner or mode is another; -FI_EINVAL: the path is not a regular file, or the content is
+ * too short or too long; -errno: the file cannot be read. Logs.
  */
 int verve_auth_from_file(const char *path, struct verve_auth_key *key);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Address vector: checks and translates what fi_av(3) says; the table itself is conn/addrvec.c.
+ * Address vector: checks and translates the calls of fi_av(3). The table itself is conn/addrvec.c.
  *
- * Insertion never talks to anybody: it succeeds for every address that an endpoint could have.
+ * An insertion contacts no peer: it succeeds for every address that an endpoint could have.
  */
 #include "api/av.h"
 
@@ -23,7 +23,7 @@
 
 enum {
 	HOST_MAX = VERVE_NODE_HOST_MAX,
-	RX_CTX_BITS_MAX = 32, /* indices stay below 2^30 */
+	RX_CTX_BITS_MAX = 32, /* of rx_ctx_bits; indices stay below 2^30 */
 };
 
 struct verve_av_user {
@@ -69,15 +69,18 @@ void verve_av_unbind_engine(struct verve_av *av, struct verve_engine *engine)
 	free(user);
 }
 
-/* One call's addresses, in order: their results go to the arrays, the event queue and the count. */
+/*
+ * One insertion call. Its addresses are inserted in order. The results go to the arrays, to the
+ * event queue and to the count.
+ */
 struct insertion {
 	struct verve_av *av;
-	fi_addr_t *fi_addr; /* NULL: not wanted */
-	int *errors;	    /* FI_SYNC_ERR; NULL: not wanted */
+	fi_addr_t *fi_addr; /* NULL: the application does not want it */
+	int *errors;	    /* of FI_SYNC_ERR; NULL: the application does not want it */
 	void *context;
-	uint64_t index; /* of the next address */
+	uint64_t index; /* index of the next address in the arrays */
 	int inserted;
-	int error; /* negative: an event could not be written */
+	int error; /* negative FI errno: an event could not be written */
 };
 
 static int insertion_begin(struct insertion *ins, struct verve_av *av, fi_addr_t *fi_addr,
@@ -105,7 +108,7 @@ static int insertion_begin(struct insertion *ins, struct verve_av *av, fi_addr_t
 	return 0;
 }
 
-/* error, negative: why the address is none. */
+/* The next address of the call is not inserted. error: negative FI errno, the reason. */
 static void insertion_fail(struct insertion *ins, int error)
 {
 	struct fi_eq_err_entry entry = {
@@ -149,7 +152,10 @@ static void insertion_add(struct insertion *ins, struct verve_addr *addr)
 		return;
 	}
 	verve_addr_take_scope(addr, &port->addrs[0].addr);
-	/* Under the vector's lock, lest it take an index that an engine is still to forget. */
+	/*
+	 * Insert under the vector's lock: otherwise the address might get an index that an engine
+	 * has still to forget.
+	 */
 	verve_lock_acquire(&ins->av->lock);
 	ret = verve_addrvec_insert(&ins->av->addrs, addr, &fi_addr);
 	verve_lock_release(&ins->av->lock);
@@ -165,7 +171,7 @@ static void insertion_add(struct insertion *ins, struct verve_addr *addr)
 	ins->inserted++;
 }
 
-/* What the call returns. */
+/* The value that the call returns. */
 static int insertion_end(struct insertion *ins)
 {
 	struct fi_eq_entry entry = {
@@ -182,7 +188,7 @@ static int insertion_end(struct insertion *ins)
 	return ins->error;
 }
 
-/* AF_UNSPEC: the domain takes both. */
+/* The address family of the domain's format. AF_UNSPEC: both. */
 static int family_of(const struct verve_av *av)
 {
 	switch (av->domain->addr_format) {
@@ -207,7 +213,7 @@ static size_t sockaddr_len(int family)
 	}
 }
 
-/* The address may be unaligned. */
+/* sockaddr may be unaligned. */
 static int sockaddr_family(const void *sockaddr)
 {
 	sa_family_t family;
@@ -217,7 +223,10 @@ static int sockaddr_family(const void *sockaddr)
 	return family;
 }
 
-/* Addresses lie behind each other; where the format is open, all are of the first one's family. */
+/*
+ * addrs has one address behind the other. If the domain's format leaves the family open, all
+ * addresses are of the family of the first.
+ */
 static int av_insert(struct fid_av *fid, const void *addrs, size_t count, fi_addr_t *fi_addr,
 		     uint64_t flags, void *context)
 {
@@ -251,7 +260,10 @@ static int av_insert(struct fid_av *fid, const void *addrs, size_t count, fi_add
 	return insertion_end(&ins);
 }
 
-/* Logs. node may be NULL: only the port counts. -FI_EADDRNOTAVAIL: there is no such address. */
+/*
+ * Resolves node and service. node NULL: the caller needs the port alone. -FI_EADDRNOTAVAIL: there
+ * is no such address. Logs.
+ */
 static int resolve(int family, const char *node, const char *service, struct verve_addr *addr)
 {
 	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};
@@ -303,7 +315,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	return insertion_end(&ins);
 }
 
-/* The n-th IP address after addr, counted as a number. */
+/* Adds n to the IP address, which counts as one number. -FI_EADDRNOTAVAIL: the sum is too large. */
 static int add_to_address(struct verve_addr *addr, uint64_t n)
 {
 	uint8_t *bytes = addr->in6.sin6_addr.s6_addr;
@@ -321,7 +333,10 @@ static int add_to_address(struct verve_addr *addr, uint64_t n)
 	return n ? -FI_EADDRNOTAVAIL : 0;
 }
 
-/* The n-th host after node: "node08" and 2 make "node10". */
+/*
+ * Makes the name of the n-th host after node: "node08" and 2 make "node10". -FI_EINVAL: the name
+ * has no number at its end, or becomes too long.
+ */
 static int add_to_name(const char *node, uint64_t n, char *host)
 {
 	size_t prefix = strlen(node);
@@ -340,7 +355,10 @@ static int add_to_name(const char *node, uint64_t n, char *host)
 	return len < HOST_MAX ? 0 : -FI_EINVAL;
 }
 
-/* The address of the n-th node after node, with the port of service. */
+/*
+ * The address of the n-th host after node, which is an IP address or a name, with the port of
+ * service.
+ */
 static int resolve_nth(int family, const char *node, uint64_t n, const char *service,
 		       struct verve_addr *addr)
 {
@@ -507,7 +525,7 @@ static struct fi_ops_av av_ops = {
 	.av_set = verve_stub_av_av_set,
 };
 
-/* Sets the type if the application left it open. */
+/* Checks attr, and sets its type if the application left it open. */
 static int check_attr(struct fi_av_attr *attr)
 {
 	if (attr->name || attr->flags & (FI_READ | FI_SYMMETRIC)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Bind: one function for each kind of object, then the endpoint's engine. */
+/* Bind: one function for each kind of object, then the functions for the endpoint's engine. */
 #include "api/bind.h"
 
 #include <rdma/fi_errno.h>
@@ -72,8 +72,8 @@ static void set_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flag
 }
 
 /*
- * Once the endpoint is enabled, other threads look at its counters: those that bind or close regions, under the
- * lock of events, and those that count, under the engine's.
+ * Other threads look at the counters of an enabled endpoint. Threads that bind or close regions do
+ * so under the lock of events; threads that count do so under the engine's lock.
  */
 static int bind_cntr_late(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
 {
@@ -127,8 +127,9 @@ int verve_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct verve_ep *ep = ((struct verve_ep *)fid)->owner;
 
 	/*
-	 * fi_endpoint(3) has all of them bound before. Sandia OpenSHMEM binds these two kinds to its one
-	 * endpoint afterwards, whoever provides it; neither needs anything that enabling makes.
+	 * fi_endpoint(3) says that all objects are bound before the endpoint is enabled. Sandia
+	 * OpenSHMEM binds counters and transmit contexts to its one endpoint afterwards, with every
+	 * provider. These two need nothing that enabling makes, so this is allowed.
 	 */
 	if (ep->engine && bfid->fclass != FI_CLASS_CNTR && bfid->fclass != FI_CLASS_STX_CTX)
 		return -FI_EOPBADSTATE;
@@ -213,7 +214,7 @@ void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink)
 	};
 }
 
-/* Undone as a whole: unbinding what was never bound does nothing. */
+/* If one bind fails, all are undone. To unbind an engine that was never bound does nothing. */
 int verve_bind_engine(struct verve_ep *ep, struct verve_engine *engine)
 {
 	int ret = verve_av_bind_engine(ep->av, engine);

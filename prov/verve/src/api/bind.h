@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Bind: what an endpoint is bound to, fi_ep_bind of fi_endpoint(3), and its engine to that.
+ * Bind: the objects that an endpoint is bound to (fi_ep_bind of fi_endpoint(3)), and the binding of
+ * its engine to these objects.
  *
- * All calls for one endpoint are serialized by the application.
+ * The application serializes all calls for one endpoint.
  */
 #ifndef VERVE_API_BIND_H
 #define VERVE_API_BIND_H
@@ -15,25 +16,32 @@ struct verve_ep;
 struct verve_sink;
 
 /*
- * For struct fi_ops of an endpoint or an alias. Once the endpoint is enabled, counters and shared transmit contexts
- * can still be bound; a counter counts what completes from then on. Each object holds a reference until
- * verve_bind_put_all, except a shared transmit context, of which nothing is kept. -FI_EOPBADSTATE:
- * the endpoint is enabled, and the object of another class; -FI_EINVAL: of another domain, of a class that is not
- * bound, or there is one for this purpose already; -FI_EBADFLAGS; -FI_ENOMEM, -errno: a counter that is bound
- * late cannot watch the endpoint.
+ * bind of struct fi_ops, for an endpoint or an alias. After the endpoint is enabled, only counters
+ * and shared transmit contexts can be bound; a counter counts operations that complete from then
+ * on. The endpoint holds a reference of each object until verve_bind_put_all, except of a shared
+ * transmit context, which the endpoint does not need any more.
+ * -FI_EOPBADSTATE: the endpoint is enabled, and the object is of another class; -FI_EINVAL: the
+ * object belongs to another domain, its class cannot be bound, or the endpoint has an object for
+ * this purpose already; -FI_EBADFLAGS; -FI_ENOMEM or -errno: the wait descriptor of a counter that
+ * is bound late cannot watch the endpoint.
  */
 int verve_bind(struct fid *ep, struct fid *object, uint64_t flags);
 void verve_bind_put_all(struct verve_ep *ep);
 
-/* It has what it needs to be enabled: 0, -FI_ENOAV, -FI_ENOCQ, -FI_ENORX or -FI_EINVAL. */
+/*
+ * Whether the endpoint has the objects that it needs to be enabled. 0; -FI_ENOAV: no address
+ * vector; -FI_ENOCQ: no completion queue or counter for a direction that it was opened for;
+ * -FI_ENORX or -FI_EINVAL: no shared receive or transmit context, though it was opened to use one.
+ */
 int verve_bind_check(const struct verve_ep *ep);
 
-/* Where the endpoint's operations report. */
+/* Fills sink with the queues and counters to which the endpoint's operations report. */
 void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink);
 
 /*
- * Who reads the bound queues and counters progresses the engine from now on, and the domain's progress thread does.
- * -FI_ENOMEM, -errno: nobody does. Undoing what was never done does nothing.
+ * From now on, reading one of the bound queues and counters makes progress on the engine, and so
+ * does the domain's progress thread. -FI_ENOMEM or -errno: nothing is bound. verve_bind_engine_undo
+ * does nothing for an engine that was never bound. No lock may be held.
  */
 int verve_bind_engine(struct verve_ep *ep, struct verve_engine *engine);
 void verve_bind_engine_undo(struct verve_ep *ep, struct verve_engine *engine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counter: open, arithmetic, waiting. */
+/* Counter: opening, adding and setting, waiting. */
 #include "api/cntr.h"
 
 #include <rdma/fi_errno.h>
@@ -29,8 +29,8 @@ void verve_cntr_unbind_engine(struct verve_cntr *cntr, struct verve_engine *engi
 	verve_wait_unbind(&cntr->wait, engine);
 }
 
-/* Sets mark to what is there now. True: that is something else. */
-static bool update(struct verve_cntr_mark *mark, AO_t value, AO_t errors)
+/* Sets mark to the two values. True: mark had other values before. */
+static bool mark_update(struct verve_cntr_mark *mark, AO_t value, AO_t errors)
 {
 	bool changed = value != AO_load(&mark->value) || errors != AO_load(&mark->errors);
 
@@ -44,7 +44,7 @@ static void read_both(struct verve_cntr *cntr, AO_t *value, AO_t *errors)
 	verve_wait_progress(&cntr->wait);
 	*value = AO_load_acquire(&cntr->counter.value);
 	*errors = AO_load_acquire(&cntr->counter.errors);
-	update(&cntr->seen, *value, *errors);
+	mark_update(&cntr->seen, *value, *errors);
 }
 
 static uint64_t cntr_read(struct fid_cntr *fid)
@@ -105,8 +105,12 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 struct target {
 	struct verve_cntr *cntr;
 	uint64_t threshold;
-	AO_t told; /* when the wait began: whoever else is told meanwhile, this waiter is, too */
-	AO_t errors; /* at the last look */
+	/*
+	 * Error value that the application knew when the wait began. An error that another thread
+	 * is told meanwhile ends this wait, too.
+	 */
+	AO_t told;
+	AO_t errors; /* error value at the last look */
 };
 
 static ssize_t check_target(struct target *target)
@@ -117,7 +121,7 @@ static ssize_t check_target(struct target *target)
 	return target->errors != target->told ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
-static ssize_t look(void *arg)
+static ssize_t cntr_look(void *arg)
 {
 	struct target *target = arg;
 	ssize_t ret = check_target(target);
@@ -128,7 +132,7 @@ static ssize_t look(void *arg)
 	return check_target(target);
 }
 
-static bool arm(void *arg)
+static bool cntr_arm(void *arg)
 {
 	struct target *target = arg;
 
@@ -138,7 +142,7 @@ static bool arm(void *arg)
 
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
-	static const struct verve_wait_ops ops = {.look = look, .arm = arm};
+	static const struct verve_wait_ops ops = {.look = cntr_look, .arm = cntr_arm};
 	struct verve_cntr *cntr = verve_cntr_from_fid(&fid->fid);
 	struct target target = {cntr, threshold, .told = AO_load(&cntr->told)};
 	ssize_t ret = verve_wait_for(&cntr->wait, timeout, &ops, &target);
@@ -150,12 +154,12 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 bool verve_cntr_poll(struct verve_cntr *cntr)
 {
-	return update(&cntr->polled, AO_load_acquire(&cntr->counter.value),
-		      AO_load_acquire(&cntr->counter.errors));
+	return mark_update(&cntr->polled, AO_load_acquire(&cntr->counter.value),
+			   AO_load_acquire(&cntr->counter.errors));
 }
 
-/* Until it is read, it stays changed. */
-static bool arm_any(void *arg)
+/* For fi_trywait, a counter stays changed until the application reads it. */
+static bool cntr_arm_any(void *arg)
 {
 	struct verve_cntr *cntr = arg;
 
@@ -166,7 +170,7 @@ static bool arm_any(void *arg)
 
 int verve_cntr_trywait(struct verve_cntr *cntr)
 {
-	static const struct verve_wait_ops ops = {.arm = arm_any};
+	static const struct verve_wait_ops ops = {.arm = cntr_arm_any};
 
 	return verve_wait_try(&cntr->wait, &ops, cntr);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counter as libfabric sees it: fi_cntr(3). The values are comp/comp.h's; here are progress and
+ * Counter as libfabric sees it: fi_cntr(3). comp/comp.h has the values; this file has progress and
  * waiting.
  *
- * Any thread may call anything, except that close is serialized by the application.
+ * Any thread may call the functions here, except that the application serializes close.
  */
 #ifndef VERVE_API_CNTR_H
 #define VERVE_API_CNTR_H
@@ -18,7 +18,7 @@
 struct verve_domain;
 struct verve_engine;
 
-/* The two values at some moment, for those who ask whether they changed since. */
+/* The two values of a counter at some moment, to find out later whether they have changed. */
 struct verve_cntr_mark {
 	volatile AO_t value, errors;
 };
@@ -28,19 +28,24 @@ struct verve_cntr {
 	struct verve_domain *domain;
 	struct verve_comp_counter counter;
 	struct verve_wait wait;
-	struct verve_cntr_mark seen;   /* when the application last read it; for fi_trywait */
-	volatile AO_t told;            /* errors that the application has heard of; for fi_cntr_wait */
-	struct verve_cntr_mark polled; /* at the last fi_poll, fi_cntr_set or fi_cntr_add */
-	volatile AO_t references;      /* endpoints, regions and poll sets */
+	/* values that the application has read last; for fi_trywait */
+	struct verve_cntr_mark seen;
+	/* error value that the application knows; for fi_cntr_wait */
+	volatile AO_t told;
+	/* values at the last fi_poll, and the application's own changes since */
+	struct verve_cntr_mark polled;
+	volatile AO_t references;      /* endpoints, regions and poll sets that use the counter */
 };
 
 /*
- * For struct fi_ops_domain. attr NULL: the defaults. fi_close: -FI_EBUSY while references are out.
- * -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects as verve_wait_init.
+ * cntr_open of struct fi_ops_domain. attr NULL: the defaults, without a wait object. Holds a
+ * reference of the domain until it is closed. fi_close returns -FI_EBUSY while references are held.
+ * -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; for the wait object, errors as verve_wait_init.
  *
- * fi_cntr_wait: 0; -FI_EAVAIL: the error value is another than the application has heard of: by an earlier
- * -FI_EAVAIL, by fi_cntr_readerr, or by its fi_cntr_seterr. So waiting for operations that have failed already
- * ends, once; old errors end no wait. -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
+ * fi_cntr_wait returns 0 at the threshold. It returns -FI_EAVAIL if the error value differs from
+ * the one that the application knows: from an earlier -FI_EAVAIL, from fi_cntr_readerr, or from its
+ * own fi_cntr_seterr. So a wait for operations that have failed before ends, but only once: errors
+ * that the application knows end no wait. -FI_ETIMEDOUT. The descriptor of FI_WAIT_FD, with
  * fi_trywait, wakes for every change; it is for one thread at a time.
  */
 int verve_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
@@ -51,18 +56,27 @@ static inline struct verve_cntr *verve_cntr_from_fid(struct fid *fid)
 	return (struct verve_cntr *)fid; /* fid is its first member */
 }
 
-/* Every object that counts there, and every poll set, holds one reference. Any thread. */
+/* Every object that adds to the counter, and every poll set, holds one reference. Any thread. */
 void verve_cntr_get(struct verve_cntr *cntr);
 void verve_cntr_put(struct verve_cntr *cntr);
 
-/* Reading progresses the engines that are bound. As verve_wait_bind. */
+/*
+ * From bind to unbind, reading the counter makes progress on the engine. As verve_wait_bind and
+ * verve_wait_unbind.
+ */
 int verve_cntr_bind_engine(struct verve_cntr *cntr, struct verve_engine *engine);
 void verve_cntr_unbind_engine(struct verve_cntr *cntr, struct verve_engine *engine);
 
-/* For fi_poll: has it changed since polled? Marks it. No progress. */
+/*
+ * For fi_poll: true if the counter has changed since the last call, the application's own changes
+ * not counted. Makes no progress.
+ */
 bool verve_cntr_poll(struct verve_cntr *cntr);
 
-/* For verve_fabric_trywait. */
+/*
+ * For verve_fabric_trywait: as verve_wait_try. 0: the counter has the values that the application
+ * has read last.
+ */
 int verve_cntr_trywait(struct verve_cntr *cntr);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion queue: open, read in every format, errors, waiting. */
+/* Completion queue: opening, reading in every format, errors, waiting. */
 #include "api/cq.h"
 
 #include <rdma/fi_errno.h>
@@ -14,7 +14,7 @@
 
 enum {
 	SIZE_DEFAULT = 1024, /* entries */
-	BATCH = 16,	     /* entries copied at a time */
+	BATCH = 16,	     /* entries that are copied at a time */
 };
 
 _Static_assert(VERVE_COMP_MSG == FI_MSG && VERVE_COMP_RMA == FI_RMA, "kinds");
@@ -29,7 +29,7 @@ _Static_assert(VERVE_COMP_REMOTE_CQ_DATA == FI_REMOTE_CQ_DATA, "data");
 #define SAME_PLACE(a, field_a, b, field_b)                                                         \
 	_Static_assert(offsetof(struct a, field_a) == offsetof(struct b, field_b), #field_a)
 
-/* Every format is a longer or shorter beginning of a completion. */
+/* An entry of every format is a shorter or longer beginning of a completion. */
 SAME_PLACE(verve_comp, context, fi_cq_tagged_entry, op_context);
 SAME_PLACE(verve_comp, flags, fi_cq_tagged_entry, flags);
 SAME_PLACE(verve_comp, len, fi_cq_tagged_entry, len);
@@ -39,7 +39,7 @@ SAME_PLACE(verve_comp, tag, fi_cq_tagged_entry, tag);
 SAME_PLACE(fi_cq_msg_entry, len, fi_cq_tagged_entry, len);
 SAME_PLACE(fi_cq_data_entry, data, fi_cq_tagged_entry, data);
 
-/* struct fi_cq_err_entry as of 1.20, whatever header this is compiled with. */
+/* struct fi_cq_err_entry of libfabric 1.20, whatever header verve is compiled with. */
 struct error_entry {
 	void *op_context;
 	uint64_t flags;
@@ -81,31 +81,31 @@ void verve_cq_unbind_engine(struct verve_cq *cq, struct verve_engine *engine)
 	verve_wait_unbind(&cq->wait, engine);
 }
 
-static inline char *copy(char *buf, const struct verve_comp *comp, size_t count, size_t size)
+static inline char *copy_sized(char *buf, const struct verve_comp *comp, size_t count, size_t size)
 {
 	for (size_t i = 0; i < count; i++, buf += size)
 		memcpy(buf, &comp[i], size);
 	return buf;
 }
 
-/* Returns where the next entry goes. */
+/* Copies completions in the format. Returns where the next entry goes. */
 static char *copy_entries(enum fi_cq_format format, char *buf, const struct verve_comp *comp,
 			  size_t count)
 {
 	switch (format) {
 	case FI_CQ_FORMAT_MSG:
-		return copy(buf, comp, count, sizeof(struct fi_cq_msg_entry));
+		return copy_sized(buf, comp, count, sizeof(struct fi_cq_msg_entry));
 	case FI_CQ_FORMAT_DATA:
-		return copy(buf, comp, count, sizeof(struct fi_cq_data_entry));
+		return copy_sized(buf, comp, count, sizeof(struct fi_cq_data_entry));
 	case FI_CQ_FORMAT_TAGGED:
-		return copy(buf, comp, count, sizeof(struct fi_cq_tagged_entry));
+		return copy_sized(buf, comp, count, sizeof(struct fi_cq_tagged_entry));
 	default:
-		return copy(buf, comp, count, sizeof(struct fi_cq_entry));
+		return copy_sized(buf, comp, count, sizeof(struct fi_cq_entry));
 	}
 }
 
-/* What is in the queue, without progress. */
-static ssize_t take(struct verve_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
+/* Takes the completions that are in the queue, without progress. */
+static ssize_t cq_take(struct verve_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
 {
 	struct verve_comp comp[BATCH];
 	size_t done = 0, max;
@@ -132,7 +132,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 
 	if (!count || verve_comp_queue_is_empty(&cq->queue))
 		verve_wait_progress(&cq->wait);
-	return take(cq, buf, count, src_addr);
+	return cq_take(cq, buf, count, src_addr);
 }
 
 static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
@@ -140,13 +140,16 @@ static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 	return cq_readfrom(fid, buf, count, NULL);
 }
 
-/* Its text as err_data: in the application's buffer, if it has one, else in ours. fi_cq(3). */
+/*
+ * Sets err_data to the reason. has_buf: err_data is a buffer of the application, which the reason
+ * is copied to; otherwise err_data points to cq->reason. fi_cq(3).
+ */
 static void fill_err_data(struct verve_cq *cq, const char *reason, struct error_entry *entry,
-			  bool theirs)
+			  bool has_buf)
 {
 	size_t len = strlen(reason) + 1;
 
-	if (!theirs) {
+	if (!has_buf) {
 		verve_lock_acquire(&cq->queue.lock);
 		memcpy(cq->reason, reason, len);
 		verve_lock_release(&cq->queue.lock);
@@ -162,8 +165,8 @@ static void fill_err_data(struct verve_cq *cq, const char *reason, struct error_
 }
 
 /*
- * The code says it all, and applications expect it in the course of things: some pass an entry there whose
- * err_data they never set.
+ * Applications expect these errors in the course of things, and the code says everything. No reason
+ * is given: some applications pass an entry for them whose err_data was never set.
  */
 static bool is_expected(int err)
 {
@@ -177,7 +180,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	size_t size = sizeof(struct error_entry);
 	struct verve_comp_error error;
 	struct error_entry entry;
-	bool theirs;
+	bool has_buf;
 	int ret;
 
 	(void)flags;
@@ -190,7 +193,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	ret = verve_comp_queue_read_error(&cq->queue, &error);
 	if (ret)
 		return ret;
-	/* Nothing of the application's buffer may be touched beyond what its version knows. */
+	/* Do not touch the application's buffer behind the fields that its version has. */
 	entry.err_data_size = 0;
 	memcpy(&entry, buf, size);
 	entry.op_context = error.comp.context;
@@ -203,12 +206,12 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	entry.err = error.err;
 	entry.prov_errno = error.prov_errno;
 	entry.src_addr = error.comp.src;
-	theirs = entry.err_data_size > 0 && entry.err_data;
+	has_buf = entry.err_data_size > 0 && entry.err_data;
 	if (is_expected(error.err)) {
-		entry.err_data = theirs ? entry.err_data : NULL;
+		entry.err_data = has_buf ? entry.err_data : NULL;
 		entry.err_data_size = 0;
 	} else {
-		fill_err_data(cq, error.reason, &entry, theirs);
+		fill_err_data(cq, error.reason, &entry, has_buf);
 	}
 	memcpy(buf, &entry, size);
 	return 1;
@@ -222,7 +225,7 @@ struct sread {
 	size_t wanted;
 };
 
-static ssize_t look(void *arg)
+static ssize_t cq_look(void *arg)
 {
 	struct sread *sread = arg;
 	struct verve_cq *cq = sread->cq;
@@ -232,17 +235,17 @@ static ssize_t look(void *arg)
 		if (!verve_comp_queue_is_ready(&cq->queue, sread->wanted))
 			return -FI_EAGAIN;
 	}
-	return take(cq, sread->buf, sread->count, sread->src_addr);
+	return cq_take(cq, sread->buf, sread->count, sread->src_addr);
 }
 
-static bool arm(void *arg)
+static bool cq_arm(void *arg)
 {
 	struct sread *sread = arg;
 
 	return verve_comp_queue_arm(&sread->cq->queue, sread->wanted);
 }
 
-static const struct verve_wait_ops sread_ops = {.look = look, .arm = arm};
+static const struct verve_wait_ops sread_ops = {.look = cq_look, .arm = cq_arm};
 
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr,
 			    const void *cond, int timeout)
@@ -251,12 +254,12 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	struct sread sread = {cq, buf, count, src_addr, 1};
 	ssize_t ret;
 
-	/* The pointer is the number. */
+	/* The pointer itself is the number of entries: fi_cq(3). */
 	if (cq->threshold && (uintptr_t)cond > 1)
 		sread.wanted = (uintptr_t)cond;
 	ret = verve_wait_for(&cq->wait, timeout, &sread_ops, &sread);
-	/* Fewer than the threshold are better than none. */
-	return ret == -FI_ETIMEDOUT ? take(cq, buf, count, src_addr) : ret;
+	/* After the time-out, fewer entries than the threshold are better than none. */
+	return ret == -FI_ETIMEDOUT ? cq_take(cq, buf, count, src_addr) : ret;
 }
 
 static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
@@ -281,7 +284,7 @@ int verve_cq_trywait(struct verve_cq *cq)
 	return verve_wait_try(&cq->wait, &sread_ops, &any);
 }
 
-/* prov_errno is an ibv_wc_status; err_data, if there is any, a text of ours. */
+/* prov_errno: an ibv_wc_status. err_data: the reason that cq_readerr gave, or NULL. */
 static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf,
 			       size_t len)
 {
@@ -345,7 +348,10 @@ static int cq_check(const struct fi_cq_attr *attr)
 {
 	if (!attr)
 		return -FI_EINVAL;
-	/* Which processor handles interrupts is a hint that may be ignored. */
+	/*
+	 * FI_AFFINITY chooses the processor that handles interrupts. It is a hint that may be
+	 * ignored.
+	 */
 	if (attr->flags & ~FI_AFFINITY) {
 		VERVE_WARN(CQ, "completion queue flags 0x%llx are not supported\n",
 			   (unsigned long long)attr->flags);

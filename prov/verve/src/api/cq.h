@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queue as libfabric sees it: fi_cq(3). The queue itself is comp/comp_queue.h; here are
- * formats, progress and waiting.
+ * Completion queue as libfabric sees it: fi_cq(3). comp/comp_queue.h has the queue; this file has
+ * the formats, progress and waiting.
  *
- * Any thread may call anything, except that close is serialized by the application.
+ * Any thread may call the functions here, except that the application serializes close.
  */
 #ifndef VERVE_API_CQ_H
 #define VERVE_API_CQ_H
@@ -23,18 +23,19 @@ struct verve_cq {
 	struct verve_domain *domain;
 	struct verve_comp_queue queue;
 	struct verve_wait wait;
-	enum fi_cq_format format; /* CONTEXT, MSG, DATA or TAGGED */
-	bool threshold;		  /* FI_CQ_COND_THRESHOLD */
-	volatile AO_t references; /* endpoints and poll sets */
-	/* err_data of the last error read; guarded by queue.lock */
+	enum fi_cq_format format; /* FI_CQ_FORMAT_CONTEXT, _MSG, _DATA or _TAGGED */
+	bool threshold;		  /* wait_cond was FI_CQ_COND_THRESHOLD */
+	volatile AO_t references; /* endpoints and poll sets that use the queue */
+	/* err_data of the error that was read last; guarded by queue.lock */
 	char reason[VERVE_COMP_REASON_MAX];
 };
 
 /*
- * For struct fi_ops_domain. FI_CQ_FORMAT_UNSPEC is FI_CQ_FORMAT_CONTEXT, the one that cannot
- * overrun an application's buffer; attr->size 0 is 1,024. Entries beyond size are kept, too.
- * fi_close: -FI_EBUSY while references are out. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOMEM; wait objects
- * as verve_wait_init.
+ * cq_open of struct fi_ops_domain. attr->format FI_CQ_FORMAT_UNSPEC means FI_CQ_FORMAT_CONTEXT,
+ * whose entries are the shortest, so that no application's buffer is overrun. attr->size 0 means
+ * 1,024 entries; entries beyond the size are kept, too. Holds a reference of the domain until it is
+ * closed. fi_close returns -FI_EBUSY while references are held. -FI_EINVAL, -FI_EBADFLAGS,
+ * -FI_ENOMEM; for the wait object, errors as verve_wait_init.
  */
 int verve_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		  void *context);
@@ -44,15 +45,18 @@ static inline struct verve_cq *verve_cq_from_fid(struct fid *fid)
 	return (struct verve_cq *)fid; /* fid is its first member */
 }
 
-/* Every endpoint and poll set that uses it holds one reference. Any thread. */
+/* Every endpoint and every poll set that uses the queue holds one reference. Any thread. */
 void verve_cq_get(struct verve_cq *cq);
 void verve_cq_put(struct verve_cq *cq);
 
-/* Reading progresses the engines that are bound. As verve_wait_bind. */
+/*
+ * From bind to unbind, reading the queue makes progress on the engine. As verve_wait_bind and
+ * verve_wait_unbind.
+ */
 int verve_cq_bind_engine(struct verve_cq *cq, struct verve_engine *engine);
 void verve_cq_unbind_engine(struct verve_cq *cq, struct verve_engine *engine);
 
-/* For verve_fabric_trywait. */
+/* For verve_fabric_trywait: as verve_wait_try. 0: the queue is empty. */
 int verve_cq_trywait(struct verve_cq *cq);
 
 #endif

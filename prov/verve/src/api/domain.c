@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Domain: opens the port that an fi_info names; the list of open domains; what the objects on it share. */
+/*
+ * Domain: opens the port that an fi_info names; the list of open domains; functions that the
+ * objects of a domain share.
+ */
 #include "api/domain.h"
 
 #include <rdma/fi_errno.h>
@@ -18,7 +21,10 @@
 #include "net/device.h"
 #include "rma/key.h"
 
-/* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
+/*
+ * libfabric 2.x deprecates these names, and using them breaks the build. Applications still use the
+ * values.
+ */
 #define REG_MR (1ull << 59) /* FI_REG_MR */
 enum {
 	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
@@ -29,7 +35,10 @@ enum {
 static TAILQ_HEAD(, verve_domain) domains = TAILQ_HEAD_INITIALIZER(domains);
 static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A thread that held the lock does not exist in a child after fork(2), which may call fi_getinfo all the same. */
+/*
+ * A thread may have held the lock at the fork(2). The child does not have that thread, but may call
+ * fi_getinfo, which takes the lock.
+ */
 static void in_child(void)
 {
 	pthread_mutex_init(&domains_lock, NULL);
@@ -144,7 +153,10 @@ int verve_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-/* Before 1.5 regions were either basic, preferred here, or scalable. fi_mr(3). */
+/*
+ * Replaces FI_MR_BASIC and FI_MR_SCALABLE by the bits that they stand for. Before version 1.5, mode
+ * 0 leaves the choice to the provider; verve prefers basic. fi_mr(3).
+ */
 static int normal_mr_mode(uint32_t api_version, int mode)
 {
 	if (mode == MR_SCALABLE)
@@ -155,8 +167,10 @@ static int normal_mr_mode(uint32_t api_version, int mode)
 }
 
 /*
- * fi_mr(3), FI_MR_LOCAL: without it descriptors are ignored before 1.22, and valid or NULL since. Without
- * FI_MR_ALLOCATED the pages of such a region may have changed: the buffer is registered anew instead.
+ * fi_mr(3): with FI_MR_LOCAL, descriptors are valid. Without FI_MR_LOCAL, they are ignored before
+ * version 1.22, and are valid or NULL since. Without FI_MR_ALLOCATED, the pages of a region may
+ * have changed since it was registered; so its descriptor is ignored, and the buffer is registered
+ * anew.
  */
 static bool takes_desc(uint32_t api_version, int mr_mode)
 {
@@ -164,7 +178,7 @@ static bool takes_desc(uint32_t api_version, int mr_mode)
 	       (FI_VERSION_GE(api_version, FI_VERSION(1, 22)) && mr_mode & FI_MR_ALLOCATED);
 }
 
-/* The same port and address: an endpoint of the domain has no other. */
+/* True if info names the domain's port and address. An endpoint of the domain can have no other. */
 static bool has_address(const struct verve_domain *domain, const struct fi_info *info)
 {
 	const struct verve_net_port *port = verve_net_device_port(domain->dev);
@@ -177,7 +191,10 @@ static bool has_address(const struct verve_domain *domain, const struct fi_info 
 	       verve_addr_same_host(&addr, &port->addrs[0].addr);
 }
 
-/* Keys and addresses of regions mean the same, or what the application grants covers the domain's. */
+/*
+ * True if keys and addresses of regions mean the same for info as for the domain. For a domain that
+ * the application asked for, it is enough that info grants all modes of the domain.
+ */
 static bool has_mr_mode(const struct verve_domain *domain, const struct fi_info *info, bool asked)
 {
 	const int modes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -190,14 +207,14 @@ static bool has_mr_mode(const struct verve_domain *domain, const struct fi_info 
 	       !(have & ~granted);
 }
 
-/* Keys are not compared: who has one gets a domain of its own. */
+/* Keys are not compared: an application that gives a key gets a domain of its own. */
 static bool has_no_keys(const struct verve_domain *domain, const struct fi_info *info)
 {
 	return !domain->own_key && !info->domain_attr->auth_key_size;
 }
 
-static bool fits(const struct verve_domain *domain, uint32_t version, const struct fi_info *info,
-		 bool asked)
+static bool domain_fits(const struct verve_domain *domain, uint32_t version,
+			const struct fi_info *info, bool asked)
 {
 	const struct fi_domain_attr *attr = info->domain_attr;
 
@@ -217,10 +234,13 @@ struct fid_domain *verve_domain_find(uint32_t version, const struct fid_domain *
 	TAILQ_FOREACH(domain, &domains, link) {
 		if (asked && asked != &domain->fid)
 			continue;
-		if (fits(domain, version, info, asked))
+		if (domain_fits(domain, version, info, asked))
 			break;
 	}
-	/* What is granted covers it. FI_MR_BASIC and FI_MR_SCALABLE go with no other mode. */
+	/*
+	 * has_mr_mode has made sure that info grants the modes of the domain. FI_MR_BASIC and
+	 * FI_MR_SCALABLE stand alone, so they are not changed.
+	 */
 	if (domain && asked && info->caps & (FI_RMA | FI_ATOMIC) &&
 	    !(*mr_mode & (MR_BASIC | MR_SCALABLE)))
 		*mr_mode &= domain->mr_mode | FI_MR_LOCAL;
@@ -265,7 +285,10 @@ static int domain_check(const struct fi_info *info, int mr_mode)
 	return 0;
 }
 
-/* The port by its name, with the GID of the address that the application chose, if it did. */
+/*
+ * Opens the port that the domain's name names. If the application chose a source address, the port
+ * uses the GID of that address.
+ */
 static int open_device(const struct fi_info *info, struct verve_net_device **dev)
 {
 	char device[VERVE_NET_NAME_MAX];
@@ -289,7 +312,10 @@ static int open_device(const struct fi_info *info, struct verve_net_device **dev
 	return verve_net_device_open(device, port, info->src_addr ? &addr : NULL, dev);
 }
 
-/* Refused, not replaced by the processor: peers whose devices can would refuse this one. */
+/*
+ * Opening fails if the device has no atomics. The processor cannot execute them instead, because
+ * peers whose devices execute atomics would refuse this domain.
+ */
 static int choose_atomics(struct verve_domain *domain)
 {
 	const struct verve_net_port *port = verve_net_device_port(domain->dev);
@@ -306,7 +332,10 @@ static int choose_atomics(struct verve_domain *domain)
 	return 0;
 }
 
-/* A key that cannot be had is an error: without it anybody could connect. */
+/*
+ * Opening fails if there should be a key and it cannot be had: without the key, anybody could
+ * connect.
+ */
 static int choose_key(struct verve_domain *domain, uint32_t api_version,
 		      const struct fi_domain_attr *attr)
 {

@@ -31,7 +31,7 @@ uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags)
 
 void verve_ep_update_flags(struct verve_ep *ep)
 {
-	/* Whether there is data or a fence is each call's own business. */
+	/* Each call says itself whether it has remote CQ data or a fence. These are no defaults. */
 	ep->tx_flags = verve_ep_tx_flags(ep, ep->tx_op_flags) & ~(VERVE_OP_DATA | VERVE_OP_FENCE);
 	ep->rx_flags = verve_ep_rx_flags(ep, ep->rx_op_flags);
 }
@@ -68,8 +68,9 @@ int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags)
 void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps)
 {
 	ep->directed = caps & FI_DIRECTED_RECV;
-	ep->tagged_directed = ep->directed || (caps & VERVE_TAGGED_DIRECTED_RECV &&
-					       FI_VERSION_GE(ep->domain->api_version, FI_VERSION(2, 0)));
+	ep->tagged_directed =
+		ep->directed || (caps & VERVE_TAGGED_DIRECTED_RECV &&
+				 FI_VERSION_GE(ep->domain->api_version, FI_VERSION(2, 0)));
 }
 
 static ssize_t ep_cancel(fid_t fid, void *context)
@@ -110,7 +111,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 	if (optlen != sizeof(size_t))
 		return -FI_EINVAL;
 	memcpy(&ep->min_multi_recv, optval, sizeof(size_t));
-	/* A buffer without room is always given back. */
+	/* At least 1, so that a buffer without room is always given back. */
 	if (!ep->min_multi_recv)
 		ep->min_multi_recv = 1;
 	if (ep->engine) {

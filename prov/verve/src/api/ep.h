@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Endpoint: fi_endpoint(3), FI_EP_RDM: its state, its default flags, its options. What changes it or works with
- * it stands above: ep_open.h opens, enables and closes it, bind.h binds it; alias.h, srx.h; request.h and its
- * callers transfer data.
+ * Endpoint: fi_endpoint(3), FI_EP_RDM: its state, its default flags, its options. Other files stand
+ * above this one: ep_open.h opens, enables and closes an endpoint, bind.h binds it, alias.h and
+ * srx.h have its variants; request.h and its callers transfer data.
  *
- * Bind, enable, options and close are serialized by the application; data transfer calls are not.
+ * The application serializes bind, enable, options and close. Any thread may transfer data.
  */
 #ifndef VERVE_API_EP_H
 #define VERVE_API_EP_H
@@ -29,36 +29,42 @@ enum verve_ep_cntr {
 	VERVE_EP_RECV,
 	VERVE_EP_READ,
 	VERVE_EP_WRITE,
-	VERVE_EP_REMOTE_READ, /* without FI_RMA_EVENT, atomics alone */
+	VERVE_EP_REMOTE_READ, /* without FI_RMA_EVENT, counts atomics alone */
 	VERVE_EP_REMOTE_WRITE,
 	VERVE_EP_CNTRS,
 };
 
 struct verve_ep {
 	struct fid_ep fid;
-	struct verve_ep *owner; /* itself; an alias's: the endpoint that it stands for (alias.h) */
+	/* this endpoint; of an alias: the endpoint that it stands for (alias.h) */
+	struct verve_ep *owner;
 	LIST_HEAD(, verve_ep) aliases;
-	LIST_ENTRY(verve_ep) alias; /* in owner->aliases */
+	LIST_ENTRY(verve_ep) alias; /* entry of owner->aliases */
 	struct verve_domain *domain;
-	struct verve_engine *engine; /* NULL until enabled */
-	LIST_ENTRY(verve_ep) event;  /* in domain->events.eps, if it hears of RMA */
-	struct verve_domain_engine in_domain; /* if it has an engine */
+	struct verve_engine *engine; /* NULL: not enabled */
+	/* entry of domain->events.eps, if the endpoint has FI_RMA_EVENT */
+	LIST_ENTRY(verve_ep) event;
+	struct verve_domain_engine in_domain; /* entry of domain->engines, if it has an engine */
 	struct verve_av *av;
-	struct verve_srx *srx; /* the shared receive context it is bound to; NULL: none */
+	/* the shared receive context that the endpoint is bound to; NULL: none */
+	struct verve_srx *srx;
 	struct verve_cq *tx_cq, *rx_cq;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
 	uint64_t caps;
-	uint64_t tx_op_flags, rx_op_flags; /* FI_*: of calls that take no flags */
-	uint32_t tx_flags, rx_flags;	   /* the same as VERVE_OP_* */
+	uint64_t tx_op_flags, rx_op_flags; /* FI_*: default flags, for calls that take no flags */
+	uint32_t tx_flags, rx_flags;	   /* the same flags as VERVE_OP_* */
+	/* FI_SELECTIVE_COMPLETION was bound: only FI_COMPLETION writes a completion */
 	bool tx_selective, rx_selective;
-	bool directed, tagged_directed; /* receives name their source: all; tagged ones */
-	bool shared_rx, shared_tx; /* opened to be bound to a shared context */
-	bool has_stx; /* has been bound to a shared transmit context */
-	size_t tx_size;	       /* operations */
-	size_t min_multi_recv; /* bytes */
-	struct verve_auth_key auth_key; /* its own, or the domain's */
-	struct verve_addr addr; /* wanted; after enable the engine knows the real one */
+	/* the source address counts: for all receives; for tagged receives */
+	bool directed, tagged_directed;
+	bool shared_rx, shared_tx; /* FI_SHARED_CONTEXT was asked for */
+	bool has_stx; /* a shared transmit context was bound */
+	size_t tx_size;	       /* operations that may be accepted and not finished */
+	size_t min_multi_recv; /* bytes; FI_OPT_MIN_MULTI_RECV */
+	struct verve_auth_key auth_key; /* the endpoint's own key, or the domain's */
+	/* the wanted name; after enable, verve_engine_addr has the real name */
+	struct verve_addr addr;
 };
 
 static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
@@ -66,32 +72,39 @@ static inline struct verve_ep *verve_ep_from_fid(struct fid_ep *fid)
 	return (struct verve_ep *)fid; /* fid is its first member */
 }
 
-/* The endpoint itself, or the one that an alias stands for. */
+/* The endpoint itself, or the endpoint that an alias stands for. */
 static inline struct verve_ep *verve_ep_owner(struct fid *fid)
 {
 	return ((struct verve_ep *)fid)->owner; /* fid is its first member */
 }
 
 /*
- * FI_SETOPSFLAG and FI_GETOPSFLAG: flags name FI_TRANSMIT or FI_RECV. -FI_EINVAL: not just one;
- * -FI_EBADFLAGS: a flag that is none of its operations (fi_endpoint(3)).
+ * For FI_SETOPSFLAG and FI_GETOPSFLAG: sets or gets the default flags of one direction, which flags
+ * names by FI_TRANSMIT or FI_RECV. -FI_EINVAL: flags name neither or both; -FI_EBADFLAGS: a flag
+ * that operations of this direction do not have: fi_endpoint(3).
  */
 int verve_ep_set_op_flags(struct verve_ep *ep, uint64_t flags);
 int verve_ep_get_op_flags(const struct verve_ep *ep, uint64_t *flags);
-/* After tx_op_flags, rx_op_flags or what is selective changed. */
+/*
+ * Computes tx_flags and rx_flags anew. To be called after tx_op_flags, rx_op_flags, tx_selective or
+ * rx_selective have changed.
+ */
 void verve_ep_update_flags(struct verve_ep *ep);
 
-/* Whose source counts, by the capabilities that the endpoint was opened with. */
+/* Sets directed and tagged_directed by caps, the capabilities that the endpoint was opened with. */
 void verve_ep_set_directed(struct verve_ep *ep, uint64_t caps);
 
-/* VERVE_OP_* (xport/op.h) for FI_* operation flags. */
+/* VERVE_OP_* (xport/op.h) for FI_* operation flags of one call. */
 uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags);
 uint32_t verve_ep_rx_flags(const struct verve_ep *ep, uint64_t flags);
 
-/* FI_OPT_MIN_MULTI_RECV, until it is set: a buffer that cannot take so much more is given back. */
+/*
+ * bytes; FI_OPT_MIN_MULTI_RECV until the application sets it. A multi-receive buffer with less room
+ * than that is given back: fi_endpoint(3).
+ */
 enum { VERVE_EP_MIN_MULTI_RECV = 64 };
 
-/* Cancelling and options: an endpoint's, an alias's and a shared receive context's. */
+/* The table for cancelling and options: for endpoints, aliases and shared receive contexts. */
 extern struct fi_ops_ep verve_ep_ops;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Endpoint: open, names, enable, close. What it is bound to is in bind.c. */
+/* Endpoint: open, names, enable, close. bind.c has the objects that it is bound to. */
 #include "api/ep_open.h"
 
 #include <rdma/fi_cm.h>
@@ -89,7 +89,10 @@ static int ep_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	if (ep->engine) {
-		/* Nobody else progresses it from here on; the close does. */
+		/*
+		 * From here on, no other object makes progress on the engine. verve_engine_close
+		 * does.
+		 */
 		verve_domain_remove_engine(ep->domain, &ep->in_domain);
 		verve_bind_engine_undo(ep, ep->engine);
 		verve_engine_close(ep->engine);
@@ -135,8 +138,10 @@ static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 }
 
 /*
- * Of the addresses that a wildcard stands for, the domain's is the one that leads to its device. An endpoint has
- * it for a name, so that peers can have one, too, and authenticate what they hear from it.
+ * Sets the endpoint's address to name. A wildcard means all addresses of the host. Of these, the
+ * domain's address is the one that leads to the device, so it becomes the endpoint's name. A name
+ * must be one definite address: peers insert it into their address vectors, and it is part of the
+ * data that a datagram is authenticated with.
  */
 static int take_name(struct verve_ep *ep, const struct verve_addr *name)
 {
@@ -148,7 +153,8 @@ static int take_name(struct verve_ep *ep, const struct verve_addr *name)
 		return 0;
 	}
 	if (!port->addr_count || port->addrs[0].addr.sa.sa_family != name->sa.sa_family) {
-		VERVE_WARN(EP_CTRL, "no address of the domain is one of %s\n", verve_addr_str(name, text));
+		VERVE_WARN(EP_CTRL, "no address of the domain is one of %s\n",
+			   verve_addr_str(name, text));
 		return -FI_EADDRNOTAVAIL;
 	}
 	ep->addr = port->addrs[0].addr;
@@ -195,7 +201,10 @@ static struct fi_ops_cm ep_cm_ops = {
 	.join = verve_stub_cm_join,
 };
 
-/* The info's source address, or the one that the domain was opened on with a port of the kernel's choice. */
+/*
+ * Chooses the source address of info, or else the address that the domain was opened on, with a
+ * port that the kernel chooses.
+ */
 static int choose_addr(struct verve_ep *ep, const struct fi_info *info)
 {
 	const struct verve_net_port *port = verve_net_device_port(ep->domain->dev);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Event queue: one list of events and errors, in the order in which they came. */
+/* Event queue: one list of events and errors, in the order in which they were added. */
 #include "api/eq.h"
 
 #include <atomic_ops.h>
@@ -19,7 +19,7 @@
 struct event {
 	STAILQ_ENTRY(event) link;
 	uint32_t type;
-	bool error; /* data is a struct fi_eq_err_entry */
+	bool error; /* true: data is a struct fi_eq_err_entry */
 	size_t len;
 	unsigned char data[];
 };
@@ -27,7 +27,7 @@ struct event {
 struct eq {
 	struct fid_eq fid;
 	struct fid_fabric *fabric;
-	uint64_t flags; /* FI_WRITE: the application writes, too */
+	uint64_t flags; /* FI_WRITE: the application may write events */
 	struct verve_wait wait;
 	struct verve_lock lock; /* guards events */
 	STAILQ_HEAD(, event) events;
@@ -49,7 +49,7 @@ void verve_eq_put(struct fid_eq *fid)
 	AO_fetch_and_sub1_release(&eq_of(fid)->references);
 }
 
-static int add(struct eq *eq, uint32_t type, bool error, const void *data, size_t len)
+static int eq_add(struct eq *eq, uint32_t type, bool error, const void *data, size_t len)
 {
 	struct event *event = malloc(sizeof(*event) + len);
 
@@ -71,7 +71,7 @@ static int add(struct eq *eq, uint32_t type, bool error, const void *data, size_
 
 int verve_eq_write_event(struct fid_eq *fid, uint32_t event, const void *buf, size_t len)
 {
-	return add(eq_of(fid), event, false, buf, len);
+	return eq_add(eq_of(fid), event, false, buf, len);
 }
 
 int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry)
@@ -84,12 +84,15 @@ int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry
 		.prov_errno = entry->prov_errno,
 	};
 
-	return add(eq_of(fid), 0, true, &copy, sizeof(copy));
+	return eq_add(eq_of(fid), 0, true, &copy, sizeof(copy));
 }
 
-/* Bytes copied to buf of the next event, or error; *taken is to be freed. The lock is held. */
-static ssize_t take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
-		    uint64_t flags, struct event **taken)
+/*
+ * Copies the next event, or the next error, to buf; returns the bytes copied. Without FI_PEEK the
+ * event leaves the queue: *taken, which the caller frees. The lock is held.
+ */
+static ssize_t eq_take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
+		       uint64_t flags, struct event **taken)
 {
 	struct event *event = STAILQ_FIRST(&eq->events);
 
@@ -111,8 +114,8 @@ static ssize_t take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t
 	return (ssize_t)len;
 }
 
-static ssize_t read_next(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
-			 uint64_t flags)
+static ssize_t eq_read_next(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
+			    uint64_t flags)
 {
 	struct event *taken = NULL;
 	ssize_t ret;
@@ -120,7 +123,7 @@ static ssize_t read_next(struct eq *eq, bool error, uint32_t *type, void *buf, s
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
 	verve_lock_acquire(&eq->lock);
-	ret = take(eq, error, type, buf, len, flags, &taken);
+	ret = eq_take(eq, error, type, buf, len, flags, &taken);
 	verve_lock_release(&eq->lock);
 	free(taken);
 	return ret;
@@ -128,10 +131,13 @@ static ssize_t read_next(struct eq *eq, bool error, uint32_t *type, void *buf, s
 
 static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, uint64_t flags)
 {
-	return read_next(eq_of(fid), false, event, buf, len, flags);
+	return eq_read_next(eq_of(fid), false, event, buf, len, flags);
 }
 
-/* Before 1.5 there was no err_data_size. What is copied says that there is no err_data. */
+/*
+ * Before version 1.5 an entry had no err_data_size. The entries here have no err_data, so the field
+ * is 0 where it is there.
+ */
 static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
 {
 	struct eq *eq = eq_of(fid);
@@ -139,7 +145,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 
 	if (FI_VERSION_LT(eq->fabric->api_version, FI_VERSION(1, 5)))
 		size = offsetof(struct fi_eq_err_entry, err_data_size);
-	return read_next(eq, true, NULL, buf, size, flags);
+	return eq_read_next(eq, true, NULL, buf, size, flags);
 }
 
 static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len,
@@ -152,7 +158,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 		return -FI_ENOSYS;
 	if (flags)
 		return -FI_EBADFLAGS;
-	ret = add(eq, event, false, buf, len);
+	ret = eq_add(eq, event, false, buf, len);
 	return ret ? ret : (ssize_t)len;
 }
 
@@ -164,26 +170,26 @@ struct sread {
 	uint64_t flags;
 };
 
-static ssize_t look(void *arg)
+static ssize_t eq_look(void *arg)
 {
 	struct sread *sread = arg;
 
-	return read_next(sread->eq, false, sread->event, sread->buf, sread->len, sread->flags);
+	return eq_read_next(sread->eq, false, sread->event, sread->buf, sread->len, sread->flags);
 }
 
-static bool arm(void *arg)
+static bool eq_arm(void *arg)
 {
 	struct sread *sread = arg;
 	bool empty;
 
-	/* Every event wakes; there is nothing to arm. */
+	/* Every event wakes, so there is nothing to arm. */
 	verve_lock_acquire(&sread->eq->lock);
 	empty = STAILQ_EMPTY(&sread->eq->events);
 	verve_lock_release(&sread->eq->lock);
 	return empty;
 }
 
-static const struct verve_wait_ops sread_ops = {.look = look, .arm = arm};
+static const struct verve_wait_ops sread_ops = {.look = eq_look, .arm = eq_arm};
 
 static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t len, int timeout,
 			uint64_t flags)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* RMA events: each counter of a region is bound to the engine of each endpoint that hears of RMA. */
+/*
+ * RMA events: each counter of a region is bound to the engine of each endpoint with FI_RMA_EVENT.
+ */
 #include "api/event.h"
 
 #include <inttypes.h>
@@ -32,8 +34,11 @@ static bool is_bound(const struct verve_ep *ep, const struct verve_cntr *cntr)
 	return false;
 }
 
-/* A counter that no region uses any more stays with the endpoints that it is bound to. */
-static void release(struct verve_events *events, struct verve_cntr *cntr)
+/*
+ * If no region uses the counter any more, unbinds it from all engines, except where the application
+ * has bound the counter to the endpoint itself.
+ */
+static void unbind_unused(struct verve_events *events, struct verve_cntr *cntr)
 {
 	struct verve_ep *ep;
 
@@ -44,7 +49,7 @@ static void release(struct verve_events *events, struct verve_cntr *cntr)
 			verve_cntr_unbind_engine(cntr, ep->engine);
 }
 
-static int attach(struct verve_events *events, struct verve_cntr *cntr)
+static int bind_to_all(struct verve_events *events, struct verve_cntr *cntr)
 {
 	struct verve_ep *ep;
 
@@ -52,15 +57,15 @@ static int attach(struct verve_events *events, struct verve_cntr *cntr)
 		int ret = verve_cntr_bind_engine(cntr, ep->engine);
 
 		if (ret) {
-			release(events, cntr);
+			unbind_unused(events, cntr);
 			return ret;
 		}
 	}
 	return 0;
 }
 
-static void set(struct verve_domain *domain, struct verve_mr_event *event, struct verve_cntr *cntr,
-		uint64_t flags)
+static void event_set(struct verve_domain *domain, struct verve_mr_event *event,
+		      struct verve_cntr *cntr, uint64_t flags)
 {
 	if (!event->read && !event->write)
 		LIST_INSERT_HEAD(&domain->events.regions, event, link);
@@ -93,10 +98,10 @@ int verve_event_bind(struct verve_domain *domain, struct verve_mr_event *event,
 			   event->key->key);
 		ret = -FI_EINVAL;
 	} else {
-		ret = attach(events, cntr);
+		ret = bind_to_all(events, cntr);
 	}
 	if (!ret)
-		set(domain, event, cntr, flags);
+		event_set(domain, event, cntr, flags);
 	pthread_mutex_unlock(&events->lock);
 	return ret;
 }
@@ -112,7 +117,7 @@ void verve_event_unbind(struct verve_domain *domain, struct verve_mr_event *even
 	LIST_REMOVE(event, link);
 	for (int i = 0; i < 2; i++)
 		if (cntrs[i]) {
-			release(events, cntrs[i]);
+			unbind_unused(events, cntrs[i]);
 			verve_cntr_put(cntrs[i]);
 		}
 	pthread_mutex_unlock(&events->lock);

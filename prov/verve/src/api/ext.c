@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Operations of verve's own: the registration cache of a domain. */
+/* Extension: verve's own operations on the registration cache of a domain. */
 #include "api/ext.h"
 
 #include <rdma/fi_errno.h>
@@ -9,16 +9,17 @@
 #include "api/domain.h"
 #include "mr/monitor.h"
 
-static void notify(struct fid_domain *fid, const void *addr, size_t len)
+static void cache_notify(struct fid_domain *fid, const void *addr, size_t len)
 {
 	uintptr_t start = (uintptr_t)addr;
 
-	(void)fid; /* memory goes for all domains */
+	(void)fid; /* the memory goes for all domains, not for this one alone */
 	if (len)
 		verve_mr_monitor_notify(start, start + len > start ? start + len : UINTPTR_MAX);
 }
 
-static void get_stats(struct fid_domain *fid, struct fi_verve_mr_cache_stats *stats, size_t size)
+static void cache_get_stats(struct fid_domain *fid, struct fi_verve_mr_cache_stats *stats,
+			    size_t size)
 {
 	struct verve_domain *domain = verve_domain_from_fid(&fid->fid);
 	struct verve_mr_cache_stats now;
@@ -40,8 +41,8 @@ static void get_stats(struct fid_domain *fid, struct fi_verve_mr_cache_stats *st
 
 static struct fi_verve_ops_mr_cache mr_cache_ops = {
 	.size = sizeof(struct fi_verve_ops_mr_cache),
-	.notify = notify,
-	.stats = get_stats,
+	.notify = cache_notify,
+	.stats = cache_get_stats,
 };
 
 int verve_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,

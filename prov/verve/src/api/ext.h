@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What rdma/fi_ext_verve.h promises. */
+/* The extension of rdma/fi_ext_verve.h: operations on the registration cache. */
 #ifndef VERVE_API_EXT_H
 #define VERVE_API_EXT_H
 
 #include <rdma/fabric.h>
 
-/* fi_open_ops(3) of a domain. -FI_EINVAL: there are no operations of that name; -FI_EBADFLAGS. */
+/*
+ * ops_open of struct fi_ops: fi_open_ops(3) of a domain. Sets *ops to a constant table. -FI_EINVAL:
+ * verve has no operations of that name; -FI_EBADFLAGS: flags is not 0. Any thread.
+ */
 int verve_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			  void *context);
 

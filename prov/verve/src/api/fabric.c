@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fabric: opens what belongs to no device. */
+/* Fabric: opens and closes fabrics, and has the list of open fabrics. */
 #include "api/fabric.h"
 
 #include <atomic_ops.h>
@@ -24,7 +24,10 @@ struct fabric {
 static TAILQ_HEAD(, fabric) fabrics = TAILQ_HEAD_INITIALIZER(fabrics);
 static pthread_mutex_t fabrics_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A thread that held the lock does not exist in a child after fork(2), which may call fi_getinfo all the same. */
+/*
+ * A thread may have held the lock at the fork(2). The child does not have that thread, but may call
+ * fi_getinfo, which takes the lock.
+ */
 static void in_child(void)
 {
 	pthread_mutex_init(&fabrics_lock, NULL);
@@ -106,7 +109,7 @@ int verve_fabric_open(struct fi_fabric_attr *attr, struct fi_ops_fabric *ops,
 	fabric->fid.fid.context = context;
 	fabric->fid.fid.ops = &fabric_fid_ops;
 	fabric->fid.ops = ops;
-	/* Core says so again, but only after this call. */
+	/* Core sets the same version, but only after this call. */
 	fabric->fid.api_version = attr->api_version;
 	strcpy(fabric->name, attr->name);
 	pthread_once(&once, register_fork);

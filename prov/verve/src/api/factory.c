@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Factory: the tables of fabrics and domains. */
+/* Factory: the tables of functions of fabrics and domains. */
 #include "api/factory.h"
 
 #include "api/atomic.h"
@@ -77,7 +77,8 @@ static struct fi_ops_fabric fabric_ops = {
 	.domain2 = verve_stub_fabric_domain2,
 };
 
-int verve_factory_open_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+int verve_factory_open_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+			      void *context)
 {
 	return verve_fabric_open(attr, &fabric_ops, fabric, context);
 }

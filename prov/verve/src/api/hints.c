@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Hints: each check is one thing that an application may ask and verve may not have; the first that
- * fails is logged. Rules: fi_getinfo(3), fi_domain(3), fi_endpoint(3), fi_mr(3).
+ * Hints: each check is about one thing that an application may ask for and verve may not have. The
+ * first check that fails is logged. The rules are those of fi_getinfo(3), fi_domain(3),
+ * fi_endpoint(3) and fi_mr(3).
  */
 #include "api/hints.h"
 
@@ -14,13 +15,16 @@
 #include "api/auth.h"
 #include "base/log.h"
 
-/* Deprecated in 2.x, where naming them breaks the build; applications still use them. */
+/*
+ * libfabric 2.x deprecates these names, and using them breaks the build. Applications still use the
+ * values.
+ */
 enum {
 	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
 	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
 };
 
-/* Of 1.21 and later. */
+/* Of libfabric 1.21 and later. */
 enum { PROGRESS_CONTROL_UNIFIED = 3 }; /* FI_PROGRESS_CONTROL_UNIFIED */
 
 static const uint64_t msg_caps = FI_MSG | FI_TAGGED;
@@ -28,24 +32,28 @@ static const uint64_t msg_directions = FI_SEND | FI_RECV;
 static const uint64_t rma_caps = FI_RMA | FI_ATOMIC;
 static const uint64_t rma_directions = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-/* Of 1.8 and later; what earlier ones have covers RMA and atomics alike. */
+/* Order bits of version 1.8 and later. The bits of earlier versions cover both RMA and atomics. */
 static const uint64_t order_1_8 = FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
 				  FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
 				  FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
 /*
- * They cost: a look-up of each message's sender, and a packet and an answer for each operation of
- * RMA. Secondary capabilities, which are reported without being asked for only if they cost nothing
- * (fi_getinfo(3)), without hints, too: applications adopt what they are offered then.
+ * Capabilities that cost something: FI_SOURCE looks up the sender of each message; FI_RMA_EVENT
+ * sends a packet and an answer for each RMA operation. Secondary capabilities that cost something
+ * are reported only if the application asks for them (fi_getinfo(3)). So they are not reported
+ * without hints either, because applications then use everything that they are offered.
  */
 static const uint64_t costly = FI_SOURCE | FI_RMA_EVENT;
 
-/* Only if asked for beside others: they change what receives match, or what a completion costs. */
+/*
+ * Capabilities that are never added to those that hints name: they change which messages a receive
+ * matches, or make completions cost more.
+ */
 static const uint64_t modifiers = FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 
 /*
- * The end of struct fi_domain_attr as 2.0 has it. The headers may be older, and so may the
- * application's structure: each member is only there from its version on.
+ * The end of struct fi_domain_attr, as libfabric 2.0 has it. The header in use may be older, and so
+ * may the application's structure: each member exists from its version on.
  */
 struct domain_attr_end {
 	size_t mr_cnt;		/* 1.5 */
@@ -65,7 +73,7 @@ static int hints_refuse(const char *what)
 	return -FI_ENODATA;
 }
 
-/* asked has nothing that have lacks. */
+/* 0 if every bit of asked is in have. */
 static int check_bits(const char *what, uint64_t asked, uint64_t have, enum fi_type type)
 {
 	uint64_t missing = asked & ~have;
@@ -108,36 +116,41 @@ static bool is_tclass_label(uint32_t tclass)
 	return tclass >= FI_TC_BEST_EFFORT && tclass <= FI_TC_NETWORK_CTRL;
 }
 
-/* Every label names the one class that there is; the answer says so. fi_endpoint(3). */
+/* The answer to a traffic class. Every label names the one class that verve has. fi_endpoint(3). */
 static uint32_t given_tclass(uint32_t asked)
 {
 	return is_tclass_label(asked) ? FI_TC_BEST_EFFORT : FI_TC_UNSPEC;
 }
 
 /*
- * A label says what traffic is like, and portable applications send one along (fabtests asks for
- * FI_TC_LOW_LATENCY): the class that all traffic gets serves it. A code point (DSCP) asks for a
- * mark in each packet, which verve does not write.
+ * A label describes traffic, and portable applications give one (fabtests asks for
+ * FI_TC_LOW_LATENCY). Every label is served by the one class that verve has. A code point (DSCP)
+ * asks for a mark in each packet, and verve writes no such mark.
  */
 static int check_tclass(const char *what, uint32_t tclass)
 {
 	if (tclass == FI_TC_UNSPEC || is_tclass_label(tclass))
 		return 0;
-	VERVE_INFO(FABRIC, "nothing for these hints: %s is 0x%x, not a label such as FI_TC_LOW_LATENCY\n",
+	VERVE_INFO(FABRIC,
+		   "nothing for these hints: %s is 0x%x, not a label such as FI_TC_LOW_LATENCY\n",
 		   what, tclass);
 	return -FI_ENODATA;
 }
 
-/* What the application grants, FI_MR_BASIC spelled out. Only FI_MR_ALLOCATED is needed. fi_mr(3). */
+/*
+ * The modes that the application grants, with FI_MR_BASIC replaced by have, the bits that it stands
+ * for. Of these bits, verve needs FI_MR_ALLOCATED alone. fi_mr(3).
+ */
 static int granted_mr_mode(int mode, int have)
 {
 	return mode & MR_BASIC ? (mode & ~MR_BASIC) | have : mode;
 }
 
 /*
- * FI_MR_ALLOCATED is needed: a region stays with the pages that it had when it was registered. Since 1.22
- * an application that does not grant it may change them. If it grants other modes of regions, the bit is
- * missing on purpose. If it grants none, as MPICH and SOS, the answer says that this one is needed.
+ * verve needs FI_MR_ALLOCATED, because a region keeps the pages that it had when it was registered.
+ * Since version 1.22, an application that does not grant the bit may change these pages. If the
+ * application grants other modes of regions, it left out this bit on purpose, and is refused. If it
+ * grants no modes, as MPICH and SOS do, the answer says that the bit is needed.
  */
 static int check_mr_mode(uint32_t version, uint64_t caps, int mode)
 {
@@ -171,7 +184,7 @@ static int check_auth_key(const char *what, const void *auth_key, size_t size)
 	return -FI_ENODATA;
 }
 
-/* Attributes that 1.5 gave their meaning. */
+/* Attributes that have a meaning since version 1.5. */
 static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_domain_attr *have)
 {
 	int ret;
@@ -189,7 +202,7 @@ static int check_domain_1_5(const struct fi_domain_attr *asked, const struct fi_
 	return ret;
 }
 
-/* Attributes that came later. */
+/* Attributes that later versions added. */
 static int check_domain_end(uint32_t version, const struct fi_domain_attr *asked)
 {
 	const struct domain_attr_end *end =
@@ -198,7 +211,7 @@ static int check_domain_end(uint32_t version, const struct fi_domain_attr *asked
 
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
 		ret = check_tclass("domain_attr->tclass", end->tclass);
-	/* An endpoint has one key, and not through its address vector, fi_domain(3). */
+	/* An endpoint has one key, and not one from its address vector: fi_domain(3). */
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(1, 20)))
 		ret = check_size("domain_attr->max_ep_auth_key", end->max_ep_auth_key, 0);
 	if (!ret && FI_VERSION_GE(version, FI_VERSION(2, 0)))
@@ -206,7 +219,7 @@ static int check_domain_end(uint32_t version, const struct fi_domain_attr *asked
 	return ret;
 }
 
-/* What does not depend on the version. */
+/* Attributes that every version has. */
 static int check_domain_sizes(const struct fi_domain_attr *asked, const struct fi_domain_attr *have)
 {
 	int ret;
@@ -290,7 +303,7 @@ static int check_tx(uint32_t version, const struct fi_tx_attr *asked, const stru
 {
 	int ret;
 
-	/* Applications put the same capabilities into both directions. */
+	/* Applications put the capabilities of both directions into each direction's attributes. */
 	ret = check_bits("tx_attr->caps", asked->caps, caps, FI_TYPE_CAPS);
 	if (!ret)
 		ret = check_bits("tx_attr->op_flags", asked->op_flags, have->op_flags,
@@ -336,7 +349,7 @@ static int check_rx(const struct fi_rx_attr *asked, const struct fi_rx_attr *hav
 	return ret;
 }
 
-/* What may be asked for, and is not offered otherwise. */
+/* Capabilities that an application may ask for. Some of them are not offered otherwise. */
 static uint64_t askable_caps(uint32_t version, uint64_t have)
 {
 	return FI_VERSION_GE(version, FI_VERSION(2, 0)) ? have | VERVE_TAGGED_DIRECTED_RECV : have;
@@ -366,7 +379,7 @@ int verve_hints_check(uint32_t version, const struct fi_info *hints, const struc
 	return ret;
 }
 
-/* What to return: without hints, and where they name none, all that cost nothing. */
+/* The capabilities to report. If there are no hints, or hints name none: all that cost nothing. */
 static uint64_t choose_caps(const struct fi_info *hints, uint64_t have)
 {
 	uint64_t caps = hints ? hints->caps : 0;
@@ -389,11 +402,11 @@ static int choose_mr_mode(uint32_t version, const struct fi_info *hints, uint64_
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == MR_BASIC)
 		return MR_BASIC;
 	mode = granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
-	/* Needed wherever regions are used, granted or not. */
+	/* Regions need FI_MR_ALLOCATED, whether or not the application grants it. */
 	return caps & rma_caps || mode & FI_MR_LOCAL ? mode | FI_MR_ALLOCATED : mode;
 }
 
-/* Objects that memory alone limits: as many as were asked for. */
+/* Memory alone limits the number of these objects, so verve offers as many as were asked for. */
 static void raise_to(size_t *count, size_t asked)
 {
 	if (asked > *count)
@@ -429,7 +442,10 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *asked,
 		attr->av_type = asked->av_type;
 }
 
-/* An application may take a bit that its libfabric had no name for yet for something else. */
+/*
+ * Removes bits that are newer than the application's version. The application may give such a bit
+ * another meaning.
+ */
 static void drop_newer(uint32_t version, struct fi_info *info)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -446,7 +462,7 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 
 	drop_newer(version, info);
 	info->caps = choose_caps(hints, info->caps);
-	/* Only atomics write in order after they read. */
+	/* Only atomics keep a write in order behind a read. */
 	if (!(info->caps & FI_ATOMIC))
 		info->ep_attr->max_order_war_size = 0;
 	info->tx_attr->caps = info->caps &

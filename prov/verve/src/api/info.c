@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Info: the attributes of verve (attr.c), cut down to the hints (hints.c), once for all ports; then one
- * fi_info for each usable port and address family.
+ * Info: reduces the attributes of verve (attr.c) to the hints (hints.c), once for all ports. Then
+ * it makes one fi_info for each usable port and address family.
  */
 #include "api/info.h"
 
@@ -20,36 +20,36 @@
 #include "base/log.h"
 
 /*
- * Whatever libfabric this is built with, the oldest of these symbols does: it allocates structures
- * of the size that the libfabric in use has, and later ones need not be there when the provider
- * loads.
+ * Bind to the oldest versions of these symbols, whatever libfabric verve is built with. The oldest
+ * versions suffice: they allocate structures of the size that the libfabric in use has. Later
+ * versions may be missing in the libfabric that loads the provider.
  */
 __asm__(".symver fi_dupinfo,fi_dupinfo@FABRIC_1.3");
 __asm__(".symver fi_freeinfo,fi_freeinfo@FABRIC_1.3");
 
-enum { INFOS_MAX = 3 }; /* of one port: IPv4, global IPv6, link-local IPv6 */
+enum { INFOS_MAX = 3 }; /* infos of one port: IPv4, global IPv6, link-local IPv6 */
 
-/* A port's address that becomes a fi_info, and its place in the list. */
+/* An address of a port that becomes an fi_info, with its place in the list. */
 struct candidate {
 	const struct verve_net_port *port;
 	const struct verve_net_portaddr *addr;
 	struct verve_addr source, dest;
 	bool has_dest;
-	int rank; /* smaller is earlier */
+	int rank; /* a smaller rank is earlier in the list */
 };
 
 struct search {
 	uint32_t version;
 	const struct fi_info *hints;
 	struct verve_node node;
-	const struct fid_domain *domain; /* of the hints: open; NULL: any */
-	const struct fid_fabric *fabric; /* the same */
-	struct verve_addr domain_addr;	 /* which the answer is to have */
+	const struct fid_domain *domain; /* the open domain that hints name; NULL: any */
+	const struct fid_fabric *fabric; /* the open fabric that hints name; NULL: any */
+	struct verve_addr domain_addr;	 /* address of domain; the answer must have it */
 	struct candidate *found;
 	size_t count;
 };
 
-/* FI_VERVE_IFACE names the interface, the device or the domain. */
+/* True if FI_VERVE_IFACE is not set, or names the interface, the device or the domain. */
 static bool is_iface(const struct verve_net_port *port, const char *netdev)
 {
 	const char *iface = verve_config.iface;
@@ -74,7 +74,10 @@ static bool has_iface(const struct verve_net_port *port)
 	return is_iface(port, port->netdev);
 }
 
-/* A name that nothing has, or whose port cannot be used, is the user's to put right. */
+/*
+ * Warns of an FI_VERVE_IFACE that no port has, or whose port cannot be used: only the user can
+ * correct the variable.
+ */
 static void check_iface(const struct verve_net_port *ports, size_t count)
 {
 	const char *why = "no RDMA device or interface of one has that name";
@@ -101,7 +104,10 @@ static bool is_format(const struct fi_info *hints, const struct verve_addr *addr
 	}
 }
 
-/* One of the same port for the same purpose: of the same family, or any for a link-local one. */
+/*
+ * A candidate of the same port for the same purpose: one of the same address family, or, if this
+ * candidate is a link-local address, any.
+ */
 static struct candidate *find_rival(struct search *search, const struct candidate *candidate)
 {
 	for (size_t i = 0; i < search->count; i++) {
@@ -115,19 +121,22 @@ static struct candidate *find_rival(struct search *search, const struct candidat
 	return NULL;
 }
 
-static int rank(const struct candidate *candidate)
+static int candidate_rank(const struct candidate *candidate)
 {
 	int rank = verve_addr_is_link_local(&candidate->addr->addr) ?
 			   2 : candidate->source.sa.sa_family != AF_INET;
 
-	/* Where the destination is reached from comes first; the others may reach it, too. */
+	/*
+	 * An address from which the kernel reaches the destination comes first. Other addresses may
+	 * reach the destination, too, so they stay in the list.
+	 */
 	if (candidate->has_dest &&
 	    !verve_node_routes_from(&candidate->dest, &candidate->addr->addr))
 		rank += INFOS_MAX;
 	return rank;
 }
 
-static void insert(struct search *search, const struct candidate *candidate)
+static void candidate_insert(struct search *search, const struct candidate *candidate)
 {
 	size_t at = search->count++;
 
@@ -136,16 +145,17 @@ static void insert(struct search *search, const struct candidate *candidate)
 	search->found[at] = *candidate;
 }
 
-static void discard(struct search *search, struct candidate *candidate)
+static void candidate_remove(struct search *search, struct candidate *candidate)
 {
 	size_t behind = &search->found[search->count--] - (candidate + 1);
 
 	memmove(candidate, candidate + 1, behind * sizeof(*candidate));
 }
 
-/* Why an address is not what was asked for; NULL: it is, and *candidate is filled in. */
-static const char *reject(const struct search *search, const struct verve_net_port *port,
-			  const struct verve_net_portaddr *addr, struct candidate *candidate)
+/* NULL: the address is what was asked for, and *candidate is filled in. Else the reason why not. */
+static const char *candidate_init(const struct search *search, const struct verve_net_port *port,
+				  const struct verve_net_portaddr *addr,
+				  struct candidate *candidate)
 {
 	int dest = verve_node_dest(&search->node, &addr->addr, &candidate->dest);
 
@@ -162,16 +172,16 @@ static const char *reject(const struct search *search, const struct verve_net_po
 		return "the destination has no address of this family";
 	if (search->domain && !verve_addr_same_host(&addr->addr, &search->domain_addr))
 		return "hints->domain_attr->domain was opened on another";
-	candidate->rank = rank(candidate);
+	candidate->rank = candidate_rank(candidate);
 	return NULL;
 }
 
-static void consider(struct search *search, const struct verve_net_port *port,
-		     const struct verve_net_portaddr *addr)
+static void consider_addr(struct search *search, const struct verve_net_port *port,
+			  const struct verve_net_portaddr *addr)
 {
 	struct candidate candidate = {0}, *rival = NULL;
 	char name[VERVE_ADDR_STRLEN];
-	const char *why = reject(search, port, addr, &candidate);
+	const char *why = candidate_init(search, port, addr, &candidate);
 
 	if (!why) {
 		rival = find_rival(search, &candidate);
@@ -184,26 +194,27 @@ static void consider(struct search *search, const struct verve_net_port *port,
 		return;
 	}
 	if (rival)
-		discard(search, rival);
-	insert(search, &candidate);
+		candidate_remove(search, rival);
+	candidate_insert(search, &candidate);
 }
 
-/* As many regions as are asked for. */
+/* True if the device can have as many regions as hints ask for. */
 static bool has_regions(const struct search *search, const struct verve_net_port *port)
 {
 	const struct fi_info *hints = search->hints;
 	size_t have = port->limits.mr;
 
-	/* Before 1.5 the attribute was not there. */
+	/* Before version 1.5, the attribute did not exist. */
 	if (!hints || !hints->domain_attr || FI_VERSION_LT(search->version, FI_VERSION(1, 5)) ||
 	    !have || hints->domain_attr->mr_cnt <= have)
 		return true;
-	VERVE_INFO(FABRIC, "%s port %u: not used: hints->domain_attr->mr_cnt is %zu, the device has %zu\n",
+	VERVE_INFO(FABRIC,
+		   "%s port %u: not used: hints->domain_attr->mr_cnt is %zu, the device has %zu\n",
 		   port->device, port->port_num, hints->domain_attr->mr_cnt, have);
 	return false;
 }
 
-/* By name. */
+/* True if the names of a domain and a fabric in hints are those of the port. */
 static bool is_hinted(const struct fi_info *hints, const struct verve_net_port *port)
 {
 	char domain[VERVE_NET_NAME_MAX], fabric[VERVE_FABRIC_NAME_MAX];
@@ -240,9 +251,9 @@ static int find_candidates(struct search *search, const struct verve_net_port *p
 		}
 		if (!is_hinted(search->hints, port) || !has_regions(search, port))
 			continue;
-		/* They are in order of preference. */
+		/* The addresses of a port are in order of preference. */
 		for (size_t j = 0; j < port->addr_count; j++)
-			consider(search, port, &port->addrs[j]);
+			consider_addr(search, port, &port->addrs[j]);
 	}
 	if (search->count)
 		return 0;
@@ -262,7 +273,7 @@ static void *copy_addr(const struct verve_addr *addr, size_t *len)
 	return copy;
 }
 
-/* info is a copy of what all ports have. */
+/* Adds the attributes of the port to info, which is a copy of those that all ports have. */
 static int fill_port(struct fi_info *info, const struct candidate *candidate)
 {
 	const struct verve_net_port *port = candidate->port;
@@ -300,7 +311,10 @@ static int copy_key(const uint8_t *key, size_t size, uint8_t **copy, size_t *cop
 	return 0;
 }
 
-/* Authorization keys of the hints, which are 1.5's: what is opened with the answer has them. */
+/*
+ * Copies the authorization keys of hints, which exist since version 1.5, to info. Objects that are
+ * opened with info then have these keys.
+ */
 static int copy_keys(const struct search *search, struct fi_info *info)
 {
 	const struct fi_info *hints = search->hints;
@@ -317,7 +331,7 @@ static int copy_keys(const struct search *search, struct fi_info *info)
 	return ret;
 }
 
-/* What is open already. -FI_ENODATA: not what the hints name. */
+/* Adds the open fabric and the open domain to info. -FI_ENODATA: hints name others. */
 static int fill_open(const struct search *search, struct fi_info *info)
 {
 	int mr_mode = info->domain_attr->mr_mode;
@@ -327,12 +341,15 @@ static int fill_open(const struct search *search, struct fi_info *info)
 	info->domain_attr->domain =
 		verve_domain_find(search->version, search->domain, info, &mr_mode);
 	if (search->fabric && !info->fabric_attr->fabric) {
-		VERVE_INFO(FABRIC, "%s: not used: hints->fabric_attr->fabric is not %s, opened for this "
-			   "version\n", info->domain_attr->name, info->fabric_attr->name);
+		VERVE_INFO(FABRIC,
+			   "%s: not used: hints->fabric_attr->fabric is not %s, opened for this "
+			   "version\n",
+			   info->domain_attr->name, info->fabric_attr->name);
 		return -FI_ENODATA;
 	}
 	if (search->domain && !info->domain_attr->domain) {
-		VERVE_INFO(FABRIC, "%s: not used: hints->domain_attr->domain was opened for another "
+		VERVE_INFO(FABRIC,
+			   "%s: not used: hints->domain_attr->domain was opened for another "
 			   "version, mr_mode, threading, progress, key or for less\n",
 			   info->domain_attr->name);
 		return -FI_ENODATA;
@@ -380,7 +397,7 @@ static int build_list(const struct search *search, const struct fi_info *common,
 	return head ? 0 : -FI_ENODATA;
 }
 
-/* Objects that hints name are found among the open ones, or nothing is. */
+/* Finds the open objects that hints name. -FI_ENODATA: the domain of hints is not open. */
 static int find_open(struct search *search)
 {
 	const struct fi_info *hints = search->hints;
@@ -440,7 +457,10 @@ int verve_info_get(uint32_t version, const char *node, const char *service, uint
 	size_t count;
 	int ret;
 
-	/* Layered providers probe for other types at every fi_getinfo: devices cost time. */
+	/*
+	 * Layered providers ask for other endpoint types at every fi_getinfo. They get their answer
+	 * before verve looks at devices, which takes time.
+	 */
 	ret = verve_hints_check_type(hints);
 	if (ret)
 		return ret;

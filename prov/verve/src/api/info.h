@@ -12,11 +12,15 @@
 
 #include "net/device.h"
 
-/* struct fi_provider's getinfo. -FI_ENODATA: nothing that was asked for, and the log says why. */
+/*
+ * getinfo of struct fi_provider. The caller frees *info with fi_freeinfo. -FI_ENODATA: verve has
+ * nothing that fits, and the log says why; -FI_EINVAL: node, service and flags contradict each
+ * other; -FI_ENOMEM; or an error of listing the ports.
+ */
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		   const struct fi_info *hints, struct fi_info **info);
 
-/* The same for the given ports. */
+/* As verve_info_get, but for count given ports, which stay the caller's. */
 int verve_info_choose(const struct verve_net_port *ports, size_t count, uint32_t version,
 		      const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct fi_info **info);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory regions of the application: each is one registration with the device for each segment, its
- * own from fi_mr_reg to fi_close (mr/cache.h may keep it for the next region that is the same), and
- * one key. The domain is referenced while a region is open.
+ * Memory regions of the application. Each region has one key, and for each segment a registration
+ * with the device, from fi_mr_reg to fi_close. (mr/cache.h may keep a registration after that, for
+ * the next region that is the same.) A region holds a reference of the domain while it is open.
  */
 #include "api/mr.h"
 
@@ -23,9 +23,12 @@
 
 static const uint64_t local_access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
 static const uint64_t remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
-static const uint64_t dmabuf = 1ull << 40; /* FI_MR_DMABUF, from libfabric 1.20 on */
+static const uint64_t dmabuf = 1ull << 40; /* FI_MR_DMABUF of libfabric 1.20 and later */
 
-/* What attr->mr_iov points to with that flag (struct fi_mr_dmabuf): headers may be older. fi_mr(3). */
+/*
+ * struct fi_mr_dmabuf, which attr->mr_iov points to with that flag. The header in use may be older.
+ * fi_mr(3).
+ */
 struct dmabuf_attr {
 	int fd;
 	uint64_t offset;
@@ -35,10 +38,12 @@ struct dmabuf_attr {
 #ifdef FI_MR_DMABUF
 _Static_assert(FI_MR_DMABUF == 1ull << 40, "it is another flag");
 _Static_assert(sizeof(struct dmabuf_attr) == sizeof(struct fi_mr_dmabuf) &&
-	       offsetof(struct dmabuf_attr, offset) == offsetof(struct fi_mr_dmabuf, offset) &&
-	       offsetof(struct dmabuf_attr, len) == offsetof(struct fi_mr_dmabuf, len) &&
-	       offsetof(struct dmabuf_attr, base_addr) == offsetof(struct fi_mr_dmabuf, base_addr) &&
-	       offsetof(struct fi_mr_attr, dmabuf) == offsetof(struct fi_mr_attr, mr_iov),
+		       offsetof(struct dmabuf_attr, offset) ==
+			       offsetof(struct fi_mr_dmabuf, offset) &&
+		       offsetof(struct dmabuf_attr, len) == offsetof(struct fi_mr_dmabuf, len) &&
+		       offsetof(struct dmabuf_attr, base_addr) ==
+			       offsetof(struct fi_mr_dmabuf, base_addr) &&
+		       offsetof(struct fi_mr_attr, dmabuf) == offsetof(struct fi_mr_attr, mr_iov),
 	       "dmabufs are described in another way");
 #endif
 
@@ -47,9 +52,11 @@ struct verve_mr {
 	struct verve_domain *domain;
 	struct verve_mr_key key;
 	struct verve_mr_event event;
-	struct verve_mr_region **regions; /* one each; behind the segments */
-	uint32_t region_count;		  /* open ones */
-	bool has_key;			  /* that peers can use: it is in the domain's table */
+	/* one for each segment; the array lies behind the segments */
+	struct verve_mr_region **regions;
+	uint32_t region_count;		  /* regions that are open */
+	/* key is in the domain's table, so that peers can use it */
+	bool has_key;
 	struct verve_mr_segment segments[];
 };
 
@@ -58,7 +65,7 @@ static const char *name_of(const struct verve_domain *domain)
 	return verve_net_device_port(domain->dev)->device;
 }
 
-/* Device memory is in no cache: nobody would tell of its end. */
+/* Device memory is in no cache, because the monitor would not hear when the memory goes. */
 static void close_regions(struct verve_mr *mr)
 {
 	while (mr->region_count) {
@@ -87,8 +94,8 @@ static int mr_close(struct fid *fid)
 }
 
 /*
- * Regions belong to the domain: binding one to an endpoint is allowed and adds nothing. Counters may
- * be bound at any time: a region is never disabled.
+ * A region belongs to its domain: to bind it to an endpoint is allowed, and changes nothing. A
+ * counter may be bound at any time, because a region is never disabled.
  */
 static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
@@ -104,7 +111,7 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* Raw keys are the keys themselves, in memory order: fi_mr_map_raw undoes it. */
+/* A raw key is the key itself, in memory order; verve_mr_map_raw turns it into a key again. */
 static int get_raw(const struct verve_mr *mr, const struct fi_mr_raw_attr *attr)
 {
 	size_t room = *attr->key_size;
@@ -152,9 +159,9 @@ static struct fi_ops mr_fid_ops = {
 };
 
 /*
- * What the device must allow. Sources of sends and writes are only read, which is always allowed;
- * targets of receives and reads are written by the local device. Atomics need a bit only where the
- * device executes them; it cannot tell those that fetch from those that do not.
+ * The access that the device must grant. The device only reads the source of a send or a write,
+ * which is always allowed; it writes the target of a receive or a read. An atomic needs a bit only
+ * if the device executes it. That bit covers atomics that fetch and atomics that do not.
  */
 static unsigned net_access(const struct verve_domain *domain, uint64_t access)
 {
@@ -171,7 +178,7 @@ static unsigned net_access(const struct verve_domain *domain, uint64_t access)
 	return net;
 }
 
-/* Where peers reach it, and how long it is. */
+/* Segment i: the address by which peers reach it, and its length. */
 static struct iovec segment_of(const struct fi_mr_attr *attr, uint64_t flags, size_t i)
 {
 	const struct dmabuf_attr *dmabufs = (const void *)attr->mr_iov;
@@ -196,7 +203,8 @@ static int check_segments(const struct verve_domain *domain, const struct fi_mr_
 		size_t len = segment_of(attr, flags, i).iov_len;
 
 		if (len > room) {
-			VERVE_WARN(MR, "%s: the segments are longer than memory\n", name_of(domain));
+			VERVE_WARN(MR, "%s: the segments are longer than memory\n",
+				   name_of(domain));
 			return -FI_EINVAL;
 		}
 		room -= len;
@@ -213,7 +221,7 @@ static int mr_check(const struct verve_domain *domain, const struct fi_mr_attr *
 			   "0x%" PRIx64 ")\n", name_of(domain), attr->access);
 		return -FI_EOPNOTSUPP;
 	}
-	/* FI_RMA_EVENT: counters will be bound; that needs no preparation. */
+	/* FI_RMA_EVENT announces that counters will be bound. That needs no preparation. */
 	if (flags & ~(FI_RMA_EVENT | dmabuf)) {
 		VERVE_WARN(MR, "%s: registration flags 0x%" PRIx64 " are not supported\n",
 			   name_of(domain), flags);
@@ -249,7 +257,7 @@ static int open_region(struct verve_mr *mr, const struct fi_mr_attr *attr, uint6
 					   &mr->regions[i]);
 }
 
-/* Memory as the device knows it, and the key that the device makes for it. */
+/* Registers all segments with the device, and sets the key that the device makes. */
 static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	bool offset = mr->domain->mr_mode & FI_MR_PROV_KEY && !mr->key.segments.virt &&
@@ -268,12 +276,18 @@ static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr, uint
 			(uintptr_t)segment.iov_base, segment.iov_len, mr->regions[i]->rkey};
 		mr->region_count++;
 	}
-	/* Of one segment. Of several, the table makes it. */
+	/*
+	 * This is the key of a region of one segment. For several segments, the table makes the
+	 * key.
+	 */
 	mr->key.key = mr->regions[0]->rkey | (uint64_t)base << 32;
 	return 0;
 }
 
-/* Devices need not make an rkey for what no peer may touch: all such regions may have the same. */
+/*
+ * Devices need not make an rkey for memory that no peer may touch: all such regions may have the
+ * same rkey. So their keys are not in the table.
+ */
 static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 {
 	struct verve_domain *domain = mr->domain;
@@ -318,7 +332,7 @@ static struct verve_mr *mr_alloc(struct verve_domain *domain, const struct fi_mr
 	return mr;
 }
 
-/* attr: only the fields of libfabric 1.0 are read. */
+/* Reads only the fields of attr that libfabric 1.0 has. */
 static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, uint64_t flags,
 		   struct fid_mr **fid)
 {
@@ -340,7 +354,7 @@ static int mr_open(struct verve_domain *domain, const struct fi_mr_attr *attr, u
 	mr->fid.mem_desc = mr->regions[0];
 	mr->fid.key = mr->key.key;
 	verve_domain_get(domain);
-	*fid = &mr->fid; /* before the event says so */
+	*fid = &mr->fid; /* before the event names it */
 	ret = verve_domain_mr_event(domain, &mr->fid);
 	if (ret)
 		goto err_close;
@@ -385,7 +399,7 @@ static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
 	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
 }
 
-/* Numbers stay what they are; headers may know fewer. */
+/* The numbers never change. The header in use may have fewer names. */
 static const char *hmem_name(enum fi_hmem_iface iface)
 {
 	static const char *const names[] = {"the host", "CUDA",	      "ROCm",
@@ -396,9 +410,9 @@ static const char *hmem_name(enum fi_hmem_iface iface)
 }
 
 /*
- * The application's structure is as long as its libfabric made it: auth_key came with 1.5, iface
- * and what follows count only for applications that asked for FI_HMEM, and device only if iface is
- * one.
+ * The application's structure is as long as its libfabric defines it: auth_key is there since
+ * version 1.5. The fields from iface on count only for applications that asked for FI_HMEM, and
+ * device only if iface names a device.
  */
 static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
 		      struct fid_mr **mr)

@@ -6,18 +6,29 @@
 #include <rdma/fi_domain.h>
 
 /*
- * fid_domain's registration calls: regions of up to VERVE_MR_SEGMENTS_MAX segments. With
- * FI_MR_PROV_KEY, the key of one segment is its rkey (mr/keytab.h), that of several one that peers
- * ask for; without, the application chooses. Peers say virtual addresses with FI_MR_VIRT_ADDR, else
- * offsets from the first byte. fi_mr_desc is a struct verve_mr_region * of the first segment. The
- * device grants what access says and no more. Reading it locally is always granted; access 0 grants
- * nothing else. -FI_EINVAL: access, offset or segments; -FI_EBADFLAGS; -FI_ENOSYS: not host memory;
- * -FI_EOPNOTSUPP: a dmabuf (FI_MR_DMABUF, fi_mr_regattr alone) that is not for peers only, or that the
- * device does not take; -FI_ENOKEY: the application chose a key twice; or why the registration failed (mr/region.h).
+ * The registration calls of struct fid_domain, for regions of 1 to VERVE_MR_SEGMENTS_MAX segments.
+ * A region holds a reference of the domain until it is closed.
+ *
+ * Keys: with FI_MR_PROV_KEY, a region of one segment has its rkey as key (mr/keytab.h), and a
+ * region of several segments has a key that peers ask for. Without FI_MR_PROV_KEY, the application
+ * chooses the key. Addresses: with FI_MR_VIRT_ADDR, peers give virtual addresses, otherwise offsets
+ * from the region's first byte. fi_mr_desc returns the struct verve_mr_region * of the first
+ * segment.
+ *
+ * Access: the device grants what access says, and no more. The device may always read the memory
+ * for local operations; access 0 grants nothing else.
+ *
+ * -FI_EINVAL: access, offset or segments are invalid; -FI_EBADFLAGS; -FI_ENOSYS: the memory is not
+ * host memory; -FI_EOPNOTSUPP: a dmabuf (FI_MR_DMABUF, fi_mr_regattr alone) with access for local
+ * operations, or one that the device does not take; -FI_ENOKEY: the key that the application chose
+ * is in use; or an error of the registration (mr/region.h).
  */
 extern struct fi_ops_mr verve_mr_ops;
 
-/* fi_mr_map_raw(3): a raw key is 8 bytes, and maps to itself. -FI_EINVAL: another size; -FI_EBADFLAGS. */
+/*
+ * For fi_mr_map_raw of fi_mr(3): a raw key has 8 bytes, and maps to itself. -FI_EINVAL: another
+ * size; -FI_EBADFLAGS.
+ */
 int verve_mr_map_raw(const struct fi_mr_map_raw *map);
 
 #endif

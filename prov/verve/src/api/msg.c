@@ -7,7 +7,7 @@
 #include "api/ep.h"
 #include "api/request.h"
 
-/* Flags of fi_sendmsg and fi_recvmsg that mean something here, or may be ignored safely. */
+/* Flags of fi_sendmsg and fi_recvmsg that have a meaning here, or that may safely be ignored. */
 static const uint64_t send_flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
 	FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
 static const uint64_t recv_flags = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRANSMIT_COMPLETE |
@@ -42,8 +42,12 @@ static ssize_t recvmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t f
 {
 	struct verve_ep *ep = verve_ep_from_fid(fid);
 	struct verve_request request = {
-		.iov = msg->msg_iov, .desc = msg->desc, .iov_count = msg->iov_count, .addr = msg->addr,
-		.context = msg->context, .flags = verve_ep_rx_flags(ep, flags),
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.iov_count = msg->iov_count,
+		.addr = msg->addr,
+		.context = msg->context,
+		.flags = verve_ep_rx_flags(ep, flags),
 	};
 
 	if (flags & ~recv_flags)
@@ -53,8 +57,8 @@ static ssize_t recvmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t f
 	return verve_request_recv(ep, &request);
 }
 
-static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
-			void *context)
+static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+			fi_addr_t dest_addr, void *context)
 {
 	struct verve_ep *ep = verve_ep_from_fid(fid);
 	struct iovec iov = {(void *)buf, len};
@@ -82,8 +86,13 @@ static ssize_t sendmsg_(struct fid_ep *fid, const struct fi_msg *msg, uint64_t f
 {
 	struct verve_ep *ep = verve_ep_from_fid(fid);
 	struct verve_request request = {
-		.iov = msg->msg_iov, .desc = msg->desc, .iov_count = msg->iov_count, .addr = msg->addr,
-		.data = msg->data, .context = msg->context, .flags = verve_ep_tx_flags(ep, flags),
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.iov_count = msg->iov_count,
+		.addr = msg->addr,
+		.data = msg->data,
+		.context = msg->context,
+		.flags = verve_ep_tx_flags(ep, flags),
 	};
 
 	if (flags & ~send_flags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages: fi_msg(3). Any thread. */
+/* Messages: fi_msg(3). Any thread; the calls take the engine's lock. */
 #ifndef VERVE_API_MSG_H
 #define VERVE_API_MSG_H
 

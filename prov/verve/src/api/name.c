@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Names of domains and fabrics: from a port, and back. */
+/* Names of domains and fabrics: made from a port, and parsed. */
 #include "api/name.h"
 
 #include <rdma/fi_errno.h>
@@ -38,9 +38,9 @@ int verve_name_parse_domain(const char *name, char *device, uint8_t *port_num)
 }
 
 /*
- * Ports that can reach each other must have one name. RoCE v2 is routed like any IP traffic, so
- * that only routing tables know who reaches whom, and rails of one host are often networks of their
- * own; on InfiniBand it is the subnet.
+ * Ports that can reach each other must have the same name. RoCE v2 is routed like any IP traffic,
+ * so only routing tables know which ports reach each other, and the rails of one host are often
+ * networks of their own. So all RoCE ports have one name. On InfiniBand, the subnet is the name.
  */
 void verve_name_format_fabric(const struct verve_net_port *port, char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* NIC: filled from the port, copied, printed. */
+/* NIC: filled in from the port, copied, printed. */
 #include "api/nic.h"
 
 #include <rdma/fi_errno.h>
@@ -48,7 +48,7 @@ static int nic_close(struct fid *fid)
 	return 0;
 }
 
-/* Empty, but for its parts. */
+/* Allocates a NIC with all its parts, which are empty. */
 static struct fid_nic *alloc_nic(void)
 {
 	struct fid_nic *nic = calloc(1, sizeof(*nic));
@@ -67,7 +67,7 @@ static struct fid_nic *alloc_nic(void)
 }
 
 __attribute__((format(printf, 1, 2)))
-static char *text(const char *format, ...)
+static char *format_text(const char *format, ...)
 {
 	va_list args;
 	char *copy;
@@ -79,7 +79,7 @@ static char *text(const char *format, ...)
 	return len < 0 ? NULL : copy;
 }
 
-/* NULL stays NULL. */
+/* Copies a text. A NULL stays NULL. False: no memory. */
 static bool copy_text(char **to, const char *from)
 {
 	*to = from ? strdup(from) : NULL;
@@ -143,7 +143,7 @@ static const char *state_str(enum fi_link_state state)
 	}
 }
 
-/* Behind what is in buf already, in the form of libfabric's own (fi_tostr(3)). */
+/* Appends to the text in buf, in the format of fi_tostr(3). */
 static int nic_tostr(const struct fid *fid, char *buf, size_t len)
 {
 	const struct fid_nic *nic = (const struct fid_nic *) fid;
@@ -179,17 +179,18 @@ int verve_nic_open(const struct verve_net_port *port, struct fid_nic **nicp)
 
 	if (!nic)
 		return -FI_ENOMEM;
-	nic->device_attr->name = text("%s", port->device);
-	nic->device_attr->device_id = text("0x%04x", port->vendor_part_id);
-	nic->device_attr->device_version = text("%u", port->hw_version);
-	nic->device_attr->vendor_id = text("0x%04x", port->vendor_id);
-	nic->device_attr->driver = text("%s", port->driver);
-	nic->device_attr->firmware = text("%s", port->firmware);
-	nic->link_attr->address = text("%s", port->link_addr);
+	nic->device_attr->name = format_text("%s", port->device);
+	nic->device_attr->device_id = format_text("0x%04x", port->vendor_part_id);
+	nic->device_attr->device_version = format_text("%u", port->hw_version);
+	nic->device_attr->vendor_id = format_text("0x%04x", port->vendor_id);
+	nic->device_attr->driver = format_text("%s", port->driver);
+	nic->device_attr->firmware = format_text("%s", port->firmware);
+	nic->link_attr->address = format_text("%s", port->link_addr);
 	nic->link_attr->mtu = port->mtu;
 	nic->link_attr->speed = port->speed;
 	nic->link_attr->state = port->usable ? FI_LINK_UP : FI_LINK_DOWN;
-	nic->link_attr->network_type = text("%s", port->ethernet ? "Ethernet" : "InfiniBand");
+	nic->link_attr->network_type =
+		format_text("%s", port->ethernet ? "Ethernet" : "InfiniBand");
 	if (port->on_pci) {
 		nic->bus_attr->bus_type = FI_BUS_PCI;
 		nic->bus_attr->attr.pci.domain_id = port->pci_domain;

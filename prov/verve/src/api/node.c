@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Node: getaddrinfo(3), address strings, and a connected UDP socket to ask the routing tables. */
+/*
+ * Node: getaddrinfo(3), address strings, and a connected UDP socket that asks the routing tables.
+ */
 #include "api/node.h"
 
 #include <rdma/fi_errno.h>
@@ -49,7 +51,7 @@ int verve_node_parse_str(const char *text, struct verve_node_str *str)
 		return -FI_EINVAL;
 	text += strlen(formats[i].name);
 	str->family = formats[i].family;
-	/* Brackets are IPv6's, and it needs them. */
+	/* An IPv6 address must have brackets, and no other address may. */
 	brackets = *text == '[';
 	if (str->family != AF_UNSPEC && brackets != (str->family == AF_INET6))
 		return -FI_EINVAL;
@@ -103,15 +105,20 @@ static int resolve_str(const char *text, const char *service, uint64_t flags, in
 	}
 	if (verve_node_parse_str(text, &str) ||
 	    (family != AF_UNSPEC && str.family != AF_UNSPEC && str.family != family)) {
-		VERVE_INFO(FABRIC, "nothing for node %s: not the address string of a format that was "
-			   "asked for\n", text);
+		VERVE_INFO(FABRIC,
+			   "nothing for node %s: not the address string of a format that was "
+			   "asked for\n",
+			   text);
 		return -FI_ENODATA;
 	}
 	return resolve(str.host, str.service[0] ? str.service : NULL, flags,
 		       family == AF_UNSPEC ? str.family : family, list);
 }
 
-/* Where node and service say the same, hints' addresses mean nothing, whatever they are. */
+/*
+ * Where node and service give an address, the address of hints for the same end has no meaning, and
+ * is not even checked.
+ */
 static int set_hints(struct verve_node *node, const struct fi_info *hints, uint64_t flags,
 		     bool named)
 {
@@ -148,7 +155,7 @@ int verve_node_init(struct verve_node *node, const char *name, const char *servi
 	} else if (name) {
 		node->dest = list;
 	} else {
-		/* Port 0 is nobody's. */
+		/* Port 0 belongs to no service, and means that there is no destination. */
 		node->local_port = ntohs(list->ai_family == AF_INET ?
 			((struct sockaddr_in *) list->ai_addr)->sin_port :
 			((struct sockaddr_in6 *) list->ai_addr)->sin6_port);
@@ -165,7 +172,10 @@ void verve_node_fini(struct verve_node *node)
 		freeaddrinfo(node->dest);
 }
 
-/* A link-local address without its interface is the same on any of them. */
+/*
+ * True if own is the address want. A link-local address that names no interface means every
+ * interface.
+ */
 static bool is_host(const struct verve_addr *own, const struct verve_addr *want)
 {
 	struct verve_addr scoped = *want;
@@ -178,7 +188,8 @@ static bool is_host(const struct verve_addr *own, const struct verve_addr *want)
 static bool take_source(const struct verve_addr *own, const struct verve_addr *want,
 			struct verve_addr *source)
 {
-	if (want->sa.sa_family != own->sa.sa_family || (!verve_addr_is_wildcard(want) && !is_host(own, want)))
+	if (want->sa.sa_family != own->sa.sa_family ||
+	    (!verve_addr_is_wildcard(want) && !is_host(own, want)))
 		return false;
 	*source = *own;
 	verve_addr_set_port(source, verve_addr_port(want));
@@ -238,7 +249,7 @@ bool verve_node_routes_from(const struct verve_addr *dest, const struct verve_ad
 	fd = socket(dest->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	/* Any port but 0; nothing is sent. */
+	/* Any port but 0 will do, because connect(2) of a UDP socket sends nothing. */
 	verve_addr_set_port(&to, 9);
 	if (!connect(fd, &to.sa, verve_addr_len(&to)) && !getsockname(fd, &raw.sa, &len) &&
 	    !verve_addr_set(&from, &raw, len))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Node: the addresses that fi_getinfo(3)'s node and service, or its hints, mean: from and to.
+ * Node: the source and destination addresses that node and service of fi_getinfo(3), or its hints,
+ * mean. Any thread.
  */
 #ifndef VERVE_API_NODE_H
 #define VERVE_API_NODE_H
@@ -12,58 +13,63 @@
 
 #include "base/addr.h"
 
-/* NULL lists: not asked for. */
+/* A list or address that was not asked for is NULL or of family AF_UNSPEC. */
 struct verve_node {
-	struct addrinfo *source; /* resolved */
-	struct addrinfo *dest;
-	struct verve_addr source_hint, dest_hint; /* from hints; family AF_UNSPEC: none */
-	uint16_t local_port; /* of a service on this very host, which is the destination; or 0 */
+	struct addrinfo *source; /* resolved addresses to send from */
+	struct addrinfo *dest; /* resolved addresses to send to */
+	struct verve_addr source_hint, dest_hint; /* from the hints */
+	/* UDP port of a service on this host, which is the destination; 0: none */
+	uint16_t local_port;
 };
 
 enum {
-	VERVE_NODE_HOST_MAX = 256,  /* characters of a host name, NUL included */
-	VERVE_NODE_SERVICE_MAX = 8, /* of a port number */
+	VERVE_NODE_HOST_MAX = 256,  /* bytes of a host name, NUL included */
+	VERVE_NODE_SERVICE_MAX = 8, /* bytes of a port number, NUL included */
 };
 
-/* An address as one string, FI_ADDR_STR of fi_getinfo(3), in its parts. */
+/* The parts of an address string, FI_ADDR_STR of fi_getinfo(3). */
 struct verve_node_str {
-	int family; /* AF_UNSPEC: either */
+	int family; /* AF_UNSPEC: IPv4 or IPv6 */
 	char host[VERVE_NODE_HOST_MAX];
-	char service[VERVE_NODE_SERVICE_MAX]; /* empty: none */
+	char service[VERVE_NODE_SERVICE_MAX]; /* empty: the string has no port */
 };
 
-/* "..://..": not a host's name. */
+/* True if text has "://", so that it is an address string and not the name of a host. */
 bool verve_node_is_str(const char *text);
 /*
- * "fi_sockaddr_in://10.0.0.1:7471", "fi_sockaddr_in6://[fe80::1]:7471", "fi_sockaddr://" and either,
- * the port optional. -FI_EINVAL: not such a string.
+ * Parses "fi_sockaddr_in://10.0.0.1:7471", "fi_sockaddr_in6://[fe80::1]:7471", or either address
+ * behind "fi_sockaddr://". The port is optional. -FI_EINVAL: text is no such string.
  */
 int verve_node_parse_str(const char *text, struct verve_node_str *str);
 
 /*
- * name may be an address string. -FI_EINVAL: FI_SOURCE with neither node nor service, or an address
- * string and a service; -FI_ENODATA: no such name, or a hint is not an IP address: logged. Free with
- * verve_node_fini, also after an error.
+ * Resolves name and service, with flags of fi_getinfo(3), or else takes the addresses of hints.
+ * name may be an address string. The caller frees node with verve_node_fini, also after an error.
+ * -FI_EINVAL: FI_SOURCE without name and service, or an address string with a service; -FI_ENODATA:
+ * the name does not resolve, or an address of hints is not an IP address. Logs -FI_ENODATA.
  */
 int verve_node_init(struct verve_node *node, const char *name, const char *service, uint64_t flags,
 		    const struct fi_info *hints);
 void verve_node_fini(struct verve_node *node);
 
 /*
- * True if an endpoint on the IP address own is where the application wants to send from; *source is
- * own with the UDP port that it asks for, or 0.
+ * True if the application may want to send from an endpoint on the IP address own. *source is then
+ * own with the UDP port that the application asked for, or with port 0.
  */
 bool verve_node_source(const struct verve_node *node, const struct verve_addr *own,
 		       struct verve_addr *source);
 
 /*
- * The destination in own's family. 1: there is one; 0: none was asked for; -FI_ENODATA: the one
- * that was asked for has no address in this family.
+ * Sets *dest to the destination in the address family of own. 1: done; 0: the application asked for
+ * no destination; -FI_ENODATA: the destination has no address of this family.
  */
 int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
 		    struct verve_addr *dest);
 
-/* The kernel would send to dest from this address. */
+/*
+ * True if the kernel would send to dest from the address own. Asks the routing tables; sends
+ * nothing.
+ */
 bool verve_node_routes_from(const struct verve_addr *dest, const struct verve_addr *own);
 
 #endif

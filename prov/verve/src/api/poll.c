@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Poll set: its members, under a lock of its own that is taken before any of theirs. */
+/* Poll set: its members, under a lock of its own that is taken before any lock of a member. */
 #include "api/poll.h"
 
 #include <rdma/fi_errno.h>
@@ -32,13 +32,13 @@ static struct poll *poll_of(struct fid_poll *fid)
 	return (struct poll *)fid; /* fid is its first member */
 }
 
-static void progress(struct fid *fid)
+static void member_progress(struct fid *fid)
 {
 	verve_wait_progress(fid->fclass == FI_CLASS_CQ ? &verve_cq_from_fid(fid)->wait :
 			    &verve_cntr_from_fid(fid)->wait);
 }
 
-static bool has_news(struct fid *fid)
+static bool member_has_news(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
 		return !verve_comp_queue_is_empty(&verve_cq_from_fid(fid)->queue);
@@ -54,13 +54,16 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 
 	verve_lock_acquire(&poll->lock);
 	TAILQ_FOREACH(member, &poll->members, link)
-		progress(member->fid);
+		member_progress(member->fid);
 	for (member = TAILQ_FIRST(&poll->members); member && n < count; member = next) {
 		next = TAILQ_NEXT(member, link);
-		if (!has_news(member->fid))
+		if (!member_has_news(member->fid))
 			continue;
 		context[n++] = member->fid->context;
-		/* There may be no room for all: who was named comes last next time. */
+		/*
+		 * count may be too small for all members with news. So the members that are named
+		 * now come last the next time.
+		 */
 		TAILQ_REMOVE(&poll->members, member, link);
 		TAILQ_INSERT_TAIL(&named, member, link);
 	}
@@ -69,8 +72,8 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	return n;
 }
 
-/* Whoever is in the set cannot be closed. */
-static int hold(struct fid *fid)
+/* Takes a reference, because a member of a set cannot be closed. */
+static int member_get(struct fid *fid)
 {
 	switch (fid->fclass) {
 	case FI_CLASS_CQ:
@@ -85,7 +88,7 @@ static int hold(struct fid *fid)
 	}
 }
 
-static void let_go(struct fid *fid)
+static void member_put(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
 		verve_cq_put(verve_cq_from_fid(fid));
@@ -112,12 +115,12 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 
 	if (flags)
 		return -FI_EBADFLAGS;
-	ret = hold(event_fid);
+	ret = member_get(event_fid);
 	if (ret)
 		return ret;
 	member = malloc(sizeof(*member));
 	if (!member) {
-		let_go(event_fid);
+		member_put(event_fid);
 		return -FI_ENOMEM;
 	}
 	member->fid = event_fid;
@@ -128,7 +131,7 @@ static int poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	verve_lock_release(&poll->lock);
 	if (!before)
 		return 0;
-	let_go(event_fid);
+	member_put(event_fid);
 	free(member);
 	return -FI_EALREADY;
 }
@@ -147,7 +150,7 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	verve_lock_release(&poll->lock);
 	if (!member)
 		return -FI_EINVAL;
-	let_go(event_fid);
+	member_put(event_fid);
 	free(member);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Provider: the entry point. Core calls it under a lock of its own, under which most of libfabric
- * would deadlock; it opens no device.
+ * Provider: the entry point. Core calls it under a lock of its own, under which most functions of
+ * libfabric would deadlock. So the entry point opens no device.
  */
 #include "api/prov.h"
 
@@ -13,7 +13,7 @@
 #include "engine/progress.h"
 #include "engine/service.h"
 
-/* Our destructors ran before: everything that has to end, ends here. */
+/* Core calls this after verve's destructors have run: all threads end here. */
 static void cleanup(void)
 {
 	verve_progress_fini();
@@ -33,14 +33,17 @@ struct fi_provider *verve_prov_load(void)
 	const uint32_t built = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 	const uint32_t running = fi_version();
 
-	/* Core hides a provider from applications that ask for a newer interface than it has. */
+	/*
+	 * Core hides a provider from applications that ask for a newer version than the provider
+	 * has.
+	 */
 	verve_prov.fi_version = FI_VERSION_GE(running, built) ? running : built;
 	verve_log_provider = &verve_prov;
 	verve_config_load(&verve_prov);
 	return &verve_prov;
 }
 
-/* Weak: a shared object that is known by another name has one of its own (api/as_rxm.c). */
+/* Weak, because a shared object with another name has an entry point of its own (api/as_rxm.c). */
 __attribute__((weak)) FI_EXT_INI
 {
 	return verve_prov_load();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Provider: what libfabric's core sees of verve (fi_provider(7)). */
+/* Provider: the part of verve that libfabric's core sees (fi_provider(7)). */
 #ifndef VERVE_API_PROV_H
 #define VERVE_API_PROV_H
 
 #include <rdma/providers/fi_prov.h>
 
-/* Core writes to its context; all else is constant once the provider is loaded. */
+/* Constant once the provider is loaded, except for context, which core writes. */
 extern struct fi_provider verve_prov;
 
-/* Reads the configuration and completes verve_prov, which it returns. Called once, by fi_prov_ini. */
+/* Reads the configuration, completes verve_prov and returns it. fi_prov_ini calls it once. */
 struct fi_provider *verve_prov_load(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Data transfer: the checks that all calls of msg.c, tagged.c and rma.c share, under the engine's lock. */
+/* Request: the checks that all calls of msg.c, tagged.c and rma.c share, and the engine's lock. */
 #include "api/request.h"
 
 #include <rdma/fi_errno.h>
@@ -13,7 +13,7 @@
 #include "rma/rma.h"
 #include "msg/send.h"
 
-/* All segments together take no more than room. */
+/* -FI_EMSGSIZE: all segments together are longer than room bytes. */
 static int check_length(const struct verve_request *request, size_t room)
 {
 	for (size_t i = 0; i < request->iov_count; i++) {
@@ -24,14 +24,14 @@ static int check_length(const struct verve_request *request, size_t room)
 	return 0;
 }
 
-/* What the application passes may be anything where it is to be ignored. fi_mr(3), FI_MR_LOCAL. */
+/* Where descriptors are ignored, the application may pass anything. fi_mr(3), FI_MR_LOCAL. */
 static void prepare_desc(const struct verve_ep *ep, struct verve_request *request)
 {
 	if (!ep->domain->takes_desc)
 		request->desc = NULL;
 }
 
-static int prepare(const struct verve_ep *ep, struct verve_request *request)
+static int prepare_tx(const struct verve_ep *ep, struct verve_request *request)
 {
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
@@ -44,7 +44,7 @@ static int prepare(const struct verve_ep *ep, struct verve_request *request)
 
 ssize_t verve_request_send(struct verve_ep *ep, struct verve_request *request)
 {
-	int ret = prepare(ep, request);
+	int ret = prepare_tx(ep, request);
 
 	if (ret)
 		return ret;
@@ -53,7 +53,7 @@ ssize_t verve_request_send(struct verve_ep *ep, struct verve_request *request)
 	return ret;
 }
 
-static int prepare_recv(const struct verve_ep *ep, struct verve_request *request)
+static int prepare_rx(const struct verve_ep *ep, struct verve_request *request)
 {
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
@@ -71,7 +71,7 @@ static int prepare_recv(const struct verve_ep *ep, struct verve_request *request
 
 ssize_t verve_request_recv(struct verve_ep *ep, struct verve_request *request)
 {
-	int ret = prepare_recv(ep, request);
+	int ret = prepare_rx(ep, request);
 
 	if (!ret)
 		ret = check_length(request, SIZE_MAX);
@@ -86,27 +86,28 @@ ssize_t verve_request_peek(struct verve_ep *ep, struct verve_request *request, u
 {
 	unsigned what = (flags & FI_PEEK ? VERVE_PEEK : 0) | (flags & FI_CLAIM ? VERVE_CLAIM : 0) |
 			(flags & FI_DISCARD ? VERVE_DISCARD : 0);
-	int ret = prepare_recv(ep, request);
+	int ret = prepare_rx(ep, request);
 
 	if (ret)
 		return ret;
 	if (what == VERVE_DISCARD)
 		return -FI_EINVAL;
-	/* Only a claim that is not a look or a discard has a buffer. */
+	/* Only FI_CLAIM alone receives into a buffer. */
 	if (what == VERVE_CLAIM)
 		ret = check_length(request, SIZE_MAX);
 	if (ret)
 		return ret;
-	/* What is asked for may have arrived just now. */
+	/* The message may just have arrived, so take a turn first. */
 	verve_engine_progress(ep->engine);
 	ret = verve_recv_peek(verve_engine_lock(ep->engine), request, what);
 	verve_engine_unlock(ep->engine);
 	return ret;
 }
 
-ssize_t verve_request_rma(struct verve_ep *ep, enum verve_rma_kind kind, struct verve_request *request)
+ssize_t verve_request_rma(struct verve_ep *ep, enum verve_rma_kind kind,
+			  struct verve_request *request)
 {
-	int ret = prepare(ep, request);
+	int ret = prepare_tx(ep, request);
 
 	if (ret)
 		return ret;

@@ -21,7 +21,7 @@ static size_t iov_len(const struct iovec *iov, size_t count)
 	return len;
 }
 
-/* The calls with one remote segment, which is as long as the local ones together. */
+/* For the calls with one remote segment, which is as long as the local segments together. */
 static ssize_t rma(struct fid_ep *fid, enum verve_rma_kind kind, struct verve_request *request,
 		   uint64_t addr, uint64_t key)
 {
@@ -42,9 +42,15 @@ static ssize_t rma_msg(struct fid_ep *fid, enum verve_rma_kind kind, const struc
 	struct verve_ep *ep = verve_ep_from_fid(fid);
 	struct verve_wire_segment remote[VERVE_WIRE_SEGMENTS];
 	struct verve_request request = {
-		.iov = msg->msg_iov, .desc = msg->desc, .iov_count = msg->iov_count, .addr = msg->addr,
-		.data = msg->data, .context = msg->context, .flags = verve_ep_tx_flags(ep, flags),
-		.remote = remote, .remote_count = msg->rma_iov_count,
+		.iov = msg->msg_iov,
+		.desc = msg->desc,
+		.iov_count = msg->iov_count,
+		.addr = msg->addr,
+		.data = msg->data,
+		.context = msg->context,
+		.flags = verve_ep_tx_flags(ep, flags),
+		.remote = remote,
+		.remote_count = msg->rma_iov_count,
 	};
 	size_t len = 0;
 
@@ -98,8 +104,8 @@ static ssize_t writev_(struct fid_ep *fid, const struct iovec *iov, void **desc,
 	return rma(fid, VERVE_RMA_WRITE, &request, addr, key);
 }
 
-static ssize_t write_(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
-		      uint64_t addr, uint64_t key, void *context)
+static ssize_t write_(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+		      fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
 	struct iovec iov = {(void *)buf, len};
 

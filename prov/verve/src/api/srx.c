@@ -31,7 +31,8 @@ static int srx_close(struct fid *fid)
 	AO_t references = AO_load_acquire(&srx->references);
 
 	if (references) {
-		VERVE_WARN(EP_CTRL, "cannot close shared receive context %p: %zu endpoints use it\n",
+		VERVE_WARN(EP_CTRL,
+			   "cannot close shared receive context %p: %zu endpoints use it\n",
 			   (void *)srx, (size_t)references);
 		return -FI_EBUSY;
 	}
@@ -47,7 +48,7 @@ static int srx_control(struct fid *fid, int command, void *arg)
 
 	switch (command) {
 	case FI_ENABLE:
-		return 0; /* it is */
+		return 0; /* it is enabled already */
 	case FI_GETOPSFLAG:
 		return verve_ep_get_op_flags(ep, arg);
 	case FI_SETOPSFLAG:
@@ -78,7 +79,7 @@ static struct fi_ops srx_fid_ops = {
 	.ops_set = verve_stub_ops_set,
 };
 
-/* The receiving half of the calls; the other says -FI_ENOSYS. */
+/* Sets the receiving calls. All other calls return -FI_ENOSYS. */
 static void set_ops(struct verve_srx *srx)
 {
 	struct fid_ep *fid = &srx->ep.fid;
@@ -101,7 +102,7 @@ static void set_ops(struct verve_srx *srx)
 	fid->collective = &verve_stub_collective;
 }
 
-/* Of both directions what is not the transmitter's alone. */
+/* All capabilities, except those of the transmit side alone. */
 static uint64_t capabilities(void)
 {
 	return VERVE_CAPS & ~VERVE_TX_CAPS;
@@ -109,8 +110,9 @@ static uint64_t capabilities(void)
 
 static int srx_check(const struct verve_domain *domain, const struct fi_rx_attr *attr)
 {
-	uint64_t newer = FI_VERSION_GE(domain->api_version, FI_VERSION(2, 0)) ? VERVE_TAGGED_DIRECTED_RECV :
-										0;
+	uint64_t newer = FI_VERSION_GE(domain->api_version, FI_VERSION(2, 0)) ?
+				 VERVE_TAGGED_DIRECTED_RECV :
+				 0;
 
 	if (attr->caps & ~(capabilities() | newer)) {
 		VERVE_WARN(EP_CTRL, "a shared receive context cannot have capabilities 0x%llx\n",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Shared receive context: fi_srx_context, fi_endpoint(3): receives that the messages of several
- * endpoints of a domain take. Each completes in the queue and counter of the endpoint that its
- * message came to; one that is cancelled, or a peek, in those of any of them.
+ * Shared receive context: fi_srx_context of fi_endpoint(3): receives that messages of several
+ * endpoints of a domain take. A receive completes in the queue and counter of the endpoint that its
+ * message came to. A cancelled receive, and a peek, completes in those of any of the endpoints.
  *
- * Receiving calls from any thread, the rest is serialized by the application.
+ * Any thread may call the receiving functions. The application serializes all others.
  */
 #ifndef VERVE_API_SRX_H
 #define VERVE_API_SRX_H
@@ -17,16 +17,17 @@
 #include "api/ep.h"
 
 struct verve_srx {
-	struct verve_ep ep; /* as receiving calls and options know it; its engine is a shared one */
+	struct verve_ep ep; /* for receiving calls and options; its engine is a shared one */
 	struct fi_ops_msg msg;
 	struct fi_ops_tagged tagged;
-	volatile AO_t references; /* endpoints bound to it */
+	volatile AO_t references; /* endpoints that are bound to the context */
 };
 
 /*
- * For struct fi_ops_domain. attr NULL, or without capabilities: all but FI_DIRECTED_RECV.
- * fi_close: -FI_EBUSY while references are out; receives that are still posted then end silently.
- * -FI_EINVAL: attributes that receives cannot have; -FI_ENOMEM.
+ * srx_ctx of struct fi_ops_domain. attr NULL, or without capabilities: all capabilities but
+ * FI_DIRECTED_RECV. Holds a reference of the domain until it is closed. fi_close returns -FI_EBUSY
+ * while endpoints are bound; receives that are still posted end without a completion. -FI_EINVAL:
+ * attributes that receives cannot have; -FI_ENOMEM.
  */
 int verve_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **srx,
 		   void *context);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Stubs: see stubs.h. The compiler checks each definition against libfabric's type for it.
+ * Stubs: see stubs.h. The compiler checks each definition against libfabric's type of the
+ * operation.
  */
 #include "api/stubs.h"
 
 #include <rdma/fi_errno.h>
 
-/* Arguments are there for the type alone. */
+/* The arguments are there for the type alone. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define STUB(type, name, ...)                                                                      \
@@ -33,7 +34,9 @@ STUB(int, fabric_domain2, struct fid_fabric *fabric, struct fi_info *info, struc
 /* struct fi_ops_domain */
 STUB(int, domain_scalable_ep, struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
      void *context)
-/* An answer to a question that every provider is asked: no such operation, fi_collective(3). */
+/*
+ * Every provider is asked this question. The answer: there is no such operation. fi_collective(3).
+ */
 int verve_stub_domain_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
 				       struct fi_collective_attr *attr, uint64_t flags)
 {

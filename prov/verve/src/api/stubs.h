@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Stubs: for every operation of libfabric's tables that some object here has not, a function of its
- * exact type that does nothing and says so. libfabric's inline calls do not test for NULL, so no
- * table may have a hole.
+ * Stubs: one function for each operation of libfabric's tables that some object here does not have.
+ * It has the exact type of the operation, and returns an error. libfabric's inline calls do not
+ * test for NULL, so no table may have an empty entry.
  *
- * verve_stub_<table>_<op> for struct fi_ops_<table>, verve_stub_<op> for struct fi_ops. They return
- * -FI_ENOSYS; verve_stub_domain_query_collective returns -FI_EOPNOTSUPP.
- * Tables whose every operation is a stub stand at the end. Any thread; constant.
+ * Names: verve_stub_<table>_<op> for struct fi_ops_<table>, and verve_stub_<op> for struct fi_ops.
+ * All return -FI_ENOSYS, except verve_stub_domain_query_collective, which returns -FI_EOPNOTSUPP.
+ * Tables of which every operation is a stub stand at the end. Constant; any thread.
  */
 #ifndef VERVE_API_STUBS_H
 #define VERVE_API_STUBS_H
@@ -21,7 +21,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
-/* Declares with the type that the libfabric header in use gives the operation. */
+/* Declares the stub with the type that the operation has in the libfabric header in use. */
 #define VERVE_STUB(table, op) \
 	extern __typeof__(*((struct fi_ops_##table *)0)->op) verve_stub_##table##_##op
 
@@ -71,7 +71,7 @@ VERVE_STUB(collective, msg); VERVE_STUB(collective, barrier2);
 
 #undef VERVE_STUB
 
-/* For endpoints without the capability. */
+/* Tables for endpoints that lack the capability. */
 extern struct fi_ops_cm verve_stub_cm;
 extern struct fi_ops_msg verve_stub_msg;
 extern struct fi_ops_tagged verve_stub_tagged;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared transmit context: checked attributes, and no more. */
+/* Shared transmit context: checks its attributes, and has no other task. */
 #include "api/stx.h"
 
 #include <rdma/fi_errno.h>
@@ -52,7 +52,7 @@ static struct fi_ops_ep stx_ops = {
 	.tx_size_left = verve_stub_ep_tx_size_left,
 };
 
-/* Of both directions what is not the receiver's alone. */
+/* All capabilities, except those of the receive side alone. */
 static uint64_t capabilities(void)
 {
 	return VERVE_CAPS & ~VERVE_RX_CAPS;

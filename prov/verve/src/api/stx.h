@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Shared transmit context: fi_stx_context, fi_endpoint(3). Opaque to applications, which post to the
- * endpoints bound to it. Each of these keeps its own queue pairs, one per peer, and its own room
- * for operations, so that none waits for another, and none needs the context once it is bound: it may
- * be closed before its endpoints. fi_endpoint(3) does not say that it may not, and Sandia OpenSHMEM does so.
+ * Shared transmit context: fi_stx_context of fi_endpoint(3). Applications only bind endpoints to
+ * it, and post to these endpoints. Each endpoint keeps its own queue pairs, one per peer, and its
+ * own room for operations, so that no endpoint waits for another. After bind, an endpoint does not
+ * need the context any more, and the context may be closed before its endpoints. fi_endpoint(3)
+ * does not forbid that, and Sandia OpenSHMEM does it.
  *
- * Open, bind and close are serialized by the application.
+ * The application serializes open, bind and close.
  */
 #ifndef VERVE_API_STX_H
 #define VERVE_API_STX_H
@@ -21,8 +22,8 @@ struct verve_stx {
 };
 
 /*
- * For struct fi_ops_domain. attr may be NULL.
- * -FI_EINVAL: attributes that endpoints cannot have; -FI_ENOMEM.
+ * stx_ctx of struct fi_ops_domain. attr may be NULL. Holds a reference of the domain until it is
+ * closed. -FI_EINVAL: attributes that endpoints cannot have; -FI_ENOMEM.
  */
 int verve_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
 		   void *context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fi_trywait: asks each object in turn. */
+/* fi_trywait: asks each object in its turn. */
 #include "api/trywait.h"
 
 #include <rdma/fi_errno.h>
@@ -9,7 +9,7 @@
 #include "api/eq.h"
 #include "base/log.h"
 
-static int trywait(struct fid *fid)
+static int object_trywait(struct fid *fid)
 {
 	switch (fid->fclass) {
 	case FI_CLASS_CQ:
@@ -28,7 +28,7 @@ int verve_fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count
 {
 	(void)fabric;
 	for (int i = 0; i < count; i++) {
-		int ret = trywait(fids[i]);
+		int ret = object_trywait(fids[i]);
 
 		if (ret)
 			return ret;

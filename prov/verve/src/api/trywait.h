@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fi_trywait of fi_poll(3): whether the descriptors of several objects may be polled. Any thread. */
+/*
+ * fi_trywait of fi_poll(3): whether an application may sleep on the descriptors of several objects.
+ * Any thread.
+ */
 #ifndef VERVE_API_TRYWAIT_H
 #define VERVE_API_TRYWAIT_H
 
 #include <rdma/fabric.h>
 
 /*
- * For struct fi_ops_fabric. Takes completion queues, counters and event queues; objects of another class:
- * -FI_EINVAL. Else as verve_wait_try for the first object that refuses.
+ * trywait of struct fi_ops_fabric, for completion queues, counters and event queues. 0: the
+ * application may sleep on all descriptors. Otherwise the error of verve_wait_try for the first
+ * object that refuses; -FI_EINVAL: an object of another class.
  */
 int verve_fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Wait: progress, sleep, and the wake-ups between. */
+/* Wait: progress, sleeping, and the wake-ups between them. */
 #include "api/wait.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "engine/engine.h"
 #include "net/sys.h"
 
-enum { POLLS = 100 }; /* before a call sleeps */
+enum { POLLS = 100 }; /* looks before a call sleeps */
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
@@ -24,7 +24,7 @@ struct verve_wait_engine {
 	struct verve_engine *engine;
 };
 
-static int watch(int epoll, int fd)
+static int watch_fd(int epoll, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
@@ -45,7 +45,7 @@ static int open_fd(struct verve_wait_fd *fd)
 
 	fd->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	fd->epoll = epoll_create1(EPOLL_CLOEXEC);
-	ret = fd->event < 0 || fd->epoll < 0 ? -errno : watch(fd->epoll, fd->event);
+	ret = fd->event < 0 || fd->epoll < 0 ? -errno : watch_fd(fd->epoll, fd->event);
 	if (ret) {
 		VERVE_WARN(CORE, "cannot open a wait descriptor: %s\n", fi_strerror(-ret));
 		close_fd(fd);
@@ -125,7 +125,7 @@ static struct verve_wait_engine *wait_find(struct verve_wait *wait,
 	return NULL;
 }
 
-static void unwatch(struct verve_wait *wait, const struct verve_engine *engine)
+static void unwatch_engine(struct verve_wait *wait, const struct verve_engine *engine)
 {
 	if (wait->own.epoll >= 0)
 		epoll_ctl(wait->own.epoll, EPOLL_CTL_DEL, verve_engine_fd(engine), NULL);
@@ -133,16 +133,16 @@ static void unwatch(struct verve_wait *wait, const struct verve_engine *engine)
 		epoll_ctl(wait->given.epoll, EPOLL_CTL_DEL, verve_engine_fd(engine), NULL);
 }
 
-static int insert(struct verve_wait *wait, struct verve_wait_engine *bound)
+static int watch_engine(struct verve_wait *wait, struct verve_wait_engine *bound)
 {
 	int ret = 0;
 
 	if (wait->own.epoll >= 0)
-		ret = watch(wait->own.epoll, verve_engine_fd(bound->engine));
+		ret = watch_fd(wait->own.epoll, verve_engine_fd(bound->engine));
 	if (!ret && wait->given.epoll >= 0)
-		ret = watch(wait->given.epoll, verve_engine_fd(bound->engine));
+		ret = watch_fd(wait->given.epoll, verve_engine_fd(bound->engine));
 	if (ret) {
-		unwatch(wait, bound->engine);
+		unwatch_engine(wait, bound->engine);
 		VERVE_WARN(CORE, "cannot watch an endpoint's descriptor: %s\n", fi_strerror(-ret));
 		return ret;
 	}
@@ -162,11 +162,11 @@ int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine)
 	verve_lock_acquire(&wait->lock);
 	before = wait_find(wait, engine);
 	if (!before)
-		ret = insert(wait, bound);
+		ret = watch_engine(wait, bound);
 	verve_lock_release(&wait->lock);
 	if (before || ret)
 		free(bound);
-	/* Who sleeps has not armed it. */
+	/* Threads that sleep have not armed this engine. */
 	if (!before && !ret)
 		verve_wait_wake(wait);
 	return ret;
@@ -179,7 +179,7 @@ void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine)
 	verve_lock_acquire(&wait->lock);
 	bound = wait_find(wait, engine);
 	if (bound) {
-		unwatch(wait, engine);
+		unwatch_engine(wait, engine);
 		LIST_REMOVE(bound, link);
 	}
 	verve_lock_release(&wait->lock);
@@ -202,7 +202,7 @@ void verve_wait_progress(struct verve_wait *wait)
 	verve_lock_release(&wait->lock);
 }
 
-/* False: one of them has something to do. */
+/* Arms all engines. False: an engine has something to do. */
 static bool arm_engines(struct verve_wait *wait)
 {
 	struct verve_wait_engine *bound;
@@ -216,39 +216,41 @@ static bool arm_engines(struct verve_wait *wait)
 	return idle;
 }
 
-static void clear(const struct verve_wait_fd *fd)
+static void clear_event(const struct verve_wait_fd *fd)
 {
 	uint64_t count;
 
 	(void) !read(fd->event, &count, sizeof(count));
 }
 
-static void notify(const struct verve_wait_fd *fd)
+static void write_event(const struct verve_wait_fd *fd)
 {
 	uint64_t one = 1;
 
-	/* A full counter is readable already. */
+	/* If the counter is full, the write fails. The descriptor is readable then in any case. */
 	(void) !write(fd->event, &one, sizeof(one));
 }
 
 /*
- * Why no wake-up gets lost. A change is made first and announced after it; a sleeper clears its
- * descriptor first, then arms, then looks, then sleeps. So a change is either seen by the look, or
- * it finds the arming and writes the descriptor after it was cleared. That is all for one sleeper;
- * for several:
+ * Why no wake-up is lost. A change is made first, and announced after that. A sleeper first clears
+ * its descriptor, then arms, then looks, then sleeps. So either the sleeper sees the change when it
+ * looks, or the change finds the sleeper armed, and writes the descriptor after the sleeper cleared
+ * it. That is enough for one sleeper. For several sleepers:
  *
- * - Threads in our calls never share a descriptor: one of them, the leader, sleeps on own, and when
- *   it wakes, for whatever reason, all the others look again, and one of them leads. Each takes the
- *   number of the turn before it looks, and does not sleep if it is another turn by then.
- * - Threads of the application share given, one may clear what another is to be woken by. Then
- *   there was nothing left to read (arm says so, after the clearing); or there is, and the
- *   descriptor is written again. For queues that is enough: they are readable as long as anything
- *   is in them.
- * - An engine's descriptor is cleared by whoever arms the engine, under its lock, and polled after
- *   that: what arrived is then in its queue or counter, which is armed. If there was work, the
- *   engine announces itself again, because one turn need not be all.
+ * - Threads inside a call never share a descriptor. One of them, the leader, sleeps on own. When
+ *   the leader wakes, for whatever reason, it begins a new turn: all other threads look again, and
+ *   one of them becomes the leader. Each thread reads the number of the turn before it looks, and
+ *   does not sleep if the number has changed by then.
+ * - Threads of the application share given, so one thread may clear the descriptor that another
+ *   thread is to be woken by. Then either nothing is left to read, which arm finds after the
+ *   clearing, or something is left, and the descriptor is written again. For queues that is enough:
+ *   they are readable as long as they have an entry.
+ * - Whoever arms an engine clears the engine's descriptor, under the engine's lock, and polls the
+ *   engine after that. Work that arrived before is then in its queue or counter, which is armed. If
+ *   the poll found work, the engine makes its descriptor readable again, because one turn may leave
+ *   work behind.
  *
- * test/api/wait_test.c goes through all interleavings of these steps.
+ * test/api/wait_model.c goes through all interleavings of these steps.
  */
 
 void verve_wait_wake(void *arg)
@@ -256,12 +258,12 @@ void verve_wait_wake(void *arg)
 	struct verve_wait *wait = arg;
 
 	if (AO_load_acquire(&wait->asleep))
-		notify(&wait->own);
+		write_event(&wait->own);
 	if (wait->given.event >= 0)
-		notify(&wait->given);
+		write_event(&wait->given);
 }
 
-/* A new turn; sleep_lock is held. */
+/* Begins a new turn: all waiting threads look again. sleep_lock is held. */
 static void next_turn(struct verve_wait *wait)
 {
 	AO_store_release(&wait->turn, wait->turn + 1);
@@ -274,13 +276,16 @@ void verve_wait_signal(struct verve_wait *wait)
 	pthread_mutex_lock(&wait->sleep_lock);
 	next_turn(wait);
 	pthread_mutex_unlock(&wait->sleep_lock);
-	/* After the turn: a leader that clears this looks at the turn next. */
+	/*
+	 * Wake the leader after the new turn: a leader that clears this wake-up looks at the turn
+	 * next.
+	 */
 	if (AO_load_acquire(&wait->asleep))
-		notify(&wait->own);
+		write_event(&wait->own);
 }
 
-/* Nanoseconds left; UINT64_MAX: for ever. */
-static uint64_t left(uint64_t end)
+/* Nanoseconds until end. UINT64_MAX: end is never. */
+static uint64_t time_left(uint64_t end)
 {
 	uint64_t now;
 
@@ -290,26 +295,29 @@ static uint64_t left(uint64_t end)
 	return end > now ? end - now : 0;
 }
 
-/* False: the time is up. */
-static bool lead(struct verve_wait *wait, AO_t turn, uint64_t end, const struct verve_wait_ops *ops,
-		 void *arg)
+/* As the leader: sleeps on own until it is readable, or until end. False: the time is up. */
+static bool sleep_as_leader(struct verve_wait *wait, AO_t turn, uint64_t end,
+			    const struct verve_wait_ops *ops, void *arg)
 {
 	struct epoll_event event;
 	uint64_t ns;
 
-	clear(&wait->own);
+	clear_event(&wait->own);
 	if (AO_load_acquire(&wait->turn) != turn || !ops->arm(arg) || !arm_engines(wait))
 		return true;
-	ns = left(end);
+	ns = time_left(end);
 	return epoll_wait(wait->own.epoll, &event, 1, ns == UINT64_MAX ? -1 :
 			  (int)((ns + ns_per_ms - 1) / ns_per_ms)) != 0;
 }
 
-/* The same, while another thread leads; sleep_lock is held. */
-static bool follow(struct verve_wait *wait, AO_t turn, uint64_t end,
-		   const struct verve_wait_ops *ops, void *arg)
+/*
+ * While another thread leads: sleeps until the turn ends, or until end. False: the time is up.
+ * sleep_lock is held.
+ */
+static bool sleep_as_follower(struct verve_wait *wait, AO_t turn, uint64_t end,
+			      const struct verve_wait_ops *ops, void *arg)
 {
-	uint64_t ns = left(end);
+	uint64_t ns = time_left(end);
 	struct timespec until;
 	int ret = 0;
 
@@ -327,7 +335,7 @@ static bool follow(struct verve_wait *wait, AO_t turn, uint64_t end,
 	return !ret;
 }
 
-/* Until something changes since the turn. False: the time is up. */
+/* Sleeps until something has changed since the turn began, or until end. False: the time is up. */
 static bool sleep_once(struct verve_wait *wait, AO_t turn, uint64_t end,
 		       const struct verve_wait_ops *ops, void *arg)
 {
@@ -335,11 +343,11 @@ static bool sleep_once(struct verve_wait *wait, AO_t turn, uint64_t end,
 
 	pthread_mutex_lock(&wait->sleep_lock);
 	if (wait->turn == turn && wait->asleep) {
-		ret = follow(wait, turn, end, ops, arg);
+		ret = sleep_as_follower(wait, turn, end, ops, arg);
 	} else if (wait->turn == turn) {
 		AO_store_release(&wait->asleep, 1);
 		pthread_mutex_unlock(&wait->sleep_lock);
-		ret = lead(wait, turn, end, ops, arg);
+		ret = sleep_as_leader(wait, turn, end, ops, arg);
 		pthread_mutex_lock(&wait->sleep_lock);
 		AO_store_release(&wait->asleep, 0);
 		next_turn(wait);
@@ -369,7 +377,7 @@ ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_
 			AO_store(&wait->answered, signals);
 			return -FI_EAGAIN;
 		}
-		if (!left(end))
+		if (!time_left(end))
 			return -FI_ETIMEDOUT;
 		if (wait->obj == FI_WAIT_YIELD || polls < POLLS) {
 			polls++;
@@ -384,9 +392,9 @@ int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, vo
 {
 	if (wait->given.event < 0)
 		return -FI_EINVAL;
-	clear(&wait->given);
+	clear_event(&wait->given);
 	if (!ops->arm(arg)) {
-		notify(&wait->given);
+		write_event(&wait->given);
 		return -FI_EAGAIN;
 	}
 	return arm_engines(wait) ? 0 : -FI_EAGAIN;

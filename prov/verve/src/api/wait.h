@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Wait: what a reader of a completion queue, counter or event queue waits for: the engines that
- * report there, a descriptor for threads asleep in a call, and one for the application to poll.
+ * Wait: how a reader of a completion queue, counter or event queue sleeps. It has the engines that
+ * report to the queue or counter, a descriptor on which a thread sleeps inside a call, and a
+ * descriptor that the application polls.
  *
- * wait.c shows why no wake-up gets lost. Any thread may call anything here, except init and fini.
+ * wait.c explains why no wake-up is lost. Any thread may call the functions here, except init and
+ * fini.
  */
 #ifndef VERVE_API_WAIT_H
 #define VERVE_API_WAIT_H
@@ -22,70 +24,88 @@
 struct verve_engine;
 struct verve_wait_engine;
 
-/* epoll(7) descriptor of event and of each engine's; -1: none. */
+/* A descriptor to sleep on, and the event that wakes it; -1: not open. */
 struct verve_wait_fd {
-	int epoll;
-	int event; /* eventfd(2): something changed */
+	int epoll; /* epoll(7): has event, and the wait descriptors of the engines */
+	int event; /* eventfd(2): readable when there was a change */
 };
 
 struct verve_wait {
-	enum fi_wait_obj obj;	  /* FI_WAIT_NONE, UNSPEC, FD or YIELD */
-	struct verve_wait_fd own;   /* UNSPEC, FD: a thread in a call sleeps on it */
-	struct verve_wait_fd given; /* FD: the application polls it */
+	enum fi_wait_obj obj;	  /* FI_WAIT_NONE, _UNSPEC, _FD or _YIELD */
+	struct verve_wait_fd own;   /* for _UNSPEC and _FD: a thread sleeps on it inside a call */
+	struct verve_wait_fd given; /* for _FD: the application polls it */
 
-	struct verve_lock lock; /* guards engines; taken before an engine's */
+	struct verve_lock lock; /* guards engines; taken before an engine's lock */
 	LIST_HEAD(, verve_wait_engine) engines;
 
-	pthread_mutex_t sleep_lock; /* guards what follows; taken before a queue's */
+	pthread_mutex_t sleep_lock; /* guards the fields below; taken before a queue's lock */
 	pthread_cond_t woken;
-	volatile AO_t asleep; /* a thread sleeps on own, or is about to; others wait for woken */
-	volatile AO_t turn;   /* changes when those who wait must look again */
+	/* a thread sleeps on own, or is about to; other threads wait for woken */
+	volatile AO_t asleep;
+	volatile AO_t turn;   /* changes when the waiting threads must look again */
 
-	volatile AO_t signals, answered; /* verve_wait_signal, and how many a waiter saw */
+	/* calls of verve_wait_signal; number of them that waiting threads have seen */
+	volatile AO_t signals, answered;
 };
 
-/* What is waited for, as its owner knows it; arg is the owner's. */
+/* How to look for a result. The owner of the wait object gives the functions, and their arg. */
 struct verve_wait_ops {
-	/* A result, or -FI_EAGAIN: not yet. Makes progress. */
+	/* Makes progress and looks. Returns the result, or -FI_EAGAIN: there is none yet. */
 	ssize_t (*look)(void *arg);
-	/* From now on a change calls verve_wait_wake. False: there is one already, look again. */
+	/*
+	 * From now on a change calls verve_wait_wake. False: there has been a change already, so
+	 * the caller must look again.
+	 */
 	bool (*arm)(void *arg);
 };
 
 /*
- * elide: the application serializes. -FI_ENOSYS: no such waiting; -FI_EINVAL: no such object;
- * -errno.
+ * obj: the wait object that the application asked for. elide: the application serializes, so that
+ * locks are elided. -FI_ENOSYS: verve has no such wait object; -FI_EINVAL: obj is not a wait
+ * object; -errno: no descriptor. Logs.
  */
 int verve_wait_init(struct verve_wait *wait, enum fi_wait_obj obj, bool elide);
 void verve_wait_fini(struct verve_wait *wait);
 
-/* Binding twice is binding once; unbinding what is not bound does nothing. -FI_ENOMEM, -errno. */
+/*
+ * From now on progress on wait takes turns of engine, and engine's descriptor wakes. A second bind
+ * of the same engine adds nothing. -FI_ENOMEM; -errno: the descriptor cannot be watched, which is
+ * logged.
+ */
 int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine);
-/* When it returns, no call uses the engine. */
+/* After this call nothing here uses the engine. An engine that is not bound: nothing. */
 void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine);
 bool verve_wait_is_bound(const struct verve_wait *wait);
 
-/* One turn of each engine, unless another thread is at it. */
+/*
+ * One turn of each engine, unless another thread does that at this moment: this call waits for no
+ * lock.
+ */
 void verve_wait_progress(struct verve_wait *wait);
 
-/* Something changed; wait is a struct verve_wait. Does not block. */
+/* There is a change: wakes the threads that sleep. wait: a struct verve_wait *. Does not block. */
 void verve_wait_wake(void *wait);
-/* Ends every verve_wait_for that is under way; if none is, the next. fi_cq(3), fi_cq_signal. */
+/* Ends every verve_wait_for that is under way; if none is, the next one. fi_cq(3), fi_cq_signal. */
 void verve_wait_signal(struct verve_wait *wait);
 
 /*
- * Looks until there is a result, for timeout milliseconds (negative: for ever); polls a little,
- * then sleeps. -FI_ETIMEDOUT; -FI_EAGAIN: signalled; -FI_ENOSYS: opened with FI_WAIT_NONE.
+ * Looks until there is a result, for at most timeout milliseconds (negative: for ever). It polls a
+ * little first, then sleeps. Returns the result of ops->look; -FI_ETIMEDOUT; -FI_EAGAIN:
+ * verve_wait_signal was called; -FI_ENOSYS: opened with FI_WAIT_NONE. No lock may be held.
  */
 ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_wait_ops *ops,
 		       void *arg);
 
 /*
- * fi_trywait(3) for one object. -FI_EAGAIN: do not poll yet; -FI_EINVAL: no descriptor was given.
+ * fi_trywait of fi_poll(3), for one object. 0: the application may sleep on the descriptor.
+ * -FI_EAGAIN: there may be a result: read first; -FI_EINVAL: the object has no descriptor.
  */
 int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, void *arg);
 
-/* FI_GETWAIT (-FI_ENODATA: none to give) and FI_GETWAITOBJ; others: -FI_ENOSYS. */
+/*
+ * fi_control for FI_GETWAIT (-FI_ENODATA: there is no descriptor) and FI_GETWAITOBJ; for others:
+ * -FI_ENOSYS.
+ */
 int verve_wait_control(const struct verve_wait *wait, int command, void *arg);
 
 #endif

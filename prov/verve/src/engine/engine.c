@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Engine: lock, loop, wait descriptor, and the drained close. */
+/*
+ * The engine: its lock, its poll loop, its wait descriptor, and the close that drains operations.
+ */
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -25,22 +27,28 @@
 #include <rdma/fi_errno.h>
 
 struct verve_engine {
-	struct verve_lock *lock; /* own_lock, or that of shared */
+	struct verve_lock *lock; /* own_lock, or the lock of shared */
 	struct verve_lock own_lock;
-	struct verve_engine *shared; /* the shared receive context's; NULL: none */
-	struct verve_engine *group;  /* shared, or this engine: has the lock */
-	LIST_HEAD(, verve_engine) members; /* of a shared receive context, guarded by lock */
+	/* engine of the shared receive context that the endpoint uses; NULL: none */
+	struct verve_engine *shared;
+	struct verve_engine *group;  /* shared, or this engine: the engine whose lock counts */
+	/* engines that use this shared receive context; guarded by lock */
+	LIST_HEAD(, verve_engine) members;
 	LIST_ENTRY(verve_engine) member;
 	struct verve_proto proto;
-	struct verve_xport *xport; /* proto's */
-	int event_fd; /* the service thread has put events */
-	int timer_fd; /* a sleeper is to look after its peers */
+	struct verve_xport *xport; /* the transport inside proto */
+	int event_fd; /* eventfd(2): mail of the service thread, or work that a turn left behind */
+	int timer_fd; /* timerfd(2): wakes a sleeper that must look after its peers */
 	bool timer_set;
-	/* Armed, timer not set: who starts work sets it. Of a shared receive context: a member may be. */
+	/*
+	 * A thread may sleep on wait_fd without a timer: the next verve_engine_unlock sets the
+	 * timer. In the engine of a shared receive context: this is so for at least one member.
+	 */
 	bool asleep;
-	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
-	uint32_t idle_turns; /* of those, every so many the service thread is helped, */
-	uint64_t helped;     /* if that was long ago. When it was */
+	int wait_fd;  /* epoll(7): event_fd, timer_fd and the device's channel */
+	/* turns that found nothing; every HELP_TURNS-th may help the service thread */
+	uint32_t idle_turns;
+	uint64_t helped;     /* verve_net_now() when this engine last helped the service thread */
 };
 
 enum { HELP_TURNS = 64 };
@@ -52,7 +60,7 @@ static void notify(void *arg)
 	struct verve_engine *engine = arg;
 	uint64_t one = 1;
 
-	/* A full counter is readable already. */
+	/* If the counter is full, the write fails. The descriptor is readable then in any case. */
 	(void) !write(engine->event_fd, &one, sizeof(one));
 }
 
@@ -62,7 +70,7 @@ static void wake_service(void *arg)
 	verve_service_wake();
 }
 
-static int watch(int wait_fd, int fd)
+static int watch_fd(int wait_fd, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
@@ -86,11 +94,11 @@ static int open_wait(struct verve_engine *engine)
 		ret = -errno;
 		goto err_timer;
 	}
-	ret = watch(engine->wait_fd, engine->event_fd);
+	ret = watch_fd(engine->wait_fd, engine->event_fd);
 	if (!ret)
-		ret = watch(engine->wait_fd, engine->timer_fd);
+		ret = watch_fd(engine->wait_fd, engine->timer_fd);
 	if (!ret)
-		ret = watch(engine->wait_fd, verve_net_channel_fd(engine->xport->channel));
+		ret = watch_fd(engine->wait_fd, verve_net_channel_fd(engine->xport->channel));
 	if (ret)
 		goto err_wait;
 	return 0;
@@ -188,8 +196,11 @@ void verve_engine_close_shared(struct verve_engine *engine)
 	engine_free(engine);
 }
 
-/* What a shared receive context knows from the engines that use it, all of one address vector. The lock is held. */
-static void choose_member(struct verve_engine *shared)
+/*
+ * Gives a shared receive context the address vector and the sink of one of its members. All members
+ * use the same address vector. A context without members forgets its peers. The lock is held.
+ */
+static void copy_from_member(struct verve_engine *shared)
 {
 	static const struct verve_sink none;
 	struct verve_engine *first = LIST_FIRST(&shared->members);
@@ -200,7 +211,7 @@ static void choose_member(struct verve_engine *shared)
 		verve_peer_forget_all(shared->xport);
 }
 
-static int join(struct verve_engine *engine, struct verve_engine *shared)
+static int join_shared(struct verve_engine *engine, struct verve_engine *shared)
 {
 	const struct verve_addrvec *addrvec = engine->xport->attr.addrvec;
 	int ret = 0;
@@ -212,26 +223,30 @@ static int join(struct verve_engine *engine, struct verve_engine *shared)
 		ret = -FI_EINVAL;
 	} else {
 		LIST_INSERT_HEAD(&shared->members, engine, member);
-		choose_member(shared);
+		copy_from_member(shared);
 	}
 	verve_lock_release(shared->lock);
 	return ret;
 }
 
 /* The lock is held. */
-static void leave(struct verve_engine *engine, struct verve_engine *shared)
+static void leave_shared(struct verve_engine *engine, struct verve_engine *shared)
 {
 	LIST_REMOVE(engine, member);
-	choose_member(shared);
+	copy_from_member(shared);
 }
 
-/* Connections that came up while nobody looked own a queue pair. */
+/*
+ * The manager is closed, and its last events may not be handled yet. An UP event owns a queue pair,
+ * which is closed here.
+ */
 static void discard_events(struct verve_xport *xport)
 {
 	struct verve_mail *mail, *next;
 
 	for (int i = 0; i < 2; i++) {
-		for (mail = i ? verve_mailbox_take(&xport->events) : xport->inbox; mail; mail = next) {
+		mail = i ? verve_mailbox_take(&xport->events) : xport->inbox;
+		for (; mail; mail = next) {
 			struct verve_cm_event *event = (struct verve_cm_event *) mail;
 
 			next = mail->next;
@@ -265,7 +280,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	ret = verve_service_add(engine->xport->cm, attr->xport->dev);
 	if (ret)
 		goto err_cm;
-	ret = attr->shared ? join(engine, attr->shared) : 0;
+	ret = attr->shared ? join_shared(engine, attr->shared) : 0;
 	if (ret)
 		goto err_service;
 	*enginep = engine;
@@ -286,8 +301,9 @@ err_free:
 }
 
 /*
- * Where threads that poll leave no processor to the service thread, as where each processor has a
- * process that polls, handshakes would wait for the scheduler's time slices.
+ * Where every processor has a thread that polls, the service thread gets a processor only for the
+ * scheduler's time slices, and handshakes would wait for these. So a polling thread that finds
+ * nothing steps its own manager every 2 ms.
  */
 static void help_service(struct verve_engine *engine)
 {
@@ -304,13 +320,17 @@ static bool take_turn(struct verve_engine *engine)
 {
 	bool any = verve_proto_poll(&engine->proto);
 
-	/* An engine that closes has none any more in the end. */
+	/* Late in verve_engine_close the manager is closed, and xport->cm is NULL. */
 	if (!any && engine->xport->cm && !(++engine->idle_turns % HELP_TURNS))
 		help_service(engine);
 	return any;
 }
 
-/* One attempt a turn, until done or out of time. A peer that is gone takes the transport's time-out. */
+/*
+ * Takes turns, and tries done() after each, until done() is true or the deadline has passed.
+ * deadline: compares with verve_net_now(). It includes the transport time-out, because a device
+ * needs that long to report a dead peer.
+ */
 static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_engine *),
 		       uint64_t deadline)
 {
@@ -349,8 +369,8 @@ static bool is_let_go(struct verve_engine *engine)
 }
 
 /*
- * Under the lock: other threads use this engine through its shared receive context. They poll it, and the receives
- * that they post send to its peers.
+ * Works under the lock, because other threads may use this engine through its shared receive
+ * context: they poll this engine, and the receives that they post send packets to its peers.
  */
 static void close_cm(struct verve_engine *engine)
 {
@@ -379,7 +399,7 @@ void verve_engine_close(struct verve_engine *engine)
 
 	verve_lock_acquire(engine->lock);
 	if (engine->shared)
-		leave(engine, engine->shared);
+		leave_shared(engine, engine->shared);
 	verve_proto_fini(&engine->proto);
 	verve_lock_release(engine->lock);
 	close_wait(engine);
@@ -391,7 +411,7 @@ void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink 
 	verve_lock_acquire(engine->lock);
 	engine->xport->attr.sink = *sink;
 	if (engine->shared)
-		choose_member(engine->shared);
+		copy_from_member(engine->shared);
 	verve_lock_release(engine->lock);
 }
 
@@ -426,7 +446,10 @@ static void end_sleep(struct verve_engine *engine)
 	set_timer(engine, engine->xport->attr.keepalive);
 }
 
-/* Of a shared receive context any member may have been given work. */
+/*
+ * group: an engine without shared. In a shared receive context any member may have new work: a
+ * receive takes a message that waits at any member.
+ */
 static void end_all_sleep(struct verve_engine *group)
 {
 	struct verve_engine *member;
@@ -442,7 +465,7 @@ static void end_all_sleep(struct verve_engine *group)
 
 void verve_engine_unlock(struct verve_engine *engine)
 {
-	/* The sleepers did not know of the work that may have been started just now. */
+	/* A thread that sleeps does not know of the work that the caller may just have started. */
 	if (__builtin_expect(engine->group->asleep, 0))
 		end_all_sleep(engine->group);
 	verve_lock_release(engine->lock);
@@ -458,8 +481,8 @@ void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 }
 
 /*
- * Another thread that polls does this thread's work too, or that of an engine with the same lock: no
- * need to wait for it.
+ * If another thread has the lock, it probably polls, and does this thread's work too. So this
+ * thread does not wait for the lock.
  */
 bool verve_engine_progress(struct verve_engine *engine)
 {
@@ -468,7 +491,10 @@ bool verve_engine_progress(struct verve_engine *engine)
 
 	if (!verve_lock_try(engine->lock))
 		return false;
-	/* A shared receive context has no device of its own. */
+	/*
+	 * The engine of a shared receive context has no device of its own: its members take the
+	 * turns.
+	 */
 	if (__builtin_expect(!engine->xport->channel, 0))
 		LIST_FOREACH(member, &engine->members, member)
 			any |= take_turn(member);
@@ -483,7 +509,10 @@ int verve_engine_fd(const struct verve_engine *engine)
 	return engine->wait_fd;
 }
 
-/* A sleeper that waits for a peer's answer wakes to look after it. Setting the timer clears it. */
+/*
+ * A sleeper that waits for a peer's answer needs the timer. Setting the timer also makes timer_fd
+ * unreadable again after it has expired.
+ */
 static void arm_timer(struct verve_engine *engine)
 {
 	bool wanted = verve_proto_is_waiting(&engine->proto);
@@ -500,12 +529,18 @@ int verve_engine_arm(struct verve_engine *engine)
 	bool any;
 
 	verve_lock_acquire(engine->lock);
-	/* Clear first, then look: what comes in between is seen now or wakes later. */
+	/*
+	 * Clear event_fd before the poll. Mail that comes in between is found by the poll; mail
+	 * that comes later makes event_fd readable again.
+	 */
 	(void) !read(engine->event_fd, &count, sizeof(count));
 	arm_timer(engine);
 	verve_proto_arm(&engine->proto);
 	any = verve_proto_poll(&engine->proto);
-	/* One turn need not be all, and what woke another sleeper is cleared. */
+	/*
+	 * One turn may leave work behind. Also, the read above may have taken the wake-up of
+	 * another sleeper. So make event_fd readable again.
+	 */
 	if (any)
 		notify(engine);
 	verve_lock_release(engine->lock);

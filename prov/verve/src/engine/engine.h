@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Engine: one per endpoint: its lock, its poll loop, its wait descriptor, its connection manager.
+ * Engine: one per endpoint. It has the lock, the poll loop, the wait descriptor and the connection
+ * manager.
  *
- * The engine takes the lock and hands the transport (xport/xport.h) to whoever works under it;
- * everything to the right asserts that the lock is held.
+ * Every transfer works under the lock: verve_engine_lock takes the lock and returns the transport
+ * (xport/xport.h). All code in the folders to the right asserts that the lock is held.
  */
 #ifndef VERVE_ENGINE_ENGINE_H
 #define VERVE_ENGINE_ENGINE_H
@@ -22,57 +23,80 @@ struct verve_xport;
 struct verve_xport_attr;
 
 struct verve_engine_attr {
-	struct verve_addr addr; /* name to bind to; port 0: any */
-	const struct verve_auth_key *key; /* see struct verve_cm_attr */
-	bool elide_lock;	/* the application serializes */
+	struct verve_addr addr; /* the name to bind to; UDP port 0: the kernel chooses one */
+	const struct verve_auth_key *key; /* see struct verve_cm_attr; copied; NULL: none */
+	bool elide_lock;	/* the application serializes all calls */
 	const struct verve_xport_attr *xport;
-	struct verve_engine *shared; /* of the shared receive context to use; NULL: none */
+	struct verve_engine *shared; /* engine of the shared receive context to use; NULL: none */
 };
 
 /*
- * Opens the transport and the connection manager, and starts the service thread if it is the first.
- * Logs. -FI_EINVAL: shared has engines with another address vector; -FI_ENOMEM, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, or what libibverbs said.
+ * Opens the transport and the connection manager, and starts the service thread if no endpoint is
+ * open yet. attr is copied; what its pointers name stays the caller's, and must outlive the engine,
+ * except for attr, attr->xport and attr->key. Logs. On success the caller owns *engine and closes
+ * it with verve_engine_close.
+ * -FI_EINVAL: the engines of attr->shared have another address vector; -FI_ENOMEM; -FI_EADDRINUSE
+ * or -FI_EADDRNOTAVAIL: the address cannot be bound; or the error of libibverbs.
  */
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /*
- * Drains what was accepted (bounded by the transport time-out), tells the peers, frees. From the call on, nothing
- * that was posted is reported: verve_proto_begin_close.
+ * Waits until accepted operations are done, says BYE to the peers, and frees the engine. Each of
+ * these steps ends after the transport time-out; the first may also wait for a connection, up to
+ * the connect time-out. From this call on, no operation that was posted to the endpoint is
+ * reported: see verve_proto_begin_close. The lock must not be held.
  */
 void verve_engine_close(struct verve_engine *engine);
 
 /*
- * The engine of a shared receive context: those opened with it share its lock and its receives. No
- * address, no descriptor; a turn is one of each of them. Of attr, elide_lock and xport count, see
- * verve_xport_init_shared. -FI_ENOMEM.
+ * Opens the engine of a shared receive context. Engines that are opened with it as attr->shared use
+ * its lock and its receives. It has no address and no wait descriptor; its turn is one turn of each
+ * of these engines. Of attr, only elide_lock and xport are read; of xport, see
+ * verve_proto_init_shared. -FI_ENOMEM. On success the caller owns *engine.
  */
 int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_engine **engine);
-/* Those opened with it are closed. Posted receives end without a completion: there is no queue. */
+/*
+ * The engines that use the context are closed before. Receives that are still posted end without a
+ * completion: there is no queue left to report them to.
+ */
 void verve_engine_close_shared(struct verve_engine *engine);
 
-/* From now on operations report there. Takes the lock. */
+/* From now on the engine's operations report to sink, which is copied. Takes the lock. */
 void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink);
 
-/* The endpoint's name. Constant. */
+/*
+ * The endpoint's name, with the UDP port that was bound. Constant; valid until verve_engine_close
+ * begins.
+ */
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);
 
-/* The lock, for the duration of one API call. */
+/*
+ * Lock and unlock for the length of one API call. verve_engine_lock returns the transport, which
+ * may be used until verve_engine_unlock.
+ */
 struct verve_xport *verve_engine_lock(struct verve_engine *engine);
 void verve_engine_unlock(struct verve_engine *engine);
 
-/* fi_addr is being removed from the address vector (api/av.c). Takes the lock. */
+/*
+ * fi_addr is being removed from the address vector (api/av.c): later requests do not reach the peer
+ * by it. Takes the lock.
+ */
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
 
 /*
- * One turn of the loop: connection events, arrived messages, finished work. True if there was any;
- * false also if another thread is at it. Takes the lock.
+ * One turn of the loop: handles connection events, arrived packets and finished work. True if there
+ * was any of these. False also if another thread has the lock: this call never waits for it.
  */
 bool verve_engine_progress(struct verve_engine *engine);
 
-/* Polls readable when a turn would find something, once armed; epoll(7) descriptor, engine's own. */
+/*
+ * The wait descriptor, for epoll(7) or poll(2): once armed, it is readable when a turn would find
+ * something. The engine owns it.
+ */
 int verve_engine_fd(const struct verve_engine *engine);
 /*
- * Arms. -FI_EAGAIN: there is something to do already; progress, then arm again. Another sleeper's
- * descriptor is readable then, too. Takes the lock.
+ * Arms the wait descriptor. 0: armed, and there is nothing to do. -FI_EAGAIN: there was something
+ * to do; take turns until they find nothing, then arm again. In this case the descriptor also
+ * becomes readable for other sleepers. Takes the lock.
  */
 int verve_engine_arm(struct verve_engine *engine);
 

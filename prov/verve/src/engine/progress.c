@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Progress thread: poll while there is work, then arm, then sleep on the engines' descriptors. */
+/*
+ * Progress thread: it polls while there is work, then arms the engines, then sleeps on their
+ * descriptors.
+ */
 #include "engine/progress.h"
 
 #include <pthread.h>
@@ -13,7 +16,7 @@
 #include "net/sys.h"
 #include <rdma/fi_errno.h>
 
-enum { TURNS = 64 }; /* of one engine before the next has its turn */
+enum { TURNS = 64 }; /* turns of one engine before the next engine is polled */
 
 struct client {
 	LIST_ENTRY(client) link;
@@ -21,20 +24,24 @@ struct client {
 };
 
 struct verve_progress {
-	LIST_ENTRY(verve_progress) link; /* in all */
-	pthread_mutex_t lock;		 /* guards what follows */
+	LIST_ENTRY(verve_progress) link; /* in all_progress */
+	pthread_mutex_t lock;		 /* guards the fields below */
 	LIST_HEAD(, client) clients;
-	struct verve_net_thread *thread; /* NULL: stopped by verve_progress_fini */
+	struct verve_net_thread *thread; /* NULL: verve_progress_fini has stopped the thread */
 };
 
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all; taken before each one's */
-static LIST_HEAD(, verve_progress) all = LIST_HEAD_INITIALIZER(all);
+/* guards all_progress; taken before the lock of an entry */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, verve_progress) all_progress = LIST_HEAD_INITIALIZER(all_progress);
 
-/* A child after fork(2), where another thread may have held the lock: its parent's threads are not there to be stopped. */
+/*
+ * Another thread may have held the lock at the fork(2). The child has none of its parent's threads,
+ * so the child has none to stop: the list starts empty.
+ */
 static void in_child(void)
 {
 	pthread_mutex_init(&all_lock, NULL);
-	LIST_INIT(&all);
+	LIST_INIT(&all_progress);
 }
 
 static void register_fork(void)
@@ -43,10 +50,11 @@ static void register_fork(void)
 }
 
 /*
- * Armed, or false: there is more to do. Arming clears the engine's descriptor and looks once more:
- * what comes after that makes the descriptor readable, and the thread watches it.
+ * True: the engine is armed, and has nothing to do. False: there is more to do. Arming clears the
+ * engine's descriptor and polls once more. Work that comes after that poll makes the descriptor
+ * readable, and the thread watches the descriptor.
  */
-static bool serve(struct verve_engine *engine)
+static bool poll_or_arm(struct verve_engine *engine)
 {
 	for (int turn = 0; turn < TURNS; turn++)
 		if (!verve_engine_progress(engine))
@@ -54,7 +62,7 @@ static bool serve(struct verve_engine *engine)
 	return false;
 }
 
-static uint64_t step(void *arg)
+static uint64_t progress_step(void *arg)
 {
 	struct verve_progress *progress = arg;
 	struct client *client;
@@ -62,7 +70,7 @@ static uint64_t step(void *arg)
 
 	pthread_mutex_lock(&progress->lock);
 	LIST_FOREACH(client, &progress->clients, link)
-		idle &= serve(client->engine);
+		idle &= poll_or_arm(client->engine);
 	pthread_mutex_unlock(&progress->lock);
 	return idle ? UINT64_MAX : 0;
 }
@@ -77,7 +85,7 @@ int verve_progress_open(struct verve_progress **progressp)
 		return -FI_ENOMEM;
 	pthread_mutex_init(&progress->lock, NULL);
 	LIST_INIT(&progress->clients);
-	ret = verve_net_thread_start("verve-progress", step, progress, &progress->thread);
+	ret = verve_net_thread_start("verve-progress", progress_step, progress, &progress->thread);
 	if (ret) {
 		VERVE_WARN(DOMAIN, "cannot start a progress thread: %s\n", fi_strerror(-ret));
 		pthread_mutex_destroy(&progress->lock);
@@ -86,13 +94,16 @@ int verve_progress_open(struct verve_progress **progressp)
 	}
 	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&all_lock);
-	LIST_INSERT_HEAD(&all, progress, link);
+	LIST_INSERT_HEAD(&all_progress, progress, link);
 	pthread_mutex_unlock(&all_lock);
 	*progressp = progress;
 	return 0;
 }
 
-/* The thread, which the caller stops without the lock. */
+/*
+ * Takes the thread out of progress. The caller stops it after releasing all locks, because the
+ * thread needs progress->lock to end. NULL: it is stopped already.
+ */
 static struct verve_net_thread *take_thread(struct verve_progress *progress)
 {
 	struct verve_net_thread *thread;
@@ -110,8 +121,8 @@ void verve_progress_close(struct verve_progress *progress)
 	struct verve_progress *listed;
 
 	pthread_mutex_lock(&all_lock);
-	/* In a child after fork(2) its parent's are not. */
-	LIST_FOREACH(listed, &all, link)
+	/* In a child after fork(2), the list does not have the parent's threads. */
+	LIST_FOREACH(listed, &all_progress, link)
 		if (listed == progress)
 			break;
 	if (listed)
@@ -142,7 +153,7 @@ int verve_progress_add(struct verve_progress *progress, struct verve_engine *eng
 		goto out;
 	}
 	LIST_INSERT_HEAD(&progress->clients, client, link);
-	/* Nobody has armed the engine yet. */
+	/* Wake the thread: nothing has armed this engine yet. */
 	if (progress->thread)
 		verve_net_thread_wake(progress->thread);
 out:
@@ -174,7 +185,7 @@ void verve_progress_fini(void)
 		struct verve_net_thread *thread = NULL;
 
 		pthread_mutex_lock(&all_lock);
-		LIST_FOREACH(progress, &all, link)
+		LIST_FOREACH(progress, &all_progress, link)
 			if ((thread = take_thread(progress)))
 				break;
 		pthread_mutex_unlock(&all_lock);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Service thread: the list of what it serves, under a lock of its own, and its step. */
+/*
+ * Service thread: the list of its clients (managers and devices), the lock of that list, and the
+ * thread's step.
+ */
 #include "engine/service.h"
 
 #include <pthread.h>
@@ -17,18 +20,20 @@ struct client {
 	LIST_ENTRY(client) link;
 	struct verve_cm *cm;
 	struct verve_net_device *dev;
-	bool lost; /* the device is */
+	bool lost; /* the device is gone */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, client) clients = LIST_HEAD_INITIALIZER(clients);
 static struct verve_net_thread *thread;
-static uint64_t next_step; /* when the thread wakes by itself; UINT64_MAX: not */
+/* when the thread wakes without a call, verve_net_now(); UINT64_MAX: never */
+static uint64_t next_step;
 
 /*
- * A child after fork(2) has neither its parent's thread nor whoever held the lock then, and what the lock guards
- * may be half changed. It serves what it opens itself. (No lock is taken before the fork: a thread that holds one
- * of the application's may wait for ours, while the application's handler waits for that thread.)
+ * A child after fork(2) has no copy of its parent's service thread. It has no copy of a thread that
+ * held the lock either, so the list may be half changed: the child starts with an empty list. (The
+ * lock is not taken before the fork. Otherwise the process could hang: the application's fork
+ * handler may wait for a thread which waits for this lock.)
  */
 static void in_child(void)
 {
@@ -42,7 +47,7 @@ static void register_fork(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-/* The descriptor of a device that is gone stays readable: nobody may watch it any more. */
+/* A device that is gone keeps its descriptor readable for ever, so the thread stops watching it. */
 static void step_device(struct client *client)
 {
 	int ret;
@@ -60,7 +65,7 @@ static void step_device(struct client *client)
 	verve_cm_abandon(client->cm, FI_ENODEV);
 }
 
-static uint64_t step(void *arg)
+static uint64_t service_step(void *arg)
 {
 	uint64_t now = verve_net_now(), next = UINT64_MAX;
 	struct client *client;
@@ -83,7 +88,7 @@ static uint64_t step(void *arg)
 	return next > now ? next - now : 0;
 }
 
-/* Is another endpoint open on the device? */
+/* True if the list has an endpoint on the device. */
 static bool is_watched(const struct verve_net_device *dev)
 {
 	const struct client *client;
@@ -94,7 +99,10 @@ static bool is_watched(const struct verve_net_device *dev)
 	return false;
 }
 
-/* The thread, if it has nothing to do any more; the caller stops it without the lock. */
+/*
+ * Returns the thread if no client is left, and forgets it; else NULL. The caller stops the thread
+ * after releasing the lock, because the thread needs the lock to end.
+ */
 static struct verve_net_thread *take_idle(void)
 {
 	struct verve_net_thread *idle = LIST_EMPTY(&clients) ? thread : NULL;
@@ -104,7 +112,7 @@ static struct verve_net_thread *take_idle(void)
 	return idle;
 }
 
-static int watch(const struct client *client)
+static int watch_client(const struct client *client)
 {
 	int ret = verve_net_thread_watch(thread, verve_cm_fd(client->cm));
 
@@ -131,11 +139,12 @@ int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
 	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
 	if (!thread)
-		ret = verve_net_thread_start("verve-service", step, NULL, &thread);
+		ret = verve_net_thread_start("verve-service", service_step, NULL, &thread);
 	if (!ret)
-		ret = watch(client);
+		ret = watch_client(client);
 	if (ret) {
-		VERVE_WARN(EP_CTRL, "the service thread cannot serve an endpoint: %s\n", fi_strerror(-ret));
+		VERVE_WARN(EP_CTRL, "the service thread cannot serve an endpoint: %s\n",
+			   fi_strerror(-ret));
 		free(client);
 		idle = take_idle();
 	} else {
@@ -162,7 +171,8 @@ void verve_service_remove(struct verve_cm *cm)
 		if (thread) {
 			verve_net_thread_unwatch(thread, verve_cm_fd(cm));
 			if (!is_watched(client->dev))
-				verve_net_thread_unwatch(thread, verve_net_device_async_fd(client->dev));
+				verve_net_thread_unwatch(thread,
+							 verve_net_device_async_fd(client->dev));
 		}
 		free(client);
 	}
@@ -186,7 +196,10 @@ void verve_service_help(struct verve_cm *cm, uint64_t now)
 
 	if (pthread_mutex_trylock(&lock))
 		return;
-	/* Where the thread was stopped, or is the parent's, nobody is served any more. */
+	/*
+	 * The thread was stopped, or belonged to the parent before fork(2): no client is served any
+	 * more.
+	 */
 	if (!thread)
 		goto out;
 	timer = verve_cm_step(cm, now);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Service thread: one per process, from the first open endpoint to the last. Steps every connection
- * manager (handshakes are answered whether or not the application calls libfabric) and reads the
- * devices' asynchronous events. Never touches an engine's data; asleep when idle.
+ * Service thread: one per process, from the first open endpoint to the last. It steps every
+ * connection manager, so that handshakes are answered whether or not the application calls
+ * libfabric, and it reads the devices' asynchronous events. It never touches an engine's data, and
+ * sleeps when there is nothing to do.
  *
- * A child after fork(2) serves nobody that its parent did; what it opens itself gets a thread of its own.
+ * In a child after fork(2), endpoints that the parent opened are not served any more. Endpoints
+ * that the child opens get a thread of the child's own.
+ *
+ * Any thread may call the functions here. A lock of this file guards the list of managers; it is
+ * taken after an engine's lock.
  */
 #ifndef VERVE_ENGINE_SERVICE_H
 #define VERVE_ENGINE_SERVICE_H
@@ -14,18 +19,21 @@
 struct verve_cm;
 struct verve_net_device;
 
-/* From now on the thread steps cm and watches dev. -FI_ENOMEM, or what starting a thread said. */
+/*
+ * From now on the thread steps cm and watches dev; both stay the caller's. -FI_ENOMEM, or the error
+ * of starting a thread or of watching a descriptor. Logs.
+ */
 int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev);
-/* When it returns, the thread does not touch cm any more. */
+/* After this call the thread does not touch cm any more. */
 void verve_service_remove(struct verve_cm *cm);
-/* Something is to be done at once. Any thread. */
+/* The thread steps all managers at once. Any thread. */
 void verve_service_wake(void);
 /*
- * Does for cm, which is served, what the thread would, unless the thread is at it. Any thread. now:
- * verve_net_now().
+ * Steps cm, which was added before, in the place of the thread; if the thread is at work, does
+ * nothing. now: verve_net_now(). Any thread.
  */
 void verve_service_help(struct verve_cm *cm, uint64_t now);
-/* The provider is unloaded: stops the thread even if endpoints were left open. */
+/* The provider is unloaded: stops the thread, also if endpoints were left open. */
 void verve_service_fini(void);
 
 #endif

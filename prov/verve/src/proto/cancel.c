@@ -9,8 +9,10 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* The oldest one in the queue that its application may still cancel. */
-static struct verve_op *find(struct verve_op_queue *queue, const void *context)
+/*
+ * The oldest operation of the queue that has this context and can still be cancelled; NULL: none.
+ */
+static struct verve_op *find_cancellable(struct verve_op_queue *queue, const void *context)
 {
 	struct verve_op *op;
 
@@ -27,14 +29,14 @@ int verve_cancel(struct verve_xport *xport, const void *context)
 
 	if (!verve_recv_cancel(xport, context))
 		return 0;
-	/* What was injected has no context. */
+	/* Injected operations have no context: NULL names none of them. */
 	if (!context)
 		return -FI_ENOENT;
 	HASH_ITER(hh, xport->peers, peer, next) {
-		struct verve_op *op = find(&peer->pending, context);
+		struct verve_op *op = find_cancellable(&peer->pending, context);
 
 		if (!op)
-			op = find(&peer->active, context);
+			op = find_cancellable(&peer->active, context);
 		if (!op)
 			continue;
 		ret = op->cls->cancel(xport, op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The protocols: whose packets are whose, opening, the turn, closing. */
+/* Composition: the handler of each packet type, opening and closing all protocols, and arming. */
 #include "proto/proto.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static void receive_bye(struct verve_xport *xport, struct verve_link *link,
 	verve_link_leave(xport, link, FI_ENOTCONN, "the peer closed its endpoint");
 }
 
-/* Every type of packet has its handler; the decoder passes no other type. */
+/* Every packet type has a handler. The decoder rejects packets of any other type. */
 static verve_packet_handler *const handlers[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_EAGER] = verve_recv_arrived,
 	[VERVE_WIRE_RTS] = verve_recv_arrived,
@@ -89,7 +89,10 @@ int verve_proto_init(struct verve_proto *proto, const struct verve_xport_attr *a
 	ret = verve_dispatch_open(xport);
 	if (ret)
 		goto err_msg;
-	/* With none at all, and no memory later, what needs one would wait for ever. */
+	/*
+	 * Reserve a few send slabs now. Without any slab, and without memory for one later, an
+	 * operation that needs a slab would wait for ever.
+	 */
 	ret = verve_slab_reserve(&xport->tx_slabs, TX_SLABS_MIN);
 	if (ret)
 		goto err_msg;
@@ -108,7 +111,10 @@ void verve_proto_fini(struct verve_proto *proto)
 	struct verve_link *link;
 
 	assert(TAILQ_EMPTY(&xport->links));
-	/* Broken connections still delivered what had arrived; nobody may find it in a shared context any more. */
+	/*
+	 * Links that were breaking may have delivered messages after verve_proto_cancel. No receive
+	 * of a shared context may find these messages any more.
+	 */
 	verve_recv_cancel_all(xport);
 	while ((link = TAILQ_FIRST(&xport->broken_links)))
 		verve_link_close(xport, link);
@@ -130,7 +136,7 @@ void verve_proto_arm(struct verve_proto *proto)
 	verve_net_channel_drain(xport->channel);
 	verve_net_cq_arm(xport->send_cq);
 	verve_net_cq_arm(xport->recv_cq);
-	/* Time may pass in sleep: the next turn looks at the clock. */
+	/* A sleep takes time, so the next turn looks at the clock. */
 	xport->polls = VERVE_WATCH_POLLS;
 }
 
@@ -165,12 +171,18 @@ bool verve_proto_say_bye(struct verve_proto *proto)
 		struct verve_wire_packet packet = {.type = VERVE_WIRE_BYE};
 
 		next = TAILQ_NEXT(link, all);
-		/* A quiesced or suspended link sends no BYE: quiescing closes it, or replay resumes it. */
+		/*
+		 * A quiesced or suspended link sends no BYE: quiescing closes it, or replay resumes
+		 * it.
+		 */
 		if (link->quiesce.state == VERVE_QUIESCE_AGREED || link->replay) {
 			done = false;
 			continue;
 		}
-		/* A passive side that never heard from its peer has nothing in flight. */
+		/*
+		 * The side that did not start the handshake may not send until it hears from its
+		 * peer. Until then it has nothing in flight, and needs no BYE.
+		 */
 		if (!link->may_send)
 			continue;
 		if (!link->said_bye && verve_link_has_room(xport, link, true))
@@ -195,7 +207,7 @@ void verve_proto_cancel(struct verve_proto *proto)
 	struct verve_link *link;
 	struct verve_peer *peer;
 
-	/* Once more: messages that came meanwhile are forgotten, too. */
+	/* Begin to close once more: forget the messages that came since the first time. */
 	verve_proto_begin_close(proto);
 	while ((link = TAILQ_FIRST(&xport->links)))
 		verve_link_break(xport, link, FI_ECANCELED, 0, "the endpoint is closed");

@@ -5,7 +5,8 @@
  * of the loop. A new protocol is a file of its own in msg/ or rma/, and one line in that table for
  * each of its packet types.
  *
- * The engine's lock protects everything here. Only the engine opens, polls and closes.
+ * The engine's lock protects everything here: the caller holds it, except where a function opens.
+ * Only the engine opens, polls and closes.
  */
 #ifndef VERVE_PROTO_PROTO_H
 #define VERVE_PROTO_PROTO_H
@@ -20,7 +21,7 @@
 struct verve_lock;
 
 struct verve_proto {
-	struct verve_msg msg; /* messages, over the transport that all protocols share */
+	struct verve_msg msg; /* the messages; begins with the transport that all protocols share */
 };
 
 static inline struct verve_xport *verve_proto_xport(struct verve_proto *proto)
@@ -30,12 +31,15 @@ static inline struct verve_xport *verve_proto_xport(struct verve_proto *proto)
 
 /*
  * Opens everything but the connection manager: the manager needs the queues that are opened here,
- * and the engine sets xport.cm afterwards. -FI_ENOMEM, or what the device said; nothing is open
- * then.
+ * and the engine sets xport.cm afterwards. attr is copied. lock is the engine's; it must outlive
+ * proto. -FI_ENOMEM, or the error of the device; nothing is open then.
  */
 int verve_proto_init(struct verve_proto *proto, const struct verve_xport_attr *attr,
 		     struct verve_lock *lock);
-/* Frees all. The connection manager is closed before, and verve_proto_cancel has been called. */
+/*
+ * Frees everything that verve_proto_init opened. The connection manager is closed before, and
+ * verve_proto_cancel has been called, unless no connection was ever asked for.
+ */
 void verve_proto_fini(struct verve_proto *proto);
 
 /*
@@ -47,10 +51,16 @@ void verve_proto_fini(struct verve_proto *proto);
  */
 int verve_proto_init_shared(struct verve_proto *proto, const struct verve_xport_attr *attr,
 			    struct verve_lock *lock);
-/* Its endpoints are closed before. Receives that are still posted to it end with FI_ECANCELED. */
+/*
+ * The endpoints of the context are closed before. Receives that are still posted to the context end
+ * with FI_ECANCELED.
+ */
 void verve_proto_fini_shared(struct verve_proto *proto);
 
-/* One turn of the transport (xport/turn.h). True if there was any packet, event or completion. */
+/*
+ * One turn of the transport (xport/turn.h), then one attempt to give waiting messages to receives
+ * that lacked memory. True if there was any packet, event or completion.
+ */
 static inline bool verve_proto_poll(struct verve_proto *proto)
 {
 	struct verve_xport *xport = &proto->msg.xport;
@@ -61,29 +71,36 @@ static inline bool verve_proto_poll(struct verve_proto *proto)
 	return any;
 }
 
-/* Somebody should poll again within attr.keepalive, even if nothing happens. */
+/* True: a thread should poll again within attr.keepalive nanoseconds, even if nothing wakes it. */
 bool verve_proto_is_waiting(const struct verve_proto *proto);
-/* Asks the device for a wake-up. The caller polls once more: what came before is not told. */
+/*
+ * Arms the device's queues: the next packet or completion makes the channel's descriptor readable.
+ * The caller polls once more afterwards, because packets that came before wake no thread.
+ */
 void verve_proto_arm(struct verve_proto *proto);
 
 /*
- * Accepted operations are under way. An operation that only waits for the peer's answer counts if
- * await is set.
+ * True: accepted operations are under way. await: operations that only wait for the peer's answer
+ * count, too.
  */
 bool verve_proto_is_busy(const struct verve_proto *proto, bool await);
-/* Sends BYE over every connection, once. True: all requests are acknowledged. Call until true. */
+/*
+ * Sends BYE over every connection, once for each. True: every request of every connection is
+ * acknowledged, the BYEs included. The caller calls again, with turns in between, until true.
+ */
 bool verve_proto_say_bye(struct verve_proto *proto);
 /*
  * The endpoint closes. From here on, no operation that was posted to the endpoint is reported,
  * neither to a queue nor to a counter: not when it finishes, fails or is cancelled. The endpoint's
  * posted receives end, so that no message finds one. Still reported are the peers' reads and writes
  * of memory here, and receives of a shared context that messages of this endpoint have taken. A
- * second call does nothing new.
+ * second call forgets the messages that came since the first, and does nothing else.
  */
 void verve_proto_begin_close(struct verve_proto *proto);
 /*
- * Begins to close, breaks every link, and ends what waits for a connection. Operations of a broken
- * link end in a later verve_proto_poll, when the device has let go of the link.
+ * Calls verve_proto_begin_close, breaks every link, and ends the operations that wait for a
+ * connection, with FI_ECANCELED. Operations of a broken link end in a later verve_proto_poll, when
+ * the device has let go of the link.
  */
 void verve_proto_cancel(struct verve_proto *proto);
 

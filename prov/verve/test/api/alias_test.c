@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Alias: what it shares with its endpoint, what is its own, and who must be closed first. */
+/* Alias: what an alias shares with its endpoint, what is its own, and the order of closing. */
 #include "fixture.h"
 
 #include <rdma/fi_cm.h>
@@ -67,7 +67,7 @@ static uint64_t op_flags(struct fid_ep *fid, uint64_t direction)
 	return flags;
 }
 
-/* Completions that are there once nothing moves any more. */
+/* Counts completions when nothing happens any more. */
 static int completions(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -136,7 +136,7 @@ Test(alias, endpoint_stays_open_until_its_aliases_are_closed)
 	cr_expect_eq(fi_close(&of_alias->fid), 0);
 }
 
-/* Selective completion: only what asks for one gets one. */
+/* With selective completion, only an operation with FI_COMPLETION gets a completion. */
 Test(alias, messages_complete_by_the_flags_of_who_posted_them)
 {
 	struct fid_ep *before = open_alias(FI_TRANSMIT | FI_COMPLETION), *after;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* As ofi_rxm: which hints are answered, and that the answer can be opened. */
+/* As ofi_rxm: which hints get an answer, and that a domain can be opened with the answer. */
 #include "api/as_rxm.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,10 @@ static int get(const char *name)
 	return prov->getinfo(version, NULL, NULL, 0, hints, &list);
 }
 
-/* Core prefers the highest version of a name; variables are found by the name of who logs. */
+/*
+ * Core prefers the highest version of a provider's name. The configuration variables go by the name
+ * of the provider that the log uses, which stays verve.
+ */
 Test(as_rxm, goes_by_another_name_and_hides_the_others)
 {
 	cr_expect_str_eq(prov->name, "ofi_rxm");
@@ -90,7 +93,7 @@ Test(as_rxm, answers_nobody_without_a_name)
 	cr_expect_eq(prov->getinfo(version, NULL, NULL, 0, hints, &list), -FI_ENODATA);
 }
 
-/* Core appends ";ofi_rxm". Applications compare the protocol, too. */
+/* Core appends ";ofi_rxm" to the name. Applications compare the protocol, too. */
 Test(as_rxm, answers_with_its_name_and_protocol)
 {
 	hints->ep_attr->type = FI_EP_RDM;

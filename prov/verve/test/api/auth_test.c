@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Authorization keys: where they come from, which is whose, and who can talk to whom. */
+/*
+ * Authorization keys: where a key comes from, which key an endpoint has, and which endpoints can
+ * talk to each other.
+ */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <stdlib.h>
@@ -37,14 +40,14 @@ static void set_ep_key(uint8_t *key, size_t size)
 	pair.fix.info->ep_attr->auth_key_size = size;
 }
 
-/* fi_freeinfo would free them. */
+/* The keys are the test's: without this, fi_freeinfo would free them. */
 static void forget_keys(void)
 {
 	set_domain_key(NULL, 0);
 	set_ep_key(NULL, 0);
 }
 
-/* Each endpoint with a key of its own; NULL: none. */
+/* Opens a pair of endpoints, each with a key of its own; NULL: without one. */
 static void open_pair(uint8_t *key_a, uint8_t *key_b)
 {
 	fixture_open_domain(&pair.fix);
@@ -115,7 +118,7 @@ Test(auth, the_endpoints_key_goes_first)
 	expect_silence();
 }
 
-/* Structures of applications of 1.4 end before the keys; what lies there means nothing. */
+/* The structures of applications of 1.4 end before the keys. Bytes that lie there mean nothing. */
 Test(auth, before_1_5_there_are_none)
 {
 	pair.fix.fabric->api_version = FI_VERSION(1, 4);
@@ -177,7 +180,7 @@ static void setup_log(void)
 	struct fi_param *params;
 	int count;
 
-	/* libfabric reads it when it is first asked for something. */
+	/* libfabric reads FI_LOG_LEVEL at the first call. */
 	setenv("FI_LOG_LEVEL", "warn", 1);
 	cr_redirect_stderr();
 	cr_assert_eq(fi_getparams(&params, &count), 0);
@@ -247,7 +250,7 @@ Test(auth_refused, attribute_of_nothing)
 	expect_no_domain(-FI_EINVAL, "there is no key");
 }
 
-/* FI_AV_AUTH_KEY */
+/* FI_AV_AUTH_KEY: the address vector would have the keys. */
 Test(auth_refused, keys_of_address_vectors)
 {
 	set_domain_key(NULL, SIZE_MAX);

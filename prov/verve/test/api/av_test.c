@@ -362,7 +362,7 @@ Test(av, ipv6_domain_takes_ipv6)
 	cr_expect_arr_eq(&got, &addr[1], sizeof(got));
 }
 
-/* A peer's name says what its own host calls the link. */
+/* The interface in a peer's name is a number of the peer's own host, and means nothing here. */
 Test(av, link_local_peer_is_on_the_link_of_the_domain)
 {
 	struct sockaddr_in6 addr = in6_addr_of(1), got;
@@ -468,7 +468,10 @@ Test(av, stays_open_while_endpoints_are_bound)
 	av = NULL;
 }
 
-/* Engines are told of removals while bound only: this one cannot be told anything. */
+/*
+ * An engine hears of removals only while it is bound. This pointer is no engine, so a call would
+ * crash.
+ */
 Test(av, unbound_engine_is_not_told)
 {
 	struct verve_engine *none = (struct verve_engine *)&fix;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Closing an endpoint, as fi_endpoint(3) has it: what was posted to it and is not complete ends without a
- * completion, for its contexts may be gone when a queue is read that others use, too. What was accepted
- * leaves all the same.
+ * Closing an endpoint, by fi_endpoint(3): operations that were posted to it and are not complete
+ * end without a completion, because their contexts may be gone when another endpoint's reader reads
+ * a shared queue. Accepted operations are executed all the same.
  */
 #include "ep_pair.h"
 
@@ -51,7 +51,7 @@ static void b_turns(void *arg)
 	fi_cq_read(pair.b.cq, NULL, 0);
 }
 
-/* Side b's application goes on meanwhile. */
+/* The application of side b goes on polling meanwhile. */
 static void close_a(void)
 {
 	fake_net_on_pause(b_turns, NULL);
@@ -81,7 +81,10 @@ static void connect_both(void)
 	ep_pair_comp(&pair, &pair.b);
 }
 
-/* The endpoint that shares the queue is well. */
+/*
+ * The shared queue has no completion of the closed endpoint, the counter has the given values, and
+ * the third endpoint, which shares both, still works.
+ */
 static void expect_third_alone(uint64_t values, uint64_t errors)
 {
 	struct fi_cq_tagged_entry entry;
@@ -99,7 +102,10 @@ static void expect_third_alone(uint64_t values, uint64_t errors)
 Test(close, posted_receives_are_dropped)
 {
 	struct iovec iov = {to[2], LONG};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = to[2]};
+	struct fi_msg msg = {.msg_iov = &iov,
+			     .iov_count = 1,
+			     .addr = FI_ADDR_UNSPEC,
+			     .context = to[2]};
 
 	post(&pair.a, to[0], SHORT);
 	cr_assert_eq(fi_trecv(pair.a.ep, to[1], SHORT, NULL, FI_ADDR_UNSPEC, 7, 0, to[1]), 0);
@@ -112,7 +118,7 @@ Test(close, what_was_accepted_leaves_and_completes_at_the_peer_alone)
 {
 	for (int i = 0; i < 3; i++)
 		post(&pair.b, to[i], LONG);
-	/* Before there is a connection. */
+	/* The endpoint closes before there is a connection. */
 	send_to_peer(&pair.a, SHORT, FI_INJECT);
 	send_to_peer(&pair.a, LONG, 0);
 	send_to_peer(&pair.a, SHORT, FI_DELIVERY_COMPLETE);
@@ -126,13 +132,15 @@ Test(close, what_was_accepted_leaves_and_completes_at_the_peer_alone)
 
 Test(close, what_cannot_leave_fails_without_a_word)
 {
-	/* The peer has one and takes it not; the other waits behind a fence. */
+	/*
+	 * The peer has one message and no receive for it. The other message waits behind a fence.
+	 */
 	connect_both();
 	send_to_peer(&pair.a, SHORT, FI_DELIVERY_COMPLETE);
 	send_to_peer(&pair.a, LONG, FI_FENCE);
 	ep_pair_run(&pair, 10);
 	close_a();
-	/* The message is the peer's. */
+	/* The peer has the message. */
 	post(&pair.b, to[1], LONG);
 	cr_expect_eq(ep_pair_comp(&pair, &pair.b).len, SHORT);
 	expect_third_alone(1, 0);
@@ -169,21 +177,27 @@ Test(close, completions_of_before_stay)
 	expect_third_alone(2, 1);
 }
 
-/* Else its sender would take for delivered what nobody ever hears of. */
+/*
+ * If the message found a receive, its sender would get a completion for a message that no
+ * application ever sees.
+ */
 Test(close, message_that_comes_meanwhile_finds_no_receive)
 {
 	connect_both();
 	memset(to[1], 0, SHORT);
 	post(&pair.a, to[1], SHORT);
 	send_to_peer(&pair.b, SHORT, FI_DELIVERY_COMPLETE);
-	fake_net_advance(1000000); /* it is in a receive buffer */
+	fake_net_advance(1000000); /* the message is in a receive buffer */
 	close_a();
 	ep_pair_error(&pair, &pair.b, FI_ENOTCONN);
 	cr_expect_eq(to[1][0], 0);
 	expect_third_alone(1, 0);
 }
 
-/* It is read, and its sender told so: the buffer is the application's again when the close returns. */
+/*
+ * The message is read, and its sender is told so. When the close returns, the buffer belongs to the
+ * application again.
+ */
 Test(close, message_that_is_being_received_is_received)
 {
 	struct fi_cq_err_entry error = {0};
@@ -192,7 +206,7 @@ Test(close, message_that_is_being_received_is_received)
 	connect_both();
 	post(&pair.a, to[1], LONG);
 	send_to_peer(&pair.b, LONG, FI_DELIVERY_COMPLETE);
-	/* Until it has a message. */
+	/* Cancel and post until the receive has a message. */
 	while (!fi_cancel(&pair.a.ep->fid, to[1])) {
 		cr_assert_eq(fi_cq_readerr(pair.a.cq, &error, 0), 1);
 		cr_assert_lt(++cancelled, 1000);

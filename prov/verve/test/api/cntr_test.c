@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counter as libfabric sees it: arithmetic, waiting by call and by descriptor, several waiters. */
+/*
+ * Counter as libfabric sees it: arithmetic, waiting in a call and by descriptor, several waiting
+ * threads.
+ */
 #include "api/cntr.h"
 
 #include <criterion/criterion.h>
@@ -197,11 +200,11 @@ Test(cntr, error_ends_the_wait)
 	fake_engine_complete(engine);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
 	cr_expect_eq(fi_cntr_readerr(cntr), 1);
-	/* It is no news any more. */
+	/* The application knows this error now, so it ends no wait. */
 	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
 	fi_cntr_add(cntr, 1);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), 0);
-	/* The next one is; but the threshold comes first. */
+	/* The next error ends a wait, unless the threshold is reached. */
 	fake_engine_complete(engine);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), 0);
 	cr_expect_eq(fi_cntr_wait(cntr, 2, -1), -FI_EAVAIL);
@@ -209,26 +212,26 @@ Test(cntr, error_ends_the_wait)
 	close_cntr(cntr);
 }
 
-/* Or who waits for what has failed already would wait for ever. */
+/* Without this, a wait for operations that have failed before would never end. */
 Test(cntr, error_that_nobody_was_told_of_ends_the_next_wait)
 {
 	struct fid_cntr *cntr = open_cntr(FI_WAIT_UNSPEC);
 	struct verve_engine *engine = open_engine(cntr, count_error);
 
 	fake_engine_complete(engine);
-	/* Progress alone tells nobody. */
+	/* Progress alone tells the application nothing about the error. */
 	cr_expect_eq(fi_cntr_read(cntr), 0);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
-	/* This does. */
+	/* fi_cntr_readerr tells it. */
 	fake_engine_complete(engine);
 	cr_expect_eq(fi_cntr_readerr(cntr), 2);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
-	/* One thread may add one to wake another, which is not in its wait yet. */
+	/* One thread may add an error to wake another thread that is not yet in its wait. */
 	fi_cntr_adderr(cntr, 3);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, -1), -FI_EAVAIL);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
-	/* Who resets it knows. */
+	/* An application that resets the error value knows it. */
 	fi_cntr_seterr(cntr, 0);
 	cr_expect_eq(fi_cntr_wait(cntr, 1, 0), -FI_ETIMEDOUT);
 	fake_engine_complete(engine);
@@ -271,7 +274,7 @@ Test(cntr, trywait_tells_when_to_poll)
 	cr_assert_eq(poll(&pfd, 1, 0), 0);
 	fi_cntr_add(cntr, 1);
 	cr_assert_eq(poll(&pfd, 1, 0), 1);
-	/* Until the application has read it, it is news. */
+	/* The counter stays changed until the application has read it. */
 	cr_assert_eq(fi_trywait(fabric, &fid, 1), -FI_EAGAIN);
 	cr_assert_eq(fi_trywait(fabric, &fid, 1), -FI_EAGAIN);
 	cr_assert_eq(fi_cntr_read(cntr), 1);
@@ -292,7 +295,7 @@ struct waiter {
 };
 
 /*
- * Each waits for other values; one that another waiter's wake-up was taken for would never come
+ * Each thread waits for other values. A thread whose wake-up another thread took would never come
  * back.
  */
 static void *waiter(void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Consumers: each one's own question, and the answer; doc/consumers.md is the table of both.
- * contrib/ci/consumer-table prints it.
+ * Consumers: the hints that each application gives, and the answer it gets. doc/consumers.md is the
+ * table of both; contrib/ci/consumer-table prints it.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -59,7 +59,10 @@ Test(consumers, get_what_is_expected)
 	}
 }
 
-/* MPICH takes whatever it is offered: nothing that makes a put wait for the target. */
+/*
+ * MPICH uses everything that it is offered. So it must not be offered a capability that makes a put
+ * wait for the target.
+ */
 Test(consumers, mpich_adopts_nothing_that_costs)
 {
 	for (size_t i = 0; i < consumer_count; i++) {
@@ -72,15 +75,18 @@ Test(consumers, mpich_adopts_nothing_that_costs)
 	}
 }
 
-static const char head[] =
-	"<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
-	"# Consumers\n\n"
-	"What applications ask *fi_getinfo*, as read in their sources (the tag or commit that was read stands beside;\n"
-	"*expected*: there is no such source), and what verve answers. That is all that the table shows: whether an application finds\n"
-	"verve. What it does then, the tests of the lab show, or nothing does. A line of the log is one at `FI_LOG_LEVEL=info`.\n"
-	"`make check` asks each question again and compares; `contrib/ci/consumer-table` prints this page.\n\n"
-	"| application | part | read | version | answer |\n"
-	"|---|---|---|---|---|\n";
+static const char head[] = "<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->\n"
+			   "# Consumers\n\n"
+			   "What applications ask *fi_getinfo*, as read in their sources (the tag "
+			   "or commit that was read stands beside;\n"
+			   "*expected*: there is no such source), and what verve answers. That is "
+			   "all that the table shows: whether an application finds\n"
+			   "verve. What it does then, the tests of the lab show, or nothing does. "
+			   "A line of the log is one at `FI_LOG_LEVEL=info`.\n"
+			   "`make check` asks each question again and compares; "
+			   "`contrib/ci/consumer-table` prints this page.\n\n"
+			   "| application | part | read | version | answer |\n"
+			   "|---|---|---|---|---|\n";
 
 static void print_answer(char *text, size_t room, const struct consumer *consumer)
 {
@@ -123,7 +129,10 @@ static void print_page(char *page)
 	}
 }
 
-/* To the file that VERVE_CONSUMERS names instead, if it is set. */
+/*
+ * Compares the table with doc/consumers.md. If VERVE_CONSUMERS is set, writes the table to the file
+ * that it names instead.
+ */
 Test(consumers, page_is_what_they_get)
 {
 	static char page[PAGE_MAX], text[PAGE_MAX + 1];
@@ -138,5 +147,6 @@ Test(consumers, page_is_what_they_get)
 		text[fread(text, 1, PAGE_MAX, file)] = '\0';
 	cr_assert_eq(fclose(file), 0);
 	if (!out)
-		cr_expect_str_eq(text, page, "doc/consumers.md: contrib/ci/consumer-table BUILD >it");
+		cr_expect_str_eq(text, page,
+				 "doc/consumers.md: contrib/ci/consumer-table BUILD >it");
 }

@@ -135,7 +135,7 @@ Test(cq, open_without_memory_leaves_nothing)
 	}
 }
 
-/* More than are copied at a time, into a buffer of exactly their size. */
+/* Reads more entries than are copied at a time, into a buffer of exactly their size. */
 static void check_format(enum fi_cq_format format, size_t size)
 {
 	enum { COUNT = 50 };
@@ -219,13 +219,13 @@ Test(cq, error_stands_between_what_came_before_and_after)
 	close_cq(cq);
 }
 
-/* As 1.20 has it; the header may be older. */
+/* As long as the error entry of 1.20; the header in use may be older. */
 struct big_error {
 	struct fi_cq_err_entry entry;
 	uint64_t room[8];
 };
 
-/* Of what the application's version does not know, not a byte is touched. */
+/* Not a byte of the application's buffer behind its version's fields is touched. */
 static void check_error_size(uint32_t version, size_t size)
 {
 	struct big_error big;
@@ -279,7 +279,7 @@ Test(cq, err_data_goes_into_the_applications_buffer)
 	close_cq(cq);
 }
 
-/* An entry that was never set, as applications have it where they expect to find nothing. */
+/* The application expects to find no error, so it never set its entry. */
 Test(cq, expected_errors_leave_err_data_alone)
 {
 	static const int expected[] = {FI_ENOMSG, FI_ECANCELED, FI_ETRUNC};
@@ -431,7 +431,7 @@ Test(cq, threshold_is_waited_for)
 	for (int i = 0; i < 3; i++)
 		fake_engine_complete(engine);
 	cr_expect_eq(fi_cq_sread(cq, entry, 8, three, -1), 3);
-	/* Too few: what there is, when the time is up. */
+	/* Fewer entries than the threshold are returned when the time is up. */
 	put(cq, 0);
 	cr_expect_eq(fi_cq_sread(cq, entry, 8, three, 20), 1);
 	cr_expect_eq(fi_cq_sread(cq, entry, 8, three, 0), -FI_EAGAIN);
@@ -491,7 +491,10 @@ static void *reader(void *arg)
 		}
 		for (ssize_t i = 0; i < n; i++)
 			cr_assert_eq(entry[i].tag, (uintptr_t)entry[i].op_context + 5);
-		/* The last reader sends the others home, each of whom sends the next. */
+		/*
+		 * The thread that reads the last entry signals, and each thread that ends signals
+		 * the next.
+		 */
 		AO_fetch_and_add(&left, (AO_t)-n);
 	}
 	fi_cq_signal(cq);

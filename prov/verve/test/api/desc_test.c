@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Descriptors of local buffers (fi_mr(3), FI_MR_LOCAL): ignored, whatever they are, by each call of an
- * application that did not set the bit, before 1.22; used otherwise, which spares a registration.
+ * Descriptors of local buffers (fi_mr(3), FI_MR_LOCAL). Before 1.22, each call of an application
+ * that did not set the bit ignores them, whatever they are. Otherwise they are used, which saves a
+ * registration.
  */
 #include "ep_pair.h"
 
@@ -19,7 +20,7 @@ static struct iovec from[2] = {{source, HALF}, {source + HALF, HALF}};
 static struct iovec into[2] = {{target, HALF}, {target + HALF, HALF}};
 static struct fid_mr *mr;
 
-/* No address that anything may be read from. */
+/* A pointer that must not be read from. */
 static void *const nonsense = (void *)0x10;
 static void *nonsenses[2] = {(void *)0x10, (void *)0x20};
 
@@ -28,8 +29,9 @@ static void open_pair(uint32_t version, int mr_mode)
 	fixture_init(&pair.fix, version);
 	pair.fix.info->domain_attr->mr_mode |= mr_mode;
 	ep_pair_open(&pair);
-	cr_assert_eq(fi_mr_reg(pair.fix.domain, rma, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
-			       NULL), 0);
+	cr_assert_eq(fi_mr_reg(pair.fix.domain, rma, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0,
+			       &mr, NULL),
+		     0);
 	for (int i = 0; i < LEN; i++)
 		source[i] = (char)(i * 7);
 }
@@ -47,7 +49,7 @@ static void teardown(void)
 
 TestSuite(ignored_desc, .init = setup, .fini = teardown);
 
-/* What was sent has come, long or short, and both sides have said so. */
+/* A message, short or long, has arrived, and both sides have their completion. */
 static void expect_moved(size_t len)
 {
 	ep_pair_comp(&pair, a);
@@ -105,7 +107,7 @@ Test(ignored_desc, messages_received)
 	send_plainly(LEN);
 }
 
-/* One message takes all of it. */
+/* One message fills the whole buffer. */
 Test(ignored_desc, multi_receive)
 {
 	struct iovec iov = {target, LEN};
@@ -154,8 +156,11 @@ static void tsend_plainly(size_t len)
 
 Test(ignored_desc, tagged_messages_received)
 {
-	struct fi_msg_tagged msg = {
-		.msg_iov = into, .desc = nonsenses, .iov_count = 2, .addr = FI_ADDR_UNSPEC, .tag = 3};
+	struct fi_msg_tagged msg = {.msg_iov = into,
+				    .desc = nonsenses,
+				    .iov_count = 2,
+				    .addr = FI_ADDR_UNSPEC,
+				    .tag = 3};
 
 	treceive(LEN);
 	tsend_plainly(LEN);
@@ -168,9 +173,12 @@ Test(ignored_desc, tagged_messages_received)
 Test(ignored_desc, claimed_messages)
 {
 	struct fi_context context;
-	struct fi_msg_tagged msg = {
-		.msg_iov = into, .desc = nonsenses, .iov_count = 2, .addr = FI_ADDR_UNSPEC, .tag = 3,
-		.context = &context};
+	struct fi_msg_tagged msg = {.msg_iov = into,
+				    .desc = nonsenses,
+				    .iov_count = 2,
+				    .addr = FI_ADDR_UNSPEC,
+				    .tag = 3,
+				    .context = &context};
 
 	cr_assert_eq(fi_tsend(a->ep, source, LEN, NULL, a->peer, 3, NULL), 0);
 	ep_pair_run(&pair, 50);
@@ -191,8 +199,12 @@ Test(ignored_desc, writes)
 {
 	uint64_t addr = (uintptr_t)rma, key = fi_mr_key(mr);
 	struct fi_rma_iov to = {addr, LEN, key};
-	struct fi_msg_rma msg = {.msg_iov = from, .desc = nonsenses, .iov_count = 2, .addr = a->peer,
-				 .rma_iov = &to, .rma_iov_count = 1};
+	struct fi_msg_rma msg = {.msg_iov = from,
+				 .desc = nonsenses,
+				 .iov_count = 2,
+				 .addr = a->peer,
+				 .rma_iov = &to,
+				 .rma_iov_count = 1};
 
 	cr_assert_eq(fi_write(a->ep, source, LEN, nonsense, a->peer, addr, key, NULL), 0);
 	expect_written();
@@ -216,8 +228,12 @@ Test(ignored_desc, reads)
 {
 	uint64_t addr = (uintptr_t)rma, key = fi_mr_key(mr);
 	struct fi_rma_iov at = {addr, LEN, key};
-	struct fi_msg_rma msg = {.msg_iov = into, .desc = nonsenses, .iov_count = 2, .addr = a->peer,
-				 .rma_iov = &at, .rma_iov_count = 1};
+	struct fi_msg_rma msg = {.msg_iov = into,
+				 .desc = nonsenses,
+				 .iov_count = 2,
+				 .addr = a->peer,
+				 .rma_iov = &at,
+				 .rma_iov_count = 1};
 
 	memcpy(rma, source, LEN);
 	cr_assert_eq(fi_read(a->ep, target, LEN, nonsense, a->peer, addr, key, NULL), 0);
@@ -228,7 +244,7 @@ Test(ignored_desc, reads)
 	expect_read();
 }
 
-/* One atomic more has been executed at the target: each adds one, or replaces what is there. */
+/* The target has executed one more atomic, and its value is now value. */
 static void expect_value(uint64_t value)
 {
 	ep_pair_comp(&pair, a);
@@ -247,37 +263,46 @@ Test(ignored_desc, atomics)
 
 	memcpy(rma, zero, 8);
 	operand = 1;
-	cr_assert_eq(fi_atomic(a->ep, &operand, 1, nonsense, a->peer, addr, key, FI_UINT64, FI_SUM, NULL),
+	cr_assert_eq(fi_atomic(a->ep, &operand, 1, nonsense, a->peer, addr, key, FI_UINT64, FI_SUM,
+			       NULL),
 		     0);
 	expect_value(1);
-	cr_assert_eq(fi_atomicv(a->ep, &ioc, nonsenses, 1, a->peer, addr, key, FI_UINT64, FI_SUM, NULL), 0);
+	cr_assert_eq(fi_atomicv(a->ep, &ioc, nonsenses, 1, a->peer, addr, key, FI_UINT64, FI_SUM,
+				NULL),
+		     0);
 	expect_value(2);
 	cr_assert_eq(fi_atomicmsg(a->ep, &msg, FI_COMPLETION), 0);
 	expect_value(3);
-	cr_assert_eq(fi_fetch_atomic(a->ep, &operand, 1, nonsense, &result, nonsense, a->peer, addr, key,
-				     FI_UINT64, FI_SUM, NULL), 0);
+	cr_assert_eq(fi_fetch_atomic(a->ep, &operand, 1, nonsense, &result, nonsense, a->peer, addr,
+				     key, FI_UINT64, FI_SUM, NULL),
+		     0);
 	expect_value(4);
-	cr_assert_eq(fi_fetch_atomicv(a->ep, &ioc, nonsenses, 1, &resultv, nonsenses, 1, a->peer, addr,
-				      key, FI_UINT64, FI_SUM, NULL), 0);
+	cr_assert_eq(fi_fetch_atomicv(a->ep, &ioc, nonsenses, 1, &resultv, nonsenses, 1, a->peer,
+				      addr, key, FI_UINT64, FI_SUM, NULL),
+		     0);
 	expect_value(5);
 	cr_assert_eq(fi_fetch_atomicmsg(a->ep, &msg, &resultv, nonsenses, 1, FI_COMPLETION), 0);
 	expect_value(6);
 	cr_expect_eq(result, 5);
 	compare = 6;
 	operand = 10;
-	cr_assert_eq(fi_compare_atomic(a->ep, &operand, 1, nonsense, &compare, nonsense, &result, nonsense,
-				       a->peer, addr, key, FI_UINT64, FI_CSWAP, NULL), 0);
+	cr_assert_eq(fi_compare_atomic(a->ep, &operand, 1, nonsense, &compare, nonsense, &result,
+				       nonsense, a->peer, addr, key, FI_UINT64, FI_CSWAP, NULL),
+		     0);
 	expect_value(10);
 	compare = 10;
 	operand = 11;
-	cr_assert_eq(fi_compare_atomicv(a->ep, &ioc, nonsenses, 1, &comparev, nonsenses, 1, &resultv,
-					nonsenses, 1, a->peer, addr, key, FI_UINT64, FI_CSWAP, NULL), 0);
+	cr_assert_eq(fi_compare_atomicv(a->ep, &ioc, nonsenses, 1, &comparev, nonsenses, 1,
+					&resultv, nonsenses, 1, a->peer, addr, key, FI_UINT64,
+					FI_CSWAP, NULL),
+		     0);
 	expect_value(11);
 	compare = 11;
 	operand = 12;
 	msg.op = FI_CSWAP;
-	cr_assert_eq(fi_compare_atomicmsg(a->ep, &msg, &comparev, nonsenses, 1, &resultv, nonsenses, 1,
-					  FI_COMPLETION), 0);
+	cr_assert_eq(fi_compare_atomicmsg(a->ep, &msg, &comparev, nonsenses, 1, &resultv, nonsenses,
+					  1, FI_COMPLETION),
+		     0);
 	expect_value(12);
 	cr_expect_eq(result, 11);
 }
@@ -290,7 +315,7 @@ static uint64_t registrations(void)
 	return stats.regs;
 }
 
-/* How many registrations a write of registered memory makes, with the descriptor. */
+/* Returns the registrations that a write of registered memory costs, with the descriptor. */
 static uint64_t cost_of_a_write(uint32_t version, int mr_mode)
 {
 	struct fid_mr *local;
@@ -308,7 +333,7 @@ static uint64_t cost_of_a_write(uint32_t version, int mr_mode)
 	return before;
 }
 
-/* fi_mr(3) of 1.22: "valid or NULL", FI_MR_LOCAL or not. */
+/* fi_mr(3) of 1.22: descriptors are "valid or NULL", with and without FI_MR_LOCAL. */
 Test(used_desc, of_who_set_the_bit_and_of_who_asked_for_1_22)
 {
 	cr_expect_eq(cost_of_a_write(FI_VERSION(1, 17), FI_MR_LOCAL), 0);

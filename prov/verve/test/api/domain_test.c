@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Domain: what opens and what does not, references, threading, event queue. */
+/*
+ * Domain: which infos can be opened, references, threading, event queue, and open domains in
+ * fi_getinfo.
+ */
 #include "fixture.h"
 
 #include <arpa/inet.h>
@@ -32,7 +35,7 @@ static struct verve_domain *opened(void)
 	return verve_domain_from_fid(&fix.domain->fid);
 }
 
-/* fi_domain with the fixture's info, which is expected not to work. */
+/* Calls fi_domain with the fixture's info, which must fail. Returns the error. */
 static int refused(void)
 {
 	struct fid_domain *domain;
@@ -73,7 +76,7 @@ Test(domain, address_that_is_not_the_ports_is_refused)
 	struct sockaddr_in *addr = fix.info->src_addr;
 
 	cr_assert_not_null(addr);
-	addr->sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, for documentation only */
+	addr->sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, an address for documentation */
 	cr_expect_eq(refused(), -FI_ENODEV);
 }
 
@@ -197,7 +200,10 @@ Test(domain, says_what_it_has_not)
 	cr_expect_eq(fi_scalable_ep(fix.domain, fix.info, &ep, NULL), -FI_ENOSYS);
 }
 
-/* FI_FLOAT16, FI_BFLOAT16, FI_FLOAT8_E4M3 and FI_FLOAT8_E5M2 of 2.0, by number, and what follows. */
+/*
+ * FI_FLOAT16, FI_BFLOAT16, FI_FLOAT8_E4M3 and FI_FLOAT8_E5M2 of 2.0, by their numbers, and the
+ * number behind them.
+ */
 Test(domain, small_floats_have_no_atomics)
 {
 	struct fi_atomic_attr attr;
@@ -215,11 +221,11 @@ Test(domain, small_floats_have_no_atomics)
 	cr_expect_eq(fi_query_atomic(fix.domain, FI_UINT128, FI_SUM, &attr, 0), 0);
 }
 
-/* Open ones in the answers of fi_getinfo(3). */
+/* Open fabrics and domains in the answers of fi_getinfo(3). */
 
 static struct fi_info *answer;
 
-/* The answer for the fixture's own address, NULL if there is none. */
+/* Asks, and returns the part of the answer with the fixture's own address; NULL: there is none. */
 static struct fi_info *ask(uint32_t version, const struct fi_info *hints)
 {
 	struct fi_info *one;
@@ -251,7 +257,7 @@ Test(domain, answers_name_what_is_open)
 	one = ask_again(NULL);
 	cr_expect_eq(one->fabric_attr->fabric, fix.fabric);
 	cr_expect_eq(one->domain_attr->domain, fix.domain);
-	/* An endpoint of another address could not be opened on it. */
+	/* An endpoint of another address cannot be opened on the domain. */
 	for (struct fi_info *other = answer; other; other = other->next)
 		cr_expect_eq(!other->domain_attr->domain, other != one);
 	cr_expect_null(ask(FI_VERSION(1, 16), NULL)->fabric_attr->fabric);
@@ -287,7 +293,8 @@ Test(domain, hints_name_an_open_one)
 	cr_expect_eq(answer, one);
 	cr_expect_null(one->next);
 	cr_expect_eq(one->domain_attr->domain, fix.domain);
-	hints->domain_attr->domain = (struct fid_domain *)hints; /* another provider's */
+	/* an object that verve does not know */
+	hints->domain_attr->domain = (struct fid_domain *)hints;
 	cr_expect_null(ask_again(hints));
 	hints->domain_attr->domain = NULL;
 	cr_expect_not_null(ask_again(hints));
@@ -297,7 +304,7 @@ Test(domain, hints_name_an_open_one)
 	fi_freeinfo(answer);
 }
 
-/* Each changes one thing in which an answer may differ from the open domain. */
+/* Each step changes one thing in which an answer may differ from the open domain. */
 Test(domain, what_does_not_fit_is_not_named)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -328,7 +335,7 @@ Test(domain, what_does_not_fit_is_not_named)
 	hints->domain_attr->auth_key = NULL;
 	hints->domain_attr->auth_key_size = 0;
 
-	/* Registration modes matter where there is RMA. */
+	/* The registration mode counts only with RMA. */
 	hints->domain_attr->mr_mode = 0;
 	cr_expect_null(ask_again(hints)->domain_attr->domain);
 	hints->caps = FI_MSG;
@@ -337,7 +344,10 @@ Test(domain, what_does_not_fit_is_not_named)
 	fi_freeinfo(answer);
 }
 
-/* As with Open MPI, whose second component may grant more than the domain of the first one needs. */
+/*
+ * As in Open MPI: its second component may grant more modes than the domain of its first component
+ * needs.
+ */
 Test(domain, a_named_one_keeps_its_registration_mode)
 {
 	struct fi_info *hints = fi_allocinfo(), *one;

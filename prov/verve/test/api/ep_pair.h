@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two endpoints of one domain that know each other, with a queue each, for the tests of the data
+ * Two endpoints of one domain that have each other's address, with a queue each, for tests of data
  * transfer calls. Time is simulated.
  */
 #ifndef VERVE_TEST_API_EP_PAIR_H
@@ -49,7 +49,10 @@ static inline void ep_side_insert(struct ep_side *side, struct ep_side *peer)
 	cr_assert_eq(fi_av_insert(side->av, &name, 1, &side->peer, 0, NULL), 1);
 }
 
-/* pair->fix is initialized, and its info as wanted. */
+/*
+ * Opens the domain and both endpoints. pair->fix is initialized, and its info is as the test wants
+ * it.
+ */
 static inline void ep_pair_open(struct ep_pair *pair)
 {
 	fixture_open_domain(&pair->fix);
@@ -73,7 +76,7 @@ static inline void ep_pair_close(struct ep_pair *pair)
 	fixture_fini(&pair->fix);
 }
 
-/* Everybody's turns, for that many simulated milliseconds. */
+/* Polls both sides for ms simulated milliseconds. */
 static inline void ep_pair_run(struct ep_pair *pair, unsigned ms)
 {
 	uint64_t end = fake_net_time() + ms * 1000000ull;
@@ -85,7 +88,7 @@ static inline void ep_pair_run(struct ep_pair *pair, unsigned ms)
 	}
 }
 
-/* The next completion of a side, which comes within a second. */
+/* Takes the next completion of a side. It must come within a simulated second. */
 static inline struct fi_cq_tagged_entry ep_pair_comp(struct ep_pair *pair, struct ep_side *side)
 {
 	struct fi_cq_tagged_entry entry;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Endpoint: from open to close: what may be bound, enabled, named, and set, and when. */
+/*
+ * Endpoint, from open to close: what it can be bound to, what it needs to be enabled, its name,
+ * flags and options, and in which order.
+ */
 #include "api/ep.h"
 
 #include "../support/oom.h"
@@ -27,7 +30,7 @@ static void teardown(void)
 
 TestSuite(ep, .init = setup, .fini = teardown);
 
-/* An endpoint and what it may be bound to; nothing is bound. */
+/* Opens an endpoint and the objects that it may be bound to. Nothing is bound. */
 static void open_all(void)
 {
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG};
@@ -213,14 +216,14 @@ Test(ep, binds_counters_alone_once_enabled)
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
 
-/* What an application does that decides late who counts: Sandia OpenSHMEM, for one. */
+/* As applications do that decide late which counter counts, such as Sandia OpenSHMEM. */
 Test(ep, counter_bound_late_counts_and_makes_progress)
 {
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
 	struct fid_cntr *late[2];
 	char out = 'x', in = 0;
 
-	/* ep_pair_open opens the domain. */
+	/* Close the fixture's domain first: ep_pair_open opens one. */
 	cr_assert_eq(fi_close(&fix->domain->fid), 0);
 	ep_pair_open(&pair);
 	for (int i = 0; i < 2; i++)
@@ -229,7 +232,7 @@ Test(ep, counter_bound_late_counts_and_makes_progress)
 	cr_assert_eq(fi_ep_bind(pair.a.ep, &late[0]->fid, FI_SEND), 0);
 	cr_assert_eq(fi_ep_bind(pair.b.ep, &late[1]->fid, FI_RECV), 0);
 	cr_assert_eq(fi_recv(pair.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in), 0);
-	/* No queue is read. */
+	/* Only the counters are read, no queue. */
 	for (int i = 0; i < 1000 && (!fi_cntr_read(late[0]) || !fi_cntr_read(late[1])); i++)
 		fake_net_advance(100000);
 	cr_expect_eq(fi_cntr_read(late[0]), 1);
@@ -264,7 +267,8 @@ Test(ep, needs_addresses_and_somewhere_to_complete)
 	cr_expect_eq(fi_enable(ep), -FI_ENOCQ);
 	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), 0);
 	cr_expect_eq(fi_enable(ep), -FI_ENOCQ);
-	cr_assert_eq(fi_ep_bind(ep, &cntr->fid, FI_RECV), 0); /* a counter will do */
+	/* a counter takes the place of a queue */
+	cr_assert_eq(fi_ep_bind(ep, &cntr->fid, FI_RECV), 0);
 	cr_expect_eq(fi_enable(ep), 0);
 	cr_expect_eq(fi_enable(ep), -FI_EOPBADSTATE);
 	close_all();
@@ -344,7 +348,7 @@ Test(ep, name_of_the_other_family_is_refused)
 	close_all();
 }
 
-/* So says its name, which peers need. */
+/* The endpoint's name is the domain's address with this port. Peers need such a name. */
 static void expect_own_address(uint16_t port)
 {
 	const struct sockaddr_in *own = fix->info->src_addr;
@@ -360,7 +364,8 @@ static void expect_own_address(uint16_t port)
 
 Test(ep, wildcard_is_the_address_of_the_domain)
 {
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(7777)}, *src = fix->info->src_addr;
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(7777)},
+			   *src = fix->info->src_addr;
 	struct sockaddr_in own = *src;
 
 	open_all();
@@ -419,7 +424,7 @@ Test(ep, least_rest_of_a_multi_receive_buffer_can_be_set)
 	value = 0;
 	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &len), 0);
 	cr_expect_eq(value, 4711);
-	value = 0; /* a buffer without room is always given back */
+	value = 0; /* 0 becomes 1: a buffer without room is always given back */
 	cr_expect_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, len), 0);
 	cr_expect_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &len), 0);
 	cr_expect_eq(value, 1);
@@ -451,7 +456,7 @@ Test(ep, operation_flags_can_be_asked_for_and_set)
 	flags = FI_RECV;
 	cr_expect_eq(fi_control(&ep->fid, FI_GETOPSFLAG, &flags), 0);
 	cr_expect_eq(flags, FI_MULTI_RECV);
-	/* What no operation knows, or only the other kind. */
+	/* Flags that no operation has, or only operations of the other direction. */
 	flags = FI_TRANSMIT | 1ull << 47;
 	cr_expect_eq(fi_control(&ep->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
 	flags = FI_RECV | FI_DELIVERY_COMPLETE;

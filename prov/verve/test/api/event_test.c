@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* RMA events: what is counted, where, by whose progress; binding and its errors. */
+/*
+ * RMA events: which operations count, in which counters, and whose calls make progress; binding and
+ * its errors.
+ */
 #include "fixture.h"
 
 #include <rdma/fi_cm.h>
@@ -30,8 +33,10 @@ static void setup(void)
 	for (int i = 0; i < CNTRS; i++)
 		cr_assert_eq(fi_cntr_open(fix.domain, NULL, &cntrs[i], NULL), 0);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(fi_mr_reg(fix.domain, memory[i], SIZE, FI_REMOTE_READ | FI_REMOTE_WRITE,
-				       0, 0, FI_RMA_EVENT, &mrs[i], NULL), 0);
+		cr_assert_eq(fi_mr_reg(fix.domain, memory[i], SIZE,
+				       FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, FI_RMA_EVENT,
+				       &mrs[i], NULL),
+			     0);
 }
 
 static void teardown(void)
@@ -90,7 +95,7 @@ static void close_both(void)
 	close_end(&target);
 }
 
-/* The initiator's completion; nothing progresses the target. */
+/* Waits for the initiator's completion. The target makes no progress meanwhile. */
 static void await_initiator(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -120,7 +125,7 @@ static void read_region(int i, size_t len)
 	await_initiator();
 }
 
-/* By nothing but fi_cntr_read of this counter. */
+/* The value of counter i, by the progress of fi_cntr_read on this counter alone. */
 static uint64_t value(int i)
 {
 	uint64_t value = 0;
@@ -191,7 +196,7 @@ Test(event, write_data_counts_once_and_completes)
 	close_both();
 }
 
-/* Two segments of one region and one of the other: each region counts one operation. */
+/* An operation on two segments of one region and one of another counts once in each region. */
 Test(event, an_operation_counts_once_in_each_region)
 {
 	struct iovec iov = {local, 300};
@@ -250,7 +255,10 @@ Test(event, a_closed_region_counts_no_more)
 	cr_expect_eq(fi_close(&cntrs[0]->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&mrs[1]->fid), 0);
 	mrs[1] = NULL;
-	/* While the endpoint is open: it was bound to the counter for the region's sake alone. */
+	/*
+	 * The counter can be closed while the endpoint is open: only the region had bound it to the
+	 * endpoint.
+	 */
 	cr_expect_eq(fi_close(&cntrs[0]->fid), 0);
 	cr_assert_eq(fi_cntr_open(fix.domain, NULL, &cntrs[0], NULL), 0);
 	close_both();

@@ -9,13 +9,17 @@
 #include "api/domain.h"
 #include "base/config.h"
 
-/* The binary interface: what programs were built with stays where it is; what is new comes behind it. */
+/*
+ * The binary interface: members keep their places, so that programs built before still work. New
+ * members come at the end.
+ */
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, hits) == 0, "stats.hits");
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, misses) == 8, "stats.misses");
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, failures) == 16, "stats.failures");
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, unkept) == 24, "stats.unkept");
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, evictions) == 32, "stats.evictions");
-_Static_assert(offsetof(struct fi_verve_mr_cache_stats, invalidations) == 40, "stats.invalidations");
+_Static_assert(offsetof(struct fi_verve_mr_cache_stats, invalidations) == 40,
+	       "stats.invalidations");
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, regions) == 48, "stats.regions");
 _Static_assert(offsetof(struct fi_verve_mr_cache_stats, bytes) == 56, "stats.bytes");
 _Static_assert(sizeof(struct fi_verve_mr_cache_stats) >= 64, "stats");
@@ -33,7 +37,8 @@ static void setup(void)
 	fixture_init(&fix, FI_VERSION(1, 17));
 	verve_config.mr_cache = "on";
 	fixture_open_domain(&fix);
-	cr_assert_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL), 0);
+	cr_assert_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL),
+		     0);
 }
 
 static void teardown(void)
@@ -43,7 +48,7 @@ static void teardown(void)
 
 TestSuite(ext, .init = setup, .fini = teardown);
 
-/* By this name and size programs that were built before find it. */
+/* Programs that were built before find the operations by this name and size. */
 Test(ext, is_found_by_its_name_and_says_its_size)
 {
 	cr_expect_str_eq(FI_VERVE_MR_CACHE_OPS, "verve_mr_cache");
@@ -99,7 +104,7 @@ static void close_mr(struct fid_mr *mr)
 	cr_assert_eq(fi_close(&mr->fid), 0);
 }
 
-/* One that is open is nobody else's, and no other range or access will do. */
+/* A registration that is in use is not shared, and only the same range and access will do. */
 Test(ext, regions_are_kept_for_the_next_one_that_is_the_same)
 {
 	struct fid_mr *a = reg(FI_REMOTE_READ, 1), *b = reg(FI_REMOTE_READ, 1);
@@ -129,7 +134,8 @@ static void setup_strict(void)
 	fixture_init(&fix, FI_VERSION(1, 17));
 	verve_config.mr_cache = "strict";
 	fixture_open_domain(&fix);
-	cr_assert_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL), 0);
+	cr_assert_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 0, (void **)&ops, NULL),
+		     0);
 }
 
 TestSuite(strict, .init = setup_strict, .fini = teardown);
@@ -177,6 +183,7 @@ Test(ext, other_names_and_flags_are_refused)
 	cr_expect_eq(ops->size, sizeof(*ops));
 	cr_expect_eq(fi_open_ops(&fix.domain->fid, "other", 0, &other, NULL), -FI_EINVAL);
 	cr_expect_eq(fi_open_ops(&fix.domain->fid, NULL, 0, &other, NULL), -FI_EINVAL);
-	cr_expect_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 1, &other, NULL), -FI_EBADFLAGS);
+	cr_expect_eq(fi_open_ops(&fix.domain->fid, FI_VERVE_MR_CACHE_OPS, 1, &other, NULL),
+		     -FI_EBADFLAGS);
 	cr_expect_null(other);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fabric: names, references, what it does not do. */
+/* Fabric: names, references, and the operations that it does not have. */
 #include <criterion/criterion.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>

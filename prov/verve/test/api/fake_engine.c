@@ -122,7 +122,7 @@ int verve_engine_arm(struct verve_engine *engine)
 	return any ? -FI_EAGAIN : 0;
 }
 
-/* Of its operations, these tests use three. */
+/* A domain with the three operations that these tests use. */
 struct fid_domain *fake_domain(uint32_t api_version, enum fi_threading threading)
 {
 	static struct fi_ops_domain ops = {
@@ -165,7 +165,7 @@ bool verve_domain_elides_locks(const struct verve_domain *of)
 	return of->threading == FI_THREAD_DOMAIN;
 }
 
-/* Of its operations, these tests use two. */
+/* A fabric with the two operations that these tests use. */
 struct fid_fabric *fake_fabric(uint32_t api_version)
 {
 	static struct fi_ops_fabric ops = {

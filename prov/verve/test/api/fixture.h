@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fixture of the API tests: the provider, entered as libfabric's core does, over the fake net: its
- * first port with an IPv4 address. A test may edit info before it opens the domain.
+ * Fixture of the API tests: the provider on the fake net, entered as libfabric's core does. It uses
+ * the first port with an IPv4 address. A test may edit info before it opens the domain.
  */
 #ifndef VERVE_TEST_API_FIXTURE_H
 #define VERVE_TEST_API_FIXTURE_H
@@ -17,10 +17,10 @@
 struct fi_provider *fi_prov_ini(void);
 
 struct fixture {
-	struct fi_info *list; /* what getinfo said */
-	struct fi_info *info; /* the one of list to use */
+	struct fi_info *list; /* the answer of getinfo */
+	struct fi_info *info; /* the entry of list that the test uses */
 	struct fid_fabric *fabric;
-	struct fid_domain *domain; /* NULL until opened */
+	struct fid_domain *domain; /* NULL: not open */
 };
 
 static inline void fixture_init(struct fixture *fix, uint32_t api_version)
@@ -36,7 +36,7 @@ static inline void fixture_init(struct fixture *fix, uint32_t api_version)
 	cr_assert_not_null(fix->info);
 	fix->info->fabric_attr->api_version = api_version;
 	cr_assert_eq(prov->fabric(fix->info->fabric_attr, &fix->fabric, NULL), 0);
-	fix->fabric->api_version = api_version; /* as core does, afterwards */
+	fix->fabric->api_version = api_version; /* core sets it after the open, too */
 }
 
 static inline void fixture_open_domain(struct fixture *fix)
@@ -53,7 +53,7 @@ static inline struct fid_eq *fixture_open_eq(struct fixture *fix)
 	return eq;
 }
 
-/* Everything must have been closed by the test: close says so. */
+/* The test has closed all its objects before: otherwise the closes here fail. */
 static inline void fixture_fini(struct fixture *fix)
 {
 	if (fix->domain)

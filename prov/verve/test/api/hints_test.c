@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hints: what is asked for is what one gets, and each thing that cannot be had. Consumers: consumers.c. */
+/*
+ * Hints: an application gets what it asks for, and each hint that verve cannot fulfil.
+ * consumers_test.c has the hints of real applications.
+ */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <criterion/redirect.h>
@@ -14,7 +17,7 @@
 #include "api/prov.h"
 #include "base/log.h"
 
-/* Deprecated in 2.x, where naming them breaks the build. */
+/* libfabric 2.x deprecates these names, and using them breaks the build. */
 enum {
 	MR_BASIC = 1 << 0,
 	MR_SCALABLE = 1 << 1,
@@ -31,7 +34,9 @@ static size_t port_count;
 static struct fi_info *hints;
 static struct fi_info *info;
 
-/* What is behind domain_attr's members of 1.17, as long as the version has it. */
+/*
+ * struct fi_domain_attr with the members behind those of 1.17. Each is there from its version on.
+ */
 struct newer_domain_attr {
 	struct fi_domain_attr attr;
 	size_t max_ep_auth_key; /* 1.20 */
@@ -39,7 +44,10 @@ struct newer_domain_attr {
 	char room[64];
 };
 
-/* As libfabric of any version allocates it: the struct is as long as the newest version's. */
+/*
+ * Gives domain_attr the length of the newest version, as the libfabric of any version may allocate
+ * it.
+ */
 static void lengthen(struct fi_info *of)
 {
 	struct newer_domain_attr *attr = calloc(1, sizeof(*attr));
@@ -80,7 +88,7 @@ static int get(void)
 	return get_with(hints);
 }
 
-/* Gets and loses nothing when what was returned is asked for again, as applications do. */
+/* Asks again with the answer as hints, as applications do. The second answer must be the same. */
 static void expect_match(void)
 {
 	struct fi_info *again = NULL;
@@ -101,7 +109,7 @@ static void expect_match(void)
 	fi_freeinfo(again);
 }
 
-/* Many things at once, as portable applications ask. */
+/* Hints of portable applications, which ask for many things at once. */
 
 Test(hints, server_of_remote_procedures)
 {
@@ -125,7 +133,10 @@ Test(hints, server_of_remote_procedures)
 	cr_expect_not(info->caps & FI_SOURCE);
 }
 
-/* A query without hints first, then its capabilities as hints, strict, then ever laxer. */
+/*
+ * First a query without hints; then hints with the capabilities of the answer, strict at first,
+ * then less and less strict.
+ */
 Test(hints, mpich_4_2)
 {
 	version = FI_VERSION(0, 0);
@@ -259,7 +270,7 @@ struct mr_case {
 	uint32_t version;
 	uint64_t caps;
 	int asked;
-	int got; /* negative: refused */
+	int got; /* mode in the answer; negative: refused */
 };
 
 ParameterizedTestParameters(hints, mr_mode)
@@ -284,13 +295,17 @@ ParameterizedTestParameters(hints, mr_mode)
 		{FI_VERSION(1, 17), FI_RMA | FI_REMOTE_WRITE, FI_MR_ALLOCATED, FI_MR_ALLOCATED},
 		{FI_VERSION(1, 17), FI_RMA, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
 		 FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY},
-		/* SOS, whose regions are scalable. */
+		/* SOS, with scalable regions. */
 		{FI_VERSION(1, 5), FI_RMA | FI_ATOMIC, FI_MR_RMA_EVENT, FI_MR_ALLOCATED},
-		/* MPICH 4.3 and 5.0, at first. */
-		{FI_VERSION(2, 1), FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED, FI_MR_ENDPOINT, FI_MR_ALLOCATED},
+		/* MPICH 4.3 and 5.0, the first query. */
+		{FI_VERSION(2, 1), FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED, FI_MR_ENDPOINT,
+		 FI_MR_ALLOCATED},
 		{FI_VERSION(2, 1), FI_RMA, 0, FI_MR_ALLOCATED},
 		{FI_VERSION(2, 1), FI_RMA, MR_BASIC, MR_BASIC},
-		/* Since 1.22 such a region follows its memory, which it cannot. */
+		/*
+		 * Since 1.22, a region without FI_MR_ALLOCATED would have to follow its memory,
+		 * which verve cannot do.
+		 */
 		{FI_VERSION(1, 21), FI_RMA, FI_MR_PROV_KEY, FI_MR_PROV_KEY | FI_MR_ALLOCATED},
 		{FI_VERSION(1, 22), FI_RMA, FI_MR_PROV_KEY, -1},
 		{FI_VERSION(2, 1), FI_RMA, FI_MR_PROV_KEY | FI_MR_VIRT_ADDR, -1},
@@ -316,12 +331,15 @@ ParameterizedTest(struct mr_case *param, hints, mr_mode)
 	if (param->got < 0)
 		return;
 	cr_expect_eq(info->domain_attr->mr_mode, param->got);
-	/* No mode bit is needed for RMA. */
+	/* Without hints for capabilities, RMA is offered even if no mode bit is granted. */
 	if (!param->caps)
 		cr_expect_eq(info->caps & rma_all, rma_all);
 }
 
-/* Applications adopt what they are offered: nothing that costs each write a packet and an answer. */
+/*
+ * Applications use everything they are offered. So nothing is offered that costs each write a
+ * packet and an answer.
+ */
 Test(hints, without_hints_nothing_that_costs)
 {
 	uint64_t caps;
@@ -400,7 +418,7 @@ Test(hints, fences_are_what_a_sender_does)
 	expect_match();
 }
 
-/* Who is told of one type may rely on it more than on the other: fi_domain(3). */
+/* An application that is offered one type may rely on it more than on the other: fi_domain(3). */
 Test(hints, no_type_of_address_vector_is_preferred)
 {
 	cr_assert_eq(get(), 0);
@@ -526,7 +544,10 @@ Test(hints, atomics_are_like_rma)
 	cr_expect_eq(info->caps & (FI_ATOMIC | rma_all), FI_ATOMIC | FI_WRITE);
 }
 
-/* Objects are limited by memory alone: as many as are asked for, and no fewer than otherwise. */
+/*
+ * Memory alone limits the number of objects: as many as asked for are offered, and never fewer than
+ * without hints.
+ */
 Test(hints, counts_of_objects_are_given)
 {
 	const size_t many = 1 << 20;
@@ -550,7 +571,7 @@ Test(hints, counts_of_objects_are_given)
 	cr_expect_gt(info->domain_attr->ep_cnt, 1);
 }
 
-/* Each port says how many regions its device has. */
+/* The answer for each port has the number of regions that its device can have. */
 Test(hints, ports_with_fewer_regions_are_left_out)
 {
 	ports[0].limits.mr = 1000;
@@ -566,7 +587,7 @@ Test(hints, ports_with_fewer_regions_are_left_out)
 	cr_expect_eq(info->domain_attr->mr_cnt, 1000);
 }
 
-/* FI_SOCKADDR_IP, of 2.3: either family, as FI_SOCKADDR. */
+/* FI_SOCKADDR_IP of 2.3 means either family, as FI_SOCKADDR does. */
 Test(hints, either_ip_family_by_its_own_format)
 {
 	struct fi_info *one;
@@ -583,7 +604,10 @@ Test(hints, either_ip_family_by_its_own_format)
 	cr_expect_eq(get(), -FI_ENODATA);
 }
 
-/* Benchmarks and portable applications ask for one label or another: all get the class that there is. */
+/*
+ * Benchmarks and portable applications ask for some label. Every label gets the one class that
+ * verve has.
+ */
 Test(hints, every_traffic_class_label_is_served_by_the_one_class)
 {
 	for (uint32_t label = FI_TC_BEST_EFFORT; label <= FI_TC_NETWORK_CTRL; label++) {
@@ -604,7 +628,7 @@ Test(hints, best_effort_is_the_traffic_class)
 	expect_match();
 	cr_expect_eq(info->domain_attr->tclass, FI_TC_BEST_EFFORT);
 	cr_expect_eq(info->tx_attr->tclass, FI_TC_BEST_EFFORT);
-	/* Before 1.9 there was something else in its place, or nothing. */
+	/* Before 1.9 these bytes meant something else, or did not exist. */
 	version = FI_VERSION(1, 8);
 	hints->domain_attr->tclass = hints->tx_attr->tclass = FI_TC_LOW_LATENCY;
 	cr_expect_eq(get(), 0);
@@ -629,7 +653,7 @@ Test(hints, keys_of_one_endpoint_and_groups_of_peers)
 	cr_expect_eq(get_with(&with), 0);
 }
 
-/* Each sets one thing that cannot be had. */
+/* Each function sets one hint that verve cannot fulfil. */
 
 static void ask_caps(void)
 {
@@ -799,7 +823,7 @@ static void ask_war_size(void)
 	hints->ep_attr->max_order_war_size = 8;
 }
 
-/* Copies, in every answer: what is opened with one has the keys. */
+/* Every entry of the answer has copies of the keys, so that objects opened with it have them. */
 Test(hints, authorization_keys_are_handed_on)
 {
 	static uint8_t domain_key[16] = "domain's secret", ep_key[20] = "an endpoint's secret";
@@ -831,7 +855,7 @@ Test(hints, without_keys_there_are_none)
 
 struct refusal {
 	void (*ask)(void);
-	const char *reason; /* in the log */
+	const char *reason; /* text that the log must have */
 };
 
 static const struct refusal refusals[] = {
@@ -872,7 +896,9 @@ static const struct refusal refusals[] = {
 
 enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };
 
-/* By number: parameters travel to another process, where pointers mean nothing. */
+/*
+ * The parameters are numbers, because they travel to another process, where pointers mean nothing.
+ */
 ParameterizedTestParameters(hints, refused)
 {
 	static size_t numbers[REFUSALS];
@@ -882,7 +908,7 @@ ParameterizedTestParameters(hints, refused)
 	return cr_make_param_array(size_t, numbers, REFUSALS);
 }
 
-/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+/* libfabric reads FI_LOG_LEVEL at the first call. */
 static void start_log(void)
 {
 	struct fi_param *params;
@@ -895,7 +921,7 @@ static void start_log(void)
 	fi_freeparams(params);
 }
 
-/* Neither more nor less than the one thing is wrong: without it there is a match. */
+/* Exactly the one hint is wrong: without it there is an answer. */
 ParameterizedTest(size_t *number, hints, refused)
 {
 	const struct refusal *refusal = &refusals[*number];

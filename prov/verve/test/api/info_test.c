@@ -41,7 +41,7 @@ static void teardown(void)
 
 TestSuite(info, .init = setup, .fini = teardown);
 
-/* What there is, in text: "mlx5_0 10.0.0.1:0, mlx5_0:2 10.1.0.1:0". */
+/* The answer as text: "mlx5_0 10.0.0.1:0, mlx5_0:2 10.1.0.1:0". */
 static const char *described(void)
 {
 	static char text[1024];
@@ -73,7 +73,7 @@ static int get(const char *node, const char *service, uint64_t flags, const stru
 	return ret;
 }
 
-/* The destination of the first, in text. */
+/* The destination of the answer's first entry, as text. */
 static const char *destination(void)
 {
 	static char name[VERVE_ADDR_STRLEN];
@@ -162,7 +162,7 @@ Test(info, iface_is_an_interface_a_device_or_a_domain)
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
 }
 
-/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+/* libfabric reads FI_LOG_LEVEL at the first call. */
 static void start_log(void)
 {
 	struct fi_param *params;
@@ -202,7 +202,7 @@ Test(info, iface_that_cannot_be_used_is_warned_about)
 	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is eth2: port is DOWN"));
 }
 
-/* What is wrong here is the hint. */
+/* Here the hint is wrong, and not the variable. */
 Test(info, iface_without_what_is_asked_for_is_not_warned_about)
 {
 	start_log();

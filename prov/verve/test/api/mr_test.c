@@ -32,7 +32,7 @@ static struct fid_mr *reg(uint64_t access, size_t len)
 	return mr;
 }
 
-/* What the device was told to grant for access. */
+/* Returns the access that the device was told to grant for a region with access. */
 static unsigned granted(uint64_t access)
 {
 	struct fid_mr *mr = reg(access, sizeof(buffer));
@@ -109,14 +109,16 @@ Test(mr, nothing_can_be_registered)
 	cr_expect_eq(fi_close(&mr->fid), 0);
 }
 
-/* Their device need not give them keys that differ. */
+/* The device need not give such regions different keys. */
 Test(mr, memory_that_no_peer_may_touch_can_be_registered_often)
 {
 	struct fid_mr *mrs[4];
 
 	fixture_open_domain(&fix);
-	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 64, FI_SEND | FI_WRITE, 0, 0, 0, &mrs[0], NULL), 0);
-	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 64, FI_RECV | FI_READ, 0, 0, 0, &mrs[1], NULL), 0);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 64, FI_SEND | FI_WRITE, 0, 0, 0, &mrs[0], NULL),
+		     0);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 64, FI_RECV | FI_READ, 0, 0, 0, &mrs[1], NULL),
+		     0);
 	cr_assert_eq(fi_mr_reg(fix.domain, NULL, 0, FI_REMOTE_READ, 0, 0, 0, &mrs[2], NULL), 0);
 	cr_assert_eq(fi_mr_reg(fix.domain, NULL, 0, FI_REMOTE_READ, 0, 0, 0, &mrs[3], NULL), 0);
 	for (int i = 0; i < 4; i++)
@@ -172,7 +174,7 @@ Test(mr, application_chooses_keys_each_once)
 	cr_expect_eq(fi_close(&b->fid), 0);
 }
 
-/* All 64 bits: no number means something else. */
+/* All 64 bits of a key are the application's: no number has a meaning of its own. */
 Test(mr, every_number_can_be_chosen_as_a_key)
 {
 	static const uint64_t keys[] = {0, 1, 1ull << 32, 1ull << 63, 1ull << 63 | 1, UINT64_MAX};
@@ -184,28 +186,31 @@ Test(mr, every_number_can_be_chosen_as_a_key)
 	fixture_open_domain(&fix);
 	for (size_t segments = 1; segments <= 2; segments++) {
 		for (int i = 0; i < KEYS; i++) {
-			cr_assert_eq(fi_mr_regv(fix.domain, iov, segments, FI_REMOTE_READ, 0, keys[i], 0,
-						&mr[i], NULL), 0);
+			cr_assert_eq(fi_mr_regv(fix.domain, iov, segments, FI_REMOTE_READ, 0,
+						keys[i], 0, &mr[i], NULL),
+				     0);
 			cr_expect_eq(fi_mr_key(mr[i]), keys[i], "%#lx became %#lx", keys[i],
 				     fi_mr_key(mr[i]));
 		}
 		for (int i = 0; i < KEYS; i++)
-			cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_READ, 0, keys[i], 0, &again,
-					       NULL), -FI_ENOKEY, "%#lx", keys[i]);
+			cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_READ, 0, keys[i], 0,
+					       &again, NULL),
+				     -FI_ENOKEY, "%#lx", keys[i]);
 		for (int i = 0; i < KEYS; i++)
 			cr_expect_eq(fi_close(&mr[i]->fid), 0);
 	}
 }
 
-/* SOS with remote virtual addressing; the log says what to do instead (mr/region.h). */
+/* As SOS with remote virtual addressing tries. The log says what to do instead (mr/region.h). */
 Test(mr, all_memory_cannot_be_registered)
 {
 	struct fid_mr *mr;
 
 	fix.info->domain_attr->mr_mode = 0;
 	fixture_open_domain(&fix);
-	cr_expect_eq(fi_mr_reg(fix.domain, NULL, SIZE_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
-			       NULL), -FI_EINVAL);
+	cr_expect_eq(fi_mr_reg(fix.domain, NULL, SIZE_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0,
+			       0, &mr, NULL),
+		     -FI_EINVAL);
 }
 
 Test(mr, addresses_from_zero_need_no_exported_key)
@@ -258,7 +263,7 @@ Test(mr, authorization_key_is_refused_since_it_exists)
 	cr_expect_eq(regattr_error(&attr), -FI_EINVAL);
 }
 
-/* An application of 1.4 hands over a structure that ends before auth_key_size. */
+/* The structure of an application of 1.4 ends before auth_key_size. */
 Test(mr, fields_newer_than_the_application_are_not_read)
 {
 	struct iovec iov = {buffer, sizeof(buffer)};
@@ -307,7 +312,7 @@ enum { PAGE = 4096 };
 
 static const uint64_t dmabuf_flag = 1ull << 40; /* FI_MR_DMABUF */
 
-/* As fi_mr(3) of libfabric 1.20 has it. */
+/* struct fi_mr_dmabuf of libfabric 1.20. */
 struct dmabuf {
 	int fd;
 	uint64_t offset;
@@ -316,7 +321,7 @@ struct dmabuf {
 };
 
 static _Alignas(4096) char device_memory[4 * PAGE];
-static char *const device_base = (char *)0x7000000; /* where nothing is mapped */
+static char *const device_base = (char *)0x7000000; /* nothing is mapped there */
 
 static int reg_dmabufs(const struct dmabuf *dmabufs, size_t count, uint64_t access,
 		       struct fid_mr **mr)
@@ -365,7 +370,7 @@ Test(mr, dmabuf_has_offsets_too)
 	cr_expect_eq(fi_close(&mr->fid), 0);
 }
 
-/* Two of them are one region, as with memory of the host. */
+/* Two dmabufs make one region, as two segments of host memory do. */
 Test(mr, dmabufs_are_segments)
 {
 	struct dmabuf dmabufs[2];
@@ -398,7 +403,10 @@ Test(mr, dmabuf_is_refused_where_it_cannot_be)
 	cr_expect_eq(reg_error(FI_REMOTE_READ, 0, dmabuf_flag), -FI_EBADFLAGS, "without a dmabuf");
 }
 
-/* Hooks leave device undefined, and applications without FI_HMEM iface too. */
+/*
+ * Hook providers leave device undefined, and applications without FI_HMEM leave iface undefined,
+ * too.
+ */
 Test(mr, device_fields_do_not_count_for_host_memory)
 {
 	struct iovec iov = {buffer, sizeof(buffer)};

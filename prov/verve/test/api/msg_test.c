@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages: what each call of fi_msg(3) sends and receives, and the flags it takes. */
+/* Messages: which calls of fi_msg(3) send and receive what, and the flags that each call takes. */
 #include "ep_pair.h"
 
 enum { LEN = 100, DATA = 0x1234 };
@@ -23,7 +23,7 @@ static void teardown(void)
 
 TestSuite(msg, .init = setup, .fini = teardown);
 
-/* The one that b gets next; every call posts or is matched by a receive of context in. */
+/* Takes b's next completion and checks it. In every test, the receive has the context in. */
 static void expect_arrived(size_t len, bool data)
 {
 	struct fi_cq_tagged_entry entry = ep_pair_comp(&pair, b);
@@ -81,7 +81,7 @@ Test(msg, each_way_of_sending)
 	post();
 	cr_assert_eq(fi_injectdata(a->ep, out, LEN, DATA, a->peer), 0);
 	expect_arrived(LEN, true);
-	ep_pair_nothing(&pair, a); /* the two leave no entry */
+	ep_pair_nothing(&pair, a); /* inject and injectdata write no completion */
 }
 
 Test(msg, each_way_of_receiving)
@@ -128,7 +128,8 @@ Test(msg, flags_that_mean_nothing_here_are_refused)
 	cr_expect_eq(fi_sendmsg(a->ep, &msg, 1ull << 63), -FI_EBADFLAGS);
 	cr_expect_eq(fi_recvmsg(a->ep, &msg, FI_INJECT), -FI_EBADFLAGS);
 	cr_expect_eq(fi_recvmsg(a->ep, &msg, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
-	cr_expect_eq(fi_recvmsg(a->ep, &msg, FI_DISCARD), -FI_EINVAL); /* of what? */
+	/* FI_DISCARD alone names no message */
+	cr_expect_eq(fi_recvmsg(a->ep, &msg, FI_DISCARD), -FI_EINVAL);
 	ep_pair_nothing(&pair, a);
 }
 
@@ -143,11 +144,17 @@ Test(msg, hints_that_may_be_ignored_are_taken)
 	expect_sent();
 }
 
-/* fi_msg(3): it may complete as soon as we have the message. Then the data is in the buffer, too. */
+/*
+ * fi_msg(3): such a receive may complete as soon as the message is here. With verve, the data is
+ * then in the buffer, too.
+ */
 Test(msg, receives_may_be_transmit_complete)
 {
 	struct iovec iov = {in, LEN};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+	struct fi_msg msg = {.msg_iov = &iov,
+			     .iov_count = 1,
+			     .addr = FI_ADDR_UNSPEC,
+			     .context = in};
 	uint64_t flags = FI_RECV | FI_TRANSMIT_COMPLETE | FI_COMPLETION;
 
 	cr_assert_eq(fi_recvmsg(b->ep, &msg, FI_TRANSMIT_COMPLETE | FI_MORE), 0);
@@ -192,5 +199,6 @@ Test(msg, multi_receive_buffer_says_where_each_message_lies)
 	cr_expect_eq(entry.flags, FI_RECV | FI_MSG);
 	entry = ep_pair_comp(&pair, b);
 	cr_expect_eq(entry.buf, in + 20);
-	cr_expect_eq(entry.flags, FI_RECV | FI_MSG | FI_MULTI_RECV); /* 60 are left, 64 the least */
+	/* 60 bytes are left, less than the 64 that are needed */
+	cr_expect_eq(entry.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* NIC: everything filled, deep copies, text that is appended. */
+/* NIC: all attributes are set, copies are deep, text is appended. */
 #include <criterion/criterion.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
@@ -16,7 +16,7 @@ static void setup(void)
 {
 	ports_make(&ports, &port_count);
 	cr_assert_eq(verve_nic_open(&ports[1], &nic), 0);
-	/* It must not need the port any more. */
+	/* The NIC must not need the port any more. */
 	ports_free(ports, port_count);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Node: what names, services and hints mean; numeric ones alone, so that no name server is asked.
+ * Node: which addresses names, services and hints mean. All names are numeric, so that no name
+ * server is asked.
  */
 #include "api/node.h"
 
@@ -94,7 +95,7 @@ Test(node, any_address_is_every_source)
 {
 	cr_assert_eq(init("0.0.0.0", NULL, FI_SOURCE, NULL), 0);
 	expect_source(&own, 0);
-	cr_expect_not(verve_node_source(&node, &own6, &out)); /* of its family */
+	cr_expect_not(verve_node_source(&node, &own6, &out)); /* the source is of another family */
 }
 
 Test(node, destination_is_an_address_and_its_port)
@@ -104,7 +105,8 @@ Test(node, destination_is_an_address_and_its_port)
 	cr_assert_eq(init("10.1.0.9", "7000", 0, NULL), 0);
 	cr_assert_eq(verve_node_dest(&node, &own, &out), 1);
 	cr_expect(verve_addr_equal(&out, &want));
-	cr_expect_eq(verve_node_dest(&node, &own6, &out), -FI_ENODATA); /* not in that family */
+	/* the destination has no address of this family */
+	cr_expect_eq(verve_node_dest(&node, &own6, &out), -FI_ENODATA);
 	expect_source(&own, 0);
 }
 
@@ -223,7 +225,7 @@ Test(node, kernel_sends_to_itself_from_itself)
 	cr_expect_not(verve_node_routes_from(&loopback, &other));
 }
 
-/* FI_ADDR_STR, fi_getinfo(3): the whole address as the node. */
+/* FI_ADDR_STR of fi_getinfo(3): node is a whole address. */
 
 Test(node, an_address_string_is_a_destination)
 {
@@ -275,7 +277,7 @@ Test(node, address_strings_that_are_none)
 	cr_expect_eq(init("fi_sockaddr_in://10.1.0.9:7000", NULL, 0, &in6), -FI_ENODATA);
 }
 
-/* fi_getinfo(3): hints' addresses are ignored where node and service say more. */
+/* fi_getinfo(3): where node and service give an address, the address of hints is ignored. */
 
 Test(node, source_hint_counts_for_nothing_with_FI_SOURCE)
 {

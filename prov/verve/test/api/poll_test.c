@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Poll set: what may be in it, what it names, the progress it makes. */
+/* Poll set: which objects can be in it, which it names, and the progress that it makes. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ports for the tests of getinfo: two of one RoCE device, the first with a VLAN and several
- * addresses, one InfiniBand port, one with a link-local address only, and one that is down.
+ * Ports for the tests of getinfo: two ports of one RoCE device, the first with a VLAN and several
+ * addresses; one InfiniBand port; one port with a link-local address only; and one that is down.
  */
 #ifndef VERVE_TEST_API_PORTS_H
 #define VERVE_TEST_API_PORTS_H

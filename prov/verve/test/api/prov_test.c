@@ -22,7 +22,7 @@ Test(prov, is_complete)
 	cr_expect_eq(verve_log_provider, prov);
 }
 
-/* Core hides it from whoever asks for more than it says. */
+/* Core hides verve from applications that ask for a newer version than verve reports. */
 Test(prov, speaks_the_interface_of_the_libfabric_in_use)
 {
 	struct fi_provider *prov = fi_prov_ini();
@@ -31,7 +31,7 @@ Test(prov, speaks_the_interface_of_the_libfabric_in_use)
 	cr_expect(FI_VERSION_GE(prov->fi_version, FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)));
 }
 
-/* The same file in two folders of FI_PROVIDER_PATH. */
+/* The same file may be in two folders of FI_PROVIDER_PATH. */
 Test(prov, can_be_loaded_and_cleaned_up_twice)
 {
 	struct fi_provider *first = fi_prov_ini(), *second = fi_prov_ini();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote memory access: what each call of fi_rma(3) moves, and the keys, lengths and flags it
+ * Remote memory access: what each call of fi_rma(3) moves, and the keys, lengths and flags that it
  * takes.
  */
 #include "ep_pair.h"
@@ -109,7 +109,7 @@ Test(rma, default_of_inject_is_not_for_reads)
 	expect_done(FI_READ);
 }
 
-/* Each fails alone: the connection is as good as before. */
+/* Each operation fails alone: the connection still works. */
 Test(rma, keys_that_cannot_be_the_targets_fail_alone)
 {
 	uint64_t wide = key | 1ull << 48;

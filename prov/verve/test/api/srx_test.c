@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared receive context: whose messages its receives take, where they complete, what outlives what. */
+/*
+ * Shared receive context: which messages its receives take, where receives complete, and the order
+ * of closing.
+ */
 #include "fixture.h"
 
 #include <rdma/fi_cm.h>
@@ -12,7 +15,7 @@ enum { LONG = 50000, RECEIVERS = 2, SENDERS = 2 };
 struct end {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	fi_addr_t addr; /* in av */
+	fi_addr_t addr; /* address in av */
 };
 
 static struct fixture fix;
@@ -101,7 +104,7 @@ static void settle(void)
 		progress();
 }
 
-/* The next completion of one end, within reason. */
+/* Takes the next completion of one end. It must come within bounded time. */
 static struct fi_cq_tagged_entry await(struct end *end)
 {
 	struct fi_cq_tagged_entry entry = {0};
@@ -138,7 +141,7 @@ static void post(int buffer, size_t len)
 	cr_assert_eq(fi_recv(srx, to[buffer], len, NULL, FI_ADDR_UNSPEC, to[buffer]), 0);
 }
 
-/* From sender s to receiver r. */
+/* Sends from sender s to receiver r. */
 static void send_text(int s, int r, char text, size_t len)
 {
 	static char from[LONG];
@@ -182,7 +185,7 @@ Test(srx, long_messages_are_read_over_their_own_connection)
 	open_all();
 	memset(from[0], 'x', LONG);
 	memset(from[1], 'y', LONG);
-	/* One waits for its receive, the other is waited for. */
+	/* One message waits for its receive, one receive waits for its message. */
 	start_send(0, 0, from[0], LONG);
 	settle();
 	post(0, LONG);
@@ -247,7 +250,7 @@ Test(srx, directed_receives_know_the_sender_at_every_endpoint)
 	close_all();
 }
 
-/* The index of a removed address is another sender's next. */
+/* The index of a removed address is given to another sender. */
 Test(srx, directed_receives_forget_addresses_that_are_removed)
 {
 	struct sockaddr_in name;
@@ -306,7 +309,7 @@ Test(srx, counters_bound_late_count_what_ends_at_their_endpoint)
 	send_text(0, 0, 'a', 10);
 	await(&receiver[0]);
 	cr_expect_eq(fi_cntr_read(cntr[0]), 1);
-	/* A cancelled receive ends at any of them. */
+	/* A cancelled receive completes at any one of the endpoints. */
 	post(1, 10);
 	cr_assert_eq(fi_cancel(&srx->fid, to[1]), 0);
 	for (int i = 0; i < RECEIVERS; i++)
@@ -320,7 +323,10 @@ Test(srx, counters_bound_late_count_what_ends_at_their_endpoint)
 Test(srx, multi_receive_buffers_are_filled_from_all)
 {
 	struct iovec iov = {to[0], 100};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = to};
+	struct fi_msg msg = {.msg_iov = &iov,
+			     .iov_count = 1,
+			     .addr = FI_ADDR_UNSPEC,
+			     .context = to};
 	struct fi_cq_tagged_entry entry;
 	size_t min = 40;
 
@@ -341,7 +347,7 @@ Test(srx, multi_receive_buffers_are_filled_from_all)
 	close_all();
 }
 
-/* Reads what a peek reports, in whichever queue it is. */
+/* Takes the completion of a peek, which may be in any endpoint's queue. */
 static struct fi_cq_tagged_entry await_any(void)
 {
 	struct fi_cq_tagged_entry entry = {0};
@@ -383,12 +389,15 @@ Test(srx, peek_claim_and_discard_see_all_endpoints)
 	close_all();
 }
 
-/* What came to it goes with it; receives stay for the others. */
+/* Messages that came to a closed endpoint go with it. The receives stay for the other endpoints. */
 Test(srx, a_closed_endpoint_takes_its_messages_along)
 {
 	static char from[LONG];
 	struct iovec iov = {to[3], 100};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = to};
+	struct fi_msg msg = {.msg_iov = &iov,
+			     .iov_count = 1,
+			     .addr = FI_ADDR_UNSPEC,
+			     .context = to};
 
 	open_all();
 	send_text(0, 0, 'a', 100);
@@ -406,7 +415,10 @@ Test(srx, a_closed_endpoint_takes_its_messages_along)
 	close_all();
 }
 
-/* It was posted to the context, which lives on: so it ends, where its message came to. */
+/*
+ * The receive was posted to the context, which stays open. So the receive completes, at the
+ * endpoint that its message came to.
+ */
 Test(srx, receive_that_a_closing_endpoint_has_taken_completes)
 {
 	static char from[LONG];
@@ -525,7 +537,7 @@ Test(srx, only_receives)
 	cr_expect_eq(fi_getname(&srx->fid, &name, &len), -FI_ENOSYS);
 	cr_expect_eq(fi_ep_bind(srx, &av->fid, 0), -FI_EINVAL);
 	cr_expect_eq(fi_enable(srx), 0);
-	/* No endpoint, no address vector: nobody has this address. */
+	/* Without an endpoint there is no address vector, and no such address. */
 	cr_expect_eq(fi_recv(srx, to[0], 1, NULL, 0, NULL), -FI_EINVAL);
 }
 
@@ -539,7 +551,7 @@ Test(srx, attributes_that_receives_cannot_have_are_refused)
 	attr.iov_limit = 1000;
 	cr_expect_eq(fi_srx_context(fix.domain, &attr, &ep, NULL), -FI_EINVAL);
 	cr_assert_eq(fi_srx_context(fix.domain, NULL, &ep, NULL), 0);
-	/* Not asked for: the address does not count. */
+	/* FI_DIRECTED_RECV was not asked for, so the address does not count. */
 	cr_expect_eq(fi_recv(ep, to[0], 1, NULL, 99, NULL), 0);
 	cr_expect_eq(fi_close(&ep->fid), 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Stubs: tables without holes, and what an application that calls one all the same is told. */
+/* Stubs: no table has an empty entry, and a call of a stub returns an error. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct fid_ep ep = {
 	.collective = &verve_stub_collective,
 };
 
-/* Every table starts with its size, and pointers to functions follow. */
+/* Counts empty entries. Every table begins with its size, followed by pointers to functions. */
 static size_t holes_in(const void *table)
 {
 	size_t size, count = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared transmit context: which endpoints take one, what they do with it, who must be closed first. */
+/*
+ * Shared transmit context: which endpoints can be bound to one, what they do with it, and the order
+ * of closing.
+ */
 #include "fixture.h"
 
 #include <rdma/fi_cm.h>
@@ -37,7 +40,7 @@ static void teardown(void)
 
 TestSuite(stx, .init = setup, .fini = teardown);
 
-/* Bound to all but a shared context. */
+/* Opens an endpoint that is bound to all objects but a shared context. */
 static struct fid_ep *open_ep(void)
 {
 	struct fid_ep *ep = NULL;
@@ -123,7 +126,9 @@ Test(stx, an_endpoint_that_shares_one_needs_one)
 	cr_expect_eq(fi_close(&ep->fid), 0);
 }
 
-/* Sandia OpenSHMEM binds one to an endpoint that is enabled, and was not opened to share. */
+/*
+ * Sandia OpenSHMEM binds a context to an endpoint that is enabled and was not opened to share one.
+ */
 Test(stx, may_be_bound_late)
 {
 	struct fid_ep *ep;
@@ -137,7 +142,7 @@ Test(stx, may_be_bound_late)
 	cr_expect_eq(fi_close(&ep->fid), 0);
 }
 
-/* And closes it first. */
+/* Sandia OpenSHMEM closes the context before the endpoints. */
 Test(stx, may_be_closed_before_its_endpoints)
 {
 	struct fid_ep *ep[2] = {open_ep(), open_ep()};

@@ -142,7 +142,7 @@ Test(tagged, peek_claim_and_discard)
 	cr_expect_eq(fi_trecvmsg(b->ep, &msg, FI_DISCARD), -FI_EINVAL);
 }
 
-/* Of a message that waits for its receive, and of one that is thrown away. */
+/* First for a message that waits for its receive, then for a message that a receiver discards. */
 Test(tagged, match_complete_waits_for_the_match)
 {
 	struct iovec iov = {out, LEN};
@@ -188,15 +188,19 @@ Test(tagged, default_of_multi_receive_is_not_for_tagged_ones)
 	cr_assert_eq(fi_control(&b->ep->fid, FI_SETOPSFLAG, &flags), 0);
 	post();
 	cr_assert_eq(fi_tinject(a->ep, out, LEN, a->peer, tag), 0);
-	expect_arrived(false); /* without FI_MULTI_RECV */
+	expect_arrived(false); /* the receive ignores FI_MULTI_RECV */
 }
 
-/* libfabric 2.0's FI_TAGGED_DIRECTED_RECV: tagged receives know their source, untagged ones do not. */
+/*
+ * FI_TAGGED_DIRECTED_RECV of libfabric 2.0: tagged receives name their source, untagged ones do
+ * not.
+ */
 
 static void setup_directed(void)
 {
 	fixture_init(&pair.fix, FI_VERSION(2, 0));
-	pair.fix.info->caps = (pair.fix.info->caps & ~FI_DIRECTED_RECV) | VERVE_TAGGED_DIRECTED_RECV;
+	pair.fix.info->caps =
+		(pair.fix.info->caps & ~FI_DIRECTED_RECV) | VERVE_TAGGED_DIRECTED_RECV;
 	ep_pair_open(&pair);
 	memset(out, 'x', LEN);
 }
@@ -211,7 +215,7 @@ Test(tagged_directed, tagged_receives_alone_name_their_source)
 
 	cr_assert_eq(fi_getname(&b->ep->fid, &name, &len), 0);
 	cr_assert_eq(fi_av_insert(b->av, &name, 1, &self, 0, NULL), 1);
-	/* From itself, which sends nothing; then from the peer. */
+	/* Receives from b itself, which sends nothing; then from the peer. */
 	cr_assert_eq(fi_trecv(b->ep, in, LEN, NULL, self, tag, 0, &self), 0);
 	cr_assert_eq(fi_trecv(b->ep, in, LEN, NULL, b->peer, tag, 0, in), 0);
 	cr_assert_eq(fi_recv(b->ep, in, LEN, NULL, self, in), 0);

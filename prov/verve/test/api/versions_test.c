@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Applications of every libfabric version, in the shapes of their time: structures as long as they
- * were then, each before a page that must not be touched; modes and enumerators that have been
- * renamed since; and nothing returned that they cannot know.
+ * Applications of every libfabric version, with the structures of their version. Each structure
+ * ends at a page that must not be touched. Modes and enumerators have the names of their time.
+ * Nothing may be returned that the application cannot know.
  */
 #include "ep_pair.h"
 
@@ -15,7 +15,7 @@
 enum {
 	FENCES_MAX = 64,
 
-	/* Deprecated in 2.x, where naming them breaks the build. */
+	/* libfabric 2.x deprecates these names, and using them breaks the build. */
 	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
 	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
 
@@ -37,7 +37,7 @@ static const uint32_t versions[] = {
 
 enum { VERSIONS = sizeof(versions) / sizeof(versions[0]) };
 
-/* Bytes, as the public headers of these releases have them where pointers have 64 bits. */
+/* Bytes of the structures in the public headers of these releases, with pointers of 64 bits. */
 struct sizes {
 	uint32_t since;
 	size_t info, domain, ep, tx, mr, cq_error;
@@ -82,7 +82,10 @@ static void remove_fences(void)
 
 TestSuite(versions, .fini = remove_fences);
 
-/* size bytes, a copy of the have bytes at from as far as they go, then memory nobody may touch. */
+/*
+ * Returns size bytes that end at a page without access: a copy of the have bytes at from, cut or
+ * padded.
+ */
 static void *fenced(const void *from, size_t have, size_t size)
 {
 	size_t page = page_size();
@@ -95,7 +98,7 @@ static void *fenced(const void *from, size_t have, size_t size)
 	return memcpy(at + page - size, from, have < size ? have : size);
 }
 
-/* What an application hands over that made its own copy of info. */
+/* A copy of info with structures as short as the application's version has them. */
 static struct fi_info *shorten(const struct fi_info *info, const struct sizes *size)
 {
 	struct fi_info copy = *info;
@@ -115,7 +118,10 @@ static const char *text(uint32_t version)
 	return name;
 }
 
-/* Of the newest version's length, whatever libfabric is in use. */
+/*
+ * Allocates hints with domain_attr as long as the newest version has it, whatever libfabric is in
+ * use.
+ */
 static struct fi_info *alloc_hints(void)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -135,7 +141,7 @@ static int get(uint32_t version, const struct fi_info *hints, struct fi_info **i
 	return fi_prov_ini()->getinfo(version, NULL, NULL, 0, hints, info);
 }
 
-/* Caps: what the version's fabric.h defines. */
+/* Capabilities that the version's fabric.h defines. */
 static uint64_t known_caps(uint32_t version)
 {
 	uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ |
@@ -178,7 +184,7 @@ static void check_known(uint32_t version, const struct fi_info *info)
 			  domain->data_progress <= FI_PROGRESS_MANUAL, "%s", text(version));
 }
 
-/* Whoever says nothing, in whatever way, is offered everything that costs nothing. */
+/* Capabilities that are offered to an application that asks for none: all that cost nothing. */
 static uint64_t free_caps(uint32_t version)
 {
 	return known_caps(version) & ~(FI_SOURCE | FI_RMA_EVENT);
@@ -208,7 +214,10 @@ Test(versions, empty_hints_are_everything)
 		cr_assert_eq(get(versions[i], hints, &info), 0, "%s", text(versions[i]));
 		check_known(versions[i], info);
 		cr_expect_eq(info->caps, free_caps(versions[i]), "%s", text(versions[i]));
-		/* Since 1.5, mr_mode 0 is keys and addresses of the application's own. */
+		/*
+		 * Since 1.5, mr_mode 0 means that the application chooses keys and that peers use
+		 * offsets.
+		 */
 		if (versions[i] >= FI_VERSION(1, 5))
 			cr_expect_eq(info->domain_attr->mr_mode, FI_MR_ALLOCATED, "%s",
 				     text(versions[i]));
@@ -217,7 +226,10 @@ Test(versions, empty_hints_are_everything)
 	fi_freeinfo(hints);
 }
 
-/* As portable applications ask: what they can live with, in every mode that there was. */
+/*
+ * Hints of portable applications: everything that they can work with, in every registration mode of
+ * the version.
+ */
 static void set_hints(struct fi_info *hints, uint32_t version, int mr_mode)
 {
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
@@ -232,7 +244,7 @@ static void set_hints(struct fi_info *hints, uint32_t version, int mr_mode)
 		hints->domain_attr->control_progress = (enum fi_progress)PROGRESS_CONTROL_UNIFIED;
 }
 
-/* Of FI_MR_UNSPEC, FI_MR_BASIC and FI_MR_SCALABLE; since 1.5, of bits. */
+/* Before 1.5: FI_MR_UNSPEC, FI_MR_BASIC and FI_MR_SCALABLE; since 1.5: bits. */
 enum { MR_MODES = 3 };
 
 static int mr_mode_of(uint32_t version, int index)
@@ -243,7 +255,7 @@ static int mr_mode_of(uint32_t version, int index)
 	return version < FI_VERSION(1, 5) ? old[index] : bits[index];
 }
 
-/* Where the region begins for a peer. */
+/* The address that a peer uses for the beginning of the region. */
 static uint64_t base_of(const void *memory)
 {
 	return pair.fix.info->domain_attr->mr_mode & (MR_BASIC | FI_MR_VIRT_ADDR) ?
@@ -277,7 +289,10 @@ static struct fid_mr *reg_attr(uint32_t version, void *base, uint64_t access)
 	return mr;
 }
 
-/* The next error at a, read into an entry as long as the version's; with or without a text. */
+/*
+ * Reads the next error at a, into an entry as long as the version has it. explained: with a text in
+ * err_data.
+ */
 static void expect_error(uint32_t version, int err, bool explained)
 {
 	struct fi_cq_err_entry none = {0};
@@ -294,7 +309,7 @@ static void expect_error(uint32_t version, int err, bool explained)
 	cr_expect_eq(entry->err_data != NULL, explained, "%s", text(version));
 }
 
-/* A message, a write with the remote key, and errors of both kinds. */
+/* Sends a message, writes with the remote key, and causes errors of both kinds. */
 static void use(uint32_t version)
 {
 	struct fid_mr *mr = reg_attr(version, target, FI_REMOTE_WRITE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Model of waiting: the programs, and the search through all their interleavings. */
+/* Model of waiting: the program of each role, and the search through all their interleavings. */
 #include "wait_model.h"
 
 #include <stdint.h>
@@ -8,58 +8,59 @@
 
 enum pc {
 	START,
-	EVENT, /* device: the event that belongs to a completion */
+	EVENT, /* device: the event of a completion */
 	LOOK,
 	CLEAR,
 	TURN_AGAIN,
 	ARM,
-	ARM_CHECK, /* counter: the look after arming */
+	ARM_CHECK, /* counter: the look after the arming */
 	RENOTIFY,
 	ENGINE_CLEAR, /* takes the engine's lock */
 	ENGINE_ARM,
 	ENGINE_POLL,
-	ARMED_CHECK, /* counter: is anybody to be woken? */
+	ARMED_CHECK, /* counter: is it armed, so that threads must be woken? */
 	DISARM,
 	WAKE_OWN,
 	WAKE_GIVEN,
 	LATE_DISARM,
 	ENGINE_DONE,
 	SLEEP,
-	BED, /* caller: leads, follows, or looks again */
+	BED, /* caller: becomes the leader, follows, or looks again */
 	FOLLOW_ARM,
 	FOLLOW_CHECK,
 	FOLLOW,
-	UP, /* a leader that woke */
+	UP, /* the leader has woken */
 	NOTIFY_OWN,
 	DONE,
 };
 
-/* What a turn of the engine was made for. */
+/* Why a thread takes a turn of the engine. */
 enum purpose { TO_LOOK, TO_ARM, TO_WRITE };
 
 struct local {
 	uint8_t pc;
 	uint8_t purpose;
-	bool current; /* the turn that was taken is still the turn */
-	bool any;     /* the turn had work */
-	bool event;   /* device: the completion raises an event */
-	uint8_t to;   /* queue that the turn's completion went to */
+	bool current; /* no new turn has begun since the thread read the number */
+	bool any;     /* the engine's turn had work */
+	bool event;   /* device: the completion makes an event */
+	uint8_t to;   /* queue that the work of the engine's turn went to */
 };
 
 struct queue {
-	uint8_t count; /* entries, or the counter's value */
+	uint8_t count; /* entries, or the value of the counter */
 	uint8_t seen;
 	bool armed, own, given, asleep;
 	bool signaled;
-	uint8_t sleep_lock; /* 1 + thread that has it */
+	uint8_t sleep_lock; /* 0: free; else 1 + the thread that has it */
 };
 
 struct state {
 	struct queue queue[MODEL_QUEUES];
 	struct local local[MODEL_THREADS];
-	uint8_t made, pending, polled; /* pieces of work: completed, not polled, polled */
+	/* pieces of work: completed; completed and not polled; polled */
+	uint8_t made, pending, polled;
 	bool device_armed, engine_event;
-	uint8_t engine_lock; /* 1 + thread that has it */
+	uint8_t engine_lock; /* 0: free; else 1 + the thread that has it */
 };
 
 struct run {
@@ -94,7 +95,7 @@ static bool has(const struct run *run, enum model_fault fault)
 	return run->model->fault == fault;
 }
 
-/* Is there what it waits for, or, to a poller of a counter, anything new? */
+/* True if the thread finds what it waits for, or if it polls a counter whose value is new. */
 static bool is_ready(struct run *run)
 {
 	const struct queue *queue = queue_of(run);
@@ -106,7 +107,7 @@ static bool is_ready(struct run *run)
 	return queue->count >= thread_of(run)->threshold;
 }
 
-/* Reads one entry, or the value. */
+/* Reads one entry, or the counter's value. */
 static bool take(struct run *run)
 {
 	struct queue *queue = queue_of(run);
@@ -167,7 +168,7 @@ static bool step_signaler(struct run *run)
 	}
 }
 
-/* One more entry, or one more of the counter's value. */
+/* Adds one entry to the queue, or one to the counter's value. */
 static bool publish(struct run *run)
 {
 	struct local *local = local_of(run);
@@ -178,7 +179,7 @@ static bool publish(struct run *run)
 	to->count++;
 	if (run->model->counters)
 		return go(run, ARMED_CHECK);
-	/* A queue's lock makes this one step. */
+	/* For a queue, this is one step, because the queue's lock is held. */
 	if (!to->armed)
 		return go(run, ENGINE_DONE);
 	to->armed = false;
@@ -210,7 +211,7 @@ static bool step_writer(struct run *run)
 	return publish(run);
 }
 
-/* A turn of the engine: at most one piece of work. */
+/* One step of a turn of the engine. A turn polls at most one piece of work. */
 static bool step_engine(struct run *run)
 {
 	struct local *local = local_of(run);
@@ -254,7 +255,7 @@ static bool step_engine(struct run *run)
 	}
 }
 
-/* verve_wait_progress: not if another thread is at it. */
+/* verve_wait_progress: does nothing if another thread has the lock. */
 static bool progress(struct run *run)
 {
 	struct local *local = local_of(run);
@@ -266,7 +267,7 @@ static bool progress(struct run *run)
 	return go(run, ENGINE_POLL);
 }
 
-/* An arming is one step for a queue, under its lock, and two for a counter. */
+/* Arms. This is one step for a queue, which has a lock, and two steps for a counter. */
 static bool arm(struct run *run, enum pc check, enum pc if_ready, enum pc if_not)
 {
 	struct queue *queue = queue_of(run);
@@ -416,7 +417,7 @@ static bool step_reader(struct run *run)
 	return go(run, take(run) ? DONE : START);
 }
 
-/* One step of one thread. False: it cannot go on now, or is done. */
+/* Takes one step of thread me. False: the thread cannot go on now, or is done. */
 static bool step(const struct model *model, struct state *s, int me)
 {
 	struct run run = {model, s, me};
@@ -444,7 +445,7 @@ static bool step(const struct model *model, struct state *s, int me)
 	}
 }
 
-/* All states seen, a hash table over them, and for each where every thread's step leads. */
+/* All states that were seen, a hash table of them, and for each state the next state by thread. */
 struct search {
 	struct state *states;
 	int32_t (*next)[MODEL_THREADS]; /* -1: none */
@@ -509,7 +510,9 @@ static bool is_final(const struct state *s)
 	return true;
 }
 
-/* Backwards from the ends: states from which somebody can never finish. */
+/*
+ * Goes backwards from the final states. Counts the states from which some thread can never finish.
+ */
 static size_t count_stuck(const struct search *search)
 {
 	bool *good = calloc(search->count, 1), changed = true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting by several threads, in every way there is, on one queue and one counter of two engines:
- * no wake-up is lost, nothing is seen twice. Real threads and descriptors, no time-outs: a wake-up
- * that is lost ends in the alarm. Not a Criterion program, which ThreadSanitizer cannot run.
+ * Several threads wait in every way there is, for one queue and one counter of two engines. No
+ * wake-up is lost, and no completion is read twice. Threads and descriptors are real, and there are
+ * no time-outs: if a wake-up is lost, the alarm ends the program. This is not a Criterion program,
+ * because ThreadSanitizer cannot run those.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,18 +20,18 @@
 
 enum {
 	ENGINES = 2,
-	PIECES = 1000, /* of work, of each */
+	PIECES = 1000, /* pieces of work of each engine */
 	TOTAL = ENGINES * PIECES,
 	BATCH = 3,
 	ROLES_MAX = 8,
 	LIMIT = 300, /* seconds until the alarm */
 };
 
-/* Who takes part. */
+/* The threads of one run. */
 struct lineup {
 	const char *name;
 	void *(*roles[ROLES_MAX])(void *arg);
-	bool strict; /* no piece of work before the one before it is taken */
+	bool strict; /* each piece of work waits until the one before it is taken */
 };
 
 static const struct lineup *lineup;
@@ -41,7 +42,7 @@ static struct fid_cntr *cntr;
 static struct verve_engine *engines[ENGINES];
 static volatile AO_t given, completed, taken; /* pieces of work */
 static volatile AO_t seen[TOTAL];
-static int stop; /* eventfd: everything is taken */
+static int stop; /* eventfd(2): all work is taken */
 
 static void require(bool held, const char *what)
 {
@@ -52,8 +53,8 @@ static void require(bool held, const char *what)
 }
 
 /*
- * Threads lose the processor where it matters: between clearing, arming, looking and sleeping.
- * The linker puts these in the place of the functions.
+ * Threads give the processor away where it matters: between clearing, arming, looking and sleeping.
+ * The linker puts these functions in the place of the real ones.
  */
 ssize_t __real_read(int fd, void *buf, size_t len);
 ssize_t __wrap_read(int fd, void *buf, size_t len);
@@ -88,7 +89,7 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
 	return __real_epoll_wait(fd, events, max, timeout);
 }
 
-/* A turn of either engine found a piece of work. */
+/* Called when a turn of an engine found a piece of work. */
 static void put(void *arg, uintptr_t n)
 {
 	struct verve_comp comp = {.flags = FI_RECV, .len = (size_t)AO_fetch_and_add1(&completed)};
@@ -104,7 +105,7 @@ static bool is_done(void)
 	return AO_load_acquire(&taken) == TOTAL;
 }
 
-/* Everybody is about to sleep, or sleeps. */
+/* Waits until no work is left to take: all other threads sleep then, or are about to. */
 static void await_all_taken(void)
 {
 	while (AO_load_acquire(&taken) < AO_load_acquire(&given))
@@ -129,7 +130,7 @@ static void *device(void *arg)
 	return NULL;
 }
 
-/* How many are taken then. */
+/* Counts the entries as taken. Returns the number of all entries taken so far. */
 static AO_t take(const struct fi_cq_msg_entry *entry, ssize_t count)
 {
 	uint64_t one = 1;
@@ -145,7 +146,7 @@ static AO_t take(const struct fi_cq_msg_entry *entry, ssize_t count)
 	return now;
 }
 
-/* 0: nothing was there; else how many are taken then. */
+/* Reads the queue. 0: it was empty; else the number of all entries taken so far. */
 static AO_t read_queue(bool sleep)
 {
 	struct fi_cq_msg_entry entry[BATCH];
@@ -161,12 +162,12 @@ static void *caller(void *arg)
 	(void)arg;
 	while (!is_done())
 		read_queue(true);
-	/* Each wakes the next one. */
+	/* Each thread that ends wakes the next one. */
 	fi_cq_signal(cq);
 	return NULL;
 }
 
-/* Takes one, and is away until somebody else has taken another. */
+/* Takes entries, then reads no more until another thread has taken some. */
 static void *absentee(void *arg)
 {
 	(void)arg;
@@ -185,7 +186,7 @@ static void nap(unsigned *seed)
 	usleep((useconds_t)rand_r(seed) % 200);
 }
 
-/* Reads what others are woken for. */
+/* Reads entries that other threads are woken for. */
 static void *thief(void *arg)
 {
 	unsigned seed = 7;
@@ -198,7 +199,7 @@ static void *thief(void *arg)
 	return NULL;
 }
 
-/* Makes the turns that bring work into the queue, and takes none. */
+/* Makes turns, which bring work to the queue, and reads nothing. */
 static void *turner(void *arg)
 {
 	unsigned seed = 8;
@@ -212,7 +213,7 @@ static void *turner(void *arg)
 	return NULL;
 }
 
-/* Clears the descriptor, is told that there is something, and leaves that to others. */
+/* Clears the descriptor, is told that there is an entry, and leaves the entry to other threads. */
 static void *dodger(void *arg)
 {
 	struct fid *fid = &cq->fid;
@@ -261,7 +262,7 @@ static void *poller(void *arg)
 	return NULL;
 }
 
-/* The only one on the counter's descriptor. */
+/* The only thread on the counter's descriptor. */
 static void *counter_poller(void *arg)
 {
 	int epoll = open_epoll(&cntr->fid);

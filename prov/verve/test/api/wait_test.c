@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Waiting: every interleaving of a model of it, and the real thing with threads and fi_trywait. */
+/* Waiting: every interleaving of a model of it, and the real code with threads and fi_trywait. */
 #include "api/wait.h"
 
 #include <criterion/criterion.h>
@@ -26,12 +26,12 @@
 #define CALLER_UNTIL(q, n) {.role = MODEL_CALLER, .queue = (q), .threshold = (n)}
 
 static const struct model models[] = {
-	/* Queues that somebody else's turn fills. */
+	/* Queues that the turn of another thread fills. */
 	{.queues = 1, .work = 2, .thread = {WRITER, POLLER(0), POLLER(0)}},
 	{.queues = 1, .work = 3, .thread = {WRITER, POLLER(0), POLLER(0), POLLER(0)}},
 	{.queues = 1, .work = 2, .thread = {WRITER, CALLER(0), CALLER(0)}},
 	{.queues = 1, .work = 3, .thread = {WRITER, CALLER(0), CALLER(0), POLLER(0)}},
-	/* Queues that only those who wait fill. */
+	/* Queues that only the waiting threads fill. */
 	{.queues = 1, .work = 2, .thread = {DEVICE, POLLER(0), POLLER(0)}},
 	{.queues = 1, .work = 2, .thread = {DEVICE, CALLER(0), CALLER(0)}},
 	{.queues = 1, .work = 2, .thread = {DEVICE, CALLER(0), POLLER(0)}},
@@ -68,7 +68,7 @@ Test(wait, model_lets_everybody_finish_in_every_interleaving, .timeout = 300)
 	}
 }
 
-/* Each precaution is needed, and the model is fine enough to know. */
+/* Each precaution is needed, and the model is detailed enough to find its absence. */
 Test(wait, model_notices_every_missing_precaution, .timeout = 300)
 {
 	static const struct {
@@ -89,12 +89,12 @@ Test(wait, model_notices_every_missing_precaution, .timeout = 300)
 	}
 }
 
-/* A queue and what waits for it, as api/cq.c has them. */
+/* A queue and its wait object, as api/cq.c has them. */
 struct subject {
 	struct verve_wait wait;
 	struct verve_comp_queue queue;
 	volatile AO_t read;
-	AO_t total; /* entries after which everybody goes home */
+	AO_t total; /* entries until all threads end */
 };
 
 static struct subject subject;
@@ -143,7 +143,10 @@ static void subject_fini(void)
 	verve_comp_queue_fini(&subject.queue);
 }
 
-/* Reads until all is read; who reads the last entry sends the others home. */
+/*
+ * Reads until all entries are read. The thread that reads the last entry wakes the others, so that
+ * they end.
+ */
 static void *caller(void *arg)
 {
 	(void)arg;
@@ -167,7 +170,7 @@ static void *poller(void *arg)
 	while (AO_load(&subject.read) < subject.total) {
 		while (look(NULL) == 1)
 			if (AO_fetch_and_add1(&subject.read) + 1 == subject.total)
-				put(NULL, 0); /* sends the others home */
+				put(NULL, 0); /* wakes the others, so that they end */
 		if (AO_load(&subject.read) >= subject.total ||
 		    verve_wait_try(&subject.wait, &ops, NULL))
 			continue;
@@ -189,7 +192,7 @@ static void *device(void *arg)
 	return NULL;
 }
 
-/* A wake-up that got lost would leave the test without an end. */
+/* If a wake-up is lost, the test does not end. */
 static void run_threads(void *(*waiter)(void *))
 {
 	struct verve_engine *engine[ENGINES];
@@ -224,7 +227,7 @@ Test(wait, pollers_lose_no_wake_up, .timeout = 300)
 	run_threads(poller);
 }
 
-/* Engines come and go while others wait. */
+/* Engines are bound and unbound while threads wait. */
 Test(wait, engines_may_come_and_go, .timeout = 300)
 {
 	struct verve_engine *engine = fake_engine_open(put, NULL), *guest;
@@ -242,7 +245,10 @@ Test(wait, engines_may_come_and_go, .timeout = 300)
 		fake_engine_close(guest);
 	}
 	pthread_join(thread[THREADS], NULL);
-	/* The poller's farewell is an entry, the callers' a signal: give both to both. */
+	/*
+	 * At the end, pollers are woken by an entry and callers by a signal. The test cannot tell
+	 * which threads are left, so it gives both.
+	 */
 	while (AO_load(&subject.read) < PIECES)
 		sched_yield();
 	for (int i = 0; i < THREADS; i++) {
@@ -406,7 +412,7 @@ static void *wait_in_vain(void *arg)
 	return NULL;
 }
 
-/* However far each of them is: polling, about to sleep, asleep, leading or following. */
+/* A thread may be polling, about to sleep, asleep, leading or following. */
 Test(wait, signal_ends_every_wait, .timeout = 120)
 {
 	for (AO_t round = 0; round < 200; round++) {
@@ -469,7 +475,7 @@ Test(wait, objects_are_what_they_say)
 
 enum { DESCRIPTORS = 200 };
 
-/* Opens descriptors until there are no more; returns how many. */
+/* Opens descriptors until none is left. Returns their number. */
 static int use_up(int fd[DESCRIPTORS])
 {
 	int count = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Engine: opening, the wait descriptor, and the drained close, with the real handshake in between.
+ * Engine: opening, the wait descriptor, and the close that drains operations. The handshake in
+ * between is the real one.
  */
 #include "engine/engine.h"
 
@@ -91,7 +92,7 @@ static void release(struct end *end)
 	verve_net_device_close(end->dev);
 }
 
-/* While one end waits, the other's application goes on. */
+/* Called while one end waits: the applications of both ends go on polling. */
 static void progress(void *arg)
 {
 	(void)arg;
@@ -203,7 +204,7 @@ Test(engine, has_a_name_that_others_reach)
 	expect_len(&b.rx_queue, 5);
 }
 
-/* As where every processor has a process that polls. */
+/* As on a host where every processor has a polling process: the service thread never runs. */
 static void setup_starved(void)
 {
 	struct fake_net_config config;
@@ -233,12 +234,13 @@ Test(engine, name_that_is_taken_is_refused)
 	cr_expect_eq(verve_engine_open(&b.attr, &b.engine), -FI_EADDRINUSE);
 	b.engine = NULL;
 	close_end(&a);
-	cr_expect_eq(verve_engine_open(&b.attr, &b.engine), 0); /* it is free again */
+	cr_expect_eq(verve_engine_open(&b.attr, &b.engine), 0); /* the address is free again */
 }
 
 Test(engine, name_that_nobody_has_is_refused)
 {
-	a.attr.addr.in.sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, for documentation */
+	/* 198.51.100.1, an address for documentation */
+	a.attr.addr.in.sin_addr.s_addr = htonl(0xc6336401);
 	cr_expect_eq(verve_engine_open(&a.attr, &a.engine), -FI_EADDRNOTAVAIL);
 	a.engine = NULL;
 }
@@ -262,7 +264,8 @@ Test(engine, each_failure_of_opening_leaves_nothing)
 		cr_expect_eq(fake_net_leaks(NULL, 0), before);
 	} while (true);
 	fake_net_fail(0, 0, 0);
-	cr_expect_gt(nth, 7); /* channel, two CQs, SRQ, region, post, socket, thread, watch */
+	/* channel, two CQs, SRQ, region, receives, socket, thread, watched descriptor */
+	cr_expect_gt(nth, 7);
 }
 
 /* The lock. */
@@ -276,7 +279,7 @@ Test(engine, progress_does_not_wait_for_who_progresses_already)
 	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
 	xport = verve_engine_lock(b.engine);
 	cr_expect(verve_lock_held(xport->lock));
-	run(100 * ms); /* b's turns return at once */
+	run(100 * ms); /* the turns of b return at once */
 	cr_expect(verve_comp_queue_is_empty(&b.rx_queue));
 	verve_engine_unlock(b.engine);
 	cr_expect_not(verve_lock_held(xport->lock));
@@ -325,7 +328,7 @@ Test(engine, descriptor_sleeps_until_there_is_something_to_do)
 	fake_net_on_pause(NULL, NULL);
 	cr_expect_eq(verve_engine_arm(b.engine), 0);
 	cr_expect_not(is_readable(&b));
-	/* A connection. */
+	/* First comes a connection. */
 	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
 	while (!is_readable(&b)) {
 		verve_engine_progress(a.engine);
@@ -337,7 +340,7 @@ Test(engine, descriptor_sleeps_until_there_is_something_to_do)
 		cr_assert_lt(fake_net_time(), 1000 * ms);
 		verve_net_pause();
 	}
-	/* A message. */
+	/* Then comes a message, if it has not come with the connection. */
 	if (verve_comp_queue_is_empty(&b.rx_queue)) {
 		run(10 * ms);
 		verve_engine_progress(a.engine);
@@ -370,14 +373,14 @@ Test(engine, close_waits_for_what_was_accepted)
 		recv_any(&b);
 		cr_assert_eq(send_to(b_addr(), sizes[i], i % 2 ? VERVE_OP_ACK : 0), 0);
 	}
-	close_end(&a); /* before there even was a connection */
+	close_end(&a); /* before the connection is up */
 	run(100 * ms);
 	for (int i = 0; i < 4; i++) {
 		struct verve_comp comp;
 
 		cr_assert_eq(verve_comp_queue_read(&b.rx_queue, &comp, 1), 1);
 	}
-	/* Nobody asks for them any more. */
+	/* The closed endpoint reports no completions. */
 	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
 }
 
@@ -444,7 +447,7 @@ Test(engine, close_gives_up_on_a_peer_that_does_not_receive)
 	close_end(&a);
 	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
 	cr_expect_lt(fake_net_time() - start, 4 * TRANSPORT_MS * ms);
-	/* Its peer has the message all the same. */
+	/* The peer of the closed endpoint has the message all the same. */
 	recv_any(&b);
 	run(10 * ms);
 	expect_len(&b.rx_queue, 5);
@@ -472,7 +475,10 @@ Test(engine, peer_hears_of_the_close_and_reaches_who_comes_after)
 	expect_len(&b.rx_queue, 6);
 }
 
-/* A message that waits for its receive, one that waits for its connection; then one more. */
+/*
+ * One message waits for its receive, another for its connection. A third message is sent after the
+ * device has gone.
+ */
 Test(engine, device_that_is_removed_fails_what_needs_it_and_closes)
 {
 	uint64_t start, nobody;
@@ -504,7 +510,7 @@ Test(engine, closes_with_events_that_nobody_read)
 {
 	open_both();
 	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
-	/* The service threads connect both; neither application looks. */
+	/* The service threads connect both ends, but no application takes a turn. */
 	fake_net_on_pause(NULL, NULL);
 	verve_engine_progress(a.engine);
 	run(100 * ms);
@@ -514,7 +520,7 @@ Test(engine, closes_with_events_that_nobody_read)
 	cr_expect_not(verve_comp_queue_is_empty(&a.tx_queue));
 }
 
-/* A shared receive context. */
+/* Shared receive contexts. */
 
 static struct verve_engine *shared;
 static struct verve_lock *shared_lock;
@@ -531,7 +537,7 @@ static void open_shared(void)
 	a.attr.shared = shared;
 }
 
-/* Another thread polls the shared context at the worst moment. */
+/* As another thread, polls the shared context while an endpoint closes an object. */
 static void poll_shared(void *arg)
 {
 	(void)arg;
@@ -540,7 +546,10 @@ static void poll_shared(void *arg)
 		verve_engine_progress(shared);
 }
 
-/* The service threads connect both; a has not looked at the events, which own queue pairs, yet. */
+/*
+ * The service threads connect both ends. The application of a has taken no turn since, so its
+ * events, which own queue pairs, are not handled.
+ */
 Test(engine, nobody_polls_through_the_shared_context_what_an_endpoint_closes)
 {
 	uint64_t a_addr;
@@ -548,7 +557,9 @@ Test(engine, nobody_polls_through_the_shared_context_what_an_endpoint_closes)
 	open_shared();
 	open_both();
 	cr_assert_eq(verve_addrvec_insert(&b.addrvec, verve_engine_addr(a.engine), &a_addr), 0);
-	cr_assert_eq(verve_send(verve_engine_lock(b.engine), &(struct verve_request){.addr = a_addr}), 0);
+	cr_assert_eq(verve_send(verve_engine_lock(b.engine),
+				&(struct verve_request){.addr = a_addr}),
+		     0);
 	verve_engine_unlock(b.engine);
 	fake_net_on_pause(NULL, NULL);
 	run(100 * ms);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Engine: who sleeps on its descriptor is woken for what another sleeper found, and by its timer. */
+/*
+ * Engine: a thread that sleeps on the wait descriptor wakes for work that another sleeper has
+ * found, and by its timer.
+ */
 #include "engine/engine.h"
 
 #include <criterion/criterion.h>
@@ -38,7 +41,7 @@ static void setup(void)
 	size_t len = sizeof(name);
 
 	fixture_init(&fix, FI_VERSION(1, 17));
-	verve_config.transport_timeout = 2; /* ms; the timer's time is half of it */
+	verve_config.transport_timeout = 2; /* ms; the timer expires after half of it */
 	fixture_open_domain(&fix);
 	cr_assert_eq(fi_av_open(fix.domain, &av_attr, &av, NULL), 0);
 	cr_assert_eq(fi_cq_open(fix.domain, &attr, &cq, NULL), 0);
@@ -64,7 +67,7 @@ static struct verve_engine *engine_of(struct fid_ep *ep)
 	return verve_ep_from_fid(ep)->engine;
 }
 
-/* timeout: milliseconds, -1: as long as it takes. */
+/* timeout: milliseconds; -1: for ever. */
 static bool is_readable(struct verve_engine *engine, int timeout)
 {
 	struct pollfd fd = {.fd = verve_engine_fd(engine), .events = POLLIN};
@@ -84,21 +87,21 @@ Test(engine_wait, arming_that_finds_work_wakes_the_other_sleeper)
 
 	cr_assert_eq(fi_recv(b, &to, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
 	cr_assert_eq(fi_send(a, "x", 1, NULL, addr_b, NULL), 0);
-	/* One sleeper falls asleep; then there is a message. */
+	/* One thread arms and sleeps. Then a message comes. */
 	fall_asleep(engine_of(b));
 	for (int i = 0; i < 1000; i++) {
 		verve_engine_progress(engine_of(a));
 		fake_net_advance(10000);
 	}
 	cr_assert(is_readable(engine_of(b), 0));
-	/* Another one arms, and clears what the first is to be woken by. */
+	/* Another thread arms, which clears the descriptor that the first thread sleeps on. */
 	cr_assert_eq(verve_engine_arm(engine_of(b)), -FI_EAGAIN);
 	cr_expect(is_readable(engine_of(b), 0));
 	fall_asleep(engine_of(b));
 	cr_expect_eq(to, 'x');
 }
 
-/* Nothing but the timer can make the descriptor readable. */
+/* No event comes: only the timer can make the descriptor readable. */
 Test(engine_wait, work_that_starts_while_one_sleeps_sets_the_timer)
 {
 	struct verve_engine *engine = engine_of(a);
@@ -136,7 +139,10 @@ static struct fid_ep *open_member(struct fid_ep *srx)
 	return ep;
 }
 
-/* From a to each member, of which none has a receive. Then all of them sleep, and wait for nothing. */
+/*
+ * Sends a message from a to each member; no member has a receive. Then all members sleep without a
+ * timer.
+ */
 static void send_and_fall_asleep(struct fid_ep *members[2])
 {
 	static const char from[LONG];
@@ -155,7 +161,10 @@ static void send_and_fall_asleep(struct fid_ep *members[2])
 	}
 }
 
-/* Posted to the context, or to an endpoint that uses it: the message may have come to another one. */
+/*
+ * to_context: the receives are posted to the context; else to one of its endpoints. In both cases,
+ * the message of a receive may wait at another endpoint.
+ */
 static void expect_timer_of_reads(bool to_context)
 {
 	static char to[2][LONG];
@@ -165,11 +174,15 @@ static void expect_timer_of_reads(bool to_context)
 	for (int i = 0; i < 2; i++)
 		members[i] = open_member(srx);
 	send_and_fall_asleep(members);
-	/* The reads of the messages get no answer; nothing but the timer can make a descriptor readable. */
+	/*
+	 * The receives read the messages, and get no answer. So only the timer can make a
+	 * descriptor readable.
+	 */
 	fake_net_link(0, false);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(fi_recv(to_context ? srx : members[1], to[i], LONG, NULL, FI_ADDR_UNSPEC,
-				     NULL), 0);
+		cr_assert_eq(fi_recv(to_context ? srx : members[1], to[i], LONG, NULL,
+				     FI_ADDR_UNSPEC, NULL),
+			     0);
 	for (int i = 0; i < 2; i++)
 		cr_expect(is_readable(engine_of(members[i]), -1));
 	fake_net_link(0, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Progress thread: a domain opened with FI_PROGRESS_AUTO answers its peers without a call of the
- * application, and lets nothing run when nothing is to be done.
+ * application, and runs nothing when there is no work.
  */
 #include "engine/progress.h"
 
@@ -85,13 +85,16 @@ static void close_both(void)
 	close_end(&b);
 }
 
-/* Without the progress that fi_cq_read makes. */
+/* Looks at the queue without the progress that fi_cq_read makes. */
 static bool has_completion(const struct end *end)
 {
 	return !verve_comp_queue_is_empty(&verve_cq_from_fid(&end->cq->fid)->queue);
 }
 
-/* A message of len bytes, to be confirmed by the receiver; nobody calls libfabric after it. */
+/*
+ * Sends a message of len bytes that the receiver must confirm. The test calls libfabric no more
+ * after that.
+ */
 static void send_message(size_t len)
 {
 	struct iovec iov = {from, len};
@@ -127,7 +130,10 @@ Test(progress, one_side_alone_answers_for_itself)
 
 	open_both(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO);
 	send_message(LONG);
-	/* The connection is up, but a is to say so to its engine, and send. */
+	/*
+	 * The connection is up. But a polls only when the application calls: its engine does not
+	 * know yet, and has not sent.
+	 */
 	cr_expect_not(has_completion(&b));
 	cr_expect_eq(fi_cq_read(a.cq, &entry, 1), -FI_EAGAIN);
 	fake_net_advance(second);
@@ -145,7 +151,10 @@ Test(progress, manual_domains_wait_for_the_application)
 	close_both();
 }
 
-/* Nothing is due but what watches over connections; a day later, still nothing has run. */
+/*
+ * Counts the events of the fake net in the next ns nanoseconds. Only the watch over connections may
+ * make some.
+ */
 static uint64_t events_in(uint64_t ns)
 {
 	uint64_t end = fake_net_time() + ns, count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Service thread: when it runs, whom it serves, and what can keep it from starting. */
+/* Service thread: when it runs, which managers it steps, and what can keep it from starting. */
 #include "engine/service.h"
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ static struct verve_net_srq *srq[CLIENTS];
 static struct verve_cm *cm[CLIENTS];
 static struct verve_mailbox events;
 
-/* What the manager's owner does when it is told that there are events; NULL: nothing. */
+/* Called when the manager tells its owner of new events; NULL: nothing is called. */
 static void (*on_notify)(void);
 
 static void notified(void *arg)
@@ -46,7 +46,7 @@ static void wake(void *arg)
 	verve_service_wake();
 }
 
-/* Clients 0 and 2 are on one device. */
+/* Clients 0 and 2 are on one device, client 1 is on another. */
 static void setup(void)
 {
 	struct verve_net_port *list;
@@ -123,7 +123,7 @@ Test(service, runs_from_the_first_to_the_last)
 		verve_service_remove(cm[i]);
 	}
 	cr_expect_not(runs());
-	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0); /* and again */
+	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0); /* a thread can be started again */
 	cr_expect(runs());
 	verve_service_remove(cm[0]);
 }
@@ -140,7 +140,8 @@ Test(service, steps_those_it_has_and_nobody_else)
 	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
 	fake_net_run_until(fake_net_time() + 2 * second);
 	cr_expect_gt(datagrams(), 0);
-	cr_expect_not(verve_mailbox_is_empty(&events)); /* nobody is there: FAILED */
+	/* FAILED, because the peer does not exist */
+	cr_expect_not(verve_mailbox_is_empty(&events));
 	verve_service_remove(cm[0]);
 }
 
@@ -151,7 +152,7 @@ Test(service, wakes_for_what_is_asked_for_while_it_sleeps)
 	verve_addr_set_port(&nobody, 9);
 	cr_assert_eq(verve_service_add(cm[0], dev[0]), 0);
 	fake_net_run_until(fake_net_time() + second);
-	cr_expect_eq(fake_net_next(), UINT64_MAX); /* asleep */
+	cr_expect_eq(fake_net_next(), UINT64_MAX); /* the thread sleeps */
 	cr_assert_eq(verve_cm_connect(cm[0], &nobody), 0);
 	cr_expect_lt(fake_net_next(), UINT64_MAX);
 	fake_net_run_until(fake_net_time() + second / 1000);
@@ -165,7 +166,7 @@ Test(service, removed_one_is_touched_no_more)
 	uint64_t before;
 
 	verve_addr_set_port(&nobody, 9);
-	fake_net_host_pause(1, true); /* no answer, so that it repeats itself */
+	fake_net_host_pause(1, true); /* without an answer, the manager repeats its HELLO */
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(verve_service_add(cm[i * 2], dev[i * 2]), 0);
 	cr_assert_eq(verve_cm_connect(cm[0], &nobody), 0);
@@ -225,7 +226,9 @@ Test(service, takes_the_events_of_its_devices)
 	verve_service_remove(cm[0]);
 }
 
-/* Clients 0 and 2; client 1 is on another device and waits on. */
+/*
+ * The device of clients 0 and 2 goes. Client 1 is on another device, and still waits for its peer.
+ */
 Test(service, tells_all_on_a_device_that_is_gone_and_nobody_else)
 {
 	struct verve_mail *mail, *next;
@@ -233,7 +236,7 @@ Test(service, tells_all_on_a_device_that_is_gone_and_nobody_else)
 	int told = 0;
 
 	fake_net_host_addr(1, &silent);
-	silent.in.sin_addr.s_addr = htonl(0x0a0100ff); /* nobody's */
+	silent.in.sin_addr.s_addr = htonl(0x0a0100ff); /* an address that no host has */
 	verve_addr_set_port(&silent, 9);
 	for (int i = 0; i < CLIENTS; i++) {
 		cr_assert_eq(verve_cm_connect(cm[i], &silent), 0);
@@ -263,7 +266,7 @@ Test(service, unloading_stops_it_with_endpoints_left_open)
 	verve_service_fini();
 	cr_expect_not(runs());
 	verve_service_wake();
-	verve_service_remove(cm[0]); /* too late, and harmless */
+	verve_service_remove(cm[0]); /* the thread has stopped before: this does nothing */
 	cr_expect_not(runs());
 }
 
@@ -282,7 +285,10 @@ Test(service, who_polls_on_after_unloading_helps_nobody)
 
 static pid_t child;
 
-/* The thread is in its step, and holds what it holds then. Two seconds are for ever. */
+/*
+ * Called while the service thread is in its step and holds the lock. If the child hangs, the alarm
+ * kills it after two seconds.
+ */
 static void fork_and_unload(void)
 {
 	if (child)
@@ -294,7 +300,7 @@ static void fork_and_unload(void)
 	verve_service_wake();
 	verve_service_remove(cm[0]);
 	verve_service_fini();
-	/* It may have a service of its own. */
+	/* The child can have a service thread of its own. */
 	if (verve_service_add(cm[1], dev[1]) || !runs())
 		_exit(1);
 	verve_service_remove(cm[1]);

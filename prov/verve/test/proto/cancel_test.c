@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Cancelling what is sent, written and read: before it begins, under way, and when the peer has it. */
+/*
+ * Cancelling sends, writes and reads: before they begin, under way, and when the peer has the
+ * message.
+ */
 #include "proto/cancel.h"
 #include "xport/transfer.h"
 
@@ -23,7 +26,7 @@ static void setup(void)
 	struct fake_net_config config;
 
 	fake_net_config_default(&config);
-	config.limits.msg_size = 2 * NODE_EAGER; /* so that a long write takes many requests */
+	config.limits.msg_size = 2 * NODE_EAGER; /* a long write takes many requests */
 	fake_net_start(&config);
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, NULL);
@@ -103,7 +106,7 @@ Test(cancel, no_context_names_nothing)
 	expect_comp(&a.tx_queue);
 }
 
-/* Offered, or eager with delivery complete. */
+/* The message is offered, or eager with delivery complete. */
 Test(cancel, a_message_that_nobody_received_is_taken_back)
 {
 	static const size_t lens[] = {0, 1, NODE_EAGER, LONG};
@@ -132,7 +135,7 @@ Test(cancel, a_message_that_a_receive_has_arrives)
 	node_join(&a, &b, NODE_WINDOW);
 	send_to_b(LONG, 1, 0, &first);
 	nodes_settle();
-	/* The receive and the cancelling cross. */
+	/* The peer's receive takes the message while the cancel is on its way. */
 	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	expect_received(1, LONG);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
@@ -152,8 +155,11 @@ Test(cancel, a_claimed_message_stays)
 	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	nodes_settle();
 	expect_none(&a.tx_queue);
-	cr_assert_eq(node_peek(&b, &(struct message){.buf = in, .len = LONG, .context = &second,
-						     .peek = VERVE_CLAIM, .flags = VERVE_OP_TAGGED}),
+	cr_assert_eq(node_peek(&b, &(struct message){.buf = in,
+						     .len = LONG,
+						     .context = &second,
+						     .peek = VERVE_CLAIM,
+						     .flags = VERVE_OP_TAGGED}),
 		     0);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, LONG);
@@ -186,16 +192,19 @@ Test(cancel, the_connection_breaks_meanwhile)
 	expect_none(&a.tx_queue);
 }
 
-/* To an address of b's, where any key that its device knows will do. */
+/* Writes to an address of b. key: any key that the device of b knows. */
 static void write_to_b(size_t len, uint64_t key, void *context)
 {
 	struct verve_wire_segment remote = {(uintptr_t) in, len, key};
 	struct iovec iov = {out, len};
 
 	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_WRITE,
-			       &(struct verve_request){.iov = &iov, .iov_count = 1,
-						       .addr = node_addr(&a, &b), .context = context,
-						       .flags = VERVE_OP_NOTIFY, .remote = &remote,
+			       &(struct verve_request){.iov = &iov,
+						       .iov_count = 1,
+						       .addr = node_addr(&a, &b),
+						       .context = context,
+						       .flags = VERVE_OP_NOTIFY,
+						       .remote = &remote,
 						       .remote_count = 1}),
 		     0);
 }
@@ -205,7 +214,8 @@ Test(cancel, writes_that_wait_behind_one_another)
 	struct verve_mr_region *region;
 
 	memset(in, 0, sizeof(in));
-	cr_assert_eq(verve_mr_cache_get(&b.mr_cache, in, sizeof(in), VERVE_NET_REMOTE_WRITE, &region),
+	cr_assert_eq(verve_mr_cache_get(&b.mr_cache, in, sizeof(in), VERVE_NET_REMOTE_WRITE,
+					&region),
 		     0);
 	write_to_b(10, region->rkey, &first);
 	write_to_b(20, region->rkey, &second);
@@ -220,14 +230,18 @@ Test(cancel, writes_that_wait_behind_one_another)
 	verve_mr_cache_put(&b.mr_cache, region);
 }
 
-/* What is posted goes on, and nothing more is; the buffer is in use until the error says otherwise. */
+/*
+ * Requests that are posted go on, and no more are posted. The buffer is in use until the error is
+ * reported.
+ */
 Test(cancel, a_write_that_is_half_posted)
 {
 	struct verve_mr_region *region;
 	size_t written = 0;
 
 	memset(in, 0, sizeof(in));
-	cr_assert_eq(verve_mr_cache_get(&b.mr_cache, in, sizeof(in), VERVE_NET_REMOTE_WRITE, &region),
+	cr_assert_eq(verve_mr_cache_get(&b.mr_cache, in, sizeof(in), VERVE_NET_REMOTE_WRITE,
+					&region),
 		     0);
 	node_join(&a, &b, NODE_WINDOW);
 	write_to_b(LONGEST, region->rkey, &first);

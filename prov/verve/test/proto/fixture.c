@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Nodes: opening, joining, moving messages, and reading what completed. */
+/* Nodes: opening and joining them, sending and receiving messages, and reading completions. */
 #include "fixture.h"
 
 #include <rdma/providers/fi_prov.h>
@@ -14,7 +14,7 @@
 #include "msg/recv.h"
 #include "msg/send.h"
 
-enum { TIMEOUT_MS = 100 }; /* simulated */
+enum { TIMEOUT_MS = 100 }; /* in simulated time */
 
 static struct fi_provider provider = {.name = "verve"};
 static struct node *nodes;
@@ -247,7 +247,7 @@ static void put_up(struct node *node, const struct node *peer, struct verve_net_
 	verve_mailbox_put(&node->xport->events, &event->mail);
 }
 
-/* resumes: what each says of itself; 0: nothing. */
+/* a_resumes, b_resumes: the connection that this node says it goes on with; 0: none. */
 static void make_connection(struct node *a, struct node *b, uint32_t window, uint32_t a_resumes,
 			    uint32_t b_resumes)
 {
@@ -307,7 +307,7 @@ void node_join(struct node *a, struct node *b, uint32_t window)
 	node_connect(a, b, window);
 	verve_events_step(a->xport);
 	verve_events_step(b->xport);
-	/* Each has the other in its table. */
+	/* Each node puts the other into its address vector. */
 	node_link(a, b);
 	node_link(b, a);
 }

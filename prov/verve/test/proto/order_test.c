@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Every order of what can happen between two transports that are out of everything: queue entries, credits, slabs,
- * receive buffers, memory to register. Two applications send each other a few messages, again and again; who polls, who posts, and
- * which packet, response or completion is next is tried in each state in every way. States are told apart by a
- * digest, so their number is finite; from each of them the messages must still be able to complete.
+ * Tries every order of events between two transports that are out of everything: queue entries,
+ * credits, slabs, receive buffers, and memory to register. Two applications send each other a few
+ * messages, again and again. In each state the test tries every next step: which side polls, which
+ * side posts, and which packet, response or completion comes next. A digest tells states apart, so
+ * their number is finite. From each state the messages must still be able to complete.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +22,14 @@
 
 enum { ROOM = 3 * NODE_EAGER, MESSAGES = 4, WAY_MAX = 1000 };
 
-/* What each application sends in a round, in order. */
+/* The messages that each application sends in one round, in order. */
 struct scene {
 	struct {
 		size_t lens[MESSAGES];
 		uint32_t count;
 	} from[2];
 	uint32_t flags;
-	bool poor; /* nothing can be registered any more */
+	bool poor; /* no memory can be registered any more */
 };
 
 struct side {
@@ -36,28 +37,36 @@ struct side {
 	uint32_t index;
 	struct side *other;
 	char out[ROOM], in[MESSAGES][ROOM];
-	uint32_t sent, posted, completed, received; /* in this round */
+	uint32_t sent, posted, completed, received; /* numbers in this round */
 };
 
-enum { POLL, RECV, LEG, ACTIONS_A_SIDE = LEG + FAKE_NET_LEGS, NEXT_ROUND = 2 * ACTIONS_A_SIDE, ACTIONS };
+enum {
+	POLL,
+	RECV,
+	LEG,
+	ACTIONS_A_SIDE = LEG + FAKE_NET_LEGS,
+	NEXT_ROUND = 2 * ACTIONS_A_SIDE,
+	ACTIONS
+};
 
 struct state {
 	UT_hash_handle hh;
 	uint64_t digest;
 	uint32_t index;
-	bool complete; /* or can be */
-	struct state *to[ACTIONS], *from; /* from: in a search */
+	bool complete; /* the round is complete, or a later state of it is */
+	/* to: next state by action; from: previous state in a search */
+	struct state *to[ACTIONS], *from;
 	uint32_t action;
 	uint32_t search;
 };
 
 static struct side sides[2];
 static const struct scene *scene;
-static struct state *states; /* uthash by digest */
+static struct state *states; /* all states, by digest (uthash) */
 static struct state **all;
 static uint32_t count, untried, searches, diverged;
 
-/* What the transport's next steps depend on. */
+/* The digest: everything that the transport's next steps depend on. */
 
 static uint64_t mix(uint64_t digest, uint64_t value)
 {
@@ -65,10 +74,11 @@ static uint64_t mix(uint64_t digest, uint64_t value)
 	return digest ^ digest >> 29;
 }
 
-/* What of an operation decides how it goes on. */
+/* Adds the part of an operation that decides how the operation goes on. */
 static uint64_t digest_op(struct verve_op *op, uint64_t digest)
 {
-	digest = mix(digest, (uint64_t)op->cls->name[0] << 48 | (uint64_t)op->state << 32 | op->flags);
+	digest = mix(digest,
+		     (uint64_t)op->cls->name[0] << 48 | (uint64_t)op->state << 32 | op->flags);
 	digest = mix(digest, op->len);
 	if (op->cls->memory_at)
 		digest = mix(digest, verve_op_memory(op)->slab ? 2 : 1);
@@ -142,9 +152,9 @@ static uint64_t digest_all(void)
 	return mix(mix(digest, fake_net_digest(0)), fake_net_digest(1));
 }
 
-/* Two applications. */
+/* The two applications. */
 
-/* And nothing is under way any more. */
+/* The round is complete, and nothing is under way any more. */
 static bool is_complete(void)
 {
 	if (fake_net_next() != UINT64_MAX)
@@ -159,7 +169,9 @@ static bool is_complete(void)
 static void poll_side(struct side *side)
 {
 	verve_proto_poll(&side->node.proto);
-	/* There are fewer than it waits for before it gives them back. */
+	/*
+	 * The transport gives receive buffers back in batches. Here there are fewer than a batch.
+	 */
 	verve_dispatch_refill(side->node.xport);
 	while (!verve_comp_queue_is_empty(&side->node.tx_queue)) {
 		expect_comp(&side->node.tx_queue);
@@ -225,7 +237,7 @@ static void act(uint32_t action)
 	}
 }
 
-/* As little of everything as there can be. */
+/* Leaves each transport as little of everything as possible. */
 static void make_scarce(struct verve_xport *xport)
 {
 	xport->wr_limit = xport->link_count + VERVE_LINK_RESERVE + 2;
@@ -302,7 +314,10 @@ static struct state *step(struct state *state, uint32_t action)
 	return next;
 }
 
-/* Goes a shortest way to an action that was not tried yet, and tries it. False: there is none. */
+/*
+ * Goes a shortest way to a state with an untried action, and tries this action. False: every action
+ * of every state was tried.
+ */
 static bool go_on(struct state *start)
 {
 	static struct state **queue;
@@ -338,7 +353,7 @@ static bool go_on(struct state *start)
 	return steps;
 }
 
-/* From which it can go on to the end. */
+/* Counts the states from which the round cannot complete. Marks the others as complete. */
 static uint32_t count_stuck(void)
 {
 	uint32_t stuck = 0;
@@ -372,7 +387,7 @@ static void try_all(const struct scene *wanted)
 	cr_expect_eq(count_stuck(), 0);
 }
 
-/* One message costs the only credit; the second is offered. */
+/* One message uses the only credit, so the second message is offered. */
 Test(order, credits)
 {
 	try_all(&(struct scene){.from = {{{NODE_EAGER, NODE_EAGER}, 2}, {{0}, 0}}});
@@ -395,7 +410,8 @@ Test(order, pulled)
 
 Test(order, pulled_both_ways)
 {
-	try_all(&(struct scene){.from = {{{NODE_EAGER + 1}, 1}, {{NODE_EAGER + 1}, 1}}, .poor = true});
+	try_all(&(struct scene){.from = {{{NODE_EAGER + 1}, 1}, {{NODE_EAGER + 1}, 1}},
+				.poor = true});
 }
 
 Test(order, acknowledged)

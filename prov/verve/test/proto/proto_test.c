@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Transport: opening and what can fail of it, limits of the device, the watch, and the drained
- * end.
+ * Transport: opening and its failures, limits of the device, the watch over peers, and the close
+ * that drains operations.
  */
 #include "xport/xport.h"
 
@@ -51,7 +51,7 @@ static void recv_any(void)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
 }
 
-/* There and back, each protocol. */
+/* Each protocol, in both directions. */
 static void exchange(void)
 {
 	static const size_t sizes[] = {0, 1, 64, 65, 300, NODE_EAGER, NODE_EAGER + 1, ROOM};
@@ -61,8 +61,11 @@ static void exchange(void)
 		struct node *from = i % 2 ? &b : &a, *to = i % 2 ? &a : &b;
 
 		memset(in, 0, sizeof(in));
-		cr_assert_eq(node_send(from, &(struct message){.peer = to, .buf = out, .len = len,
-							       .flags = i % 4 < 2 ? 0 : VERVE_OP_ACK}),
+		cr_assert_eq(node_send(from,
+				       &(struct message){.peer = to,
+							 .buf = out,
+							 .len = len,
+							 .flags = i % 4 < 2 ? 0 : VERVE_OP_ACK}),
 			     0);
 		cr_assert_eq(node_recv(to, &(struct message){.buf = in, .len = ROOM}), 0);
 		nodes_settle();
@@ -91,7 +94,7 @@ Test(xport, each_failure_of_opening_leaves_nothing)
 	struct verve_xport_attr attr;
 	static struct verve_proto proto;
 
-	node_open(&a, 0, NULL); /* has what an attr wants */
+	node_open(&a, 0, NULL); /* fills in the device and the tables of a */
 	attr = a.xport->attr;
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
 		char before[128], after[128];
@@ -182,7 +185,7 @@ Test(xport, injected_message_is_no_longer_than_a_buffer)
 	close_both();
 }
 
-/* Corners of the configuration: everything arrives all the same. */
+/* Extreme configurations: every message must still arrive. */
 
 Test(xport, nothing_is_inline)
 {
@@ -230,7 +233,7 @@ Test(xport, transmit_queue_of_one)
 	exchange();
 	cr_assert_eq(send_len(ROOM, 0), 0);
 	cr_expect_eq(send_len(ROOM, 0), -FI_EAGAIN);
-	cr_expect_eq(send_len(1, VERVE_OP_INJECT), 0); /* needs no operation */
+	cr_expect_eq(send_len(1, VERVE_OP_INJECT), 0); /* an injected message needs no operation */
 	recv_any();
 	nodes_settle();
 	cr_expect_eq(send_len(ROOM, 0), 0);
@@ -287,7 +290,10 @@ static void close_many(void)
 Test(xport, idle_connections_leave_entries_of_the_send_queue_to_others)
 {
 	open_many();
-	/* So many connections that half of the queue is more than they may use. */
+	/*
+	 * There are so many connections that half of the queue is more than their work requests may
+	 * use.
+	 */
 	a.xport->wr_limit = MANY + VERVE_LINK_RESERVE + 8;
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < MANY; i++)
@@ -310,7 +316,7 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 
 	open_many();
 	a.xport->tx_slabs.limit = 2 * MANY;
-	/* One copied message each: nothing asks for their completions. */
+	/* Each send copies one message, and asks for no completion. */
 	for (int i = 0; i < MANY; i++)
 		cr_assert_eq(node_send(&a, &(struct message){.peer = &many[i], .buf = out,
 							     .len = NODE_EAGER}),
@@ -326,14 +332,15 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 	close_many();
 }
 
-/* What is under way. */
+/* Operations under way. */
 
 Test(xport, busy_tells_what_waits_for_whom)
 {
 	open_both(NULL, NODE_WINDOW);
 	cr_expect_not(verve_proto_is_busy(&a.proto, true));
 	cr_assert_eq(send_len(1, 0), 0);
-	cr_expect_not(verve_proto_is_busy(&a.proto, true)); /* over, as far as we go */
+	/* the send has completed, as far as this side can tell */
+	cr_expect_not(verve_proto_is_busy(&a.proto, true));
 	cr_assert_eq(send_len(1, VERVE_OP_TRANSMIT), 0);
 	cr_expect(verve_proto_is_busy(&a.proto, false));
 	cr_expect(verve_proto_is_waiting(&a.proto));
@@ -359,14 +366,15 @@ Test(xport, what_waits_for_a_connection_is_busy)
 	node_open(&b, 1, NULL);
 	cr_assert_eq(send_len(1, 0), 0);
 	cr_expect(verve_proto_is_busy(&a.proto, false));
-	cr_expect_not(verve_proto_is_waiting(&a.proto)); /* the manager minds it */
+	/* the connection manager watches over the handshake */
+	cr_expect_not(verve_proto_is_waiting(&a.proto));
 	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ETIMEDOUT);
 	nodes_settle();
 	cr_expect_not(verve_proto_is_busy(&a.proto, true));
 	close_both();
 }
 
-/* As many polls as it takes to look at the clock. */
+/* Polls so often that the transport looks at the clock. */
 static void poll_often(struct node *node)
 {
 	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
@@ -382,7 +390,7 @@ Test(xport, silent_peer_is_asked_for_a_sign_after_its_time)
 	cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
 	nodes_settle();
 	fake_net_host_kill(1);
-	start = a.xport->watch_time - 1000000000; /* the fake clock's 0 */
+	start = a.xport->watch_time - 1000000000; /* the fake clock began at 0 */
 	fake_net_run_until(start + a.xport->attr.keepalive - 1);
 	poll_often(&a);
 	cr_expect_eq(node_link(&a, &b)->produced, 1);
@@ -410,7 +418,7 @@ Test(xport, peer_that_nobody_waits_for_is_left_alone)
 	close_both();
 }
 
-/* The end. */
+/* The close. */
 
 Test(xport, bye_is_said_once_and_acknowledged)
 {
@@ -429,7 +437,7 @@ Test(xport, bye_is_said_once_and_acknowledged)
 	for (int i = 0; i < NODE_WINDOW; i++)
 		recv_any();
 	for (int i = 0; i < NODE_WINDOW; i++)
-		cr_expect_eq(expect_comp(&b.rx_queue).len, 100); /* what was accepted arrived */
+		cr_expect_eq(expect_comp(&b.rx_queue).len, 100); /* the accepted message arrived */
 	close_both();
 }
 
@@ -455,7 +463,7 @@ Test(xport, bye_waits_for_broken_connections)
 	close_both();
 }
 
-/* fi_endpoint(3), fi_close: dropped, with no completions. */
+/* fi_close of fi_endpoint(3): operations are dropped without completions. */
 Test(xport, cancel_ends_everything_without_a_word)
 {
 	struct node c;
@@ -472,7 +480,7 @@ Test(xport, cancel_ends_everything_without_a_word)
 	nodes_settle();
 	verve_proto_cancel(&a.proto);
 	nodes_settle();
-	verve_proto_cancel(&a.proto); /* nothing is left */
+	verve_proto_cancel(&a.proto); /* nothing is left to cancel */
 	expect_none(&a.tx_queue);
 	expect_none(&a.rx_queue);
 	cr_expect_eq(AO_load(&a.send.errors), 0);
@@ -506,7 +514,7 @@ Test(xport, closing_reports_no_more_of_its_own_but_of_its_memory)
 	expect_none(&a.tx_queue);
 	cr_expect_eq(AO_load(&a.send.value), 0);
 	cr_expect_eq(a.xport->tx_used, 0);
-	/* What was accepted has left. */
+	/* The accepted messages have been sent. */
 	recv_any();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 1);
 	expect_comp(&b.tx_queue);
@@ -523,7 +531,7 @@ Test(xport, poll_of_a_lost_device_finds_nothing)
 	fake_net_device_remove(0);
 	cr_expect_not(verve_proto_poll(&a.proto));
 	expect_none(&a.tx_queue);
-	/* Nothing will ever be flushed: only the end takes the queue pair away. */
+	/* No request will ever be flushed: only closing the queue pair ends it. */
 	verve_proto_cancel(&a.proto);
 	nodes_settle();
 	expect_none(&a.tx_queue);
@@ -531,7 +539,7 @@ Test(xport, poll_of_a_lost_device_finds_nothing)
 	close_both();
 }
 
-/* It had arrived before the connections were broken, and nobody had looked. */
+/* The message arrived before the links were broken, and no turn has handled it. */
 Test(xport, message_that_comes_while_it_is_closed_is_not_left_in_the_shared_context)
 {
 	struct verve_xport_attr attr;
@@ -551,7 +559,8 @@ Test(xport, message_that_comes_while_it_is_closed_is_not_left_in_the_shared_cont
 		;
 	cr_assert_eq(shared.msg.match[0].unexpected_count, 0);
 	node_close(&b);
-	cr_expect_eq(shared.msg.match[0].unexpected_count, 0, "a message of an endpoint that is gone");
+	cr_expect_eq(shared.msg.match[0].unexpected_count, 0,
+		     "a message of an endpoint that is gone");
 	node_close(&a);
 	verve_proto_fini_shared(&shared);
 	verve_lock_release(&lock);
