@@ -11,9 +11,9 @@ struct verve_xport;
 
 /*
  * Detaches the links for which verve_replay_set_drained was called, and asks the manager for the
- * connections that continue them, or resumes over those that are there. A link whose packets are
- * stalled (xport/dispatch.h) is detached in a later turn. Without memory, the link breaks. Not from
- * inside other work on links.
+ * connections that continue them, or resumes over connections made already. A link whose packets
+ * are stalled (xport/dispatch.h) is detached in a later turn. Without memory, the link breaks. Not
+ * from inside other work on links.
  */
 void verve_detach_step(struct verve_xport *xport);
 

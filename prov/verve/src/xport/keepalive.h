@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Keep-alive: finds dead peers. A peer that owes us an answer is sent a request that its device
+ * Keep-alive: finds dead peers. A peer that owes an answer is sent a request that its device
  * must acknowledge, if no such request is under way. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_KEEPALIVE_H

@@ -50,7 +50,7 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
 
 /*
- * Breaks the link: its operations, and those in the peer's queues, move to link->doomed. They get
+ * Breaks the link: the operations in the peer's queues move to link->doomed. They get
  * error (positive FI errno), status (ibv_wc_status, or 0) and reason (a constant string) in
  * verve_link_end. If the link had agreed to quiesce, or was leaving, peer->pending stays and gets a
  * new connection. Harmless on a broken link.

@@ -113,7 +113,7 @@ static bool is_decided(const struct verve_xport *xport)
 
 /*
  * Posts the buffers in question again: no queue pair has them. A queue pair that has just closed
- * may have flushed some of them: those completions are polled first, and return the buffers as
+ * may have flushed some of them: such completions are polled first, and return the buffers as
  * ever.
  */
 static void take_back(struct verve_xport *xport)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Post: gives requests to a link's queue pair. Each request needs room in the queue, and keeps in
- * its slot, until it retires, what is needed to post it again on another queue pair. The engine's
+ * its slot, until it retires, all that posting it again on another queue pair needs. The engine's
  * lock protects everything here.
  */
 #ifndef VERVE_XPORT_POST_H

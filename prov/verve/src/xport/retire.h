@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Retiring: a request that has ended gives back what its slot held. The engine's lock protects
- * everything here.
+ * Retiring: a request that has ended gives back the slab or copy of its slot. The engine's lock
+ * protects everything here.
  */
 #ifndef VERVE_XPORT_RETIRE_H
 #define VERVE_XPORT_RETIRE_H

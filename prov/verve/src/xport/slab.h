@@ -19,8 +19,8 @@ struct verve_slab_chunk;
 
 /* Place of a receive buffer (xport/lost.h). */
 enum verve_lost_state {
-	VERVE_LOST_HERE,   /* in xport->rx_free, or its packet is being handled */
-	VERVE_LOST_POSTED, /* posted to the device */
+	VERVE_LOST_HERE,   /* in xport->rx_free */
+	VERVE_LOST_POSTED, /* posted to the device; the completion, if any, is not handled */
 	VERVE_LOST_ASKED,  /* posted to the device, and in question */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Slot: describes an outstanding work request: what it holds, and all that is needed to post it
- * again on another queue pair (xport/replay.h). The engine's lock protects it.
+ * Slot: describes an outstanding work request: the memory that it holds, and all that is needed to
+ * post it again on another queue pair (xport/replay.h). The engine's lock protects it.
  */
 #ifndef VERVE_XPORT_SLOT_H
 #define VERVE_XPORT_SLOT_H
