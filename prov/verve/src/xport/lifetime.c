@@ -46,7 +46,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	if (link->inline_size > xport->attr.inline_size)
 		link->inline_size = xport->attr.inline_size;
 	link->is_self = xport->cm && verve_addr_equal(&peer->addr, verve_cm_addr(xport->cm));
-	link->signaled = UINT32_MAX; /* none, the one before number 0 */
+	link->signaled = UINT32_MAX; /* the number before 0: no request has asked */
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);
 	xport->link_count++;

@@ -43,9 +43,13 @@ struct verve_slab_pool {
 	size_t failures; /* attempts to grow since the first that failed; 0: none failed */
 };
 
+/*
+ * An empty pool. size: bytes of a slab, rounded up to a cache line; batch: slabs of a chunk; limit:
+ * slabs at most. The device outlives the pool.
+ */
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
 			  size_t batch, size_t limit);
-/* No work request may refer to a slab any more. */
+/* Frees all chunks. No outstanding work request may use a slab. */
 void verve_slab_pool_fini(struct verve_slab_pool *pool);
 
 /* Registers count more slabs, up to the limit. -FI_ENOMEM, or the error of the registration. */
@@ -86,6 +90,7 @@ static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *p
 	return verve_slab_alloc(pool);
 }
 
+/* Gives a slab back to its pool. No outstanding work request may use the slab. */
 static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_slab *slab)
 {
 	slab->next = pool->free;
