@@ -43,17 +43,17 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 
 /*
  * Puts the queue pair in error, with a marker behind its requests: when request *marker has ended,
- * the device has let go of all. False: there is no marker, because no request is outstanding, or
- * because the device took none (link->unmarked): then the caller closes the queue pair, which ends
- * all requests.
+ * the device has let go of all. False: there is no marker to wait for, because no request is
+ * outstanding, or because the device did not take it or did not go to error (link->unmarked): then
+ * the caller closes the queue pair, which ends all requests.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
 
 /*
- * Breaks the link: the operations in the peer's queues move to link->doomed. They get
- * error (positive FI errno), status (ibv_wc_status, or 0) and reason (a constant string) in
- * verve_link_end. If the link had agreed to quiesce, or was leaving, peer->pending stays and gets a
- * new connection. Harmless on a broken link.
+ * Breaks the link: the operations in the peer's queues move to link->doomed. verve_link_end ends
+ * them with error (positive FI errno), status (ibv_wc_status, or 0) and reason (a constant string).
+ * If the link had agreed to quiesce, or was leaving, peer->pending stays and gets a new connection.
+ * Harmless on a broken link.
  */
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
 		      uint32_t status, const char *reason);

@@ -96,7 +96,7 @@ struct verve_link {
 
 	/* The link's end. */
 	bool broken;
-	bool unmarked;	    /* in error without a marker: its requests end with the queue pair */
+	bool unmarked;	    /* no marker to wait for: the requests end with the queue pair */
 	bool said_bye;	    /* BYE was sent */
 	uint64_t leaving;   /* when the peer left (verve_link_leave), nanoseconds; 0: it has not */
 	int error;	    /* positive FI errno for the operations in doomed */

@@ -48,7 +48,7 @@ enum {
 	/* The operation's own. */
 	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */
 	VERVE_OP_REPORTED = 1 << 9, /* its completion was written, or it has none */
-	VERVE_OP_CANCELLED = 1 << 10, /* by fi_cancel; ends when peer and device have let go */
+	VERVE_OP_CANCELLED = 1 << 10, /* was cancelled; ends when peer and device have let go */
 };
 
 /* Result of starting an operation, or of sending the packet that it owes. */

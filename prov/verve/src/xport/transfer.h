@@ -5,7 +5,7 @@
  * on where room ran out.
  *
  * Every operation whose class has a transfer has a memory, too. Memory that cannot be registered
- * moves through the operation's slab, one piece at a time, as long as the slab. The engine's lock
+ * moves through the operation's slab, in pieces of at most the slab's size. The engine's lock
  * protects everything here.
  */
 #ifndef VERVE_XPORT_TRANSFER_H
@@ -24,7 +24,7 @@ struct verve_link;
 struct verve_slot;
 struct verve_xport;
 
-/* How bytes pass a slab: not, out of the memory into the slab, or into the memory from the slab. */
+/* Copies through a slab. NONE: no slab. OUT: from memory to slab. IN: from slab to memory. */
 enum verve_transfer_way { VERVE_TRANSFER_NONE, VERVE_TRANSFER_OUT, VERVE_TRANSFER_IN };
 
 /* The peer's memory, and how far the transfer has come. */
@@ -68,7 +68,10 @@ void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op);
  * memory. True: the transfer is complete. False: the next piece is loaded, and is to be posted.
  */
 bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op);
-/* True if all of a piece but the last is posted: the slab is not free for the next piece. */
+/*
+ * True if the piece in the slab is posted and is not the last one: the slab is not free for the
+ * next piece.
+ */
 bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_op *op);
 
 /*

@@ -139,7 +139,7 @@ struct verve_xport {
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* peers that the next turn looks after: verve_peer_wait */
 	struct verve_peer_queue wanting; /* peers that wait for a place: xport/connect.h */
-	uint64_t wanting_since; /* when the first of wanting began to wait, nanoseconds */
+	uint64_t wanting_since; /* when the first of wanting became the first, nanoseconds */
 
 	struct verve_idtab link_ids;
 	struct verve_pointers link_of_conn; /* by index of the connection id: xport/conn_id.h */
