@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counter: values that change, and the flag of those who wait for it.
+ * Counter: the values, and the flag that a sleeper arms.
  *
- * Changing and arming both end in a read-modify-write of armed, which orders them: whichever comes
- * second sees what the other did. Either the change finds the flag set and wakes, or who armed
- * finds the change. Clearing it is one too, so that the chain does not break there.
+ * A change writes its value, then does a read-modify-write of armed. A sleeper does a
+ * read-modify-write of armed, then reads the values. The second of the two sees what the first has
+ * written: either the change finds the flag set and calls wake, or the sleeper finds the new value.
+ * Clearing the flag is a read-modify-write, too: a plain store would break this order.
  */
 #include "comp/comp.h"
 
@@ -12,7 +13,7 @@ static void changed(struct verve_comp_counter *counter)
 {
 	if (__builtin_expect(!AO_fetch_and_add_full(&counter->armed, 0), 1))
 		return;
-	/* Before the wake: who arms again after it has cleared its descriptor before. */
+	/* Cleared before wake, so that a sleeper that wakes and arms again is not disarmed here. */
 	AO_and_full(&counter->armed, 0);
 	counter->wake(counter->arg);
 }

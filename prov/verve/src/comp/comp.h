@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completions: where operations report their end. A queue (comp_queue.h; what api/cq shows as a
- * fid_cq) and a counter (fid_cntr). Engines write, applications read; several engines may share
- * one.
+ * Completions: the entries and counts that report the end of an operation. A queue (comp_queue.h)
+ * is behind a fid_cq, a counter behind a fid_cntr. Engines write, applications read; several
+ * engines may share a queue or a counter.
  *
  * Each queue has its own lock, taken last and never held across malloc, free or libibverbs. A
  * counter has none.
@@ -32,43 +32,44 @@
 struct verve_comp {
 	void *context;
 	uint64_t flags; /* VERVE_COMP_* */
-	size_t len;	/* bytes placed at a receiver */
-	void *buf;	/* multi-receive: where the message lies */
-	uint64_t data;	/* remote CQ data */
+	size_t len;	/* bytes that were moved */
+	void *buf;	/* multi-receive: the message's place in the buffer */
+	uint64_t data;	/* remote CQ data, with VERVE_COMP_REMOTE_CQ_DATA */
 	uint64_t tag;
-	uint64_t src; /* fi_addr_t of the sender, UINT64_MAX if not known */
+	uint64_t src; /* fi_addr_t of the sender; UINT64_MAX: not known */
 };
 
-enum { VERVE_COMP_REASON_MAX = 128 };
+enum { VERVE_COMP_REASON_MAX = 128 }; /* bytes of an error's reason, with its end */
 
 struct verve_comp_error {
 	struct verve_comp comp;
-	size_t olen;	/* bytes that did not fit */
+	size_t olen;	/* bytes of the message that did not fit into the buffer */
 	int err;	/* positive FI errno */
 	int prov_errno; /* ibv_wc_status, or 0 */
-	char reason[VERVE_COMP_REASON_MAX]; /* readable; becomes err_data. Empty: none */
+	char reason[VERVE_COMP_REASON_MAX]; /* readable text, becomes err_data; empty: none */
 };
 
 /*
- * Counter: fi_cntr(3). Values are read and written without a lock. A zeroed struct is a good
- * counter that nobody waits for.
+ * Counter: fi_cntr(3). Any thread reads and writes the values without a lock. A zeroed struct is a
+ * valid counter, which must not be armed.
  */
 struct verve_comp_counter {
 	volatile AO_t value;
 	volatile AO_t errors;
-	volatile AO_t armed; /* a change calls wake, once for each arming */
+	volatile AO_t armed; /* not 0: the next change calls wake, once */
 	void (*wake)(void *arg); /* constant; must not block or re-enter. NULL: never armed */
 	void *arg;
 };
 
+/* Each of these calls wake, in the calling thread, if the counter is armed. Any thread. */
 void verve_comp_counter_add(struct verve_comp_counter *counter, uint64_t n);
 void verve_comp_counter_add_error(struct verve_comp_counter *counter, uint64_t n);
 void verve_comp_counter_set(struct verve_comp_counter *counter, uint64_t value);
 void verve_comp_counter_set_error(struct verve_comp_counter *counter, uint64_t value);
 
 /*
- * From now on, the next change of the counter calls wake, once. Look at the values after arming:
- * a change from before does not wake.
+ * The next change of the counter calls wake, once. The caller reads the values after arming: a
+ * change from before does not call wake. Any thread.
  */
 void verve_comp_counter_arm(struct verve_comp_counter *counter);
 

@@ -14,8 +14,8 @@ struct verve_comp_extra {
 	size_t olen;
 	int err; /* positive FI errno; 0: a success that did not fit into the ring */
 	int prov_errno;
-	bool reserved; /* goes back to the reserve */
-	char reason[]; /* not there if reserved */
+	bool reserved; /* belongs to reserve_memory: goes back to the reserve, is not freed */
+	char reason[]; /* no memory for it if reserved */
 };
 
 int verve_comp_queue_init(struct verve_comp_queue *queue, size_t size, bool elide)
@@ -65,7 +65,7 @@ void verve_comp_queue_fini(struct verve_comp_queue *queue)
 	verve_lock_fini(&queue->lock);
 }
 
-/* One more entry is in. Gives the lock back. */
+/* Counts an entry that was added, releases the lock, and calls wake if a sleeper waits for it. */
 static inline void publish(struct verve_comp_queue *queue, bool error)
 {
 	AO_t count = queue->count + 1;
@@ -81,7 +81,7 @@ static inline void publish(struct verve_comp_queue *queue, bool error)
 		queue->wake(queue->arg);
 }
 
-/* It answers no request of the application's: a peer has written. */
+/* True for a write of a peer: the application has asked for no such completion. */
 static bool is_uninvited(const struct verve_comp_extra *extra)
 {
 	return extra->comp.flags & VERVE_COMP_REMOTE_WRITE;
@@ -109,7 +109,7 @@ static struct verve_comp_extra *take_reserve(struct verve_comp_queue *queue)
 	return extra;
 }
 
-/* The overrun is one more entry, which never goes away. */
+/* The overrun counts as an error entry that stays for ever. Releases the lock. */
 static void overrun(struct verve_comp_queue *queue)
 {
 	VERVE_WARN(CQ,
@@ -120,7 +120,10 @@ static void overrun(struct verve_comp_queue *queue)
 	publish(queue, true);
 }
 
-/* error is NULL for a success, and contains comp otherwise. */
+/*
+ * Puts an entry into the list. error: NULL for a success; otherwise comp is error->comp. Called
+ * without the lock, which must not be held across malloc.
+ */
 static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 					     const struct verve_comp *comp,
 					     const struct verve_comp_error *error)
@@ -131,7 +134,7 @@ static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 	if (extra)
 		extra->reserved = false;
 	verve_lock_acquire(&queue->lock);
-	/* The lock was free while memory was got: the queue may have been read. */
+	/* A reader may have emptied the list during malloc: then the ring takes the completion. */
 	if ((!error && has_room(queue)) || queue->overrun) {
 		if (queue->overrun)
 			verve_lock_release(&queue->lock);
@@ -177,7 +180,8 @@ void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 }
 
 /*
- * Takes the first of extra; what is not the reserve's goes to read, to be freed without the lock.
+ * Removes the first entry of the list: to the reserve, or to read, whose entries the caller frees
+ * when it has released the lock.
  */
 static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras *read)
 {
@@ -206,7 +210,7 @@ ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp 
 		take_extra(queue, &read);
 	}
 	AO_store(&queue->count, queue->count - n);
-	/* What is left when there was room for more is an error. */
+	/* No entry was taken though there are entries: the next one is an error. */
 	ret = !n && max && queue->count ? -FI_EAVAIL : (ssize_t)n;
 	verve_lock_release(&queue->lock);
 	free_extras(&read);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queue: a ring of completions, and a list of what did not fit or went wrong.
- * fi_cq(3): an error entry blocks reads (-FI_EAVAIL) until it is fetched, in order.
+ * Completion queue: a ring of completions, and behind it a list of the completions that did not fit
+ * and of the errors. fi_cq(3): an error entry blocks reads (-FI_EAVAIL) until it is fetched, in
+ * order.
  *
- * Nothing is dropped, whatever the ring's size. If memory runs out, a reserve of
- * VERVE_COMP_RESERVE entries takes over; if more than that many operations then complete unread, the
- * queue ends in fi_cq(3)'s overrun state. Its own lock, see comp.h.
+ * No completion is dropped, whatever the ring's size. If malloc fails, the list takes entries from
+ * a reserve of VERVE_COMP_RESERVE. If the reserve is used up, too, the queue is in fi_cq(3)'s
+ * overrun state for ever. Each queue has its own lock, see comp.h.
  */
 #ifndef VERVE_COMP_COMP_QUEUE_H
 #define VERVE_COMP_COMP_QUEUE_H
@@ -17,11 +18,11 @@
 #include "comp/comp.h"
 
 enum {
-	VERVE_COMP_RESERVE = 256,
-	VERVE_COMP_UNINVITED = 16384, /* entries beyond the ring that peers may make us keep */
+	VERVE_COMP_RESERVE = 256,     /* entries */
+	VERVE_COMP_UNINVITED = 16384, /* unread writes of peers in the list: the queue is flooded */
 };
 
-struct verve_comp_extra; /* an overflow or error entry */
+struct verve_comp_extra; /* an entry of the list: a completion that did not fit, or an error */
 
 STAILQ_HEAD(verve_comp_extras, verve_comp_extra);
 
@@ -30,62 +31,71 @@ struct verve_comp_queue {
 	struct verve_lock lock;
 	struct verve_comp *ring;
 	uint32_t mask; /* ring entries - 1; entries are a power of two */
-	uint32_t head, tail;
-	struct verve_comp_extras extra; /* younger than all of the ring while not empty */
-	struct verve_comp_extras reserve;
-	struct verve_comp_extra *reserve_memory;
-	bool armed;    /* a reader sleeps, or gave the wait descriptor to poll */
-	size_t wanted; /* armed: wake when so many wait, or an error; the least any reader wants */
-	bool overrun;  /* ends with FI_EOVERRUN; takes no more */
+	uint32_t head, tail; /* counts of entries read and written; wrap around */
+	struct verve_comp_extras extra; /* the list; each entry is younger than all of the ring */
+	struct verve_comp_extras reserve; /* entries for extra without memory */
+	struct verve_comp_extra *reserve_memory; /* all of the reserve, from calloc */
+	bool armed;    /* a reader sleeps, or polls the wait descriptor */
+	size_t wanted; /* armed: wake is called for so many entries; the smallest of all readers */
+	bool overrun;  /* reading ends with FI_EOVERRUN; completions are dropped */
 
-	/* Written under lock, read anywhere. */
-	volatile AO_t count;	/* entries that wait */
-	volatile AO_t errors;	/* of those, errors */
-	volatile AO_t uninvited; /* entries of peers' writes, beyond the ring */
+	/* Written under lock, read by any thread without it. */
+	volatile AO_t count;	/* entries to be read: ring, list and overrun */
+	volatile AO_t errors;	/* errors among them */
+	volatile AO_t uninvited; /* writes of peers in the list */
 
-	/* Called outside the lock, once for each arming. Must not block or re-enter. */
+	/* Called without the lock, once for each arming. Must not block or re-enter. */
 	void (*wake)(void *arg);
 	void *arg;
 };
 
-/* size: entries wanted, at least 1, rounded up. elide: the application serializes. -FI_ENOMEM. */
+/*
+ * size: entries of the ring, rounded up to a power of two. elide: the application serializes all
+ * calls, so that the lock does nothing. The caller sets wake and arg. -FI_ENOMEM.
+ */
 int verve_comp_queue_init(struct verve_comp_queue *queue, size_t size, bool elide);
-/* Completions that are still in the queue are lost. */
+/* Frees the queue. Completions that were not read are lost. */
 void verve_comp_queue_fini(struct verve_comp_queue *queue);
 
-/* Writers. Any thread, under its engine's lock. */
+/* Writes a completion. Any thread, under its engine's lock. Calls wake if the queue is armed. */
 void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_comp *comp);
-/* Without memory for the reason, the entry is written without a reason. */
+/* Writes an error. Without memory, the entry has no reason. Otherwise like a completion. */
 void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error);
 
 /*
- * The queue holds so many completions of peers' writes that nobody has read: no more packets are to
- * be taken from peers. Any thread; the answer may be old.
+ * True if the list holds so many unread writes of peers that engines must take no more packets.
+ * Any thread; the answer may be old.
  */
 static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *queue)
 {
 	return AO_load(&queue->uninvited) >= VERVE_COMP_UNINVITED;
 }
 
-/* Readers: copies up to max entries in order; 0: none; -FI_EAVAIL: an error entry is next. */
+/*
+ * Takes up to max completions, in order, and returns how many. 0: there is none. -FI_EAVAIL: the
+ * next entry is an error. Any thread.
+ */
 ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp *comp, size_t max);
-/* Takes the error entry that is next. -FI_EAGAIN: none. */
+/* Takes the next entry, if it is an error. -FI_EAGAIN: it is none. Any thread. */
 int verve_comp_queue_read_error(struct verve_comp_queue *queue, struct verve_comp_error *error);
 
-/* A cheap look without the lock; may be old. */
+/* True if there is no entry. Any thread, without the lock; the answer may be old. */
 static inline bool verve_comp_queue_is_empty(const struct verve_comp_queue *queue)
 {
 	return AO_load(&queue->count) == 0;
 }
 
-/* The same: wanted (at least 1) entries, or an error, wait. */
+/* True if there are wanted entries (at least 1), or an error. The answer may be old. */
 static inline bool verve_comp_queue_is_ready(const struct verve_comp_queue *queue, size_t wanted)
 {
 	return AO_load(&queue->count) >= wanted || AO_load(&queue->errors);
 }
 
-/* From now on wake is called as soon as the queue is ready. False: it is ready, and not armed. */
+/*
+ * Arms the queue: wake is called once, as soon as the queue is ready for the reader that wants the
+ * fewest entries. False: the queue is ready now, and is not armed. Any thread.
+ */
 bool verve_comp_queue_arm(struct verve_comp_queue *queue, size_t wanted);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Completions of the send CQ. */
 #include "xport/complete.h"
 
 #include "net/cq.h"
@@ -28,9 +29,10 @@ void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 	while (link->retired != number)
 		verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	if (status == VERVE_NET_WC_FLUSHED && !link->broken)
-		/* No request of ours failed: the device refused a request of the peer. */
+		/* No request of this side failed: the device refused a request of the peer. */
 		verve_link_break(xport, link, FI_ENOTCONN, status,
-				 "the device ended the connection: it refused a request of the peer");
+				 "the device ended the connection: "
+				 "it refused a request of the peer");
 	else if (status && !link->broken)
 		verve_link_break(xport, link, verve_net_wc_errno(status), status,
 				 verve_net_wc_str(status));
@@ -53,7 +55,10 @@ bool verve_complete_poll(struct verve_xport *xport)
 
 void verve_complete_poll_all(struct verve_xport *xport)
 {
-	/* Each request has one completion at most; those of what is posted meanwhile may come later. */
+	/*
+	 * Each outstanding request has one completion at most. The bound keeps requests that are
+	 * posted meanwhile from making this loop endless.
+	 */
 	uint32_t most = xport->wr_used + VERVE_POLL_BATCH;
 
 	for (uint32_t i = 0; i < most && verve_complete_poll(xport); i += VERVE_POLL_BATCH)
@@ -74,10 +79,13 @@ void verve_complete_broken(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
-	/* No marker says when all completions are there: those that are not, are lost. */
+	/*
+	 * A link without a marker ends now. Closing its queue pair removes its completions, so all
+	 * that have arrived are handled before; requests without one are taken as flushed.
+	 */
 	if (has_unmarked(xport))
 		verve_complete_poll_all(xport);
-	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
+	/* Closing a queue pair may remove completions of receives, and lose their buffers. */
 	if (!verve_dispatch_drain(xport))
 		return;
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection ids: the link that a packet's destination, or an event of the manager, names. The
+ * Connection ids: find the link of a packet's destination, or of an event of the manager. The
  * engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_CONN_ID_H
@@ -12,10 +12,11 @@
 #include "xport/xport.h"
 
 /*
- * The id names this link from here on. A link that had the same place is not found any more.
+ * Puts the link at the id's place (verve_idtab_index). A link that was there is not found any more.
  * -FI_ENOMEM.
  */
-static inline int verve_conn_id_map(struct verve_xport *xport, uint32_t conn_id, struct verve_link *link)
+static inline int verve_conn_id_map(struct verve_xport *xport, uint32_t conn_id,
+				    struct verve_link *link)
 {
 	return verve_pointers_set(&xport->link_of_conn, verve_idtab_index(conn_id), link);
 }
@@ -29,7 +30,7 @@ static inline struct verve_link *verve_conn_id_find(struct verve_xport *xport, u
 	return verve_pointers_get(&xport->link_of_conn, verve_idtab_index(conn_id));
 }
 
-/* The id names this link no more. Harmless if the id's place has another link already. */
+/* Removes the link from the id's place. Harmless if another link is there already. */
 static inline void verve_conn_id_unmap(struct verve_xport *xport, uint32_t conn_id,
 				       const struct verve_link *link)
 {

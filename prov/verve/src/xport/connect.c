@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connecting: places, and the peers that wait for one. */
 #include "xport/connect.h"
 
 #include "conn/cm.h"
@@ -7,7 +8,8 @@
 #include "xport/report.h"
 #include <rdma/fi_errno.h>
 
-static const uint64_t patience = 100000000; /* ns without a place */
+/* Nanoseconds that a peer waits for a place before it connects above the limit. */
+static const uint64_t patience = 100000000;
 
 static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, bool connecting)
 {
@@ -36,7 +38,7 @@ static bool has_place(const struct verve_xport *xport)
 	return !xport->attr.max_conns || verve_connect_places_taken(xport) < xport->attr.max_conns;
 }
 
-/* True: there is a place. False: the peer is in xport->wanting; verve_connect_step asks for it. */
+/* True: there is a place. False: the peer is in xport->wanting; verve_connect_step connects it. */
 static bool admit(struct verve_xport *xport, struct verve_peer *peer)
 {
 	if (peer->is_wanting)
@@ -50,7 +52,7 @@ static bool admit(struct verve_xport *xport, struct verve_peer *peer)
 	return false;
 }
 
-static void ask(struct verve_xport *xport, struct verve_peer *peer)
+static void ask_manager(struct verve_xport *xport, struct verve_peer *peer)
 {
 	int ret;
 
@@ -66,7 +68,7 @@ static void ask(struct verve_xport *xport, struct verve_peer *peer)
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
 {
 	if (!peer->link && !TAILQ_EMPTY(&peer->pending) && !peer->connecting && admit(xport, peer))
-		ask(xport, peer);
+		ask_manager(xport, peer);
 }
 
 static void give_place(struct verve_xport *xport, uint64_t now)
@@ -76,14 +78,14 @@ static void give_place(struct verve_xport *xport, uint64_t now)
 	TAILQ_REMOVE(&xport->wanting, peer, wanting);
 	peer->is_wanting = false;
 	xport->wanting_since = now;
-	/* The peer may have connected to us meanwhile. */
+	/* The peer may have connected to this endpoint meanwhile. */
 	if (!peer->link)
-		ask(xport, peer);
+		ask_manager(xport, peer);
 }
 
 void verve_connect_step(struct verve_xport *xport, uint64_t now)
 {
-	/* Nobody may wait for ever: what keeps the places busy may depend on the peer that waits. */
+	/* The work that keeps the other connections busy may itself wait for this peer. */
 	if (!TAILQ_EMPTY(&xport->wanting) && now - xport->wanting_since > patience)
 		give_place(xport, now);
 	while (!TAILQ_EMPTY(&xport->wanting) && has_place(xport))
@@ -92,6 +94,8 @@ void verve_connect_step(struct verve_xport *xport, uint64_t now)
 
 uint32_t verve_connect_excess(const struct verve_xport *xport)
 {
-	return verve_connect_is_due(xport) ?
-		       verve_connect_places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting) : 0;
+	if (!verve_connect_is_due(xport))
+		return 0;
+	return verve_connect_places_taken(xport) - xport->attr.max_conns +
+	       !TAILQ_EMPTY(&xport->wanting);
 }

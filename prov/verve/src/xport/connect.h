@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connecting: for which peers the manager is asked to connect, and when. With attr.max_conns
- * connections, a peer waits in xport->wanting until another connection ends (xport/quiesce.h). A
- * connection that is being closed keeps its place until the device lets go of it. The engine's lock
- * protects everything here.
+ * Connecting: asks the manager to connect to peers that operations wait for. If attr.max_conns
+ * places are taken, a peer waits in xport->wanting until another connection ends (xport/quiesce.h).
+ * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_CONNECT_H
 #define VERVE_XPORT_CONNECT_H
@@ -18,22 +17,25 @@ struct verve_peer;
 /*
  * Asks the manager for a connection, now or when there is a place, if peer->pending is not empty,
  * the peer has no link, and no connection is under way. Operations in peer->reads or peer->control
- * alone ask for none. Without memory to ask, everything in peer->pending fails.
+ * alone need no connection. Without memory to ask, all operations in peer->pending fail.
  */
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
-/* The manager's UP or FAILED has come for the peer: no connection is under way any more. */
+/* The manager's UP or FAILED for the peer has come: no connection is under way any more. */
 void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer);
-/* Ends everything in peer->pending with this positive FI errno. reason: a constant string. */
+/* Ends all operations in peer->pending with this positive FI errno. reason: a constant string. */
 void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer, int error,
 			     const char *reason);
 
-/* Of the connections that there may be. One that is being closed has its place until the device lets go of it. */
+/*
+ * Places taken, of attr.max_conns: connections under way, links, and broken links, each of which
+ * keeps its place until the device has let go of it.
+ */
 static inline uint32_t verve_connect_places_taken(const struct verve_xport *xport)
 {
 	return xport->link_count + xport->connecting_count;
 }
 
-/* A peer waits for a place, or there are too many connections. */
+/* True if a peer waits for a place, or more places are taken than attr.max_conns. */
 static inline bool verve_connect_is_due(const struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) ||
@@ -41,11 +43,13 @@ static inline bool verve_connect_is_due(const struct verve_xport *xport)
 }
 
 /*
- * Lets peers that wait for a place connect: as many as there are places, and one above the limit if
- * the first has waited for 100 ms. now: nanoseconds.
+ * Lets peers that wait for a place connect: as many as places are free, and one above the limit if
+ * the first peer has waited for 100 ms. now: nanoseconds.
  */
 void verve_connect_step(struct verve_xport *xport, uint64_t now);
-/* How many connections must end so that no peer waits and the limit is kept. */
+/*
+ * Number of connections that have to end, so that the limit holds and the first peer gets a place.
+ */
 uint32_t verve_connect_excess(const struct verve_xport *xport);
 
 #endif

@@ -16,7 +16,7 @@ void verve_credit_return(struct verve_xport *xport, uint32_t link_id, uint64_t l
 	link->held--;
 	if (++link->owed < xport->attr.window / 2 || !verve_link_is_open(link))
 		return;
-	/* No room now: the next packet carries them, or the next consumed message tries again. */
+	/* Without room, the next packet carries the credits, or the next consumed message does. */
 	if (verve_link_has_room(xport, link, true))
 		verve_link_send(xport, link, &packet, NULL);
 }

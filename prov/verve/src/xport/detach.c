@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Detaching: closes a failed queue pair, and lists its requests in link->replay. */
 #include "xport/detach.h"
 
 #include <assert.h>
@@ -16,9 +17,12 @@
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-/* Copies a request of the closed queue pair into an entry. False: no memory. */
-static bool keep(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot,
-		 struct verve_replay_entry *entry)
+/*
+ * Makes an entry of a request of the closed queue pair. A packet in a slab stays there; an inline
+ * packet is copied, because the link's copies are used anew. False: no memory.
+ */
+static bool keep_request(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_slot *slot, struct verve_replay_entry *entry)
 {
 	*entry = (struct verve_replay_entry) {.slot = *slot, .posted = true};
 	if (slot->kind == VERVE_SLOT_NOTHING && slot->slab)
@@ -34,21 +38,22 @@ static bool keep(struct verve_xport *xport, struct verve_link *link, struct verv
 }
 
 /*
- * Makes the new list: first the requests that were outstanding, then the entries of the old list
- * that were not posted again yet. False: no memory.
+ * Makes the new list of entries: first the requests that were outstanding, then the entries of the
+ * old list that were not posted again yet. False: no memory.
  */
 static bool collect(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
 	uint32_t left = replay->count - replay->at, count = 0;
-	struct verve_replay_entry *entries = calloc(link->produced - link->retired + left + 1, sizeof(*entries));
+	struct verve_replay_entry *entries = calloc(link->produced - link->retired + left + 1,
+						    sizeof(*entries));
 	bool kept = entries;
 
 	while (kept && link->retired != link->produced) {
 		struct verve_slot *slot = verve_link_slot(link, link->retired++);
 
 		xport->wr_used--;
-		kept = keep(xport, link, slot, &entries[count]);
+		kept = keep_request(xport, link, slot, &entries[count]);
 		count += slot->kind != VERVE_SLOT_NOTHING || slot->tell;
 	}
 	if (!kept && !entries)
@@ -62,13 +67,19 @@ static bool collect(struct verve_xport *xport, struct verve_link *link)
 	return kept;
 }
 
-/* The device has let go of the queue pair. Stalled: it is done in a later turn. */
+/*
+ * Closes the queue pair, which the device has let go of, and lists its requests. If a packet is
+ * stalled, the link stays drained, and a later turn tries again.
+ */
 static void detach(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
 	struct verve_op *refused = NULL;
 
-	/* What arrived counts, and closing a queue pair may take its completions along. */
+	/*
+	 * Closing a queue pair may remove its completions. Requests that have completed are not
+	 * repeated, and packets that have arrived are counted in RESUME: so all are polled before.
+	 */
 	if (link->unmarked)
 		verve_complete_poll_all(xport);
 	if (!verve_dispatch_drain(xport) || link->broken)
@@ -106,7 +117,7 @@ void verve_detach_step(struct verve_xport *xport)
 	uint32_t count = xport->drained_count;
 	struct verve_link *link;
 
-	/* A detached link may break others: look from the beginning each time. */
+	/* Detaching a link may break others: begin with the first link each time. */
 	for (; count && xport->drained_count; count--) {
 		TAILQ_FOREACH(link, &xport->links, all)
 			if (link->replay && link->replay->drained)

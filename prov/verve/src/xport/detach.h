@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Detaching: the second step of a replay (xport/replay.h). A failed queue pair that the device has let go of is taken
- * away, and what was outstanding on it becomes a list of requests to be posted again. The engine's lock protects
- * everything here.
+ * Detaching: the second step of a replay (xport/replay.h). A failed queue pair that the device has
+ * let go of is closed, and its outstanding requests become a list of requests to be posted again.
+ * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_DETACH_H
 #define VERVE_XPORT_DETACH_H
@@ -10,8 +10,10 @@
 struct verve_xport;
 
 /*
- * Detaches the links for which verve_replay_set_drained was called. A link whose packets are
- * stalled (xport/dispatch.h) is detached in a later turn. Not from inside other work on links.
+ * Detaches the links for which verve_replay_set_drained was called, and asks the manager for the
+ * connections that continue them, or resumes over connections made already. A link whose packets
+ * are stalled (xport/dispatch.h) is detached in a later turn. Without memory, the link breaks. Not
+ * from inside other work on links.
  */
 void verve_detach_step(struct verve_xport *xport);
 

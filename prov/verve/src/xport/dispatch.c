@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Dispatching: packets to their handlers, receive buffers back to the device. */
 #include "xport/dispatch.h"
 
 #include <stdlib.h>
@@ -17,7 +18,10 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Buffers that are worth a doorbell: never so many that the queue could be empty meanwhile, some of them being lost. */
+/*
+ * Free buffers that are posted together, to save doorbells: at most half of all buffers, so that
+ * the queue is not empty meanwhile, even if some buffers are lost.
+ */
 static uint32_t refill_size(const struct verve_xport *xport)
 {
 	return xport->attr.rx_buffers < 2 * VERVE_POLL_BATCH ? (xport->attr.rx_buffers + 1) / 2 :
@@ -25,8 +29,8 @@ static uint32_t refill_size(const struct verve_xport *xport)
 }
 
 /*
- * Describes the first free buffers for the device, and writes the mark of a posted buffer into each
- * (xport/lost.h). Returns how many.
+ * Fills in recv for the first free buffers, VERVE_POLL_BATCH at most, and writes the mark of a
+ * posted buffer into each (xport/lost.h). Returns how many.
  */
 static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
 {
@@ -43,7 +47,9 @@ static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
 	return count;
 }
 
-/* Posts free buffers in batches, while there are least or more. Negative: what the device said. */
+/*
+ * Posts free buffers in batches, while at least `least` are free. Returns 0 or the device's error.
+ */
 static int refill(struct verve_xport *xport, uint32_t least)
 {
 	while (xport->rx_free_count >= least) {
@@ -91,14 +97,17 @@ int verve_dispatch_open(struct verve_xport *xport)
 	return verve_dispatch_refill(xport);
 }
 
-/* No peer speaks for another: a packet belongs to the queue pair that it came over. */
+/*
+ * True if the packet came over another queue pair than the link's: a peer must not send packets
+ * that count as another peer's.
+ */
 static bool is_foreign(const struct verve_link *link, const struct verve_wire_packet *packet,
 		       uint32_t qp_num)
 {
 	return link && link->qp_num != qp_num && !verve_replay_is_from(link, packet->dest, qp_num);
 }
 
-/* False: stalled, and nothing is done. */
+/* Hands a packet to its handler, or drops it. False: stalled, the packet is not handled. */
 static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len, uint32_t qp_num)
 {
 	struct verve_wire_packet packet;
@@ -119,7 +128,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 			   packet.dest);
 		return true;
 	}
-	/* What a broken connection still delivers is good; but there is no way back. */
+	/* A broken link cannot answer: of its late packets, only whole messages are of use. */
 	if (!link || (link->broken && packet.type != VERVE_WIRE_EAGER)) {
 		xport->count.stale++;
 		return true;
@@ -134,7 +143,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	return true;
 }
 
-/* The buffer of a completion is free for the next packet. */
+/* Puts the buffer of a handled completion into the list of free buffers. */
 static void take_back(struct verve_xport *xport, struct verve_slab *slab)
 {
 	slab->lent = VERVE_LOST_HERE;
@@ -155,7 +164,10 @@ static bool fill_batch(struct verve_xport *xport)
 		return true;
 	}
 	batch->count = 0;
-	/* If the device has no buffer left, no packet comes any more: post here, too. */
+	/*
+	 * After a failure to post, the device may have no buffer left. Then no packet arrives that
+	 * would cause the next attempt, so it is made here.
+	 */
 	if (__builtin_expect(xport->rx_refused, 0))
 		refill(xport, refill_size(xport));
 	return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Dispatching: takes packets off the device, hands each to the handler of its type
- * (xport->protocols), and gives its buffer back to the device. Packets are handled in the order in
- * which they arrived, whoever polls. The engine's lock protects everything here.
+ * Dispatching: takes packets off the device, hands each packet to the handler of its type
+ * (xport->protocols), and posts its buffer again. Packets are handled in the order in which they
+ * arrived, wherever the poll is called from. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_DISPATCH_H
 #define VERVE_XPORT_DISPATCH_H
@@ -13,23 +13,26 @@ struct verve_xport;
 
 enum verve_dispatch_result {
 	VERVE_DISPATCH_NONE,    /* no packet has arrived */
-	VERVE_DISPATCH_SOME,    /* a batch was handled */
+	VERVE_DISPATCH_SOME,    /* a batch of packets was handled */
 	/*
-	 * No link has the next packet's id, and the manager has events: call verve_events_step
-	 * first.
+	 * No link has the next packet's connection id, but an event of the manager may bring it:
+	 * the caller calls verve_events_step first.
 	 */
 	VERVE_DISPATCH_STALLED,
 };
 
-/* Makes all receive buffers, and posts them; verve_xport_fini frees them. -FI_ENOMEM, or what the device said. */
+/*
+ * Allocates all receive buffers, and posts them; verve_xport_fini frees them. -FI_ENOMEM, or the
+ * device's error.
+ */
 int verve_dispatch_open(struct verve_xport *xport);
-/* Posts every buffer that is free. Negative: what the device said; the rest is posted later. */
+/* Posts all free buffers. The device's error: a later turn posts the rest. */
 int verve_dispatch_refill(struct verve_xport *xport);
 
-/* One batch of arrived packets. */
+/* Handles one batch of arrived packets, of VERVE_POLL_BATCH at most. */
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
 /*
- * Handles all packets that have arrived by now: attr.rx_buffers at most, however many more come
+ * Handles all packets that have arrived by now: attr.rx_buffers at most, however many more arrive
  * meanwhile. False: stalled, and packets are left; the caller tries again in a later turn, or uses
  * verve_events_drain.
  */

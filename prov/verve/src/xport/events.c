@@ -20,9 +20,9 @@
 #include <rdma/fi_errno.h>
 
 /*
- * Closes a queue pair that gets no link. Packets may have come over it, and closing may remove
- * their completions: of a completion without bytes, no buffer would tell (xport/lost.h). So all
- * packets that have come are handled before.
+ * Closes a queue pair that gets no link. Packets may have arrived over it, and closing may remove
+ * their completions. A packet of no bytes leaves its buffer's mark alone, so xport/lost.c would not
+ * find that buffer. Therefore all packets that have arrived are handled first.
  */
 static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
 {
@@ -32,15 +32,15 @@ static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
 }
 
 /*
- * UP of a connection that continues an older one, which we do not have any more. Draining may handle
- * the next UP of the peer: the link of that one stays.
+ * UP of a connection that continues an older one, which this side does not have any more. Draining
+ * may handle the peer's next UP: the link of that connection stays.
  */
 static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
 		      struct verve_cm_event *event)
 {
 	struct verve_link *link = peer->link;
 
-	/* Before anybody asks for the next one. */
+	/* The manager gives this connection up before the peer's next one is asked for. */
 	verve_cm_drop(xport->cm, &event->drop);
 	close_refused(xport, event->qp);
 	if (link && peer->link == link)
@@ -63,7 +63,8 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 			refuse_up(xport, peer, event);
 		return;
 	}
-	if (!peer || verve_link_open(xport, peer, event->qp, event->conn_id, event->remote_id, &link)) {
+	if (!peer || verve_link_open(xport, peer, event->qp, event->conn_id, event->remote_id,
+				     &link)) {
 		VERVE_WARN(EP_CTRL, "no memory for the connection with %s\n",
 			   verve_addr_str(&event->addr, name));
 		goto err_close;
@@ -82,7 +83,10 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 		goto err_link;
 	link->drop = event->drop;
 	event->drop = NULL;
-	/* The manager ends the old one first; a break here is its DOWN that found no memory. */
+	/*
+	 * The manager sends DOWN of the peer's old connection before UP of the new one. If the link
+	 * is still there, the manager had no memory for that DOWN.
+	 */
 	if (peer->link) {
 		verve_quiesce_down(peer->link);
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0, "replaced by a new connection");
@@ -117,7 +121,7 @@ static void handle_ready(struct verve_xport *xport, struct verve_link *link,
 	verve_peer_kick(xport, link->peer);
 }
 
-/* The text of err_data: tells the user what to look at. */
+/* The text of err_data: tells the user where to look. */
 static const char *why_failed(int error)
 {
 	switch (error) {
@@ -188,9 +192,10 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 	case VERVE_CM_DOWN:
 		if (!link)
 			break;
-		if (event->suspended && !link->broken && verve_replay_down(xport, link, event->conn_id))
+		if (event->suspended && !link->broken &&
+		    verve_replay_down(xport, link, event->conn_id))
 			break;
-		/* What the peer sent before it ended counts; it is all in the queue by now. */
+		/* The peer's last packets are in the receive queue by now, and still count. */
 		verve_events_drain(xport);
 		verve_quiesce_down(link);
 		verve_link_leave(xport, link, event->error, why_down(event->error));
@@ -200,7 +205,7 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 
 /*
  * Mail moves into xport->inbox first, because this function calls itself: handling an event may
- * receive packets, which may need the next event. Each call takes the oldest.
+ * handle packets, which may need the next event. Each call takes the oldest event of the inbox.
  */
 bool verve_events_step(struct verve_xport *xport)
 {
@@ -231,7 +236,7 @@ bool verve_events_receive(struct verve_xport *xport)
 {
 	enum verve_dispatch_result result;
 
-	/* The next packets may bring more completions, while the application reads none. */
+	/* More packets may mean more completions, while the application reads none. */
 	if (__builtin_expect(verve_events_is_flooded(xport), 0))
 		return false;
 	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Events of the connection manager, in order with the packets: an event may have to wait for
- * packets that arrived before it, and a packet for the event that names its connection. The
- * engine's lock protects everything here.
+ * Events of the connection manager, in order with the packets: packets that arrived before a DOWN
+ * are handled before it, and a packet waits for the UP of its connection. The engine's lock
+ * protects everything here.
  */
 #ifndef VERVE_XPORT_EVENTS_H
 #define VERVE_XPORT_EVENTS_H
@@ -11,19 +11,22 @@
 
 struct verve_xport;
 
-/* Handles all events of the manager that wait. True if there was any. */
+/* Handles all events of the manager that have come. True if there was any. */
 bool verve_events_step(struct verve_xport *xport);
-/* The completion queue holds VERVE_COMP_UNINVITED completions of peers' writes that did not fit into its ring. */
+/*
+ * True if the receive completion queue holds so many completions of peers' writes, beyond its ring,
+ * that no more packets are to be taken (VERVE_COMP_UNINVITED).
+ */
 bool verve_events_is_flooded(const struct verve_xport *xport);
 /*
- * Handles one batch of arrived packets, and the events that the packets wait for. True: there was
+ * Handles one batch of arrived packets, and the events that the packets wait for. True if there was
  * any packet. While the completion queue is flooded, no packet is taken.
  */
 bool verve_events_receive(struct verve_xport *xport);
 /*
  * Handles all packets that have arrived by now, flooded or not, and the events that the packets
- * wait for. At most attr.rx_buffers packets in a row, however many more come meanwhile. Handling an
- * event may change any link: look again afterwards.
+ * wait for: attr.rx_buffers packets at most after each event, however many more arrive meanwhile.
+ * An event may break any link, or give a peer another link.
  */
 void verve_events_drain(struct verve_xport *xport);
 

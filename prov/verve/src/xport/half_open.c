@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Half-open links: which are late, and when they break. */
 #include "xport/half_open.h"
 
 #include "base/config.h"

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/* Copies len bytes between memory and an iov from offset on; returns how many fitted. */
+/* Copy up to len bytes between flat memory and an iov from offset on. Return the bytes copied. */
 size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len);
 size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, const void *from,
 			 size_t len);
-/* Bytes of all pieces. */
+/* Bytes of all pieces together. */
 size_t verve_iov_len(const struct iovec *iov, size_t count);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Keep-alive: which peers are probed. */
 #include "xport/keepalive.h"
 
 #include "base/log.h"
@@ -8,7 +9,10 @@
 #include "xport/post.h"
 #include "xport/xport.h"
 
-/* The peer owes an answer. */
+/*
+ * True if the peer owes an answer: to an operation, to a started part of one, to a key query, to
+ * QUIESCE or to RESUME.
+ */
 static bool is_waiting(const struct verve_link *link)
 {
 	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
@@ -29,7 +33,7 @@ bool verve_keepalive_is_needed(const struct verve_xport *xport)
 
 void verve_keepalive_probe(struct verve_xport *xport, struct verve_link *link)
 {
-	/* A device that repeats for ever, as soft-RoCE does, never finds a dead peer: ask its port. */
+	/* soft-RoCE repeats requests for ever and never reports a dead peer: its port must tell. */
 	if (link->heard != link->retired)
 		link->silent = false;
 	else if (xport->cm && verve_cm_check(xport->cm, link->conn_id, !link->silent))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Keep-alive: finds dead peers. A peer that owes us an answer is sent a request that its device
+ * Keep-alive: finds dead peers. A peer that owes an answer is sent a request that its device
  * must acknowledge, if no such request is under way. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_KEEPALIVE_H
@@ -11,14 +11,15 @@
 struct verve_link;
 struct verve_xport;
 
-/* A peer owes an answer, so somebody must poll at least once in attr.keepalive. */
+/* True if a peer owes an answer: the engine must take a turn at least once in attr.keepalive. */
 bool verve_keepalive_is_needed(const struct verve_xport *xport);
-/* Once in attr.keepalive: verve_keepalive_probe for each link whose peer owes an answer. */
+/* Called every attr.keepalive: probes each link whose peer owes an answer. */
 void verve_keepalive_step(struct verve_xport *xport);
 
 /*
- * Sends the peer a request to acknowledge. If the peer has acknowledged nothing since the last
- * call, the manager checks the peer's port, too.
+ * Posts a request that the peer's device must acknowledge, if none is outstanding. If no request
+ * has been acknowledged since the last call, the manager checks the peer's port, too. May break the
+ * link.
  */
 void verve_keepalive_probe(struct verve_xport *xport, struct verve_link *link);
 

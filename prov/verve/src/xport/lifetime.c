@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Links: from the queue pair that the manager hands over to the end of what was posted on it. */
+/* Links: from the queue pair that the manager hands over to the end of the last request on it. */
 #include "xport/lifetime.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@
 
 _Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
 
-/* Nanoseconds for the last acknowledgements of a peer that leaves. */
+/* Nanoseconds in which the last acknowledgements of a peer that leaves may arrive. */
 static const uint64_t grace = 100000000;
 
 int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
@@ -46,7 +46,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	if (link->inline_size > xport->attr.inline_size)
 		link->inline_size = xport->attr.inline_size;
 	link->is_self = xport->cm && verve_addr_equal(&peer->addr, verve_cm_addr(xport->cm));
-	link->signaled = UINT32_MAX; /* none, the one before number 0 */
+	link->signaled = UINT32_MAX; /* the number before 0: no request has asked */
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);
 	xport->link_count++;
@@ -84,17 +84,18 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 	if (link->replay || link->leaving || link->broken)
 		return;
 	link->may_send = true;
-	/* Without memory for it, READY tells the manager. */
+	/* Without memory to tell the manager, it learns the same from the peer's READY. */
 	if (link->listen && xport->cm)
 		verve_cm_hear(xport->cm, link->conn_id);
 	link->listen = false;
 }
 
 /*
- * Requests that ended well before the error, but did not ask for a completion, are not flushed. A
- * marker behind them is, and retires them: a write of nothing, which does no harm if it is still executed. It
- * is posted before the queue pair goes to error, because some devices take none afterwards (bnxt_re, ionic). If they have
- * put it in error themselves, or the device does not do what it is told, only closing ends what is outstanding.
+ * A request that ended well before the error and did not ask for a completion is not flushed, so no
+ * completion would retire it. The marker behind it does: a write of no bytes, which does no harm if
+ * the device still executes it. The marker is posted before the queue pair goes to error, because
+ * bnxt_re and ionic take no request afterwards. If the device has put the queue pair in error by
+ * itself, or does not put it in error when told, only closing it ends the requests.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker)
 {
@@ -118,8 +119,8 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
 	return outstanding && !link->unmarked;
 }
 
-/* Something that was posted is to tell an operation of its end. */
-static bool has_news(struct verve_link *link)
+/* True if an operation waits for the end of an outstanding request. */
+static bool is_awaited(struct verve_link *link)
 {
 	for (uint32_t number = link->retired; number != link->produced; number++)
 		if (verve_link_slot(link, number)->tell)
@@ -127,11 +128,12 @@ static bool has_news(struct verve_link *link)
 	return false;
 }
 
-void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error, const char *reason)
+void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error,
+		      const char *reason)
 {
 	if (link->broken || link->leaving)
 		return;
-	if (link->replay || !has_news(link)) {
+	if (link->replay || !is_awaited(link)) {
 		verve_link_break(xport, link, error, 0, reason);
 		return;
 	}
@@ -140,7 +142,10 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 	link->error = error;
 	link->reason = reason;
 	xport->leaving_count++;
-	/* What has not begun cannot be executed any more; what comes from here on is for a new connection. */
+	/*
+	 * The peer cannot execute operations that have not started. Operations that are queued
+	 * from here on start over a new connection.
+	 */
 	doom(link, &link->peer->control);
 	doom(link, &link->peer->reads);
 	doom(link, &link->peer->pending);
@@ -153,13 +158,13 @@ void verve_link_part(struct verve_xport *xport)
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->leaving && (!has_news(link) || now - link->leaving > grace))
+		if (link->leaving && (!is_awaited(link) || now - link->leaving > grace))
 			verve_link_break(xport, link, link->error, 0, link->reason);
 	}
 }
 
-void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
-		      const char *reason)
+void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
+		      uint32_t status, const char *reason)
 {
 	bool is_stopped = verve_replay_is_stopped(link);
 	struct verve_peer *peer = link->peer;
@@ -197,12 +202,14 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		verve_peer_connect(xport, peer);
 }
 
-/* The device has let go of all requests: the operations can end now. */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_op *op;
 
-	/* First: a completion tells the application that its memory is free. */
+	/*
+	 * The queue pair closes first: a completion tells the application that the device does not
+	 * use its memory any more.
+	 */
 	if (link->qp)
 		verve_net_qp_close(link->qp);
 	link->qp = NULL;
@@ -220,7 +227,9 @@ struct verve_link *verve_link_of(struct verve_xport *xport, uint32_t conn_id)
 {
 	struct verve_link *link = verve_conn_id_find(xport, conn_id);
 
-	return link && (link->conn_id == conn_id || verve_replay_is_next(link, conn_id)) ? link : NULL;
+	if (link && (link->conn_id == conn_id || verve_replay_is_next(link, conn_id)))
+		return link;
+	return NULL;
 }
 
 struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lifetime of a link: opened with a connected queue pair, and broken at its end. When a link breaks, it keeps its
- * operations until the device has let go of them (every request flushed), then ends each with an error; the peer can
- * have a new link meanwhile. The engine's lock protects everything here.
+ * Lifetime of a link: opened with a connected queue pair, broken at its end, and freed later. A
+ * broken link keeps its operations until the device has let go of them (every request has ended),
+ * then ends each operation with an error. The peer can have a new link meanwhile. The engine's lock
+ * protects everything here.
  */
 #ifndef VERVE_XPORT_LIFETIME_H
 #define VERVE_XPORT_LIFETIME_H
@@ -15,46 +16,57 @@ struct verve_net_qp;
 struct verve_peer;
 struct verve_xport;
 
-/* Takes the queue pair over. -FI_ENOMEM: the queue pair is still the caller's. */
+/*
+ * Opens a link in xport->links that owns the queue pair; peer->link is the caller's to set.
+ * conn_id, remote_id: the two sides' ids of the connection. -FI_ENOMEM: the queue pair is still the
+ * caller's.
+ */
 int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
 		    uint32_t conn_id, uint32_t remote_id, struct verve_link **link);
 /*
- * Frees the link, and closes its queue pair. Nothing may be outstanding, or the device's queues are
- * about to be closed. Does not end operations in link->doomed: verve_link_end does.
+ * Frees the link and closes its queue pair. No request may be outstanding, unless the device has
+ * let go of all, or its queues are about to be closed. Operations in link->doomed are not ended:
+ * verve_link_end does that.
  */
 void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
-/* The link that a packet's destination id, or the manager, names; NULL: stale. */
+/* The link, broken or not, of connection conn_id, or the next one's (replay). NULL: stale. */
 struct verve_link *verve_link_of(struct verve_xport *xport, uint32_t conn_id);
-/* The link of this id in xport->link_ids, if it can still carry an answer; NULL: it is gone. */
+/* The unbroken link of this id in xport->link_ids. NULL: it is gone, or has broken. */
 struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id);
 
-/* The peer can hear us: requests may be posted from here on, unless the link is suspended or leaving. */
+/*
+ * The peer can hear this side: requests may be posted from here on. Harmless if the link is
+ * suspended, leaving or broken.
+ */
 void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 
 /*
- * To the error state; *marker: the request whose end says that the device has let go of all. False: there is none,
- * because nothing is outstanding, or because the device takes none (unmarked): closing the queue pair, which is the
- * caller's, ends all.
+ * Puts the queue pair in error, with a marker behind its requests: when request *marker has ended,
+ * the device has let go of all. False: there is no marker to wait for, because no request is
+ * outstanding, or because the device did not take it or did not go to error (link->unmarked): then
+ * the caller closes the queue pair, which ends all requests.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
 
 /*
- * Breaks the link: error (positive FI errno) is what its operations will get, when the device has let go of
- * them (verve_link_end). The peer's queues are emptied into doomed. Harmless on a broken link. reason is a constant
- * string.
+ * Breaks the link: the operations in the peer's queues move to link->doomed. verve_link_end ends
+ * them with error (positive FI errno), status (ibv_wc_status, or 0) and reason (a constant string).
+ * If the link had agreed to quiesce, or was leaving, peer->pending stays and gets a new connection.
+ * Harmless on a broken link.
  */
-void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
-		      const char *reason);
-/* The device has let go of a broken link: its operations end, and it is closed. */
+void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
+		      uint32_t status, const char *reason);
+/* The device has let go of the broken link: ends its operations, and closes it. */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link);
 
 /*
- * The peer has left: like verve_link_break, but what its device has executed gets a moment to be
- * acknowledged; nothing more is sent, and what is asked for from here on waits for a new connection.
- * verve_link_part breaks those links whose moment is over, or that have nothing to wait for.
+ * The peer has left. Like verve_link_break, but requests that the peer's device has executed get
+ * 100 ms to be acknowledged. Nothing more is sent; later operations wait for a new connection.
  */
-void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error, const char *reason);
+void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error,
+		      const char *reason);
+/* Breaks the links that leave, if no operation waits for an acknowledgement or time is over. */
 void verve_link_part(struct verve_xport *xport);
 
 #endif

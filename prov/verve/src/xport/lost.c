@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Lost receives: which buffers are in question, and which queue pairs may have them. */
+/* Lost receives: which receive buffers are in question, and which queue pairs may have them. */
 #include "xport/lost.h"
 
 #include <atomic_ops.h>
@@ -14,11 +14,11 @@
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-enum { TOLERATED = 8 }; /* the part of the buffers, one in so many, that may be in question for long */
+enum { TOLERATED = 8 }; /* one buffer in so many may stay in question; more: renew_links */
 
 /*
- * The buffer is posted and has lost its mark. What is read after this, such as a completion, is newer
- * than the mark.
+ * True if the buffer is posted and has lost its mark: a queue pair has begun to write to it. The
+ * load acquires, so that a completion that is polled afterwards is newer than the mark.
  */
 static bool is_touched(const struct verve_lost *lost, const struct verve_slab *slab)
 {
@@ -44,14 +44,17 @@ static uint32_t count_touched(const struct verve_xport *xport)
 	return count;
 }
 
+/* True if the link's queue pair was open when the buffers came into question. */
 static bool is_older(const struct verve_xport *xport, const struct verve_link *link)
 {
 	return link->qp && (int32_t) (verve_net_qp_serial(link->qp) - xport->lost.before) < 0;
 }
 
 /*
- * Its queue pair has completed a receive since; or the link is to ourselves, and all that was sent over it has arrived. What
- * arrives while a queue pair is stopped may come over the next one.
+ * True if the link's queue pair has none of the buffers in question: the queue pair has completed a
+ * receive since; or the peer is this endpoint itself, and each request has ended, so that each
+ * packet has arrived. A stopped link proves nothing: a packet that arrives now may have come over
+ * the queue pair that continues the link.
  */
 static bool is_innocent(const struct verve_link *link)
 {
@@ -61,7 +64,8 @@ static bool is_innocent(const struct verve_link *link)
 	       (link->is_self && link->retired == link->produced);
 }
 
-static uint32_t count_innocent(const struct verve_xport *xport, const struct verve_link_queue *links)
+static uint32_t count_innocent(const struct verve_xport *xport,
+			       const struct verve_link_queue *links)
 {
 	const struct verve_link *link;
 	uint32_t count = 0;
@@ -71,7 +75,7 @@ static uint32_t count_innocent(const struct verve_xport *xport, const struct ver
 	return count;
 }
 
-static void ask_links(struct verve_link_queue *links)
+static void count_arrived(struct verve_link_queue *links)
 {
 	struct verve_link *link;
 
@@ -80,10 +84,11 @@ static void ask_links(struct verve_link_queue *links)
 }
 
 /*
- * What is touched is in question from here on. What has completed by then must be polled before the packets of a link
- * are counted: a packet that comes after that shows that its queue pair had none of these buffers.
+ * The touched buffers are in question from here on. Every receive that has completed must be polled
+ * before the packets of each link are counted: only a packet that arrives after the count shows
+ * that its queue pair had none of these buffers.
  */
-static void ask(struct verve_xport *xport)
+static void question_touched(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
 
@@ -95,24 +100,30 @@ static void ask(struct verve_xport *xport)
 	verve_events_drain(xport);
 	lost->count = count_asked(xport);
 	lost->before = verve_net_srq_opened(xport->srq);
-	ask_links(&xport->links);
-	ask_links(&xport->broken_links);
+	count_arrived(&xport->links);
+	count_arrived(&xport->broken_links);
 }
 
-static bool is_known(const struct verve_xport *xport)
+/* True if no queue pair can have the buffers in question: each older one is closed or innocent. */
+static bool is_decided(const struct verve_xport *xport)
 {
 	return verve_net_srq_older(xport->srq, xport->lost.before) ==
 	       count_innocent(xport, &xport->links) + count_innocent(xport, &xport->broken_links);
 }
 
-/* No queue pair has them any more; what the last one has flushed is there. */
+/*
+ * Posts the buffers in question again: no queue pair has them. A queue pair that has just closed
+ * may have flushed some of them: such completions are polled first, and return the buffers as
+ * ever.
+ */
 static void take_back(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
 
 	verve_events_drain(xport);
 	lost->count = count_asked(xport);
-	VERVE_INFO(EP_DATA, "%u receive buffers come back that queue pairs took along\n", lost->count);
+	VERVE_INFO(EP_DATA, "%u receive buffers come back that queue pairs took along\n",
+		   lost->count);
 	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++) {
 		struct verve_slab *slab = lost->buffers[i];
 
@@ -128,12 +139,13 @@ static void take_back(struct verve_xport *xport)
 }
 
 /*
- * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
- * what we send over it ends by itself: that is asked for. A connection that the peer may not have yet is left alone: the
- * peer could not continue it, and would take its end for a refusal; or there is no peer, because the address is forged.
- * Such a connection ends by itself, too.
+ * Gives another queue pair to each link whose queue pair may have the buffers in question. A link
+ * to this endpoint itself cannot have another one: it posts a request whose completion shows that
+ * every packet has arrived. A connection that the peer may not have yet is left alone, because the
+ * peer could not continue it, and would take its end for a refusal; or the address is forged, and
+ * there is no peer. Such a connection comes up, or times out (xport/half_open.h).
  */
-static void press(struct verve_xport *xport)
+static void renew_links(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
@@ -148,17 +160,18 @@ static void press(struct verve_xport *xport)
 	}
 }
 
-static void look(struct verve_xport *xport)
+/* A buffer that loses its mark while others are in question comes into question after them. */
+static void examine(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
 
 	lost->count = count_asked(xport);
-	if (lost->count && !is_known(xport))
+	if (lost->count && !is_decided(xport))
 		return;
 	if (lost->count)
 		take_back(xport);
-	ask(xport);
-	if (lost->count && is_known(xport))
+	question_touched(xport);
+	if (lost->count && is_decided(xport))
 		take_back(xport);
 }
 
@@ -167,12 +180,13 @@ void verve_lost_step(struct verve_xport *xport)
 	struct verve_lost *lost = &xport->lost;
 	uint32_t closed = verve_net_srq_closed(xport->srq);
 
-	/* While peers have no limit but what is left in the device, nothing more is taken from there. */
+	/* A flooded completion queue takes no packets, and examining would have to poll packets. */
 	if ((closed == lost->closed && !lost->count) || verve_events_is_flooded(xport))
 		return;
 	lost->closed = closed;
 	verve_events_drain(xport);
-	look(xport);
-	if (xport->cm && lost->count && lost->count + count_touched(xport) > xport->attr.rx_buffers / TOLERATED)
-		press(xport);
+	examine(xport);
+	if (xport->cm && lost->count &&
+	    lost->count + count_touched(xport) > xport->attr.rx_buffers / TOLERATED)
+		renew_links(xport);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lost receives: a queue pair that ends in the middle of an incoming message has taken a buffer off the shared
- * receive queue, whose completion may never be seen: doc/receiving.md says why no event is waited for.
+ * Lost receives: a queue pair that ends in the middle of an incoming message has taken a buffer off
+ * the shared receive queue, and the buffer's completion may never be seen. doc/receiving.md says
+ * why no event of the device is waited for.
  *
- * A buffer that is posted begins with a mark that no peer can guess. One that has lost its mark, and did not
- * complete, was taken by a queue pair. It is in question until no queue pair can have it: until each that was open
- * when that was seen is closed, or has completed another receive since (a queue pair fills one after the other). If
- * so many are in question that receiving may stop, connections that say nothing are given other queue pairs
- * (xport/replay.h), and all is known.
+ * Each posted buffer begins with a mark that no peer can guess. A buffer that has lost its mark and
+ * has not completed was taken by a queue pair: the buffer is in question. It comes back when no
+ * queue pair can have it: each queue pair that was open when the loss was seen is closed, or has
+ * completed another receive since (a queue pair fills one buffer after the other). If so many
+ * buffers are in question that receiving may stop, links over which no packet arrives get other
+ * queue pairs (xport/replay.h), and the older queue pairs are closed.
  *
  * The engine's lock protects everything here.
  */
@@ -16,7 +18,11 @@
 
 struct verve_xport;
 
-/* Looks for lost buffers if queue pairs were closed since the last time. Not from inside other work on links. */
+/*
+ * Looks for lost buffers if a queue pair was closed since the last call, or buffers are in
+ * question; posts again the buffers that no queue pair can have. Handles packets and events, may
+ * break links or suspend them: not from inside other work on links.
+ */
 void verve_lost_step(struct verve_xport *xport);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory of operations: registration, release. */
 #include "xport/memory.h"
 
 #include <stdbool.h>
@@ -52,8 +53,9 @@ void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory
 }
 
 /*
- * A descriptor serves if it covers the memory with the access that this use needs. Where a peer is to be told the
- * key, none does: it opens all of the application's region, for as long as that is open.
+ * True if the application's descriptor can be used: its region covers the piece, and grants the
+ * access. Never with REMOTE_READ: the peer would learn the key, which opens all of the
+ * application's region, as long as the region is open.
  */
 static bool serves(const struct verve_mr_region *region, const struct iovec *iov, unsigned access)
 {

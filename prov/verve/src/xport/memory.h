@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory: this side's memory of an operation: what the application named, the registrations that open it to the
- * device, or the slab that stands in for it. The engine's lock protects it.
+ * Memory: this side's memory of an operation: the application's pieces, the registrations that open
+ * them to the device, or the slab that takes their place. The engine's lock protects it.
  */
 #ifndef VERVE_XPORT_MEMORY_H
 #define VERVE_XPORT_MEMORY_H
@@ -17,11 +17,15 @@ struct verve_mr_region;
 struct verve_slab;
 struct verve_xport;
 
-/* Zeroed at first up to iov (verve_op_class.cleared, or verve_memory_init); the lists are valid as far as iov_count says. */
+/*
+ * A new one is zeroed up to iov (verve_op_class.cleared, or
+ * verve_memory_init). The first iov_count entries of iov and
+ * region are valid.
+ */
 struct verve_memory {
-	struct verve_slab *slab; /* stands in for iov when not NULL; goes back with the operation */
+	struct verve_slab *slab; /* the device uses it in place of iov; NULL: it uses iov */
 	uint32_t iov_count;
-	uint32_t owned; /* bit i: region[i] came from the cache and goes back to it */
+	uint32_t owned; /* bit i: region[i] came from the cache and goes back there */
 	struct iovec iov[VERVE_IOV_LIMIT];
 	struct verve_mr_region *region[VERVE_IOV_LIMIT]; /* NULL: not registered */
 };
@@ -32,28 +36,31 @@ static inline struct verve_memory *verve_op_memory(struct verve_op *op)
 	return (struct verve_memory *) ((char *) op + op->cls->memory_at);
 }
 
-/* No slab, no registration, no pieces yet: for a class that does not have it zeroed. */
+/* A new memory without slab and pieces, where the class does not zero it. */
 static inline void verve_memory_init(struct verve_memory *memory)
 {
 	memory->slab = NULL;
 	memory->iov_count = memory->owned = 0;
 }
 
-/* Copies what a request names; registers nothing. Returns the bytes of all pieces. */
+/*
+ * Copies the request's pieces and descriptors; registers nothing. The pieces' memory stays the
+ * application's. Returns the bytes of all pieces.
+ */
 size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request *request);
 /*
  * Every piece gets a region: the application's descriptor, or a region from the cache. With
- * REMOTE_READ it is from the cache in any case: the peer is told the region's key, and is to reach
- * this message and no more. access: VERVE_NET_*. -FI_ENOMEM, or what registration said; the memory
- * has no region from the cache then.
+ * REMOTE_READ the region is from the cache in any case: the peer learns its key, and must reach
+ * this message and no more. access: VERVE_NET_*. -FI_ENOMEM, or the error of the registration: the
+ * memory has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
-/* Gives slab and cached regions back; harmless if there are none. */
+/* Gives the slab and the regions from the cache back. Harmless if there are none. */
 void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory);
 
-/* What every request leaves in its operation: context, length, memory. */
+/* Fills in context, length and memory from the request. The operation's class has a memory. */
 void verve_op_fill(struct verve_op *op, const struct verve_request *request);
-/* For a class whose operations have nothing to give back but their memory. */
+/* verve_op_class.release, for operations that have nothing to give back but their memory. */
 void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op);
 
 #endif

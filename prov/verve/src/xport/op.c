@@ -53,7 +53,8 @@ void verve_op_dequeue(struct verve_op *op)
 	op->queue = NULL;
 }
 
-void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from, enum verve_op_state state)
+void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from,
+		       enum verve_op_state state)
 {
 	struct verve_op *op;
 
@@ -64,7 +65,7 @@ void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from, e
 	TAILQ_CONCAT(to, from, link);
 }
 
-/* The pool of the smallest objects that a class fits into. */
+/* The pool of the smallest objects that are large enough for the class. */
 static struct verve_pool *pool_of(struct verve_xport *xport, const struct verve_op_class *cls)
 {
 	struct verve_pool *pool = xport->shared->ops;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Transport: opening and closing what the protocols share. */
+/* Transport: opening and closing the queues, buffers and tables. */
 #include "xport/open.h"
 
 #include <assert.h>
@@ -13,8 +13,9 @@
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-enum { SEND_CQ_DEPTH = 8192 };
+enum { SEND_CQ_DEPTH = 8192 }; /* requests of all links together, at most */
 
+/* Bytes of an object in each pool of operations. */
 static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, 1024};
 
 static int open_queues(struct verve_xport *xport)
@@ -34,7 +35,8 @@ static int open_queues(struct verve_xport *xport)
 	if (ret)
 		goto err_channel;
 	xport->wr_limit = depth;
-	ret = verve_net_cq_open(xport->attr.dev, xport->attr.rx_buffers, xport->channel, &xport->recv_cq);
+	ret = verve_net_cq_open(xport->attr.dev, xport->attr.rx_buffers, xport->channel,
+				&xport->recv_cq);
 	if (ret)
 		goto err_send_cq;
 	ret = verve_net_srq_open(xport->attr.dev, xport->attr.rx_buffers, &xport->srq);
@@ -66,7 +68,7 @@ size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
 	return wanted < most ? wanted : most;
 }
 
-/* What a transport and a shared receive context have in common. */
+/* Also opens the part that a transport has in common with a shared receive context. */
 int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
 			    const struct verve_protocols *protocols, struct verve_lock *lock)
 {
@@ -116,7 +118,8 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 		goto err_tables;
 	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
 			     xport->attr.rx_buffers);
-	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH, VERVE_TX_SLABS);
+	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH,
+			     VERVE_TX_SLABS);
 	verve_mailbox_init(&xport->events);
 	return 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Peers: the table of them, by address and by the application's fi_addr_t. */
+/* Peers: the tables of peers, by address and by fi_addr_t. */
 #define HASH_NONFATAL_OOM 1
 
 #include "xport/peer.h"
@@ -11,7 +11,10 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* In a shared receive context, an address is one source, whichever of its endpoints it sends to. */
+/*
+ * Gives the peer its id as a source. Endpoints of a shared receive context use the id of the
+ * context's peer, so that an address is one source, whichever of the endpoints it sends to.
+ */
 static int name_source(struct verve_xport *xport, struct verve_peer *peer)
 {
 	if (xport->shared == xport)
@@ -128,7 +131,7 @@ uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer)
 	if (peer->av_version != version) {
 		peer->fi_addr = verve_addrvec_find(xport->attr.addrvec, &peer->addr);
 		peer->av_version = version;
-		/* So that verve_peer_forget finds it. */
+		/* verve_peer_forget finds the peer by this entry alone. */
 		if (peer->fi_addr != UINT64_MAX &&
 		    verve_pointers_set(&xport->peer_of_addr, peer->fi_addr, peer))
 			peer->fi_addr = UINT64_MAX;

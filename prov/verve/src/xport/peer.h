@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peer: another endpoint, known by its address, connected or not: what waits to be sent to it, and the
- * connection that carries it. Outlives its connections, until it is swept.
+ * Peer: another endpoint, known by its address, connected or not; it has the queues of operations
+ * and the link to that endpoint. A peer outlives its links, until it is swept (xport/sweep.h).
  *
  * The engine's lock protects everything here.
  */
@@ -18,7 +18,7 @@
 struct verve_link;
 struct verve_xport;
 
-/* Embedded in a message that waits here for a receive, and whose sender waits for a FIN. */
+/* Embedded in a message that has arrived without a receive, and whose sender waits for a FIN. */
 struct verve_offer {
 	TAILQ_ENTRY(verve_offer) link;
 };
@@ -30,45 +30,47 @@ struct verve_peer {
 	TAILQ_ENTRY(verve_peer) waiting, wanting;
 	struct verve_addr addr;
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
-	uint64_t av_version;
-	uint32_t id;		 /* as a source of messages, from xport->shared->peer_ids */
-	struct verve_peer *shared; /* the shared receive context's peer with the id; NULL: none */
+	uint64_t av_version;	 /* verve_addrvec_version of the last search for fi_addr */
+	uint32_t id;		 /* names the peer as a source; from xport->shared->peer_ids */
+	struct verve_peer *shared; /* the shared receive context's peer of this id; NULL: none */
 	uint32_t sharers;	 /* peers whose shared is this peer */
-	bool is_needed;		 /* verve_peer_sweep's */
+	bool is_needed;		 /* during a sweep only: the peer stays */
 	bool is_waiting;	 /* in xport->waiting */
-	bool is_wanting;	 /* in xport->wanting: a place, to be connected */
-	bool connecting;	 /* asked for; UP or FAILED will come */
+	bool is_wanting;	 /* in xport->wanting */
+	bool connecting;	 /* the manager was asked to connect: UP or FAILED will come */
 	struct verve_link *link; /* NULL: not connected */
-	struct verve_op_queue pending; /* to be started, in order */
-	struct verve_op_queue reads;   /* receives to be read or pulled; they pass pending */
-	struct verve_op_queue control; /* packets that the peer waits for, whatever else is sent */
-	struct verve_op_queue active;  /* started, not finished */
-	struct verve_offer_queue offers;
+	struct verve_op_queue pending; /* operations to be started, in order */
+	struct verve_op_queue reads;   /* receives to be read or pulled; start before pending */
+	struct verve_op_queue control; /* operations that owe the peer a packet; sent first */
+	struct verve_op_queue active;  /* operations that have started, and not ended */
+	struct verve_offer_queue offers; /* messages of this peer that wait for a receive */
 };
 
-/* Where an operation waits to be started. */
+/* The queue in which the operation waits to be started. */
 static inline struct verve_op_queue *verve_peer_queue_of(struct verve_peer *peer,
 							 const struct verve_op *op)
 {
 	return op->cls->is_receive ? &peer->reads : &peer->pending;
 }
 
+/* True if an operation waits to be started, or a packet to be sent. */
 static inline bool verve_peer_has_work(const struct verve_peer *peer)
 {
 	return !TAILQ_EMPTY(&peer->control) || !TAILQ_EMPTY(&peer->reads) ||
 	       !TAILQ_EMPTY(&peer->pending);
 }
 
-/* The peer behind a fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM. */
+/* The peer of this fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM. */
 int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
-/* The peer of this address, new if there is none. NULL: no memory. */
+/* The peer of this address, a new one if there is none. NULL: no memory. */
 struct verve_peer *verve_peer_get(struct verve_xport *xport, const struct verve_addr *addr);
-/* fi_addr is being removed from the address vector: later requests do not reach the peer by it. */
+/* fi_addr leaves the address vector: verve_peer_find does not find the peer by it any more. */
 void verve_peer_forget(struct verve_xport *xport, uint64_t fi_addr);
 /* verve_peer_forget for every fi_addr. */
 void verve_peer_forget_all(struct verve_xport *xport);
-/* Its fi_addr_t; UINT64_MAX if it is not in the address vector. */
+/* The peer's fi_addr_t; UINT64_MAX: it is not in the address vector. */
 uint64_t verve_peer_fi_addr(struct verve_xport *xport, struct verve_peer *peer);
+/* Frees all peers, which must have no link and nothing pending (asserted). */
 void verve_peer_free_all(struct verve_xport *xport);
 
 /* During a sweep (xport/sweep.h): this peer stays. */
@@ -77,14 +79,15 @@ static inline void verve_peer_need(struct verve_peer *peer)
 	peer->is_needed = true;
 }
 
-/* The operation is on the wire: it moves from its queue to peer->active. state: SENT or AWAIT. */
+/* The operation has started: moves it from its queue to peer->active. state: SENT or AWAIT. */
 void verve_op_activate(struct verve_op *op, enum verve_op_state state);
-/* Takes the peer out of xport->peers and frees it. Nothing may refer to the peer. */
+/* Takes the peer out of xport->peers and frees it. No link, operation or message may name it. */
 void verve_peer_free(struct verve_xport *xport, struct verve_peer *peer);
 
 /*
- * The next turn looks after the peer once more: it continues a replay, sends a refusal that is due,
- * and kicks the peer (xport/turn.c). For whoever found no room. Harmless if the peer waits already.
+ * The next turn looks after the peer: it continues a replay, sends a refusal of QUIESCE that is
+ * due, and kicks the peer (xport/turn.c). For work that found no room, slab or credit. Harmless if
+ * the peer waits already.
  */
 void verve_peer_wait(struct verve_xport *xport, struct verve_peer *peer);
 

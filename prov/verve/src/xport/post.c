@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Posting: packets, from slabs or copies; writes of nothing; whatever a slot describes. */
+/* Posting: packets from slabs or copies, writes of no bytes, any request of a slot. */
 #include "xport/post.h"
 
 #include <assert.h>
@@ -22,8 +22,8 @@ void verve_link_address(struct verve_link *link, struct verve_wire_packet *packe
 	link->owed -= credits;
 }
 
-int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-			 const struct verve_slot *holds)
+int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_net_wr *wr, const struct verve_slot *holds)
 {
 	uint32_t number = link->produced;
 	int ret;
@@ -45,10 +45,13 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, str
 
 	ret = verve_net_qp_post(link->qp, wr, 1);
 	if (__builtin_expect(ret, 0)) {
-		/* A queue pair in error takes nothing on some devices; on the others it is flushed. */
+		/*
+		 * Some devices take no request once the queue pair is in error, other devices take
+		 * and flush it. In both cases replay repeats the request.
+		 */
 		if (verve_replay_keep(xport, link))
 			return 0;
-		/* It never got to the device and will not be flushed. */
+		/* The device does not have the request and will not flush it. */
 		link->produced--;
 		xport->wr_used--;
 		verve_link_release(xport, link, holds);
@@ -64,7 +67,7 @@ bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size
 
 	out->slab = NULL;
 	if (len <= verve_link_inline_room(link)) {
-		/* An inline packet leaves nothing behind to send it again from but this. */
+		/* Replay sends the packet again from here: the device keeps no copy of it. */
 		out->data = (char *) &link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
 		return true;
 	}
@@ -74,12 +77,13 @@ bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size
 	return out->slab;
 }
 
-/* Bytes of copies up to the end of a packet that was written there. */
-static uint64_t copied_with(const struct verve_link *link, const struct verve_outgoing *out, size_t len)
+/* The value of link->copied behind a packet that was written to link->copies. */
+static uint64_t copied_with(const struct verve_link *link, const struct verve_outgoing *out,
+			    size_t len)
 {
 	uint32_t begin = (unsigned char *) out->data - link->copies;
 
-	/* What is skipped at the end of the ring is used, too. */
+	/* Bytes that are skipped at the end of the ring count as used, too. */
 	return link->copied + ((begin - link->copied) & (VERVE_LINK_COPIES - 1)) + len;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Post: what a link's queue pair is given: room for it, and the place from which it can be posted again, on
- * another queue pair, until it retires. The engine's lock protects everything here.
+ * Post: gives requests to a link's queue pair. Each request needs room in the queue, and keeps in
+ * its slot, until it retires, all that posting it again on another queue pair needs. The engine's
+ * lock protects everything here.
  */
 #ifndef VERVE_XPORT_POST_H
 #define VERVE_XPORT_POST_H
@@ -19,16 +20,17 @@
 
 /* A packet being written. */
 struct verve_outgoing {
-	char *data;		 /* its first byte */
-	struct verve_slab *slab; /* in which it lies; NULL: among the link's copies, to go inline */
+	char *data;		 /* first byte of the packet */
+	struct verve_slab *slab; /* has the packet; NULL: it lies in link->copies, to go inline */
 };
 
 /*
- * Room for one more request. The last few are for control messages; the very last of each link, in its
- * queue and in the send CQ, for the marker that follows a break.
+ * True if there is room for one more request. control: for a control packet, which may use the last
+ * VERVE_LINK_RESERVE entries. The very last entry of each link, in its queue and in the send CQ, is
+ * for the marker of verve_link_stop.
  */
-static inline bool verve_link_has_room(const struct verve_xport *xport, const struct verve_link *link,
-				       bool control)
+static inline bool verve_link_has_room(const struct verve_xport *xport,
+				       const struct verve_link *link, bool control)
 {
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
 
@@ -36,47 +38,67 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
 }
 
-/* Bytes of a packet that may be posted inline, because a copy of them can be kept. */
+/* Bytes of a packet that may go inline: the device takes them, and link->copies has room. */
 static inline uint32_t verve_link_inline_room(const struct verve_link *link)
 {
 	uint32_t room = VERVE_LINK_COPIES - (uint32_t) (link->copied - link->copied_retired);
 	uint32_t end = VERVE_LINK_COPIES - (uint32_t) (link->copied & (VERVE_LINK_COPIES - 1));
 
-	/* In one piece: here or, without the rest, at the beginning. */
+	/* A packet lies in one piece: before the ring's end, or at its beginning. */
 	if (room > end)
 		room = room - end > end ? room - end : end;
 	return room < link->inline_size ? room : link->inline_size;
 }
 
-/* A place for a packet of at most len bytes, until the next one is posted. False: there is no slab now. */
+/*
+ * Finds a place for a packet of at most len bytes: in link->copies, or in a slab, which is the
+ * caller's until the packet is posted. Valid until the next packet is reserved. False: no slab is
+ * free now.
+ */
 bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size_t len,
 			struct verve_outgoing *out);
 /*
- * Posts a packet of len bytes on an unbroken link with room; its slab is the request's from here on. op, if not
- * NULL, hears of its end. ask: that end must be heard of in any case. A negative error: it was not posted, and
- * the link is broken (the peer's operations are doomed: do not touch them).
+ * Posts a packet of len bytes on an unbroken link with room. The request owns the packet's slab
+ * from here on, even after an error. op: its class's done is called when the request ended well;
+ * NULL: none. ask: the request asks for a completion even without op. Negative FI errno: the packet
+ * was not posted, and the link is broken (the peer's operations are doomed: do not touch them).
  */
 int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
 			   const struct verve_outgoing *out, size_t len, bool ask,
 			   struct verve_op *op);
-/* The same for a write of nothing, whose end tells that all before it has ended. */
-int verve_link_post_nothing(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
-/* The same for any request, which is no packet that the peer counts. holds: what it would be posted again from. */
-int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-			 const struct verve_slot *holds);
 /*
- * Posts a packet without payload; there is room. tell, if not NULL, hears of its end. False: no slab now, or
- * the link broke.
+ * Posts a write of no bytes, which asks for a completion: its end shows that all requests before it
+ * have ended. op and errors as in verve_link_post_packet.
+ */
+int verve_link_post_nothing(struct verve_xport *xport, struct verve_link *link,
+			    struct verve_op *op);
+/*
+ * Posts any request. Counts no packet in link->sent. holds: its slot, which is copied. Errors as in
+ * verve_link_post_packet.
+ */
+int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_net_wr *wr, const struct verve_slot *holds);
+/*
+ * Addresses, encodes and posts a packet without payload, on an unbroken link with room. tell: the
+ * operation whose done is called; NULL: none. False: no slab is free now, or the link broke.
  */
 bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
 		     struct verve_wire_packet *packet, struct verve_op *tell);
-/* The same for an operation at the head of peer->control that ends with this packet: frees it when it was posted. */
+/*
+ * Sends the packet of an operation at the head of peer->control, if there is room, and frees the
+ * operation, which ends with this packet.
+ */
 enum verve_outcome verve_link_answer(struct verve_xport *xport, struct verve_link *link,
 				      struct verve_op *op, struct verve_wire_packet *packet);
-/* Fills in destination and the credits that we owe. */
+/*
+ * Fills in the packet's destination, and the credits that this side owes: they are not owed then.
+ */
 void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
 
-/* A request that asks for its completion is outstanding, if there is room: a write of no bytes, if need be. */
+/*
+ * Makes sure that a request that asks for a completion is outstanding: posts a write of no bytes,
+ * if none is, there is room, and the peer has the connection. May break the link.
+ */
 void verve_link_ask(struct verve_xport *xport, struct verve_link *link);
 
 #endif

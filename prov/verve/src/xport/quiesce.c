@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Quiescing: whom to ask, answers, places. */
+/* Quiescing: which peers are asked, what a QUIESCE packet means, and when a link ends. */
 #include "xport/quiesce.h"
 
 #include <assert.h>
@@ -16,62 +16,66 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* What a QUIESCE packet says: its status. */
+/* The status of a QUIESCE packet. */
 enum { ASK = 0, AGREE = 1, REFUSE = 2 };
 
 enum {
-	LOOKS = 16,  /* at links, a turn */
-	ASKED = 8,   /* peers at a time */
+	LOOKS = 16, /* links examined in one turn, at most */
+	ASKED = 8,  /* links that quiesce at the same time, at most */
 };
 
-static const uint64_t respite = 2000000;    /* ns, after a refusal */
+/* Nanoseconds after a refusal during which the peer is not asked again. */
+static const uint64_t respite = 2000000;
 
-/* We owe the peer nothing, and it owes us nothing that we know of. */
+/* True if neither side owes the other anything, as far as this side knows. */
 static bool is_idle(const struct verve_link *link)
 {
 	const struct verve_peer *peer = link->peer;
 
-	return link->may_send && !link->broken && !link->leaving && !link->said_bye && !link->held &&
-	       TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) && !link->keys.asked &&
-	       !link->keys.answers && !link->quiesce.refuse;
+	return link->may_send && !link->broken && !link->leaving && !link->said_bye &&
+	       !link->held && TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) &&
+	       !link->keys.asked && !link->keys.answers && !link->quiesce.refuse;
 }
 
-/* False: no room now, or the link broke. */
-static bool say(struct verve_xport *xport, struct verve_link *link, uint32_t what)
+/* Sends QUIESCE with this status. False: the queue has no room now, or the link broke. */
+static bool quiesce_send(struct verve_xport *xport, struct verve_link *link, uint32_t status)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_QUIESCE,
 		.op_id = link->arrived,
-		.status = what,
+		.status = status,
 	};
 
-	return verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL);
+	return verve_link_has_room(xport, link, true) &&
+	       verve_link_send(xport, link, &packet, NULL);
 }
 
-static void set_state(struct verve_xport *xport, struct verve_link *link, enum verve_quiesce_state state)
+static void set_state(struct verve_xport *xport, struct verve_link *link,
+		      enum verve_quiesce_state state)
 {
 	xport->quiescing_count += (state != VERVE_QUIESCE_OPEN) -
 				  (link->quiesce.state != VERVE_QUIESCE_OPEN);
 	link->quiesce.state = state;
 }
 
-static void ask(struct verve_xport *xport, struct verve_link *link)
+static void quiesce_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	link->quiesce.sent = link->sent;
 	link->quiesce.arrived = link->arrived;
-	if (say(xport, link, ASK))
+	if (quiesce_send(xport, link, ASK))
 		set_state(xport, link, VERVE_QUIESCE_ASKED);
 }
 
-/* The peer is not idle: we go on. */
-static void resume(struct verve_xport *xport, struct verve_link *link)
+/* One side is not idle: the link is open again, and its queues go on. */
+static void quiesce_resume(struct verve_xport *xport, struct verve_link *link)
 {
 	set_state(xport, link, VERVE_QUIESCE_OPEN);
 	link->quiesce.not_before = verve_net_now() + respite;
 	verve_peer_kick(xport, link->peer);
 }
 
-static void agree(struct verve_xport *xport, struct verve_link *link)
+/* Both sides have agreed: the link ends when its last request has retired. */
+static void quiesce_agree(struct verve_xport *xport, struct verve_link *link)
 {
 	set_state(xport, link, VERVE_QUIESCE_AGREED);
 	verve_quiesce_end(xport, link);
@@ -85,7 +89,7 @@ void verve_quiesce_end(struct verve_xport *xport, struct verve_link *link)
 
 void verve_quiesce_down(struct verve_link *link)
 {
-	/* Counted already, as every state but OPEN is. */
+	/* quiescing_count stays: it counts ASKED and AGREED alike. */
 	if (link->quiesce.state == VERVE_QUIESCE_ASKED)
 		link->quiesce.state = VERVE_QUIESCE_AGREED;
 }
@@ -94,27 +98,31 @@ void verve_quiesce_continue(struct verve_xport *xport, struct verve_link *link)
 {
 	if (!link->quiesce.refuse || !verve_link_is_open(link))
 		return;
-	if (say(xport, link, REFUSE))
+	if (quiesce_send(xport, link, REFUSE))
 		link->quiesce.refuse = false;
 	else if (!link->broken)
 		verve_peer_wait(xport, link->peer);
 }
 
-/* The packet that asks is the last of those that arrived. */
+/*
+ * The peer asks. heard: the number of packets from this side that the peer had received.
+ * link->arrived counts the peer's QUIESCE already. Where both sides have asked, both compare the
+ * same numbers, so both come to the same decision without a further packet.
+ */
 static void receive_question(struct verve_xport *xport, struct verve_link *link, uint32_t heard)
 {
 	struct verve_quiesce *quiesce = &link->quiesce;
 
 	if (quiesce->state == VERVE_QUIESCE_ASKED) {
 		if (heard == quiesce->sent && quiesce->arrived == link->arrived - 1)
-			agree(xport, link);
+			quiesce_agree(xport, link);
 		else
-			resume(xport, link);
+			quiesce_resume(xport, link);
 		return;
 	}
 	if (quiesce->state == VERVE_QUIESCE_OPEN && is_idle(link) && heard == link->sent &&
-	    say(xport, link, AGREE)) {
-		agree(xport, link);
+	    quiesce_send(xport, link, AGREE)) {
+		quiesce_agree(xport, link);
 		return;
 	}
 	if (link->broken || link->leaving)
@@ -133,12 +141,16 @@ void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
 	if (packet->status == ASK)
 		receive_question(xport, link, packet->op_id);
 	else if (asked && packet->status == AGREE)
-		agree(xport, link);
+		quiesce_agree(xport, link);
 	else if (asked)
-		resume(xport, link);
+		quiesce_resume(xport, link);
 }
 
-/* Used since the last look? The second look at one that is not may close it: the clock algorithm. */
+/*
+ * True if no request was posted and no packet has arrived since the link was last examined. This is
+ * the clock algorithm: using a link costs nothing, and a link is closed only if it stayed unused
+ * for a whole round.
+ */
 static bool is_unused(struct verve_link *link)
 {
 	uint32_t seen = link->produced + link->arrived;
@@ -155,7 +167,10 @@ static bool may_ask(struct verve_xport *xport, struct verve_link *link, uint64_t
 	       !verve_addr_equal(&link->peer->addr, verve_cm_addr(xport->cm));
 }
 
-/* A few links further round the circle. */
+/*
+ * Examines the next few links, and asks over those that may be closed. xport->links serves as a
+ * circle: an examined link moves to the end.
+ */
 static void ask_some(struct verve_xport *xport, uint32_t wanted, uint64_t now)
 {
 	struct verve_link *link;
@@ -167,7 +182,7 @@ static void ask_some(struct verve_xport *xport, uint32_t wanted, uint64_t now)
 		TAILQ_REMOVE(&xport->links, link, all);
 		TAILQ_INSERT_TAIL(&xport->links, link, all);
 		if (may_ask(xport, link, now))
-			ask(xport, link);
+			quiesce_ask(xport, link);
 	}
 }
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Quiescing: above attr.max_conns connections, idle ones are closed in agreement with their peers, so
- * that others can have their place. Nothing is lost: a connection ends when both sides have said that they
- * owe each other nothing, and know that they have heard everything.
+ * Quiescing: above attr.max_conns connections, idle links are closed in agreement with their peers,
+ * so that other peers can have their places. No message is lost: a link ends when both sides have
+ * said that they owe each other nothing, and know that every packet has arrived.
  *
  *   OPEN    requests may be posted
- *   ASKED   we have asked (QUIESCE) and post no more until the peer answers; what comes waits
- *   AGREED  both are done: ends when the last request is acknowledged; what waits gets a new connection
+ *   ASKED   this side has sent QUIESCE and posts no more until the peer answers; new operations
+ *           wait in the peer's queues
+ *   AGREED  both sides agree: the link ends when its last request is acknowledged; operations that
+ *           wait get a new connection
  *
- * A question carries how many packets have arrived from the peer. Who is asked agrees if it is idle and has
- * sent no more than that. Questions that cross answer each other: both sides know both numbers, so both
- * come to the same result without another word. The engine's lock protects everything here.
+ * The QUIESCE that asks carries the number of packets that the asking side has received. The other
+ * side agrees if it is idle and has sent no more packets than that. If both sides ask at the same
+ * time, each question answers the other: both sides know both numbers and come to the same
+ * decision. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_QUIESCE_H
 #define VERVE_XPORT_QUIESCE_H
@@ -19,16 +22,20 @@ struct verve_link;
 struct verve_wire_packet;
 struct verve_xport;
 
-/* There are too many connections, or a peer wants a place: asks idle peers for theirs. */
+/*
+ * Gives free places to the peers that wait for one (verve_connect_step), then asks idle peers to
+ * close as many links as are too many. Called while verve_connect_is_due; does nothing while the
+ * endpoint closes.
+ */
 void verve_quiesce_step(struct verve_xport *xport);
 /* A QUIESCE packet has arrived. */
 void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
 			   struct verve_wire_packet *packet);
-/* Sends the refusal that is due, if there is one and there is room; else in a later turn. */
+/* Sends a refusal that is due. Without room, the peer waits for a later turn. */
 void verve_quiesce_continue(struct verve_xport *xport, struct verve_link *link);
-/* Requests of the link have retired, or its state has changed: ends it if it is time. */
+/* Breaks a link that is AGREED and has no request outstanding. Harmless on any other link. */
 void verve_quiesce_end(struct verve_xport *xport, struct verve_link *link);
-/* The manager says that the connection is over: if we have asked, that is the answer. */
+/* The manager has ended the connection: a link that is ASKED counts this as the peer's consent. */
 void verve_quiesce_down(struct verve_link *link);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Remote keys: the cache, the oldest key first, and addresses behind a key. */
 #define HASH_NONFATAL_OOM 1
 
 #include "xport/remote_key.h"
@@ -14,7 +15,8 @@ bool verve_remote_key_is_exported(const struct verve_remote_keys *keys, uint64_t
 	return keys->chosen || key & VERVE_MR_KEY_EXPORTED;
 }
 
-struct verve_remote_key *verve_remote_key_find(const struct verve_remote_keys *keys, uint64_t wanted)
+struct verve_remote_key *verve_remote_key_find(const struct verve_remote_keys *keys,
+					       uint64_t wanted)
 {
 	struct verve_remote_key *key;
 
@@ -44,7 +46,7 @@ void verve_remote_key_drop_all(struct verve_remote_keys *keys)
 		verve_remote_key_drop(keys, key);
 }
 
-/* The key that is added last is dropped last. False: no memory. */
+/* Adds the key behind all others, as the most recently used one. False: no memory. */
 static bool append(struct verve_remote_keys *keys, struct verve_remote_key *key)
 {
 	HASH_ADD(hh, keys->keys, key, sizeof(key->key), key);
@@ -52,7 +54,7 @@ static bool append(struct verve_remote_keys *keys, struct verve_remote_key *key)
 	return key->hh.tbl;
 }
 
-/* The table has other keys, so that this allocates nothing. */
+/* Adding the key again allocates no memory, because the table has other keys. */
 void verve_remote_key_touch(struct verve_remote_keys *keys, struct verve_remote_key *key)
 {
 	if (!key->hh.next)
@@ -61,7 +63,7 @@ void verve_remote_key_touch(struct verve_remote_keys *keys, struct verve_remote_
 	HASH_ADD(hh, keys->keys, key, sizeof(key->key), key);
 }
 
-/* Drops the least recently used key, but none whose answer is under way. */
+/* Drops the least recently used key of a full cache. A key whose answer is under way stays. */
 static void make_room(struct verve_remote_keys *keys)
 {
 	struct verve_remote_key *key, *next;
@@ -100,7 +102,7 @@ uint64_t verve_remote_key_locate(const struct verve_remote_keys *keys,
 
 	wr->remote_addr = 0;
 	wr->rkey = 0;
-	if (!left) /* nothing is moved, whatever the key */
+	if (!left) /* no byte is moved, so no key is needed */
 		return 0;
 	segments = verve_remote_key_segments(key);
 	verve_mr_segments_find(&segments, segment->addr, segment->len, &position);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote keys: what a link remembers of the peer's keys, as far as the peer has told (rma/key.h asks). An rkey opens
- * memory by itself; an exported key (one that the application chose, or of several segments) means the segments
- * that its owner named. The engine's lock protects everything here.
+ * Remote keys: a link's cache of the peer's exported keys; rma/key.h asks the peer for them. An
+ * rkey opens memory by itself. An exported key (one that the application chose, or that has several
+ * segments) stands for segments, which only the peer knows. The engine's lock protects everything
+ * here.
  */
 #ifndef VERVE_XPORT_REMOTE_KEY_H
 #define VERVE_XPORT_REMOTE_KEY_H
@@ -16,51 +17,55 @@
 struct verve_net_wr;
 struct verve_wire_segment;
 
-enum { VERVE_REMOTE_KEYS_MAX = 64 }; /* that a link remembers; the least recently used go */
+enum { VERVE_REMOTE_KEYS_MAX = 64 }; /* keys of a link, at most */
 
 struct verve_remote_key {
 	UT_hash_handle hh;
 	uint64_t key;
-	uint64_t generation;
+	uint64_t generation; /* the peer's, from KEY_REPLY; KEY_REVOKE names it */
 	uint32_t access; /* VERVE_WIRE_KEY_* */
-	uint32_t total;	 /* segments; 0: no answer yet */
-	uint32_t filled; /* of them; all: it may be used */
-	struct verve_mr_segment *segments; /* from malloc */
+	uint32_t total;	 /* segments of the key; 0: the peer has not answered */
+	uint32_t filled; /* segments that have arrived */
+	struct verve_mr_segment *segments; /* total entries, from malloc; owned */
 };
 
-/* Of a link, zeroed at first. */
+/* The cache of a link; zeroed when the link is opened. */
 struct verve_remote_keys {
 	struct verve_remote_key *keys; /* uthash by key, the least recently used first */
-	uint32_t count;
-	uint32_t asked;	  /* questions of ours that the peer has not answered */
-	uint32_t answers; /* questions of the peer that we have not answered */
-	uint64_t told;	  /* a bit for each key that the peer asked for, by its hash */
-	bool chosen;	  /* the peer's application chooses its keys: none is an rkey */
+	uint32_t count;	  /* keys */
+	uint32_t asked;	  /* queries of this side that the peer has not answered */
+	uint32_t answers; /* queries of the peer that this side has not answered */
+	uint64_t told;	  /* a bit, by the key's hash, for each key that the peer asked for */
+	bool chosen;	  /* the peer's application chooses its keys: no key is an rkey */
 };
 
-/* The peer's key is one to ask for. */
+/* True if the key is no rkey: its segments have to be asked for. */
 bool verve_remote_key_is_exported(const struct verve_remote_keys *keys, uint64_t key);
-/* NULL: it was never asked for, or is forgotten. */
+/* The cached key, known or not. NULL: it was never asked for, or was dropped. */
 struct verve_remote_key *verve_remote_key_find(const struct verve_remote_keys *keys, uint64_t key);
-/* A new one without an answer; the least recently used known one makes place. NULL: no memory. */
+/*
+ * Adds a key without an answer. A full cache drops its least recently used known key before. NULL:
+ * no memory.
+ */
 struct verve_remote_key *verve_remote_key_add(struct verve_remote_keys *keys, uint64_t key);
-/* It was used last. */
+/* Makes the key the most recently used one. */
 void verve_remote_key_touch(struct verve_remote_keys *keys, struct verve_remote_key *key);
+/* Removes the key and frees it with its segments. */
 void verve_remote_key_drop(struct verve_remote_keys *keys, struct verve_remote_key *key);
-/* The link closes. */
+/* Drops all keys: the link closes. */
 void verve_remote_key_drop_all(struct verve_remote_keys *keys);
 
-/* The answer is complete. */
+/* True if all segments have arrived. */
 static inline bool verve_remote_key_is_known(const struct verve_remote_key *key)
 {
 	return key->total && key->filled == key->total;
 }
 
-/* What a known key opens; valid as long as the key is remembered. */
+/* The segments of a known key; valid until the key is dropped. */
 struct verve_mr_segments verve_remote_key_segments(const struct verve_remote_key *key);
 /*
- * Where offset bytes into segment lie: into wr's remote_addr and rkey. Its key is known. Returns the bytes that follow
- * in one piece.
+ * Sets wr's remote_addr and rkey to the memory offset bytes into segment, whose key is known.
+ * Returns the bytes from there on that this rkey reaches.
  */
 uint64_t verve_remote_key_locate(const struct verve_remote_keys *keys,
 				 const struct verve_wire_segment *segment, uint64_t offset,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Replay: suspending a link, finding out what its peer has got, posting the rest again. */
+/* Replay: when to suspend a link, which requests the peer has executed, posting the rest again. */
 #include "xport/replay.h"
 
 #include <assert.h>
@@ -23,10 +23,14 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-enum { ONE_PACKET = 1024 }; /* bytes: no network in use has shorter ones. Such reads are not doubtful */
+/* Bytes of the shortest path MTU in use. A read of one packet is never doubtful. */
+enum { ONE_PACKET = 1024 };
 
-/* What a RESUME packet says, in its status: a lot, 0 if nothing of the sender's was refused; or */
-static const uint32_t done = UINT32_MAX; /* what the sender had to repeat is executed */
+/*
+ * The status of a RESUME packet is the sender's lot (0: none of its requests was refused), or this
+ * value: the sender's repeated requests are executed.
+ */
+static const uint32_t resume_done = UINT32_MAX;
 
 static bool is_packet(const struct verve_slot *slot)
 {
@@ -39,8 +43,8 @@ static void *packet_of(const struct verve_replay_entry *entry)
 		       (char *) entry->slot.slab->data + entry->slot.at : entry->bytes;
 }
 
-/* Nothing is to be repeated. */
-static void drop(struct verve_xport *xport, struct verve_replay_entry *entry)
+/* The entry holds nothing any more; posting it again is a write of nothing. */
+static void drop_entry(struct verve_xport *xport, struct verve_replay_entry *entry)
 {
 	verve_replay_entry_release(xport, entry);
 	entry->slot = (struct verve_slot) {.kind = VERVE_SLOT_NOTHING};
@@ -52,7 +56,7 @@ static bool is_refusal(uint32_t status)
 	       status == VERVE_NET_WC_REMOTE_OPERATION;
 }
 
-/* A read that the device may report as done when it could not get the rest. */
+/* True for a read that the device may report as done though the last packets never came. */
 static bool is_doubtful(const struct verve_xport *xport, struct verve_link *link, uint32_t number)
 {
 	const struct verve_slot *slot = verve_link_slot(link, number);
@@ -66,7 +70,7 @@ uint32_t verve_replay_judge(struct verve_xport *xport, struct verve_link *link, 
 			    uint32_t status)
 {
 	if (link->doubted && is_refusal(status)) {
-		/* That is why the queue pair failed: what came before was done. */
+		/* The refusal explains why the queue pair failed: the reads before it were done. */
 		link->failed = link->doubted = false;
 	} else if (!status && (link->doubted || (is_doubtful(xport, link, number) && link->qp &&
 						 verve_net_qp_has_failed(link->qp)))) {
@@ -76,7 +80,8 @@ uint32_t verve_replay_judge(struct verve_xport *xport, struct verve_link *link, 
 	return status;
 }
 
-bool verve_replay_believes(const struct verve_xport *xport, struct verve_link *link, uint32_t status)
+bool verve_replay_believes(const struct verve_xport *xport, struct verve_link *link,
+			   uint32_t status)
 {
 	return !link->failed &&
 	       !(status == VERVE_NET_WC_FLUSHED && is_doubtful(xport, link, link->retired));
@@ -89,7 +94,8 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 	bool refused = is_refusal(status) && slot->kind == VERVE_SLOT_MEMORY;
 
 	if (!link->failed) {
-		if ((status != VERVE_NET_WC_FLUSHED && !refused) || !verve_replay_begin(xport, link))
+		if ((status != VERVE_NET_WC_FLUSHED && !refused) ||
+		    !verve_replay_begin(xport, link))
 			return false;
 		link->failed = true;
 		if (refused) {
@@ -109,7 +115,7 @@ void verve_replay_completed(struct verve_xport *xport, struct verve_link *link, 
 
 	if (!replay)
 		return;
-	/* A marker that was executed before the queue pair went to error. */
+	/* The device executed the marker before the queue pair went to error. */
 	if (replay->state == VERVE_REPLAY_STOPPED && !replay->drained && number == replay->marker)
 		verve_replay_set_drained(xport, replay);
 	verve_replay_continue(xport, link);
@@ -117,9 +123,10 @@ void verve_replay_completed(struct verve_xport *xport, struct verve_link *link, 
 
 void verve_replay_renew(struct verve_xport *xport, struct verve_link *link)
 {
-	if (link->broken || link->leaving || (link->replay && link->replay->state != VERVE_REPLAY_RESUMED))
+	if (link->broken || link->leaving ||
+	    (link->replay && link->replay->state != VERVE_REPLAY_RESUMED))
 		return;
-	/* That is no fault of its own. */
+	/* This suspension is no sign of a device that fails again and again. */
 	link->futile = 0;
 	if (!verve_replay_begin(xport, link))
 		verve_link_break(xport, link, FI_ENOTCONN, 0,
@@ -128,7 +135,7 @@ void verve_replay_renew(struct verve_xport *xport, struct verve_link *link)
 
 bool verve_replay_down(struct verve_xport *xport, struct verve_link *link, uint32_t conn_id)
 {
-	/* One that was to continue the link is over before it did. */
+	/* A connection that ended before it could continue the link cannot be continued itself. */
 	return !verve_replay_is_next(link, conn_id) && verve_replay_begin(xport, link);
 }
 
@@ -136,11 +143,12 @@ bool verve_replay_expects(const struct verve_link *link, uint32_t remote_id)
 {
 	const struct verve_replay *replay = link->replay;
 
-	return replay && replay->state != VERVE_REPLAY_RESUMED && !replay->next.qp && link->remote_id == remote_id;
+	return replay && replay->state != VERVE_REPLAY_RESUMED && !replay->next.qp &&
+	       link->remote_id == remote_id;
 }
 
-/* An operation is over: what else it has posted is not repeated. */
-static void bury(struct verve_replay *replay, const struct verve_op *op)
+/* The operation ends: its other requests are not repeated. */
+static void bury_entries(struct verve_replay *replay, const struct verve_op *op)
 {
 	for (uint32_t i = replay->at; i < replay->count; i++)
 		if (replay->entries[i].slot.op == op) {
@@ -152,7 +160,7 @@ static void bury(struct verve_replay *replay, const struct verve_op *op)
 void verve_replay_fail(struct verve_xport *xport, struct verve_replay *replay, struct verve_op *op,
 		       const char *reason)
 {
-	bury(replay, op);
+	bury_entries(replay, op);
 	if (op->cls->fail)
 		op->cls->fail(xport, op, reason);
 	else
@@ -166,14 +174,17 @@ void verve_replay_no_memory(struct verve_xport *xport, struct verve_link *link)
 
 /* Resuming. */
 
-/* A packet that the peer does not count. False: no room now, or the link broke. */
-static bool say(struct verve_xport *xport, struct verve_link *link, uint32_t what)
+/*
+ * Sends RESUME with this status. The packet is not in link->sent, and the peer does not count it.
+ * False: no room now, or the link broke.
+ */
+static bool send_resume(struct verve_xport *xport, struct verve_link *link, uint32_t status)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_RESUME,
 		.dest = link->remote_id,
 		.op_id = link->arrived,
-		.status = what,
+		.status = status,
 	};
 	uint8_t buf[VERVE_WIRE_RTS_MAX];
 	struct verve_net_sge sge = {(uintptr_t) buf, verve_wire_encode(&packet, buf), 0};
@@ -196,14 +207,16 @@ static bool say(struct verve_xport *xport, struct verve_link *link, uint32_t wha
 	return !verve_link_post_slot(xport, link, &wr, &slot);
 }
 
-static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, struct verve_replay_entry *entry)
+/* False: no slab now, or the link broke. */
+static bool repeat_packet(struct verve_xport *xport, struct verve_link *link,
+			  struct verve_replay_entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
 	struct verve_outgoing out;
 
 	if (slot->kind == VERVE_SLOT_SLAB) {
 		out = (struct verve_outgoing) {packet_of(entry), slot->slab};
-		slot->slab = NULL; /* the request's from here on */
+		slot->slab = NULL; /* the request owns the slab from here on */
 	} else if (verve_link_reserve(xport, link, slot->length, &out)) {
 		memcpy(out.data, entry->bytes, slot->length);
 	} else {
@@ -214,8 +227,9 @@ static bool repeat_packet(struct verve_xport *xport, struct verve_link *link, st
 				       slot->tell ? slot->op : NULL);
 }
 
-/* False: no room now, or the link broke. */
-static bool repeat(struct verve_xport *xport, struct verve_link *link, struct verve_replay_entry *entry)
+/* Posts the entry's request again. False: no room now, or the link broke. */
+static bool repeat_entry(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_replay_entry *entry)
 {
 	if (entry->dead)
 		return true;
@@ -228,7 +242,11 @@ static bool repeat(struct verve_xport *xport, struct verve_link *link, struct ve
 	return !verve_link_post_nothing(xport, link, entry->slot.op);
 }
 
-/* False: not all is executed, or the link broke. */
+/*
+ * Posts all entries again. If the peer's lot says that the peer waits for them, tells the peer when
+ * they are executed. True: the link may go on as before. False: later, or the link broke, or was
+ * suspended again.
+ */
 static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
@@ -236,7 +254,7 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 	while (replay->at < replay->count) {
 		struct verve_replay_entry *entry = &replay->entries[replay->at];
 
-		if (!repeat(xport, link, entry)) {
+		if (!repeat_entry(xport, link, entry)) {
 			if (!link->broken)
 				verve_peer_wait(xport, link->peer);
 			return false;
@@ -249,18 +267,18 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 	if (replay->peer_lot <= replay->lot)
 		return true;
 	if (link->retired == link->produced) {
-		if (say(xport, link, done))
+		if (send_resume(xport, link, resume_done))
 			return replay->state == VERVE_REPLAY_RESUMED;
 		if (!link->broken)
 			verve_peer_wait(xport, link->peer);
 		return false;
 	}
 	if (link->signaled != link->produced - 1 && verve_link_has_room(xport, link, true))
-		verve_link_post_nothing(xport, link, NULL); /* tells when */
+		verve_link_post_nothing(xport, link, NULL); /* completes when all are executed */
 	return false;
 }
 
-static void finish(struct verve_xport *xport, struct verve_link *link)
+static void end_replay(struct verve_xport *xport, struct verve_link *link)
 {
 	char name[VERVE_ADDR_STRLEN];
 
@@ -277,13 +295,16 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 
 	if (!replay || replay->state != VERVE_REPLAY_RESUMED || !replay->ready)
 		return;
-	/* The entries are being settled, which may kick the peer: a post that fails now would free them. */
+	/*
+	 * settle goes through the entries, and an operation that ends there may kick the peer. A
+	 * post that fails now would break the link and free the entries.
+	 */
 	if (replay->told && !replay->settled)
 		return;
 	if (!replay->said) {
-		bool said = say(xport, link, replay->lot);
+		bool said = send_resume(xport, link, replay->lot);
 
-		/* The queue pair may have failed already. */
+		/* If the new queue pair has failed already, the link is suspended again. */
 		if (link->broken || replay->state != VERVE_REPLAY_RESUMED)
 			return;
 		if (!said) {
@@ -295,16 +316,19 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 	if (!replay->settled || (replay->lot > replay->peer_lot && !replay->executed))
 		return;
 	if (repeat_all(xport, link))
-		finish(xport, link);
+		end_replay(xport, link);
 }
 
-/* An atomic of the device whose application wants what was there. */
+/* True for an atomic of the device whose application wants the value that was there before. */
 static bool is_fetching(const struct verve_slot *slot)
 {
 	return slot->verb >= VERVE_NET_FETCH_ADD && slot->op->cls->is_fetch;
 }
 
-/* The peer has received this one, or something behind it. */
+/*
+ * The peer has received this entry's packet, or a packet behind it: the request was executed. A
+ * read is repeated all the same, because its data may not have come.
+ */
 static void settle_executed(struct verve_xport *xport, struct verve_replay *replay,
 			    struct verve_replay_entry *entry)
 {
@@ -315,7 +339,8 @@ static void settle_executed(struct verve_xport *xport, struct verve_replay *repl
 		return;
 	if (slot->kind == VERVE_SLOT_MEMORY && is_fetching(slot)) {
 		op->error = FI_EIO;
-		verve_replay_fail(xport, replay, op, "the connection was rebuilt: what the atomic found is lost");
+		verve_replay_fail(xport, replay, op,
+				  "the connection was rebuilt: what the atomic found is lost");
 		return;
 	}
 	entry->dead = true;
@@ -324,7 +349,11 @@ static void settle_executed(struct verve_xport *xport, struct verve_replay *repl
 		op->cls->done(xport, op);
 }
 
-/* Nobody knows whether this one was executed. */
+/*
+ * No packet that the peer has received lies behind this entry: whether the peer's device has
+ * executed the request is unknown. Packets, writes and reads can be repeated. An atomic fails,
+ * unless it was never posted, or lies behind a refused request.
+ */
 static void settle_unknown(struct verve_xport *xport, struct verve_replay *replay,
 			   struct verve_replay_entry *entry)
 {
@@ -334,11 +363,15 @@ static void settle_unknown(struct verve_xport *xport, struct verve_replay *repla
 	    !entry->posted || replay->refused)
 		return;
 	slot->op->error = FI_EIO;
-	verve_replay_fail(xport, replay, slot->op,
-	     "the connection was rebuilt: whether the target's device executed the atomic is unknown");
+	verve_replay_fail(xport, replay, slot->op, "the connection was rebuilt: whether the "
+			  "target's device executed the atomic is unknown");
 }
 
-/* Both sides' packets are counted: what is to be repeated? False: the numbers make no sense. */
+/*
+ * Decides which entries are repeated, from the number of packets that the peer has received. If a
+ * packet did not arrive and is not repeated, its credits are owed again. False: the peer's number
+ * is not possible.
+ */
 static bool settle(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_replay *replay = link->replay;
@@ -366,7 +399,7 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 		if (i >= executed && entry->dead && is_packet(&entry->slot))
 			link->owed += verve_wire_credits(packet_of(entry));
 		if (entry->dead)
-			drop(xport, entry);
+			drop_entry(xport, entry);
 		entry->posted = false;
 	}
 	replay->refused = false;
@@ -374,7 +407,7 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 	return true;
 }
 
-static void hear(struct verve_xport *xport, struct verve_link *link)
+static void settle_and_continue(struct verve_xport *xport, struct verve_link *link)
 {
 	if (!settle(xport, link)) {
 		verve_link_break(xport, link, FI_EIO, 0,
@@ -389,7 +422,7 @@ static uint32_t draw_lot(void)
 	uint32_t lot;
 
 	verve_net_random(&lot, sizeof(lot));
-	return lot % (done - 1) + 1;
+	return lot % (resume_done - 1) + 1; /* neither 0 nor resume_done */
 }
 
 void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
@@ -399,7 +432,8 @@ void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
 	if (verve_idtab_index(link->conn_id) != verve_idtab_index(replay->next.conn_id))
 		verve_conn_id_unmap(xport, link->conn_id, link);
 	link->qp = replay->next.qp;
-	link->arrived_before = link->arrived; /* what came over the other says nothing of this one */
+	/* A packet that came over the old queue pair says nothing of the new one (xport/lost.h). */
+	link->arrived_before = link->arrived;
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;
 	link->qp_num = replay->next.qp_num;
@@ -410,7 +444,7 @@ void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
 	replay->state = VERVE_REPLAY_RESUMED;
 	replay->lot = replay->refused ? draw_lot() : 0;
 	if (replay->told)
-		hear(xport, link);
+		settle_and_continue(xport, link);
 	else
 		verve_replay_continue(xport, link);
 }
@@ -456,18 +490,22 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 {
 	struct verve_replay *replay = link->replay;
 
-	link->arrived--; /* the peer does not count it, either */
-	/* One that came over a queue pair that failed since will be said again. */
-	if (!replay || (replay->state != VERVE_REPLAY_RESUMED && !verve_replay_is_next(link, packet->dest)) ||
-	    (replay->told && packet->status != done)) {
+	link->arrived--; /* the peer does not count RESUME, either */
+	/* A RESUME that came over a queue pair that has failed since will be sent again. */
+	if (!replay ||
+	    (replay->state != VERVE_REPLAY_RESUMED && !verve_replay_is_next(link, packet->dest)) ||
+	    (replay->told && packet->status != resume_done)) {
 		xport->count.stale++;
 		return;
 	}
 	replay->ready = true;
-	/* The manager hears it now: until the link is as before, there may be much to repeat. */
+	/*
+	 * The manager waits to hear that the peer has the connection. It is told now, not at the
+	 * end of the replay, which may take long.
+	 */
 	if (link->listen && xport->cm && !verve_cm_hear(xport->cm, packet->dest))
 		link->listen = false;
-	if (packet->status == done) {
+	if (packet->status == resume_done) {
 		replay->executed = true;
 		verve_replay_continue(xport, link);
 		return;
@@ -478,5 +516,5 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 	if (packet->status)
 		link->futile = 0;
 	if (replay->state == VERVE_REPLAY_RESUMED)
-		hear(xport, link);
+		settle_and_continue(xport, link);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reporting: where completions go, and the text of errors. */
+/* Reporting: the queue and the counter of each completion, and the text of errors. */
 #include "xport/report.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@
 #include "xport/xport.h"
 
 /*
- * A closed endpoint's operations end without a word: fi_close, fi_endpoint(3). A receive of a shared context is
- * the context's, which lives on.
+ * The operations of a closed endpoint end without a completion: fi_close, fi_endpoint(3). A receive
+ * of a shared context belongs to the context, which stays open, so it is reported.
  */
 static const struct verve_sink *sink_of(const struct verve_xport *xport, const struct verve_op *op)
 {
@@ -29,11 +29,12 @@ static struct verve_comp_queue *queue_of(const struct verve_xport *xport, const 
 	return op->cls->is_receive ? sink->rx_queue : sink->tx_queue;
 }
 
-static struct verve_comp_counter *counter_of(const struct verve_xport *xport, const struct verve_op *op)
+static struct verve_comp_counter *counter_of(const struct verve_xport *xport,
+					     const struct verve_op *op)
 {
 	const char *sink = (const char *) sink_of(xport, op);
 
-	/* A class without a counter has no completion: its operations are born reported. */
+	/* Operations of a class without a counter have VERVE_OP_REPORTED from the start. */
 	assert(op->cls->counter_at);
 	return *(struct verve_comp_counter *const *) (sink + op->cls->counter_at);
 }
@@ -45,8 +46,8 @@ static uint64_t comp_flags(const struct verve_op *op)
 	return op->cls->comp_flags | (op->cls->is_message ? message : 0);
 }
 
-/* What every completion of the operation says. */
-static struct verve_comp describe(struct verve_xport *xport, struct verve_op *op)
+/* Makes the operation's completion, and marks the operation as reported. */
+static struct verve_comp make_comp(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_comp comp = {
 		.context = op->context,
@@ -66,22 +67,22 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_comp_queue *queue = queue_of(xport, op);
 	struct verve_comp_counter *counter = counter_of(xport, op);
-	struct verve_comp comp = describe(xport, op);
+	struct verve_comp comp = make_comp(xport, op);
 
-	/* Giving a multi-receive buffer back is never suppressed. */
+	/* A completion that gives a multi-receive buffer back is never suppressed. */
 	if (queue && (op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV))
 		verve_comp_queue_write(queue, &comp);
 	if (counter)
 		verve_comp_counter_add(counter, 1);
 }
 
-void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
-			   const char *reason)
+void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,
+			   uint32_t status, const char *reason)
 {
 	struct verve_comp_queue *queue = queue_of(xport, op);
 	struct verve_comp_counter *counter = counter_of(xport, op);
 	struct verve_comp_error entry = {
-		.comp = describe(xport, op),
+		.comp = make_comp(xport, op),
 		.err = error,
 		.prov_errno = status,
 	};

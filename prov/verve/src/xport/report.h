@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Reporting: the one completion of an operation: an entry of a completion queue, a count, the text
- * of an error. While the endpoint closes, nothing is written. The engine's lock protects everything
- * here.
+ * Reporting: writes the one completion of an operation: an entry of a completion queue, a count,
+ * the text of an error. While the endpoint closes, nothing is written. The engine's lock protects
+ * everything here.
  */
 #ifndef VERVE_XPORT_REPORT_H
 #define VERVE_XPORT_REPORT_H
@@ -12,16 +12,19 @@
 struct verve_op;
 struct verve_xport;
 
-/* Success. The operation is not freed, and must not have been reported. */
+/* Reports success. Does not free the operation, which must not have been reported (asserted). */
 void verve_op_report(struct verve_xport *xport, struct verve_op *op);
-/* The same with an error: a positive FI errno, an ibv_wc_status or 0, and a readable reason. */
-void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error, uint32_t status,
-			   const char *reason);
-/* Success: reports the operation, and frees it. */
+/*
+ * Reports an error: a positive FI errno, an ibv_wc_status or 0, and a readable reason, which is
+ * copied. Otherwise like verve_op_report.
+ */
+void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,
+			   uint32_t status, const char *reason);
+/* Reports success, and frees the operation. */
 void verve_op_finish(struct verve_xport *xport, struct verve_op *op);
 /*
- * The same with an error; an operation that was reported already is only freed. No posted request
- * may refer to the operation.
+ * Reports this error, with op->status, unless the operation was reported already; then frees the
+ * operation. No outstanding request may name the operation.
  */
 void verve_op_fail(struct verve_xport *xport, struct verve_op *op, int error, const char *reason);
 

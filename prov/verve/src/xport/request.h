@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Request: what the application asks for in one call, before there is an operation, if there will be one. */
+/*
+ * Request: the arguments of one call of the application. It becomes an operation, unless it can end
+ * within the call.
+ */
 #ifndef VERVE_XPORT_REQUEST_H
 #define VERVE_XPORT_REQUEST_H
 
@@ -11,17 +14,17 @@
 
 enum { VERVE_IOV_LIMIT = 4 }; /* pieces of local memory of a request */
 
-/* A request as the API layer hands it over, on the stack; memory is the caller's. */
+/* A request on the caller's stack; all memory that it names is the caller's. */
 struct verve_request {
 	const struct iovec *iov;
-	void *const *desc; /* struct verve_mr_region * each; NULL, or NULL entries: not registered */
-	size_t iov_count;
+	void *const *desc; /* iov_count of struct verve_mr_region *; NULL each: not registered */
+	size_t iov_count;  /* VERVE_IOV_LIMIT at most */
 	uint64_t addr; /* fi_addr_t of the peer; UINT64_MAX on a receive: any */
 	uint64_t tag;
-	uint64_t ignore;
-	uint64_t data;
+	uint64_t ignore; /* a receive: bits of tag that need not match */
+	uint64_t data;	 /* remote CQ data, with VERVE_OP_DATA */
 	void *context;
-	uint32_t flags; /* VERVE_OP_* that a caller may set: NOTIFY TAGGED DATA ACK TRANSMIT INJECT MULTI FENCE */
+	uint32_t flags; /* VERVE_OP_NOTIFY to VERVE_OP_FENCE */
 	const struct verve_wire_segment *remote; /* RMA, atomics */
 	size_t remote_count; /* VERVE_WIRE_SEGMENTS at most */
 };

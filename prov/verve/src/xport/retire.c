@@ -5,7 +5,8 @@
 #include "xport/link.h"
 #include "xport/xport.h"
 
-void verve_link_release(struct verve_xport *xport, struct verve_link *link, const struct verve_slot *slot)
+void verve_link_release(struct verve_xport *xport, struct verve_link *link,
+			const struct verve_slot *slot)
 {
 	if (slot->kind == VERVE_SLOT_COPY)
 		link->copied_retired = slot->copied;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Retiring: what an outstanding request held goes back when it has ended. The engine's lock protects everything here. */
+/*
+ * Retiring: a request that has ended gives back the slab or copy of its slot. The engine's lock
+ * protects everything here.
+ */
 #ifndef VERVE_XPORT_RETIRE_H
 #define VERVE_XPORT_RETIRE_H
 
@@ -9,10 +12,14 @@ struct verve_link;
 struct verve_slot;
 struct verve_xport;
 
-/* The request is not outstanding any more: gives back what its slot held. */
+/* Gives back the slab or the copy that the slot of an ended request holds. */
 void verve_link_release(struct verve_xport *xport, struct verve_link *link,
 			const struct verve_slot *slot);
-/* The oldest outstanding request ended; status: ibv_wc_status. Its operation hears of it if it is to be told. */
+/*
+ * Retires the oldest outstanding request, which ended with this ibv_wc_status. Success calls the
+ * class's done if the slot says so, which may end other operations, and may break the link. An
+ * error other than FLUSHED goes into op->error and op->status.
+ */
 void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint32_t status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Slabs: growth by registered chunks. */
+/* Slabs: a pool grows by registered chunks. */
 #include "xport/slab.h"
 
 #include <stdlib.h>
@@ -16,7 +16,10 @@ struct verve_slab_chunk {
 	struct verve_slab slab[];
 };
 
-enum { ALIGN = 64, RETRY = 1024 };
+enum {
+	ALIGN = 64,   /* bytes: a cache line */
+	RETRY = 1024, /* after a failure, one call in so many tries to register again */
+};
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
 			  size_t batch, size_t limit)
@@ -41,7 +44,7 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool)
 	}
 }
 
-/* Once: whoever has no buffer waits for one, and tries again. */
+/* Only the first failure is logged: an operation without a slab tries again in every turn. */
 static void explain(struct verve_slab_pool *pool, size_t bytes, int error)
 {
 	if (pool->failures++)
@@ -61,7 +64,7 @@ static int grow(struct verve_slab_pool *pool, size_t batch)
 	if (!chunk)
 		return -FI_ENOMEM;
 	ret = -FI_ENOMEM;
-	/* Whole pages of its own: nobody else's memory is pinned with it. */
+	/* Registering pins whole pages: no other memory may share them. */
 	if (posix_memalign(&chunk->memory, page, bytes))
 		goto err_free;
 	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, VERVE_NET_LOCAL_WRITE, &chunk->mr);
@@ -100,7 +103,7 @@ bool verve_slab_grow(struct verve_slab_pool *pool)
 {
 	if (pool->count >= pool->limit)
 		return false;
-	/* After a failure only a few of those who ask are worth the system call. */
+	/* Registering is a system call: after a failure, few calls are worth it. */
 	if (pool->failures && pool->failures++ % RETRY)
 		return false;
 	return !verve_slab_reserve(pool, pool->batch);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Slabs: registered buffers of one size, for receives and for what is copied on its way out.
- * Grows by registered chunks up to a limit, never shrinks. The engine's lock protects it.
+ * Slabs: registered buffers of one size, for receives and for packets and payload that are sent.
+ * A pool grows by registered chunks up to its limit, and never shrinks. The engine's lock protects
+ * it.
  *
- * No peer may reach a slab: messages from and to all peers lie there, side by side and one after
- * another.
+ * A slab's key must not be told to a peer: messages of other peers lie beside it, and before and
+ * after in the same slab.
  */
 #ifndef VERVE_XPORT_SLAB_H
 #define VERVE_XPORT_SLAB_H
@@ -16,41 +17,50 @@
 struct verve_net_device;
 struct verve_slab_chunk;
 
-/* Where a receive buffer is (xport/lost.h). */
+/* Place of a receive buffer (xport/lost.h). */
 enum verve_lost_state {
-	VERVE_LOST_HERE,   /* free, or being looked at */
-	VERVE_LOST_POSTED, /* the device has it */
-	VERVE_LOST_ASKED,  /* the same, and it is in question */
+	VERVE_LOST_HERE,   /* in xport->rx_free */
+	VERVE_LOST_POSTED, /* posted to the device; the completion, if any, is not handled */
+	VERVE_LOST_ASKED,  /* posted to the device, and in question */
 };
 
 struct verve_slab {
-	struct verve_slab *next;
+	struct verve_slab *next; /* in a list of free slabs */
 	void *data;
 	uint32_t lkey;
-	uint8_t lent; /* of a receive buffer: enum verve_lost_state */
+	uint8_t lent; /* enum verve_lost_state of a receive buffer; 0 of others */
 };
 
 struct verve_slab_pool {
 	struct verve_net_device *dev;
 	struct verve_slab *free;
 	struct verve_slab_chunk *chunks;
-	size_t size;  /* bytes a slab */
-	size_t batch; /* slabs a chunk */
-	size_t count, limit, used; /* slabs */
-	size_t failures; /* to grow, so far */
+	size_t size;  /* bytes of a slab */
+	size_t batch; /* slabs of a chunk */
+	size_t count; /* slabs that are registered */
+	size_t limit; /* count at most */
+	size_t used;  /* slabs that were allocated and not freed */
+	size_t failures; /* attempts to grow since the first that failed; 0: none failed */
 };
 
+/*
+ * An empty pool. size: bytes of a slab, rounded up to a cache line; batch: slabs of a chunk; limit:
+ * slabs at most. The device outlives the pool.
+ */
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
 			  size_t batch, size_t limit);
-/* No work request may refer to a slab any more. */
+/* Frees all chunks. No outstanding work request may use a slab. */
 void verve_slab_pool_fini(struct verve_slab_pool *pool);
 
-/* There are so many more, up to the limit, from here on. Negative: what registration said. */
+/* Registers count more slabs, up to the limit. -FI_ENOMEM, or the error of the registration. */
 int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
-/* False: at the limit, or no memory to register (logged once a pool; tried again now and then). */
+/*
+ * Registers one more chunk. False: the pool is at its limit, or registering failed: the first
+ * failure is logged, and after it only one call in 1024 tries again.
+ */
 bool verve_slab_grow(struct verve_slab_pool *pool);
 
-/* NULL: all are in use, and there cannot be more now. */
+/* A slab; verve_slab_free gives it back. NULL: all are in use, and the pool cannot grow now. */
 static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
 {
 	struct verve_slab *slab = pool->free;
@@ -66,19 +76,21 @@ static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
 }
 
 /*
- * For what is kept until the peer's application acts: takes at most half of the pool, so that packets,
- * whose slabs come back by themselves, always find one.
+ * A slab for payload that is kept until the peer's application acts. Such slabs are half of the
+ * pool at most, so that packets, whose slabs come back when the device has sent them, find one in
+ * the other half. NULL: half of the pool is in use.
  */
 static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
 {
 	if (pool->used >= pool->limit / 2)
 		return NULL;
-	/* Of the pool as it is, if it cannot grow. */
+	/* If the pool cannot grow to its limit, half of the slabs that there are. */
 	if (pool->used >= pool->count / 2 && !verve_slab_grow(pool))
 		return NULL;
 	return verve_slab_alloc(pool);
 }
 
+/* Gives a slab back to its pool. No outstanding work request may use the slab. */
 static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_slab *slab)
 {
 	slab->next = pool->free;

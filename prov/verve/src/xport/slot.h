@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Slot: what an outstanding work request holds, and what it would be posted again from on another queue
- * pair (xport/replay.h).
+ * Slot: describes an outstanding work request: the memory that it holds, and all that is needed to
+ * post it again on another queue pair (xport/replay.h). The engine's lock protects it.
  */
 #ifndef VERVE_XPORT_SLOT_H
 #define VERVE_XPORT_SLOT_H
@@ -13,26 +13,26 @@ struct verve_op;
 struct verve_slab;
 
 enum verve_slot_kind {
-	VERVE_SLOT_NOTHING, /* it moves nothing: only its end counts */
+	VERVE_SLOT_NOTHING, /* a write of no bytes, or RESUME: is not repeated as a packet */
 	VERVE_SLOT_SLAB,    /* a packet in a slab */
-	VERVE_SLOT_COPY,    /* a packet that was posted inline, in the link's copies */
+	VERVE_SLOT_COPY,    /* a packet that was posted inline, and lies in link->copies */
 	VERVE_SLOT_MEMORY,  /* a part of its operation's transfer */
 };
 
 struct verve_slot {
-	struct verve_op *op; /* whose it is; NULL: nobody's */
+	struct verve_op *op; /* the operation of the request; NULL: none */
 	union {
-		struct verve_slab *slab; /* NOTHING, SLAB: goes back; NULL: none */
-		uint64_t copied;	 /* COPY: the link's, behind it */
+		struct verve_slab *slab; /* NOTHING, SLAB: freed when it retires; NULL: none */
+		uint64_t copied;	 /* COPY: link->copied behind the packet */
 		uint64_t offset;	 /* MEMORY: bytes into the transfer */
 	};
-	uint64_t remote_addr; /* MEMORY */
-	uint32_t rkey;	      /* MEMORY */
-	uint32_t length;      /* bytes */
+	uint64_t remote_addr; /* MEMORY: of the peer */
+	uint32_t rkey;	      /* MEMORY: of the peer */
+	uint32_t length;      /* bytes of the packet, or of the part */
 	uint8_t kind;	      /* enum verve_slot_kind */
 	uint8_t verb;	      /* MEMORY: enum verve_net_wr_op */
-	uint8_t at;	      /* SLAB: where the packet begins */
-	bool tell;	      /* op hears of its end */
+	uint8_t at;	      /* SLAB: bytes into the slab at which the packet begins */
+	bool tell;	      /* the class's done is called when the request ended well */
 };
 
 #endif

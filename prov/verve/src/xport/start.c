@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Starting: the queues of a peer, and its greeting. */
 #include "xport/start.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 {
 	struct verve_op *op;
 
-	/* If start breaks the link, the queues are empty, and peer->link is NULL. */
+	/* If start breaks the link, verve_link_break empties the queue and peer->link is NULL. */
 	while (peer->link && (op = TAILQ_FIRST(queue)))
 		if (!may_start(xport, peer, op) ||
 		    op->cls->start(xport, peer->link, op) != VERVE_DONE)
@@ -37,7 +38,7 @@ static void answer(struct verve_xport *xport, struct verve_peer *peer)
 			break;
 }
 
-/* The peer waits for our first packet, of whatever type: if none was sent, a CREDIT goes. */
+/* The peer waits for a first packet of any type: sends a CREDIT, if no packet was sent yet. */
 static void greet(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
@@ -82,7 +83,8 @@ void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct
 		verve_peer_kick(xport, peer);
 }
 
-void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer,
+			      struct verve_op *op)
 {
 	verve_op_enqueue(op, &peer->control, VERVE_OP_FINISH);
 	verve_peer_kick(xport, peer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Starting: operations leave the queues of their peer for the wire. Operations of one queue start
- * in order. The engine's lock protects everything here.
+ * Starting: moves operations from the queues of their peer to the wire. Operations of one queue
+ * start in order. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_START_H
 #define VERVE_XPORT_START_H
@@ -11,20 +11,22 @@ struct verve_peer;
 struct verve_xport;
 
 /*
- * Puts an operation at the end of peer->pending, or of peer->reads, and kicks the peer if the
- * operation is the first there. The operation may have ended, and be freed, when this returns.
+ * Puts the operation at the end of peer->pending, or of peer->reads, and kicks the peer if that
+ * queue was empty. The operation may have ended, and be freed, when this function returns.
  */
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /*
  * Puts an operation that owes the peer a packet at the end of peer->control, and kicks the peer.
- * The operation may be freed when this returns.
+ * The operation may be freed when this function returns.
  */
-void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
+void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer,
+			      struct verve_op *op);
 /*
- * Starts what room, credits and the connection allow: control, then reads, then pending, each in
- * order. Without a link, asks for one (verve_peer_connect). A link that is suspended, or has asked
- * to quiesce, starts nothing: it kicks the peer when it goes on. While the refusal of a QUIESCE is
- * due, the peer waits for a later turn.
+ * Starts the operations that room, credits and the connection allow: control, then reads, then
+ * pending, each in order. May break the link. Without a link, asks for one (verve_peer_connect). On
+ * a link that is suspended, or has asked to quiesce, no operation starts; replay or quiescing kicks
+ * the peer when the link goes on. While the refusal of a QUIESCE is due, the peer waits for a later
+ * turn.
  */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 

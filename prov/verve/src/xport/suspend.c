@@ -11,7 +11,7 @@
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-enum { TRIES = 8 }; /* suspensions in a row without a packet between them */
+enum { TRIES = 8 }; /* suspensions in a row without a packet or a refusal between them */
 
 void verve_replay_set_drained(struct verve_xport *xport, struct verve_replay *replay)
 {
@@ -20,9 +20,10 @@ void verve_replay_set_drained(struct verve_xport *xport, struct verve_replay *re
 }
 
 /*
- * An endpoint's connection with itself has one queue pair, which flushes the very request that it refuses: who
- * could tell which? And a device that fails again and again for no reason that either side hears of is not to
- * be tried for ever.
+ * True if suspending would not help. The connection of an endpoint with itself has one queue pair,
+ * which flushes the very request that it refuses: no completion tells which request was refused.
+ * And a device that fails again and again, without a reason that either side hears of, is not to be
+ * tried for ever.
  */
 static bool is_hopeless(struct verve_link *link)
 {
@@ -51,7 +52,7 @@ bool verve_replay_begin(struct verve_xport *xport, struct verve_link *link)
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is suspended, %u requests outstanding\n",
 		   link->conn_id, verve_addr_str(&link->peer->addr, name),
 		   link->produced - link->retired);
-	/* What was not settled is as it was. */
+	/* A refusal stays true while the peer's RESUME has not settled the entries. */
 	replay->refused = replay->refused && replay->at < replay->count && !replay->settled;
 	replay->ready = replay->said = replay->told = replay->settled = replay->executed = false;
 	replay->state = VERVE_REPLAY_STOPPED;

@@ -14,15 +14,20 @@ struct verve_replay;
 struct verve_xport;
 
 /*
- * Suspends the link. Harmless on a suspended link that has not resumed yet. False: the link cannot
- * go on, and the caller must break it.
+ * Suspends the link: allocates link->replay, puts the queue pair in error with a marker behind its
+ * requests. Harmless on a suspended link that has not resumed yet. False: the link cannot go on (it
+ * closes already, fails again and again, or there is no memory), and the caller must break it.
  */
 bool verve_replay_begin(struct verve_xport *xport, struct verve_link *link);
-/* The marker has come back, or there is no marker: xport/detach.h may take the queue pair away. */
+/*
+ * The marker has come back, or there is no marker: xport/detach.h may close the queue pair. At most
+ * once for each suspension.
+ */
 void verve_replay_set_drained(struct verve_xport *xport, struct verve_replay *replay);
 /*
  * The device did not take the link's last request. True: the queue pair has failed; the link is
- * suspended, and keeps the request. False: the caller must break the link.
+ * suspended, and repeats the request. False: the request is still the caller's, which must break
+ * the link.
  */
 bool verve_replay_keep(struct verve_xport *xport, struct verve_link *link);
 

@@ -36,7 +36,10 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	link->replay = NULL;
 	free_entries(xport, replay);
 	if (replay->next.qp) {
-		/* Over it something may have come, which is to be polled before it is closed (xport/lost.h). */
+		/*
+		 * Packets may have arrived over the new queue pair. They must be polled before it
+		 * is closed (xport/lost.h), so it stays until the link closes.
+		 */
 		verve_net_qp_error(replay->next.qp);
 		link->unused = replay->next.qp;
 		verve_conn_id_unmap(xport, replay->next.conn_id, link);
@@ -46,7 +49,10 @@ void verve_replay_free(struct verve_xport *xport, struct verve_link *link)
 	verve_cm_request_free(replay->next.drop);
 	if (replay->state == VERVE_REPLAY_STOPPED && replay->drained) {
 		xport->drained_count--;
-		/* The marker does not come again. Without one, closing the queue pair ends all. */
+		/*
+		 * The marker does not come again, so all requests end here. Without a marker,
+		 * closing the queue pair ends them.
+		 */
 		while (link->retired != link->produced && !link->unmarked)
 			verve_link_retire(xport, link, VERVE_NET_WC_FLUSHED);
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sweeping: which peers stay. */
 #include "xport/sweep.h"
 
 #include <assert.h>
 
 #include "xport/link.h"
 
-enum { PEERS_MIN = 1024 }; /* fewer are not worth a sweep */
+enum { PEERS_MIN = 1024 }; /* fewer peers are not worth a sweep */
 
 static bool is_at_rest(const struct verve_peer *peer)
 {

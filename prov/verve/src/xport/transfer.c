@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Transfers: cutting memory on both sides into work requests. */
+/* Transfers: cuts the memory of both sides into work requests. */
 #include "xport/transfer.h"
 
 #include "base/config.h"
@@ -16,7 +16,10 @@ static size_t min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* The peer's memory at offset: its segment's rest, as far as one key of the device goes. */
+/*
+ * Sets wr's remote_addr and rkey to the peer's memory at transfer->offset. Returns the bytes that
+ * one rkey reaches from there: the rest of the segment at most.
+ */
 static size_t locate_remote(const struct verve_link *link, const struct verve_transfer *transfer,
 			    struct verve_net_wr *wr)
 {
@@ -26,9 +29,10 @@ static size_t locate_remote(const struct verve_link *link, const struct verve_tr
 		const struct verve_wire_segment *segment = &transfer->remote[i];
 
 		if (offset < segment->len || (!transfer->len && i + 1 == transfer->remote_count)) {
-			if (!transfer->rkeys && verve_remote_key_is_exported(&link->keys, segment->key))
+			if (!transfer->rkeys &&
+			    verve_remote_key_is_exported(&link->keys, segment->key))
 				return verve_remote_key_locate(&link->keys, segment, offset, wr);
-			/* mr/keytab.h: what to add is above the rkey. */
+			/* The upper half of the key is added to the address (mr/keytab.h). */
 			wr->remote_addr = segment->addr + (segment->key >> 32) + offset;
 			wr->rkey = (uint32_t) segment->key;
 			return segment->len - offset;
@@ -39,8 +43,8 @@ static size_t locate_remote(const struct verve_link *link, const struct verve_tr
 }
 
 /*
- * This side's memory from offset on, len bytes in at most VERVE_IOV_LIMIT segments. is_inline: for
- * the processor, which copies it, not for the device.
+ * Fills in sge for len bytes of this side's memory from offset on: VERVE_IOV_LIMIT entries at most.
+ * Returns how many. is_inline: the processor copies the memory, which needs no registration.
  */
 static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, bool is_inline,
 			     struct verve_net_sge *sge)
@@ -75,7 +79,7 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 	return count;
 }
 
-/* Where the part of the transfer ends that can be posted now: all of it, or what the slab holds. */
+/* The offset at which the current piece ends: the transfer's end, or the last byte in the slab. */
 static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *op)
 {
 	const struct verve_transfer *transfer = verve_op_transfer(op);
@@ -101,8 +105,8 @@ bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op)
 	const struct verve_memory *memory = verve_op_memory(op);
 
 	if (transfer->way == VERVE_TRANSFER_IN)
-		verve_iov_scatter(memory->iov, memory->iov_count, transfer->base, memory->slab->data,
-				  transfer->offset - transfer->base);
+		verve_iov_scatter(memory->iov, memory->iov_count, transfer->base,
+				  memory->slab->data, transfer->offset - transfer->base);
 	transfer->base = transfer->offset;
 	if (transfer->base == transfer->len)
 		return true;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Transfer: moves bytes between an operation's memory and the peer's by RDMA, split at the segments of
- * either side and at the device's longest request; resumes where room ran out.
+ * Transfer: moves bytes between an operation's memory and the peer's memory by RDMA, in requests
+ * that are split at the segments of both sides and at the device's longest request. A transfer goes
+ * on where room ran out.
  *
- * Every operation whose class has a transfer has a memory, too. The engine's lock protects everything here.
+ * Every operation whose class has a transfer has a memory, too. Memory that cannot be registered
+ * moves through the operation's slab, in pieces of at most the slab's size. The engine's lock
+ * protects everything here.
  */
 #ifndef VERVE_XPORT_TRANSFER_H
 #define VERVE_XPORT_TRANSFER_H
@@ -21,20 +24,22 @@ struct verve_link;
 struct verve_slot;
 struct verve_xport;
 
-/* Which way bytes go through a slab. */
+/* Copies through a slab. NONE: no slab. OUT: from memory to slab. IN: from slab to memory. */
 enum verve_transfer_way { VERVE_TRANSFER_NONE, VERVE_TRANSFER_OUT, VERVE_TRANSFER_IN };
 
-/* What is on the peer's side; verve_transfer_init makes it a transfer of nothing. */
+/* The peer's memory, and how far the transfer has come. */
 struct verve_transfer {
 	uint64_t len;	 /* bytes to move */
 	uint64_t offset; /* bytes posted */
-	uint64_t base;	 /* where in it the operation's slab begins, which holds what fits */
+	uint64_t base;	 /* offset at which the piece in the operation's slab begins */
 	uint64_t compare_add, swap; /* operands of an atomic of the device */
 	uint32_t remote_count;
 	uint8_t way;	 /* enum verve_transfer_way */
-	bool rkeys;	 /* the segments' keys are rkeys, whatever the peer's application chose */
-	struct verve_wire_segment remote[VERVE_WIRE_SEGMENTS]; /* as far as remote_count says */
+	bool rkeys;	 /* the segments' keys are rkeys, even if the peer chooses its keys */
+	struct verve_wire_segment remote[VERVE_WIRE_SEGMENTS]; /* remote_count are valid */
 };
+
+/* Makes it a transfer of no bytes. Sets all but remote. */
 
 static inline void verve_transfer_init(struct verve_transfer *transfer)
 {
@@ -48,25 +53,30 @@ static inline struct verve_transfer *verve_op_transfer(struct verve_op *op)
 }
 
 /*
- * Posts as much as there is room for. verb: one of RDMA, or an atomic of 8 bytes. If tell, the last request reports
- * to the class's done. VERVE_LATER: some of it is still to be posted, for lack of room in the queue or in the slab.
+ * Posts as much of the transfer as there is room for. verb: an RDMA read or write, or an atomic of
+ * 8 bytes. tell: the end of the last request calls the class's done; the end of a piece in a slab
+ * does in any case. VERVE_LATER: a part is not posted yet, because the queue has no room, or the
+ * slab holds a piece that is under way. VERVE_BROKE: the link broke, and has the operation.
  */
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell);
 
-/*
- * Memory that cannot be registered moves through the operation's slab, a piece at a time: the slab of a transfer out
- * holds the first piece from here on.
- */
+/* Copies the next piece into the operation's slab, if the way is OUT. The operation has a slab. */
 void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op);
-/* The piece in the slab, or all of a transfer that fits there, was moved. False: the next piece is to be posted. */
+/*
+ * All requests posted so far have ended. If the way is IN, copies the piece from the slab to the
+ * memory. True: the transfer is complete. False: the next piece is loaded, and is to be posted.
+ */
 bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op);
-/* A piece is on the wire, and not the last: the slab is not free for the next. */
+/*
+ * True if the piece in the slab is posted and is not the last one: the slab is not free for the
+ * next piece.
+ */
 bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_op *op);
 
 /*
- * Posts the request that the slot remembers. There is room, and the link takes as much inline as when it was
- * posted first. Not 0: the link broke.
+ * Posts the request that the slot describes. The link must have room, and must take as much inline
+ * as when the request was posted first. Negative FI errno: the link broke.
  */
 int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_slot *slot);

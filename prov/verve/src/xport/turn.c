@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Turn: the order of the work in one round. */
 #include "xport/turn.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@
 #include "xport/sweep.h"
 #include "xport/xport.h"
 
-/* The slabs are at their limit: asks for completions, so that requests give their slabs back. */
+/* No slab is left: asks for completions on each link, so that requests give their slabs back. */
 static void reclaim_slabs(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
@@ -64,7 +65,7 @@ bool verve_turn_is_due(const struct verve_xport *xport)
 	       verve_keepalive_is_needed(xport) || verve_half_open_is_any(xport);
 }
 
-/* The clock is not looked at in each turn. */
+/* Reading the clock costs time: only one turn in VERVE_WATCH_POLLS comes here. */
 static void watch(struct verve_xport *xport)
 {
 	uint64_t now = verve_net_now();
@@ -78,7 +79,7 @@ static void watch(struct verve_xport *xport)
 	verve_keepalive_step(xport);
 }
 
-/* Like end_broken, closes queue pairs, which may take receive buffers along: looks for them. */
+/* Here and in end_broken, queue pairs close, which may take receive buffers along. */
 static void detach(struct verve_xport *xport)
 {
 	verve_detach_step(xport);

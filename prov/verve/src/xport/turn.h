@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Turn: one round of everything that a transport has to do. Only proto/proto.c calls it. The
- * engine's lock is held.
+ * Turn: one round of all work of a transport. Only proto/proto.c calls it. The engine's lock is
+ * held.
  */
 #ifndef VERVE_XPORT_TURN_H
 #define VERVE_XPORT_TURN_H
@@ -12,11 +12,11 @@ struct verve_xport;
 
 /*
  * Handles packets, completions and the manager's events, then looks after links and peers that had
- * to wait. True: there was a packet, completion or event, or a queue pair is still to be taken
- * away.
+ * to wait. True: there was a packet, a completion or an event, or a failed queue pair is still to
+ * be detached: the next turn may find work, too.
  */
 bool verve_turn(struct verve_xport *xport);
-/* Somebody should take another turn within attr.keepalive, even if nothing happens. */
+/* True if another turn is to be taken within attr.keepalive, even if no event wakes the engine. */
 bool verve_turn_is_due(const struct verve_xport *xport);
 
 #endif

@@ -40,7 +40,7 @@ struct key_reply {
 };
 _Static_assert(sizeof(struct key_reply) == 16, "the KEY_REPLY has no padding");
 
-/* Which optional fields a type may carry. */
+/* The flags that each type may have. */
 static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_EAGER] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
 	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
@@ -91,7 +91,7 @@ static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
 	return put_segments(at + sizeof(rts), packet);
 }
 
-/* What stands in the header's last 8 bytes. */
+/* The last 8 bytes of the header. */
 static uint64_t tag_of(const struct verve_wire_packet *packet)
 {
 	switch (packet->type) {
@@ -200,7 +200,7 @@ static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
 	}
 }
 
-/* The segments must be what the message is made of: no more, no less, no wrap-around; keys are rkeys. */
+/* The segments must add up to the message's length, without wrap-around; each key is an rkey. */
 static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
 	struct rts rts;
@@ -223,11 +223,11 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 			return -FI_EINVAL;
 		sum += packet->segment[i].len;
 	}
-	/* Without any, it is to be pulled. */
+	/* A message without segments is to be pulled. */
 	return sum == packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
 }
 
-/* Whether operands and segments agree depends on the operation: rma/atomic.c. */
+/* Does not check that operands fit the segments: that depends on the operation (rma/atomic.c). */
 static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
 	size_t segments;
@@ -260,7 +260,10 @@ static int get_event(const uint8_t *at, size_t left, struct verve_wire_packet *p
 	return 0;
 }
 
-/* Exactly the segments that it says, which are among those of the key; rkeys are short. */
+/*
+ * The packet's segments must be among the key's, at least one of them if the key has any. Each
+ * segment's key is an rkey.
+ */
 static int get_key_reply(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
 	struct key_reply reply;

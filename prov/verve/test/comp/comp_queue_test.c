@@ -157,7 +157,7 @@ Test(comp_queue, order_holds_through_overflow)
 	for (n = 0; n < 30; n++)
 		write_one(n);
 	cr_assert_eq(verve_comp_queue_read(&queue, comp, 2), 2);
-	/* There is room in the ring again, but not before those that overflowed. */
+	/* The ring has room again, but the completions in the list come before a new one. */
 	write_one(n);
 	cr_assert_eq(verve_comp_queue_read(&queue, &comp[2], 38), 29);
 	for (n = 0; n < 31; n++)
@@ -191,7 +191,7 @@ Test(comp_queue, error_blocks_until_it_is_fetched)
 	write_one(0);
 	write_error(1, "a reason");
 	write_one(2);
-	/* Not yet its turn. */
+	/* The completions before the error are to be read first. */
 	cr_assert_eq(verve_comp_queue_read_error(&queue, &error), -FI_EAGAIN);
 	cr_assert_eq(verve_comp_queue_read(&queue, comp, 4), 1);
 	check_comp(&comp[0], 0);
@@ -230,7 +230,7 @@ Test(comp_queue, unread_entries_are_freed)
 	verve_comp_queue_fini(&queue);
 }
 
-/* Random writes and reads against a count of what must come next. */
+/* Random writes and reads; each entry has a number, which must come in order. */
 Test(comp_queue, order_holds_in_any_mixture)
 {
 	for (unsigned seed = 0; seed < 50; seed++) {
@@ -323,7 +323,7 @@ Test(comp_queue, smallest_threshold_of_several_readers_counts)
 	verve_comp_queue_fini(&queue);
 }
 
-/* Everything fails from here on: the reserve keeps order and content. */
+/* All allocations fail from here on: the reserve keeps order and content. */
 Test(comp_queue, reserve_takes_over_without_memory)
 {
 	init(4);
@@ -376,7 +376,7 @@ Test(comp_queue, beyond_the_reserve_it_ends_as_overrun)
 	oom_stop();
 	write_one(1001);
 	write_error(1002, "too late");
-	/* All that came before is there; then, for ever, the error. */
+	/* All earlier entries are there; then the overrun error, for ever. */
 	for (uintptr_t n = 0; n < 1 + VERVE_COMP_RESERVE; n++)
 		read_one(n);
 	for (int i = 0; i < 3; i++) {

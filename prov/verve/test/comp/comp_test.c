@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counter: values, and that a change wakes whoever armed it. */
+/* Counter: values, and that a change calls wake if the counter is armed. */
 #include "comp/comp.h"
 
 #include <criterion/criterion.h>
@@ -81,7 +81,7 @@ static void *adder(void *arg)
 	return NULL;
 }
 
-/* A wake-up that got lost would leave the last sleep without an end. */
+/* If a wake-up were lost, the last sleep would never end. */
 Test(comp, waiter_never_misses_the_last_change, .timeout = 120)
 {
 	pthread_t thread[ADDERS];

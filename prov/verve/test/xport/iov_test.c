@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Transfer: copying between flat memory and an iov, at every offset and length. */
+/* Iov: copying between flat memory and an iov, at every offset and length. */
 #include "xport/iov.h"
 
 #include <criterion/criterion.h>

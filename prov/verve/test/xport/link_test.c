@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Links: room, signals, what retires what, and the ways a connection ends. */
+/* Links: room, signals, which completion retires which requests, and the ways a link ends. */
 #include "xport/link.h"
 
 #include <string.h>
@@ -108,7 +108,7 @@ Test(link, every_sixteenth_request_asks_for_a_completion)
 
 Test(link, every_request_asks_when_entries_run_low)
 {
-	/* 16 entries beside the link's own and the reserve: half of them. */
+	/* 16 entries beside the marker's and the reserve: the first half asks for nothing. */
 	a.xport->wr_limit = 16 + 1 + VERVE_LINK_RESERVE;
 	for (int i = 0; i < 7; i++) {
 		cr_assert_eq(post(0), 0);
@@ -294,7 +294,7 @@ Test(link, break_ends_operations_in_every_state_once)
 	cr_expect_null(peer->link);
 	cr_expect(TAILQ_EMPTY(&peer->pending));
 	cr_expect(TAILQ_EMPTY(&peer->active));
-	expect_none(&a.tx_queue); /* not before the hardware let go */
+	expect_none(&a.tx_queue); /* no completion before the device has let go */
 	nodes_settle();
 	for (int i = 0; i < 5; i++)
 		expect_error(&a.tx_queue, FI_ENOTCONN);
@@ -316,7 +316,7 @@ Test(link, break_is_harmless_on_a_broken_one)
 Test(link, copied_message_is_lost_in_silence_once_it_was_reported)
 {
 	for (int i = 0; i < NODE_WINDOW + 1; i++)
-		send_len(100, 0); /* the last is an offer from a slab */
+		send_len(100, 0); /* the last message is an offer from a slab */
 	for (int i = 0; i < NODE_WINDOW + 1; i++)
 		expect_comp(&a.tx_queue);
 	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
@@ -330,7 +330,7 @@ Test(link, read_message_ends_with_its_connection)
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM}), 0);
 	nodes_settle();
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM, .context = in}), 0);
-	cr_expect_not(TAILQ_EMPTY(&node_peer(&b, &a)->active)); /* it is being read */
+	cr_expect_not(TAILQ_EMPTY(&node_peer(&b, &a)->active)); /* b is reading the message */
 	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ENOTCONN).comp.context, in);
@@ -349,7 +349,7 @@ Test(link, peer_connects_anew_while_the_old_connection_drains)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 10);
-	/* Which of the two ends first is the device's business. */
+	/* The device decides which of the two ends first. */
 	cr_expect_eq(AO_load(&a.send.value), 1);
 	cr_expect_eq(AO_load(&a.send.errors), 1);
 }
@@ -361,7 +361,7 @@ Test(link, messages_of_a_broken_connection_are_good_but_offers_are_not)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM, .context = in}), 0);
 	send_len(ROOM, 0);
 	send_len(10, 0);
-	/* Both are in b's queue when b gives up. */
+	/* Both packets are in b's receive queue when b breaks the link. */
 	while (fake_net_run_next())
 		;
 	verve_link_break(b.xport, back, FI_ENOTCONN, 0, "test");
@@ -380,7 +380,7 @@ Test(link, request_that_failed_tells_its_own_operation_why)
 
 	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
 	verve_link_break(a.xport, link, FI_ENOTCONN, 0, "test");
-	/* The device had found out before. */
+	/* The device had refused the request before the link broke. */
 	verve_complete(a.xport, &(struct verve_net_wc){
 		.wr_id = (uint64_t)link->id << 32, .status = VERVE_NET_WC_REMOTE_ACCESS});
 	nodes_settle();
@@ -411,7 +411,7 @@ Test(link, what_the_device_executed_gets_a_moment_to_be_acknowledged)
 	leave();
 	cr_expect_not(link->broken);
 	cr_expect_eq(a.xport->leaving_count, 1);
-	leave(); /* twice is once */
+	leave(); /* the second call has no effect */
 	cr_expect_eq(a.xport->leaving_count, 1);
 	verve_link_part(a.xport);
 	cr_expect_not(link->broken);
@@ -422,7 +422,7 @@ Test(link, what_the_device_executed_gets_a_moment_to_be_acknowledged)
 	cr_expect_null(node_peer(&a, &b)->link);
 }
 
-/* The old one would take it, and nobody would read it. */
+/* The old queue pair would still take the message, but the peer would not read it. */
 Test(link, what_comes_after_the_leave_goes_over_a_new_connection)
 {
 	send_len(10, VERVE_OP_TRANSMIT);
@@ -450,7 +450,7 @@ Test(link, moment_of_a_leaving_peer_ends)
 	leave();
 	link->leaving -= GRACE_MS * 1000000ull;
 	verve_link_part(a.xport);
-	cr_expect_not(link->broken); /* to the nanosecond */
+	cr_expect_not(link->broken); /* exactly 100 ms: not yet */
 	link->leaving--;
 	verve_link_part(a.xport);
 	cr_expect(link->broken);
@@ -465,7 +465,7 @@ Test(link, break_of_a_leaving_one_is_counted_once)
 	leave();
 	verve_link_break(a.xport, link, FI_EIO, 0, "test");
 	cr_expect_eq(a.xport->leaving_count, 0);
-	leave(); /* no more */
+	leave(); /* no effect on a broken link */
 	cr_expect_eq(a.xport->leaving_count, 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EIO);
@@ -479,7 +479,7 @@ Test(link, bye_makes_the_link_leave)
 	send_len(10, 0);
 	cr_expect(verve_link_send(a.xport, link, &bye, NULL));
 	nodes_settle();
-	cr_expect_eq(expect_comp(&b.rx_queue).len, 10); /* what came before counts */
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 10); /* the message before BYE counts */
 	cr_expect_null(node_peer(&b, &a)->link);
 }
 
@@ -490,12 +490,12 @@ Test(link, probe_is_sent_where_no_completion_is_asked_for)
 	verve_keepalive_probe(a.xport, link);
 	cr_expect_eq(link->produced, 1);
 	cr_expect_eq(link->signaled, 0);
-	verve_keepalive_probe(a.xport, link); /* one is out */
+	verve_keepalive_probe(a.xport, link); /* the first probe is outstanding */
 	cr_expect_eq(link->produced, 1);
 	nodes_settle();
 	cr_expect_eq(link->retired, 1);
 	cr_assert_eq(post(0), 0);
-	verve_keepalive_probe(a.xport, link); /* which nobody would hear of */
+	verve_keepalive_probe(a.xport, link); /* the request asks for no completion */
 	cr_expect_eq(link->produced, 3);
 	nodes_settle();
 	cr_expect_eq(link->retired, 3);
@@ -517,7 +517,7 @@ Test(link, probe_finds_a_dead_peer)
 	nodes_settle();
 	fake_net_host_kill(1);
 	nodes_settle();
-	expect_none(&a.tx_queue); /* silence */
+	expect_none(&a.tx_queue); /* neither an answer nor an error */
 	verve_keepalive_probe(a.xport, link);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EHOSTUNREACH);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lost receives: connections that end in the middle of messages, with devices that flush the receive late, never, or
- * into a queue that closing cleans. a sends to b; c has a connection with b, too.
+ * Lost receives: connections that end in the middle of messages, with devices that flush the
+ * receive late, never, or into a completion queue from which closing removes it. a sends to b; c
+ * has a connection with b, too.
  */
 #include "xport/lost.h"
 
@@ -22,7 +23,7 @@ static void open_world(bool keeps, bool cleans)
 
 	fake_net_config_default(&config);
 	config.hosts = 3;
-	config.partial = 1000; /* each message begins, and comes later */
+	config.partial = 1000; /* each message begins to arrive, and completes later */
 	config.error_keeps_recv = keeps;
 	config.close_cleans_cq = cleans;
 	fake_net_start(&config);
@@ -46,7 +47,7 @@ static void send_to_b(struct node *from)
 	cr_assert_eq(node_send(from, &(struct message){.peer = &b, .buf = out, .len = LEN}), 0);
 }
 
-/* Receives of b that somebody has: the queue, a queue pair that lives, the completion queue, or the transport. */
+/* Receive buffers of b that are free, posted, or have a completion: all that are not lost. */
 static uint32_t found(void)
 {
 	return b.xport->rx_free_count + fake_net_srq_count(b.xport->srq) +
@@ -74,7 +75,7 @@ static void read_all(struct verve_comp_queue *queue)
 			verve_comp_queue_read_error(queue, &error);
 }
 
-/* The connection of a and b ends in the middle of a message; then they have another. */
+/* The connection of a and b ends in the middle of a message; then a and b get another one. */
 static void end_in_the_middle(void)
 {
 	uint32_t held = fake_net_srq_count(b.xport->srq);
@@ -126,7 +127,10 @@ Test(lost, receives_that_are_flushed_late_come_back)
 	end_often(false, false);
 }
 
-/* While c may have what is missing, nothing is posted twice; its next message shows that it does not. */
+/*
+ * While c's queue pair may have the lost buffer, the buffer is not posted. c's next message shows
+ * that it does not have it.
+ */
 Test(lost, a_connection_that_goes_on_is_not_suspected)
 {
 	open_world(true, true);
@@ -143,7 +147,7 @@ Test(lost, a_connection_that_goes_on_is_not_suspected)
 	close_world();
 }
 
-/* c's message has begun, and goes on when all is over. */
+/* c's message has begun to arrive when the lost buffer is looked for, and completes afterwards. */
 Test(lost, a_receive_that_is_being_filled_is_left_alone)
 {
 	struct fake_net_stats stats;
@@ -164,7 +168,10 @@ Test(lost, a_receive_that_is_being_filled_is_left_alone)
 	close_world();
 }
 
-/* c says nothing, and may have each of them: once too many are in question, its connection gets another queue pair. */
+/*
+ * c sends nothing, so its queue pair may have any of the lost buffers. Once too many buffers are in
+ * question, c's link gets another queue pair.
+ */
 Test(lost, silence_ends_when_too_many_are_in_question)
 {
 	uint32_t tolerated, rounds = 0;
@@ -190,8 +197,9 @@ Test(lost, silence_ends_when_too_many_are_in_question)
 }
 
 /*
- * b takes no packets while its completion queue is flooded. c's first message is in the device's queue then, its
- * second has begun: that the first is taken later says nothing of the second.
+ * b takes no packets while its completion queue is flooded. Meanwhile c's first message is in the
+ * device's completion queue, and the second has begun to arrive. Taking the first message later
+ * must not be read as a sign that c's queue pair has no buffer.
  */
 Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 {
@@ -209,7 +217,7 @@ Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 	while (fake_net_stats(&stats), stats.begun < 2);
 	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 1);
 	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
-	b.xport->lost.closed--; /* a queue pair of the manager's was closed */
+	b.xport->lost.closed--; /* as if the manager had closed a queue pair */
 	verve_lost_step(b.xport);
 	AO_store(&b.rx_queue.uninvited, 0);
 	cr_assert(verve_events_receive(b.xport));
@@ -220,8 +228,8 @@ Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 	close_world();
 }
 
-/* c's connection is not asked for another queue pair, however many buffers are in question. */
-static void press_in_vain(void)
+/* Brings so many buffers into question that c's link would get another queue pair. */
+static void lose_too_many(void)
 {
 	uint32_t tolerated = b.xport->attr.rx_buffers / PART;
 
@@ -230,7 +238,7 @@ static void press_in_vain(void)
 	cr_assert_eq(found(), b.xport->attr.rx_buffers - tolerated - 1);
 }
 
-/* What was lost first, then what was lost while that was in question. */
+/* First the buffers in question come back, then those that were lost meanwhile. */
 static void expect_all_back(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -244,7 +252,7 @@ static void expect_all_back(void)
 	cr_expect_eq(found(), b.xport->attr.rx_buffers);
 }
 
-/* c has begun to connect, and may not exist: it is not asked for another connection. */
+/* c has begun to connect, and may not exist: its link gets no other queue pair. */
 Test(lost, a_half_open_connection_gets_no_other_queue_pair)
 {
 	open_world(true, true);
@@ -252,25 +260,31 @@ Test(lost, a_half_open_connection_gets_no_other_queue_pair)
 	node_link(&b, &c)->may_send = false;
 	node_link(&b, &c)->listen = true;
 	node_link(&b, &c)->listening = verve_net_now();
-	press_in_vain();
+	lose_too_many();
 	cr_expect_null(node_link(&b, &c)->replay);
 	expect_all_back();
 	close_world();
 }
 
-/* c's HELLO crossed ours, and c may not have ours yet: it would take the end of that connection for a refusal of its own. */
+/*
+ * c's HELLO crossed b's, and c may not have b's yet. c would take the end of that connection for a
+ * refusal of its own HELLO.
+ */
 Test(lost, a_connection_that_the_peer_may_not_have_gets_no_other_queue_pair)
 {
 	open_world(true, true);
 	node_join(&c, &b, NODE_WINDOW);
 	node_link(&b, &c)->may_send = false;
-	press_in_vain();
+	lose_too_many();
 	cr_expect_null(node_link(&b, &c)->replay);
 	expect_all_back();
 	close_world();
 }
 
-/* b refuses a's queue pair, over which messages of nothing have come: no buffer shows that, and closing cleans them away. */
+/*
+ * b refuses a's queue pair, over which packets of no bytes have arrived. Such a packet leaves the
+ * buffer's mark alone, and closing the queue pair removes its completion.
+ */
 Test(lost, a_connection_that_is_refused_takes_nothing_along)
 {
 	struct verve_net_wr wr = {.wr_id = UINT64_MAX, .op = VERVE_NET_SEND};

@@ -122,12 +122,14 @@ Test(op, registers_each_segment_that_has_bytes)
 	cr_expect_null(verve_op_memory(op)->region[1]);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
 	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_REMOTE_READ), 0);
-	cr_expect_eq(AO_load(&a.mr_cache.regions), 3); /* once is enough */
+	cr_expect_eq(AO_load(&a.mr_cache.regions), 3); /* registered once, not again */
 	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 }
 
-/* Does a descriptor for [start, start + len) with this access serve [1000, 2000) to be written? */
+/*
+ * True if a descriptor for [start, start + len) with this access can be used to write [1000, 2000).
+ */
 static bool serves(size_t start, size_t len, unsigned access)
 {
 	struct iovec iov = {buffer + 1000, 1000};
@@ -152,7 +154,7 @@ Test(op, descriptor_serves_if_it_covers_memory_and_access)
 {
 	cr_expect(serves(1000, 1000, VERVE_NET_LOCAL_WRITE));
 	cr_expect(serves(0, 4096, VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ));
-	cr_expect(serves(1000, 1000, VERVE_NET_REMOTE_WRITE)); /* which implies it */
+	cr_expect(serves(1000, 1000, VERVE_NET_REMOTE_WRITE)); /* implies LOCAL_WRITE */
 	cr_expect_not(serves(1001, 1000, VERVE_NET_LOCAL_WRITE));
 	cr_expect_not(serves(1000, 999, VERVE_NET_LOCAL_WRITE));
 	cr_expect_not(serves(1000, 1000, VERVE_NET_REMOTE_READ));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Peers: addresses, what the connection manager says and when, and memory that runs out. */
+/* Peers: addresses, events of the connection manager in every order, and memory that runs out. */
 #include "xport/peer.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static void recv_any(void)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM, .context = in}), 0);
 }
 
-/* An address that nobody has. */
+/* An address that no endpoint has. */
 static struct verve_addr stranger(uint16_t port)
 {
 	struct verve_addr addr = b.addr;
@@ -52,7 +52,7 @@ static struct verve_addr stranger(uint16_t port)
 	return addr;
 }
 
-/* They are put into b's address vector, looked up, and removed. */
+/* Puts count strangers into b's address vector, looks each up, and removes it. */
 static void strangers_come_and_go(uint16_t count)
 {
 	for (uint16_t port = 1000; port < 1000 + count; port++) {
@@ -132,7 +132,7 @@ Test(peer, forgotten_address_reaches_nobody_and_may_become_another)
 	cr_expect_neq(next, peer);
 	cr_expect(verve_addr_equal(&next->addr, &addr));
 	cr_expect_eq(verve_peer_fi_addr(a.xport, peer), UINT64_MAX);
-	/* And the old one, under another number. */
+	/* The removed address again, under another fi_addr_t. */
 	cr_expect_neq(node_addr(&a, &b), fi_addr);
 	cr_expect_eq(node_peer(&a, &b), peer);
 	cr_expect_eq(verve_peer_fi_addr(a.xport, peer), node_addr(&a, &b));
@@ -210,7 +210,7 @@ Test(peer, sender_outside_the_address_vector_has_no_number_until_it_is_put_there
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).src, UINT64_MAX);
 	cr_expect_eq(verve_peer_fi_addr(b.xport, peer), UINT64_MAX);
-	cr_expect_eq(node_addr(&b, &a), 0); /* now it is */
+	cr_expect_eq(node_addr(&b, &a), 0); /* now a is in b's address vector */
 	cr_expect_eq(verve_peer_fi_addr(b.xport, peer), 0);
 	recv_any();
 	send_len(1);
@@ -255,7 +255,7 @@ Test(peer, failed_connection_ends_what_waits_for_it_with_its_reason)
 		cr_expect_eq(expect_error(&a.tx_queue, errors[i]).comp.context, out);
 		cr_expect_eq(expect_error(&a.tx_queue, errors[i]).comp.context, out);
 		expect_none(&a.tx_queue);
-		/* The next one asks again. */
+		/* The next message asks for a connection again. */
 		cr_expect_not(node_peer(&a, &b)->connecting);
 	}
 	cr_expect_eq(AO_load(&a.send.errors), 6);
@@ -343,7 +343,7 @@ static void wait_and_poll(uint64_t ns)
 		verve_proto_poll(&b.proto);
 }
 
-/* Who asks and is not heard of again keeps a place for so long, and no longer. */
+/* A peer that asks to connect and sends no packet keeps its link until the timeout, no longer. */
 Test(peer, who_only_began_to_connect_is_forgotten)
 {
 	uint64_t timeout = verve_config.connect_timeout * 1000000ull;
@@ -358,7 +358,7 @@ Test(peer, who_only_began_to_connect_is_forgotten)
 	cr_expect_null(node_peer(&b, &a)->link);
 }
 
-/* However late the packet is looked at. */
+/* A packet that arrived in time counts, however late it is polled. */
 Test(peer, who_was_heard_in_time_is_not)
 {
 	uint64_t timeout = verve_config.connect_timeout * 1000000ull;
@@ -376,7 +376,7 @@ Test(peer, who_was_heard_in_time_is_not)
 	send_len(7);
 	while (fake_net_run_next())
 		;
-	/* Others' packets come first, and the first turn looks after connections. */
+	/* c's packets come first, and the first turn looks for half-open links. */
 	node_link(&b, &a)->overdue = true;
 	b.xport->polls = VERVE_WATCH_POLLS - 1;
 	fake_net_advance(2 * timeout);
@@ -389,7 +389,7 @@ Test(peer, who_was_heard_in_time_is_not)
 	node_close(&c);
 }
 
-/* A peer that only answered waits for a packet: it comes as soon as there is room. */
+/* A peer that only answered waits for a first packet, which is sent as soon as there is room. */
 Test(peer, greeting_waits_for_room)
 {
 	struct verve_link *link;
@@ -416,7 +416,7 @@ Test(peer, packet_that_overtakes_its_connection_is_not_lost)
 	send_len(7);
 	while (fake_net_run_next())
 		;
-	/* b looks at the packet first, and finds that the connection is there. */
+	/* b polls the packet first, and finds that the event of its connection has come. */
 	verve_proto_poll(&b.proto);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
 	cr_expect_eq(b.xport->count.stale, 0);
@@ -433,7 +433,7 @@ Test(peer, message_sent_before_the_peer_went_down_counts)
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
 	verve_events_step(b.xport);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
-	expect_none(&b.rx_queue); /* the other receive is for anybody */
+	expect_none(&b.rx_queue); /* the other receive takes messages of any peer */
 	cr_expect_null(node_peer(&b, &a)->link);
 }
 
@@ -477,7 +477,7 @@ Test(peer, connection_ids_are_looked_up_exactly)
 
 	cr_expect_null(verve_link_of(a.xport, 0));
 	cr_expect_null(verve_link_of(a.xport, 1));
-	a.next_conn = 5000; /* far behind the table's end */
+	a.next_conn = 5000; /* far behind the end of link_of_conn */
 	node_join(&a, &b, NODE_WINDOW);
 	link = node_link(&a, &b);
 	cr_assert_eq(link->conn_id, 5001);
@@ -497,7 +497,7 @@ Test(peer, cancel_ends_what_waits)
 	cr_expect_eq(a.xport->tx_used, 0);
 }
 
-/* Memory that runs out. Nothing may be lost, and the process goes on. */
+/* Memory that runs out. No message may be lost, and the process goes on. */
 
 Test(peer, no_memory_for_a_peer_is_told)
 {
@@ -508,12 +508,12 @@ Test(peer, no_memory_for_a_peer_is_told)
 	do {
 		int ret;
 
-		oom_fail(nth++ / 2, false); /* twice: what has grown needs no more */
+		oom_fail(nth++ / 2, false); /* each twice: a table may have grown the first time */
 		ret = verve_peer_find(a.xport, fi_addr, &peer);
 		failed = oom_stop();
 		cr_assert_eq(ret, failed ? -FI_ENOMEM : 0);
 	} while (failed);
-	cr_expect_gt(nth, 7); /* the peer, its id, the hash twice, its number */
+	cr_expect_gt(nth, 7); /* the peer, its id, the hash twice, its entry by fi_addr_t */
 	cr_expect(verve_addr_equal(&peer->addr, &b.addr));
 	cr_expect_eq(HASH_COUNT(a.xport->peers), 1);
 }
@@ -521,7 +521,7 @@ Test(peer, no_memory_for_a_peer_is_told)
 Test(peer, no_memory_to_ask_for_a_connection_ends_the_message)
 {
 	node_peer(&a, &b);
-	send_len(1); /* the pool of operations is there now */
+	send_len(1); /* allocates the pool of operations */
 	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ECONNREFUSED);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_ECONNREFUSED);
@@ -535,7 +535,7 @@ Test(peer, no_memory_to_ask_for_a_connection_ends_the_message)
 Test(peer, no_memory_for_a_connection_closes_it)
 {
 	recv_any();
-	/* The link, its id, its place in the table. */
+	/* Three allocations: the link, its id, its place in link_of_conn. */
 	for (long nth = 0; nth < 3; nth++) {
 		send_len(1);
 		node_connect(&a, &b, NODE_WINDOW);
@@ -546,7 +546,7 @@ Test(peer, no_memory_for_a_connection_closes_it)
 		cr_expect_null(node_peer(&a, &b)->link);
 		cr_expect_not(node_peer(&a, &b)->connecting);
 		cr_expect_eq(a.xport->link_count, 0);
-		/* b hears of it. */
+		/* b's manager reports the end. */
 		verve_events_step(b.xport);
 		node_event(&b, VERVE_CM_DOWN, &a, b.next_conn, FI_ENOTCONN);
 		nodes_settle();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Quiescing: who is asked, who agrees, questions that cross, and that nothing is lost. */
+/*
+ * Quiescing: which peers are asked, which agree, questions that cross, and that no message is lost.
+ */
 #include "xport/quiesce.h"
 
 #include "../proto/fixture.h"
@@ -40,7 +42,8 @@ static void send_to(struct node *from, struct node *to, size_t len)
 
 static void recv_any(struct node *node)
 {
-	cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = sizeof(in), .context = in}), 0);
+	cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = sizeof(in),
+						       .context = in}), 0);
 }
 
 static void turns(void)
@@ -49,7 +52,7 @@ static void turns(void)
 		nodes_settle();
 }
 
-/* node has one place, which its connection has; c is to be connected. */
+/* node has one place, which is taken, and sends to c, so that c waits for the place. */
 static void crowd(struct node *node)
 {
 	node->xport->attr.max_conns = 1;
@@ -58,7 +61,7 @@ static void crowd(struct node *node)
 	cr_expect_eq(node->xport->connecting_count, 0);
 }
 
-/* Asks, without an answer. */
+/* node asks peer; the answer has not arrived. */
 static void ask(struct node *node, struct node *peer)
 {
 	for (int i = 0; i < TURNS && !node->xport->quiescing_count; i++)
@@ -115,7 +118,7 @@ Test(quiesce, who_waits_for_a_receive_is_not_asked)
 	turns();
 	cr_expect(is_connected(&a, &b));
 	cr_expect_eq(node_link(&a, &b)->quiesce.state, VERVE_QUIESCE_OPEN);
-	/* But nobody waits for ever. */
+	/* After 100 ms, c connects above the limit. */
 	fake_net_advance(200000000);
 	turns();
 	cr_expect_eq(a.xport->connecting_count, 1);
@@ -170,7 +173,7 @@ Test(quiesce, who_is_not_idle_refuses)
 	turns();
 }
 
-/* Else the payload that a peer may leave here would not be bounded. */
+/* A peer that agreed with packets under way would leave payload here that no credit bounds. */
 Test(quiesce, who_has_sent_more_than_was_heard_refuses)
 {
 	send_to(&a, &b, 10);
@@ -265,9 +268,9 @@ Test(quiesce, too_many_connections_become_fewer)
 }
 
 /*
- * Every order of a few steps: sends of either side, with and without acknowledgement, its polls, and
- * time on the wire. Both ask as soon as they may. Whatever happens, both have a connection or neither,
- * and each message arrives once and in order.
+ * Every order of a few steps: sends of either side, with and without acknowledgement, its polls,
+ * and time on the wire. Both sides ask as soon as they may. In every order, both sides have a
+ * connection or neither has, and each message arrives once and in order.
  */
 enum step { A_SENDS, B_SENDS, A_SENDS_ACK, B_SENDS_ACK, A_POLLS, B_POLLS, TIME_PASSES, STEPS };
 
@@ -287,8 +290,9 @@ static void side_send(struct side *side, uint32_t flags)
 	unsigned char *byte = &side->out[side->sent];
 
 	*byte = (unsigned char)side->sent++;
-	cr_assert_eq(node_send(side->node, &(struct message){.peer = side->other->node, .buf = byte,
-							     .len = 1, .context = byte, .flags = flags}),
+	cr_assert_eq(node_send(side->node, &(struct message){.peer = side->other->node, .len = 1,
+							     .buf = byte, .context = byte,
+							     .flags = flags}),
 		     0);
 }
 
@@ -346,7 +350,7 @@ static void side_end(struct side *side)
 {
 	cr_assert_eq(side->received, side->other->sent);
 	cr_assert_eq(side->completed, side->sent);
-	/* Receives that were not needed. */
+	/* The receives that no message has taken. */
 	for (unsigned i = side->received; i < MESSAGES; i++)
 		cr_assert_eq(verve_recv_cancel(side->node->xport, &side->in[i]), 0);
 	while (side->received < MESSAGES) {
@@ -369,7 +373,7 @@ static bool try_order(unsigned order)
 	cr_assert_eq(closed, !is_connected(&b, &a), "one side has a connection, the other has not");
 	for (int i = 0; i < 2; i++)
 		sides[i].node->xport->attr.max_conns = 0;
-	/* What waits for a connection gets one. */
+	/* A side with operations that wait for a connection gets one. */
 	if (closed && verve_peer_has_work(node_peer(&b, &a)))
 		node_join(&b, &a, NODE_WINDOW);
 	else if (closed)
@@ -382,7 +386,7 @@ static bool try_order(unsigned order)
 	return closed;
 }
 
-/* A second connection, which is never idle: so there is one too many. */
+/* Gives node a second connection, which is never idle, so that there is one too many. */
 static void keep_busy(struct node *node)
 {
 	node_join(node, &c, NODE_WINDOW);

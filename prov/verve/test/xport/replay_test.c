@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Replay: what a refused request leaves alone, what is sent again and what is not, and links that cannot go
- * on. The manager's part is the test's: node_resume.
+ * Replay: only the refused request fails; which requests are repeated and which are not; links that
+ * cannot go on. The test plays the manager's part (node_resume).
  */
 #include "xport/replay.h"
 
@@ -42,7 +42,7 @@ static void teardown(void)
 
 TestSuite(replay, .init = setup, .fini = teardown);
 
-/* From local to the same place of remote, or back. */
+/* Starts a write from a slot of local to the same slot of remote, or a read back. */
 static void start_with(enum verve_rma_kind kind, uint32_t slot, uint32_t key, void *context,
 		       uint32_t flags)
 {
@@ -73,18 +73,20 @@ static void refuse(void *context)
 
 static void send_to(struct node *from, struct node *to, size_t len, uint64_t tag, uint32_t flags)
 {
-	cr_assert_eq(node_send(from, &(struct message){.peer = to, .buf = out, .len = len, .tag = tag,
+	cr_assert_eq(node_send(from, &(struct message){.peer = to, .buf = out, .len = len,
+						       .tag = tag,
 						       .flags = flags | VERVE_OP_TAGGED}),
 		     0);
 }
 
-/* The next message there has this tag. */
+/* The node's next message has this length and tag. */
 static void expect_message(struct node *node, size_t len, uint64_t tag)
 {
 	struct verve_comp comp;
 
 	memset(in, 0, sizeof(in));
-	cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = sizeof(in), .ignore = UINT64_MAX,
+	cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = sizeof(in),
+						       .ignore = UINT64_MAX,
 						       .flags = VERVE_OP_TAGGED}),
 		     0);
 	nodes_settle();
@@ -104,7 +106,7 @@ static bool is_suspended(struct node *node, struct node *peer)
 	return node_link(node, peer)->replay;
 }
 
-/* Fewer than may wait in the fixture's queues. */
+/* Posts fewer requests than the fixture's queues take. */
 Test(replay, refused_write_fails_and_nothing_else)
 {
 	for (uint32_t i = 1; i < 8; i++)
@@ -142,7 +144,7 @@ Test(replay, reads_are_repeated)
 	cr_expect_eq(memcmp(remote + SLOT, local + SLOT, 2 * SLOT), 0);
 }
 
-/* Inline, from a slab, as an offer from a slab, as an offer of the buffer. */
+/* The lengths go inline, from a slab, as an offer from a slab, as an offer of the buffer. */
 Test(replay, messages_behind_it_arrive_once_and_in_order)
 {
 	static const size_t lens[] = {0, 10, 90, 500, 1000, 70, 3 * NODE_EAGER, 64, 800};
@@ -187,7 +189,7 @@ Test(replay, every_inline_packet_has_its_own_copy)
 {
 	uint64_t tag = 0;
 
-	/* Round the copies several times, in steps that do not divide them. */
+	/* Several times round the ring of copies, in steps that do not divide its length. */
 	for (int round = 0; round < 40; round++) {
 		if (round % 5 == 4)
 			refuse(&a);
@@ -240,7 +242,7 @@ Test(replay, credits_outlive_the_queue_pair)
 	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
 }
 
-/* Its remote CQ data is never told, and what that packet had with it goes with another. */
+/* The refused write's remote CQ data never arrives, but the credits of its packet do. */
 Test(replay, credits_of_a_packet_that_is_not_sent_again)
 {
 	struct verve_link *link = node_link(&a, &b);
@@ -304,7 +306,7 @@ Test(replay, new_work_waits_and_goes_last)
 	cr_expect_eq(memcmp(remote + 3 * SLOT, local + 3 * SLOT, SLOT), 0);
 }
 
-/* One side never stops; the other's reads, which take longest, end all the same. */
+/* a's requests are refused without end; b's reads, which take longest, end all the same. */
 Test(replay, who_is_refused_again_and_again_stops_nobody)
 {
 	struct verve_mr_region *memory;
@@ -410,7 +412,7 @@ Test(replay, closing_while_the_queue_pair_drains)
 	expect_dropped();
 }
 
-/* The peer says that it has got more than was sent. */
+/* The peer's RESUME counts more packets than were sent. */
 Test(replay, numbers_that_make_no_sense_end_the_connection)
 {
 	suspend_with_work();
@@ -431,7 +433,7 @@ Test(replay, continuation_of_what_we_do_not_have_is_refused)
 	cr_expect_eq(a.xport->link_count, links - 1);
 }
 
-/* Nobody says why: a device that cannot be used. */
+/* The queue pairs fail without a refusal: the device cannot be used. */
 Test(replay, connection_that_fails_again_and_again_ends)
 {
 	int times = 0;
@@ -448,7 +450,7 @@ Test(replay, connection_that_fails_again_and_again_ends)
 Test(replay, packet_of_an_old_queue_pair_counts_until_its_number_is_told)
 {
 	send_to(&b, &a, 20, 0, 0);
-	/* It is in a's queue when a hears that b has suspended the connection. */
+	/* The packet is in a's receive queue when a hears that b has suspended the connection. */
 	while (fake_net_run_next())
 		;
 	node_resume(&a, &b);
@@ -469,8 +471,9 @@ Test(replay, resume_on_a_connection_that_is_well_is_nothing)
 }
 
 /*
- * A read of nothing has ended when the peer's RESUME says so, and its target is to hear of it: posting to that end may
- * fail, and break the link, while the list of what is to be repeated is gone through.
+ * A read of no bytes ends when the peer's RESUME is settled, and then its RMA_EVENT is to be sent.
+ * That post may fail, and break the link, while replay goes through the entries. True: post n
+ * failed.
  */
 static bool resume_with_failing_post(uint64_t n)
 {
@@ -485,14 +488,17 @@ static bool resume_with_failing_post(uint64_t n)
 	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
 	send_to(&a, &b, 20, 0, 0);
 	start(VERVE_RMA_WRITE, 1, region->rkey, NULL);
-	/* Two are executed, and a has heard of neither; a may not send before b's RESUME has come. */
+	/*
+	 * The peer has executed two requests, and a knows of neither. a may not send before b's
+	 * RESUME has come.
+	 */
 	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
 	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
 	fake_net_fail(FAKE_NET_QP_POST, n, -FI_ENOMEM);
 	node_resume(&b, &a);
 	failed = fake_net_has_failed();
 	fake_net_fail(0, 0, 0);
-	/* What the manager says when b has given up. */
+	/* b has broken the link: the manager tells a. */
 	if (failed && node_peer(&a, &b)->link)
 		node_event(&a, VERVE_CM_DOWN, &b, conn + 1, FI_ENOTCONN);
 	nodes_settle();
@@ -513,7 +519,10 @@ Test(replay, any_post_may_fail)
 	cr_expect_gt(n, 4);
 }
 
-/* Devices that refuse a request in the error state, and forget what was received when a queue pair is closed. */
+/*
+ * Devices that take no request in the error state, and remove the completions of a queue pair that
+ * is closed.
+ */
 
 static void use_strict_devices(void)
 {
@@ -526,7 +535,10 @@ static void use_strict_devices(void)
 	setup();
 }
 
-/* The link goes on, though no marker is taken, and nobody sees that the queue pair has failed before it posts. */
+/*
+ * The link goes on, though the device takes no marker, and a finds out that the queue pair has
+ * failed when it posts.
+ */
 Test(replay, device_that_takes_no_request_in_error)
 {
 	static const size_t lens[] = {0, 10, 90, 500, 1000, 70, 3 * NODE_EAGER, 64, 800};
@@ -552,7 +564,10 @@ Test(replay, device_that_takes_no_request_in_error)
 	cr_expect_eq(AO_load(&a.write.errors), 1);
 }
 
-/* More than one poll takes: what a's device has acknowledged is in its completion queue when the queue pair ends. */
+/*
+ * More packets than one poll takes: a's device has acknowledged them, and they are in the
+ * completion queue when the queue pair ends.
+ */
 Test(replay, acknowledged_packets_outlive_a_queue_pair_that_takes_no_marker)
 {
 	enum { COUNT = 40 };
@@ -579,7 +594,10 @@ Test(replay, acknowledged_packets_outlive_a_queue_pair_that_takes_no_marker)
 	cr_expect_eq(AO_load(&a.write.errors), 1);
 }
 
-/* Both sides' posts find their queue pairs in error; the refusal that was not heard of comes again. */
+/*
+ * The posts of both sides find their queue pairs in error. The refused request is repeated, because
+ * its refusal was not seen, and is refused again.
+ */
 Test(replay, requests_that_are_not_taken_are_kept)
 {
 	use_strict_devices();

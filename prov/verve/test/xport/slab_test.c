@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Slabs: growth up to the limit, the half for what is kept, and registrations that fail. */
+/* Slabs: growth up to the limit, the half for kept payload, and registrations that fail. */
 #include "xport/slab.h"
 
 #include <criterion/criterion.h>
@@ -61,7 +61,7 @@ Test(slab, grows_by_batches_up_to_the_limit_and_no_further)
 		cr_assert_not_null(slab[i]);
 		cr_expect_eq(pool.count, i < 4 ? 4 : i < 8 ? 8 : LIMIT);
 	}
-	cr_expect_eq(registrations(), 3); /* the last one smaller */
+	cr_expect_eq(registrations(), 3); /* the last chunk is smaller */
 	cr_expect_null(verve_slab_alloc(&pool));
 	cr_expect_eq(pool.used, LIMIT);
 	verve_slab_free(&pool, slab[3]);
@@ -103,7 +103,7 @@ Test(slab, what_is_kept_takes_half_of_the_limit)
 		cr_assert_not_null(verve_slab_alloc_kept(&pool));
 	cr_expect_null(verve_slab_alloc_kept(&pool));
 	cr_expect_eq(pool.used, LIMIT / 2);
-	cr_expect_not_null(verve_slab_alloc(&pool)); /* packets still find one */
+	cr_expect_not_null(verve_slab_alloc(&pool)); /* packets still find a slab */
 }
 
 Test(slab, packets_count_against_what_may_be_kept)
@@ -126,7 +126,7 @@ Test(slab, refused_registration_leaves_the_pool_as_it_was)
 	cr_expect(fake_net_has_failed());
 	cr_expect_eq(pool.count, 0);
 	cr_expect_eq(pool.used, 0);
-	/* Not at once, but it tries again. */
+	/* The pool does not try again at once, but after some calls. */
 	slab = verve_slab_alloc(&pool);
 	cr_expect_null(slab);
 	for (int i = 0; i < 2000 && !slab; i++)

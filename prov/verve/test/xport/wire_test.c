@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Wire format: what is written is read again, and nothing else is. */
+/* Wire format: decoding gives what was encoded, and rejects all other bytes. */
 #include "xport/wire.h"
 
 #include <criterion/criterion.h>
@@ -44,8 +44,9 @@ Test(wire, eager_with_every_flag_round_trips)
 {
 	for (int flags = 0; flags <= 7; flags++) {
 		struct verve_wire_packet packet = {
-			.type = VERVE_WIRE_EAGER, .flags = flags, .credits = 513, .dest = 0xabcdef01,
-			.tag = 0x1122334455667788, .data = 0x99aabbccddeeff00, .op_id = 77,
+			.type = VERVE_WIRE_EAGER, .flags = flags, .credits = 513,
+			.dest = 0xabcdef01, .tag = 0x1122334455667788,
+			.data = 0x99aabbccddeeff00, .op_id = 77,
 		};
 
 		assert_round_trip(&packet, "payload", 7);
@@ -56,11 +57,14 @@ Test(wire, eager_with_every_flag_round_trips)
 Test(wire, header_bytes_are_fixed)
 {
 	static const unsigned char expected[] = {
-		1, 3, 2, 1, 4, 3, 2, 1, 8, 7, 6, 5, 4, 3, 2, 1, 0x10, 0xf, 0xe, 0xd, 0xc, 0xb, 0xa, 9,
+		1, 3, 2, 1, 4, 3, 2, 1,
+		8, 7, 6, 5, 4, 3, 2, 1,
+		0x10, 0xf, 0xe, 0xd, 0xc, 0xb, 0xa, 9,
 	};
 	struct verve_wire_packet packet = {
-		.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA, .credits = 0x102,
-		.dest = 0x1020304, .tag = 0x102030405060708, .data = 0x90a0b0c0d0e0f10,
+		.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
+		.credits = 0x102, .dest = 0x1020304, .tag = 0x102030405060708,
+		.data = 0x90a0b0c0d0e0f10,
 	};
 	unsigned char buf[VERVE_WIRE_RTS_MAX];
 
@@ -105,7 +109,7 @@ Test(wire, rma_event_round_trips_with_every_key_count)
 		for (uint32_t i = 0; i < count; i++)
 			cr_assert_eq(out.segment[i].key, in.segment[i].key);
 		cr_assert_eq(verve_wire_decode(buf, size - 1, &out), -FI_EINVAL);
-		buf[8] = 2; /* neither written nor read */
+		buf[8] = 2; /* neither VERVE_WIRE_WROTE nor VERVE_WIRE_READ */
 		cr_assert_eq(verve_wire_decode(buf, size, &out), -FI_EINVAL);
 	}
 }
@@ -209,7 +213,8 @@ Test(wire, key_reply_round_trips_with_every_segment_count)
 		size_t size;
 
 		for (uint32_t i = 0; i < count; i++)
-			in.segment[i] = (struct verve_wire_segment) {~i, UINT64_MAX, UINT32_MAX - i};
+			in.segment[i] = (struct verve_wire_segment) {~i, UINT64_MAX,
+								     UINT32_MAX - i};
 		size = verve_wire_encode(&in, buf);
 		cr_assert_leq(size, sizeof(buf));
 		cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
@@ -224,7 +229,7 @@ Test(wire, key_reply_round_trips_with_every_segment_count)
 			cr_assert_eq(out.segment[i].len, in.segment[i].len);
 			cr_assert_eq(out.segment[i].key, in.segment[i].key);
 		}
-		/* Fewer segments are as good; parts of one, or none, are not. */
+		/* Fewer whole segments are valid; a part of a segment, or none, is not. */
 		for (size_t cut = 0; cut < size; cut++)
 			cr_assert_eq(verve_wire_decode(buf, cut, &out),
 				     cut > VERVE_WIRE_HEADER + 16 && (size - cut) % 24 == 0 ?
@@ -232,7 +237,7 @@ Test(wire, key_reply_round_trips_with_every_segment_count)
 	}
 }
 
-/* A reply of count segments from first on, of total. */
+/* Decodes a reply of count segments from index first on; the key has total segments. */
 static int decode_key_reply(uint16_t total, uint16_t first, uint32_t count, uint64_t key)
 {
 	unsigned char buf[VERVE_WIRE_HEADER + 16 + 24 * (VERVE_WIRE_SEGMENTS + 1)] = {0};
@@ -261,7 +266,8 @@ Test(wire, key_reply_that_makes_no_sense_is_refused)
 
 Test(wire, fin_carries_id_and_status)
 {
-	struct verve_wire_packet out, in = {.type = VERVE_WIRE_FIN, .op_id = 0xfedcba98, .status = 12};
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_FIN, .op_id = 0xfedcba98,
+					    .status = 12};
 	unsigned char buf[VERVE_WIRE_RTS_MAX];
 
 	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), 0);
@@ -322,8 +328,9 @@ Test(wire, atomic_round_trips_with_every_segment_count)
 {
 	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {
 		struct verve_wire_packet out, in = {
-			.type = VERVE_WIRE_ATOMIC, .flags = VERVE_WIRE_FETCH, .dest = 3, .credits = 9,
-			.op_id = 0xf0000001, .amo_op = 17, .amo_type = 254, .segment_count = count,
+			.type = VERVE_WIRE_ATOMIC, .flags = VERVE_WIRE_FETCH, .dest = 3,
+			.credits = 9, .op_id = 0xf0000001, .amo_op = 17, .amo_type = 254,
+			.segment_count = count,
 		};
 		unsigned char buf[VERVE_WIRE_RTS_MAX];
 		size_t size;
@@ -393,7 +400,8 @@ static int decode_encoded(const struct verve_wire_packet *packet)
 
 Test(wire, numbers_that_make_no_sense_are_refused)
 {
-	struct verve_wire_packet written = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA};
+	struct verve_wire_packet written = {.type = VERVE_WIRE_WRITE_DATA,
+					    .flags = VERVE_WIRE_DATA};
 	struct verve_wire_packet event = {.type = VERVE_WIRE_RMA_EVENT, .flags = VERVE_WIRE_DATA};
 
 	cr_expect_eq(decode_encoded(&written), 0);
@@ -429,7 +437,8 @@ Test(wire, random_bytes_never_read_out_of_bounds)
 
 	for (int i = 0; i < 200000; i++) {
 		size_t len = next_random(&state) % 160;
-		unsigned char *buf = malloc(len ? len : 1); /* exact, so that a sanitizer sees one byte too many */
+		/* Of the exact length, so that a sanitizer sees a read of one byte too many. */
+		unsigned char *buf = malloc(len ? len : 1);
 		struct verve_wire_packet out;
 
 		for (size_t j = 0; j < len; j++)
@@ -443,7 +452,8 @@ Test(wire, random_bytes_never_read_out_of_bounds)
 		if (verve_wire_decode(buf, len, &out) == 0 &&
 		    (out.type == VERVE_WIRE_EAGER || out.type == VERVE_WIRE_ATOMIC ||
 		     out.type == VERVE_WIRE_ATOMIC_REPLY))
-			cr_assert_leq((size_t) ((unsigned char *) out.payload - buf) + out.len, len);
+			cr_assert_leq((size_t) ((unsigned char *) out.payload - buf) + out.len,
+				      len);
 		free(buf);
 	}
 }
