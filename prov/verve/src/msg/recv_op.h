@@ -17,18 +17,19 @@
 #include "xport/transfer.h"
 
 /*
- * Zeroed up to memory.iov (verve_recv_class.cleared); whoever uses match or transfer fills it in.
+ * The fields before memory.iov are zeroed (verve_recv_class.cleared). The match and transfer fields
+ * are not: recv.c fills match in when a receive is posted, rndv.c transfer when it takes an RTS.
  */
 struct verve_recv_op {
 	struct verve_op op;
-	struct verve_fin fin;	/* of the message: to be sent when the receive is finished */
+	struct verve_fin fin;	/* sent when the receive ends; id 0: the sender wants no FIN */
 	uint64_t tag, data, src; /* of the message; src: fi_addr_t */
 	uint64_t msg_len;	/* bytes of the message, which may be longer than the buffer */
-	uint64_t asked;		/* pulled message: end of what was asked for, in bytes */
+	uint64_t asked;		/* pulled message: offset up to which PULL has asked for bytes */
 	struct verve_recv_op *parent; /* multi-receive buffer of the message; NULL: none */
-	size_t used;		/* of a multi-receive buffer: bytes that are taken */
-	uint32_t children;	/* of a multi-receive buffer: messages still being placed */
-	bool spent;		/* multi-receive buffer that takes no more messages */
+	size_t used;		/* multi-receive buffer: bytes that messages have taken */
+	uint32_t children;	/* multi-receive buffer: messages still being placed */
+	bool spent;		/* multi-receive buffer: takes no more messages */
 	struct verve_memory memory;
 	struct verve_match_recv match; /* while POSTED */
 	struct verve_transfer transfer; /* once a rendezvous is accepted */
@@ -45,17 +46,19 @@ static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_re
 }
 
 /*
- * The receive has its data, or its error (positive FI errno): reports it, sends the FIN if one is
- * due, and frees the receive. Do not touch the receive afterwards.
+ * Ends the receive. error: positive FI errno, and reason says why; 0: the message is in the buffer.
+ * Reports the completion or the error, sends the FIN if the sender waits for one, and frees the
+ * receive. Do not touch the receive afterwards.
  */
 void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, int error,
 		       const char *reason);
 
-/* Of the receive's class (msg/recv.c). */
+/* The functions of verve_recv_class (msg/recv.c); xport/op.h describes each. */
 enum verve_outcome verve_recv_answer(struct verve_xport *xport, struct verve_link *link,
 				      struct verve_op *op);
 void verve_recv_fail(struct verve_xport *xport, struct verve_op *op, const char *reason);
 void verve_recv_describe(struct verve_xport *xport, struct verve_op *op, struct verve_comp *comp);
-void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry, const char **reason);
+void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
+		      const char **reason);
 
 #endif
