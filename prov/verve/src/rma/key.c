@@ -18,8 +18,8 @@
 #include <rdma/fi_errno.h>
 
 /*
- * Sends KEY_QUERY. Returns the new key, which has no answer yet. NULL: no room or memory now, or the
- * link broke.
+ * Sends KEY_QUERY. Returns the new key, which has no answer yet. NULL: no room or memory now, or
+ * the link broke.
  */
 static struct verve_remote_key *key_ask(struct verve_xport *xport, struct verve_link *link,
 					uint64_t wanted)
