@@ -21,7 +21,9 @@ enum verve_outcome verve_fin_send(struct verve_xport *xport, struct verve_link *
 	return verve_link_answer(xport, link, op, &packet);
 }
 
-static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Sends the FIN of an operation that verve_fin_alloc made. */
+static enum verve_outcome fin_answer(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_op *op)
 {
 	return verve_fin_send(xport, link, op, ((struct verve_fin_op *) op)->fin);
 }
@@ -30,10 +32,11 @@ static const struct verve_op_class fin_class = {
 	.name = "FIN",
 	.size = sizeof(struct verve_fin_op),
 	.cleared = sizeof(struct verve_fin_op),
-	.answer = answer,
+	.answer = fin_answer,
 };
 
-struct verve_op *verve_fin_alloc(struct verve_xport *xport, struct verve_peer *peer, struct verve_fin fin)
+struct verve_op *verve_fin_alloc(struct verve_xport *xport, struct verve_peer *peer,
+				 struct verve_fin fin)
 {
 	struct verve_op *op = verve_op_alloc(xport, &fin_class, VERVE_OP_REPORTED);
 

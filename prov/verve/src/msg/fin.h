@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * FIN: tells a sender, who waits for it, what became of the message. The engine's lock protects
- * everything here.
+ * FIN: the packet that tells a waiting sender whether its message was received. The engine's lock
+ * protects everything here.
  */
 #ifndef VERVE_MSG_FIN_H
 #define VERVE_MSG_FIN_H
@@ -12,17 +12,18 @@
 
 struct verve_peer;
 
-/* What an operation that ends with a FIN has to say. */
+/* The content of a FIN. */
 struct verve_fin {
-	uint32_t id;	 /* the sender's operation; 0: none is wanted */
+	uint32_t id;	 /* the sender's operation; 0: the sender wants no FIN */
 	uint32_t status; /* positive FI errno; 0: the message was received */
 };
 
 /*
- * A FIN for a message that no receive took. The caller gives it to verve_peer_queue_control, or
- * frees it. NULL: no memory.
+ * The operation that sends a FIN for a message that no receive took. The caller gives the operation
+ * to verve_peer_queue_control, or frees it. NULL: no memory.
  */
-struct verve_op *verve_fin_alloc(struct verve_xport *xport, struct verve_peer *peer, struct verve_fin fin);
+struct verve_op *verve_fin_alloc(struct verve_xport *xport, struct verve_peer *peer,
+				 struct verve_fin fin);
 /* Sends a FIN for op, the head of peer->control, and frees op when the FIN is posted. */
 enum verve_outcome verve_fin_send(struct verve_xport *xport, struct verve_link *link,
 				   struct verve_op *op, struct verve_fin fin);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Matching: classes, their hashes of receives, their indexes of messages.
+ * Matching: the classes of receives, with their hash tables of receives and indexes of messages.
  *
- * Nothing is allocated where a receive meets a message: a receive brings its own node, and index
- * nodes come from a pool. What is allocated, classes and buckets, stays for the next receive of its
- * kind.
+ * A message or receive seldom costs a malloc: a receive brings its own node, and the nodes of an
+ * index come from a pool. Only classes and their buckets are allocated, and both stay for later
+ * receives with the same ignore mask.
  */
 #include "msg/match.h"
 
@@ -15,31 +15,31 @@
 
 enum {
 	BUCKETS_MIN = 64,
-	CLASSES_KEPT = 16, /* before one that is empty serves another mask */
-	SHORT_WALK = 8,	   /* messages that are looked at before an index is made */
+	CLASSES_KEPT = 16, /* with more classes, an empty class is given another ignore mask */
+	SHORT_WALK = 8,	   /* messages that are compared one by one before an index is made */
 };
 
 struct hash {
-	struct verve_match_node **buckets; /* NULL: none yet */
+	struct verve_match_node **buckets; /* NULL: not allocated yet */
 	uint32_t shift;			   /* 64 - log2 of the number of buckets */
-	size_t keys;			   /* different ones in it */
+	size_t keys;			   /* different keys in the table */
 };
 
 struct verve_match_class {
-	uint64_t keep; /* tag bits that count: ~ignore */
-	uint32_t any;  /* ored to a source: VERVE_MATCH_ANY, or 0 if directed */
-	bool indexed;
-	size_t posted;
-	uint64_t used; /* match->finds at the last look into the index */
+	uint64_t keep; /* tag bits that are compared: ~ignore */
+	uint32_t any;  /* ored to each source: VERVE_MATCH_ANY, or 0 for directed receives */
+	bool indexed;  /* msgs holds all messages */
+	size_t posted; /* receives in recvs */
+	uint64_t used; /* match->finds when the index was last used */
 	struct hash recvs, msgs;
 };
 
-/* A message in one class's index. */
+/* A message's entry in the index of one class. */
 struct verve_match_index {
 	struct verve_match_node node;
 	struct verve_match_msg *msg;
 	struct verve_match_class *mclass;
-	struct verve_match_index *next; /* of the same message */
+	struct verve_match_index *next; /* the same message's entry in another class's index */
 };
 
 static struct verve_match_recv *recv_of(struct verve_match_node *node)
@@ -54,7 +54,8 @@ static struct verve_match_index *index_of(struct verve_match_node *node)
 }
 
 /*
- * Two odd multipliers, so that tags that count up in any of their fields spread over the top bits.
+ * Multiplying by two odd numbers spreads the keys over the top bits, also when an application
+ * counts in any one field of its tags.
  */
 static inline struct verve_match_node **bucket_of(const struct hash *hash, uint64_t tag,
 						  uint32_t source)
@@ -65,7 +66,10 @@ static inline struct verve_match_node **bucket_of(const struct hash *hash, uint6
 	return &hash->buckets[mix >> hash->shift];
 }
 
-/* Where the first node with this key hangs; where it would, if *result is NULL. */
+/*
+ * The pointer that leads to the first node with this key. If there is no such node, the pointer
+ * that is to lead to it: its value is NULL.
+ */
 static inline struct verve_match_node **
 hash_find(struct verve_match *match, const struct hash *hash, uint64_t tag, uint32_t source)
 {
@@ -87,7 +91,7 @@ static int hash_init(struct hash *hash)
 	return 0;
 }
 
-/* Without memory it stays as it is, and its buckets get longer. */
+/* Doubles the number of buckets. Without memory the table stays as it is; lookups take longer. */
 static void hash_grow(struct hash *hash)
 {
 	size_t count = (size_t)1 << (64 - hash->shift);
@@ -115,7 +119,7 @@ static void hash_grow(struct hash *hash)
 	*hash = bigger;
 }
 
-/* The youngest of its key; tag and source are set. */
+/* Adds the node as the youngest of its key. The caller has set the node's tag and source. */
 static void hash_add(struct verve_match *match, struct hash *hash, struct verve_match_node *node)
 {
 	struct verve_match_node **place = hash_find(match, hash, node->tag, node->source);
@@ -137,7 +141,7 @@ static void hash_add(struct verve_match *match, struct hash *hash, struct verve_
 		hash_grow(hash);
 }
 
-/* place is where its first hangs; not looked at if it is not the first. */
+/* place: hash_find's result for the node's key; ignored if the node is not the first of its key. */
 static inline void hash_unlink(struct hash *hash, struct verve_match_node *node,
 			       struct verve_match_node **place)
 {
@@ -199,7 +203,10 @@ static struct verve_match_class *class_find(const struct verve_match *match, uin
 	return NULL;
 }
 
-/* One that holds nothing, if there are many. */
+/*
+ * A class without receives and index, which may be given another ignore mask. NULL: there is none,
+ * or there are so few classes that a new one is better.
+ */
 static struct verve_match_class *class_reuse(struct verve_match *match)
 {
 	if (match->class_count < CLASSES_KEPT)
@@ -234,7 +241,7 @@ static struct verve_match_class *class_alloc(struct verve_match *match)
 	return mclass;
 }
 
-/* NULL: no memory. */
+/* The class, which is made if it does not exist. NULL: no memory. */
 static struct verve_match_class *class_get(struct verve_match *match, uint64_t keep, uint32_t any)
 {
 	struct verve_match_class *mclass = class_find(match, keep, any);
@@ -313,7 +320,7 @@ struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t 
 	return best;
 }
 
-/* False: no memory. */
+/* Adds a message to the index of mclass. False: no memory. */
 static bool index_add(struct verve_match *match, struct verve_match_class *mclass,
 		      struct verve_match_msg *msg)
 {
@@ -331,7 +338,7 @@ static bool index_add(struct verve_match *match, struct verve_match_class *mclas
 	return true;
 }
 
-/* Takes the message out of the index of mclass, or of all if that is NULL. */
+/* Takes the message out of the index of mclass, or out of all indexes if mclass is NULL. */
 static void index_remove(struct verve_match *match, struct verve_match_class *mclass,
 			 struct verve_match_msg *msg)
 {
@@ -348,6 +355,7 @@ static void index_remove(struct verve_match *match, struct verve_match_class *mc
 	}
 }
 
+/* Empties the index of match->indexed[i]. */
 static void index_close(struct verve_match *match, uint32_t i)
 {
 	struct verve_match_class *mclass = match->indexed[i];
@@ -360,8 +368,9 @@ static void index_close(struct verve_match *match, uint32_t i)
 }
 
 /*
- * Closes the index that was of no use for longest, if that is long enough to pay for closing it and
- * for filling another: as many looks as there are messages.
+ * Closes the index that was not used for the longest time. To close one and to fill another costs a
+ * step for each message. So an index is closed only after as many finds without it as there are
+ * messages. False: all indexes are in use.
  */
 static bool index_evict(struct verve_match *match)
 {
@@ -376,7 +385,7 @@ static bool index_evict(struct verve_match *match)
 	return true;
 }
 
-/* Indexes all messages. False: no memory, or other classes have more use for it. */
+/* Makes an index of all messages. False: no memory, or other classes use their indexes more. */
 static bool index_open(struct verve_match *match, struct verve_match_class *mclass)
 {
 	struct verve_match_msg *msg;
@@ -414,12 +423,12 @@ void verve_match_remove(struct verve_match *match, struct verve_match_msg *msg)
 	TAILQ_REMOVE(&match->unexpected, msg, order);
 	if (--match->unexpected_count)
 		return;
-	/* While messages are few again, nobody pays for an index. */
+	/* The indexes are empty now. Close them: the next few messages need none. */
 	while (match->indexed_count)
 		match->indexed[--match->indexed_count]->indexed = false;
 }
 
-/* Looks at the oldest max messages; the first that matches, or NULL. */
+/* Compares the oldest max messages one by one. Returns the first that matches, or NULL. */
 static struct verve_match_msg *walk(struct verve_match *match, uint32_t source, uint64_t tag,
 				    uint64_t keep, uint32_t any, size_t max)
 {

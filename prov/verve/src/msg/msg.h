@@ -24,11 +24,11 @@ LIST_HEAD(verve_claim_list, verve_unexpected);
 struct verve_msg {
 	struct verve_xport xport; /* first: verve_msg_of casts a transport to its verve_msg */
 	struct verve_match match[2]; /* untagged, tagged: index by VERVE_OP_TAGGED set or not */
-	bool starved; /* messages wait for a posted multi-receive buffer, for lack of memory */
+	bool starved; /* no memory: messages wait although a multi-receive buffer matches them */
 	struct verve_claim_list claimed; /* messages that FI_CLAIM took out of the tables */
 };
 
-/* The verve_msg whose tables count for the transport: its own, or its shared receive context's. */
+/* The verve_msg whose tables the transport uses: its own, or its shared receive context's. */
 static inline struct verve_msg *verve_msg_of(struct verve_xport *xport)
 {
 	return (struct verve_msg *) xport->shared;
@@ -40,8 +40,8 @@ static inline struct verve_match *verve_msg_match_of(struct verve_xport *xport, 
 }
 
 /*
- * Opens and closes the tables alone; proto/proto.c opens and closes the transport. 0 or -FI_ENOMEM.
- * Before fini, verve_recv_cancel_all has emptied the tables.
+ * These open and close the tables only; proto/proto.c opens and closes the transport. 0 or
+ * -FI_ENOMEM. The caller has emptied the tables with verve_recv_cancel_all before fini.
  */
 int verve_msg_init(struct verve_msg *msg);
 void verve_msg_fini(struct verve_msg *msg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peek, claim and discard complete at once: they look at what is there. A claimed message is found
- * again by the context that claimed it; the context itself is never written to.
+ * Peek, claim and discard complete at once, with the messages that have already arrived. A claimed
+ * message is found again by the context pointer of the peek that claimed it. verve stores nothing
+ * in the application's context.
  */
 #include "msg/peek.h"
 
@@ -17,6 +18,7 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
+/* Reports the message that was found; if found is NULL, the error FI_ENOMSG. */
 static void report_peek(struct verve_xport *xport, const struct verve_request *request,
 			const struct verve_unexpected *found)
 {
@@ -49,6 +51,7 @@ static void report_peek(struct verve_xport *xport, const struct verve_request *r
 	verve_comp_queue_write(queue, &entry.comp);
 }
 
+/* The message that a peek with the request's context has claimed (FI_PEEK | FI_CLAIM), or NULL. */
 static struct verve_unexpected *find_claimed(struct verve_xport *xport,
 					     const struct verve_request *request)
 {
@@ -62,8 +65,9 @@ static struct verve_unexpected *find_claimed(struct verve_xport *xport,
 	return NULL;
 }
 
-/* FI_CLAIM without FI_PEEK: the second half. */
-static int take_claimed(struct verve_xport *xport, const struct verve_request *request, unsigned what)
+/* FI_CLAIM without FI_PEEK: receives, or discards, a message that was claimed before. */
+static int take_claimed(struct verve_xport *xport, const struct verve_request *request,
+			unsigned what)
 {
 	struct verve_unexpected *claimed = find_claimed(xport, request);
 	struct verve_recv_op *recv;

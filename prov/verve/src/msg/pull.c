@@ -15,7 +15,7 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-enum { CHUNKS = 8 }; /* asked for at a time: a round trip costs more than a chunk */
+enum { CHUNKS = 8 }; /* in one PULL: a round trip takes longer than a chunk */
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -57,8 +57,8 @@ void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 		verve_link_break(xport, link, FI_EIO, 0, "the peer sends what nobody asked for");
 		return;
 	}
-	verve_iov_scatter(recv->memory.iov, recv->memory.iov_count, transfer->offset, packet->payload,
-			  packet->len);
+	verve_iov_scatter(recv->memory.iov, recv->memory.iov_count, transfer->offset,
+			  packet->payload, packet->len);
 	transfer->offset += packet->len;
 	if (transfer->offset == transfer->len) {
 		verve_recv_finish(xport, recv, 0, NULL);
@@ -72,14 +72,19 @@ void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 
 /* The sender. */
 
+/* The answer to one PULL: up to CHUNKS packets. */
 struct verve_chunk_op {
-	struct verve_op op; /* len: bytes that are still to be sent */
-	uint32_t source;    /* id of the message's operation */
-	uint32_t receiver;  /* the peer's operation */
+	struct verve_op op; /* op.len: bytes that are still to be sent */
+	uint32_t source;    /* id of the send operation */
+	uint32_t receiver;  /* id of the peer's receive operation */
 };
 
-/* NULL: the receiver has ended the message meanwhile. Its id may be another operation's by now. */
-static struct verve_send_op *source_of(const struct verve_xport *xport, const struct verve_chunk_op *chunk)
+/*
+ * The send whose bytes the chunk carries. NULL: the send ended before this chunk left, because the
+ * receiver sent its FIN. By now another operation may have the send's id.
+ */
+static struct verve_send_op *source_of(const struct verve_xport *xport,
+				       const struct verve_chunk_op *chunk)
 {
 	struct verve_op *source = verve_idtab_get(&xport->op_ids, chunk->source);
 
@@ -87,19 +92,23 @@ static struct verve_send_op *source_of(const struct verve_xport *xport, const st
 		       verve_send_op_of(source) : NULL;
 }
 
-/* Room for len bytes behind their header. whole: they are all of a copy, which goes itself. False: none now. */
-static bool reserve(struct verve_xport *xport, struct verve_link *link, struct verve_send_op *source,
-		    bool whole, size_t len, struct verve_outgoing *out)
+/*
+ * Finds room in out for len bytes of payload behind a header. whole: the payload is the whole copy
+ * in the send's slab, so the slab itself is sent. False: no buffer is free now.
+ */
+static bool reserve(struct verve_xport *xport, struct verve_link *link,
+		    struct verve_send_op *source, bool whole, size_t len,
+		    struct verve_outgoing *out)
 {
 	if (!whole)
 		return verve_link_reserve(xport, link, VERVE_WIRE_PREFIX + len, out);
 	out->data = (char *) source->memory.slab->data + VERVE_WIRE_PREFIX - VERVE_WIRE_HEADER;
 	out->slab = source->memory.slab;
-	source->memory.slab = NULL; /* the request's from here on */
+	source->memory.slab = NULL; /* from here on, the work request owns the slab */
 	return true;
 }
 
-/* len bytes from the application's memory, or from the copy of it. */
+/* Copies the next len bytes of the message from the application's memory, or from its copy. */
 static void gather(const struct verve_send_op *source, size_t len, char *to)
 {
 	const struct verve_memory *memory = &source->memory;
@@ -110,8 +119,9 @@ static void gather(const struct verve_send_op *source, size_t len, char *to)
 		verve_iov_gather(to, memory->iov, memory->iov_count, source->pulled, len);
 }
 
-/* One packet's worth. */
-static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Sends one packet. Ends the operation when it was the last packet of the answer. */
+static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_op *op)
 {
 	struct verve_chunk_op *chunk = (struct verve_chunk_op *) op;
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CHUNK, .op_id = chunk->receiver};
@@ -125,7 +135,8 @@ static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_lin
 		return VERVE_DONE;
 	}
 	whole = source->memory.slab && len == source->op.len;
-	if (!verve_link_has_room(xport, link, false) || !reserve(xport, link, source, whole, len, &out))
+	if (!verve_link_has_room(xport, link, false) ||
+	    !reserve(xport, link, source, whole, len, &out))
 		return VERVE_LATER;
 	verve_link_address(link, &packet);
 	prefix = verve_wire_encode(&packet, out.data);
@@ -149,7 +160,10 @@ static const struct verve_op_class chunk_class = {
 	.answer = send_chunk,
 };
 
-/* The peer was offered the message, does not wait for a part of it yet, and there are so many bytes left. */
+/*
+ * The peer may ask for len bytes now: the message was offered to the peer, no earlier PULL of the
+ * message is still to be answered, and at least len bytes are left.
+ */
 static bool may_pull(struct verve_op *op, uint64_t len)
 {
 	const struct verve_send_op *source = verve_send_op_of(op);
@@ -158,7 +172,8 @@ static bool may_pull(struct verve_op *op, uint64_t len)
 	       len <= op->len - source->pulled;
 }
 
-void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct verve_wire_packet *packet)
+void verve_pull_asked(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_wire_packet *packet)
 {
 	struct verve_op *source = verve_op_find_awaiting(xport, link->peer, packet->op_id), *op;
 	struct verve_chunk_op *chunk;
@@ -166,12 +181,14 @@ void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct
 	if (!source)
 		return;
 	if (!may_pull(source, packet->len)) {
-		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for what it was not offered");
+		verve_link_break(xport, link, FI_EIO, 0,
+				 "the peer asks for what it was not offered");
 		return;
 	}
 	op = verve_op_alloc(xport, &chunk_class, VERVE_OP_REPORTED);
 	if (!op) {
-		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to send a part of a message");
+		verve_link_break(xport, link, FI_ENOMEM, 0,
+				 "no memory to send a part of a message");
 		return;
 	}
 	verve_send_op_of(source)->chunk = op;

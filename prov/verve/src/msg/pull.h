@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Pulling: rendezvous without RDMA. For a message that the sender has copied into a slab, because
- * no peer may read slabs; and where sender or receiver cannot register its memory (RLIMIT_MEMLOCK,
- * limits of the device). The receiver asks for a few chunks (PULL), then for the next few. Each
- * chunk (CHUNK) goes through a buffer of the sender and a buffer of the receiver, as a short
- * message does. That is slow for long messages, and always possible. A copy that fits into one
- * packet is sent from its slab. The engine's lock protects everything here.
+ * Pulling: rendezvous without RDMA. A message is pulled if the sender has copied it into a slab,
+ * because no peer may read slabs. A message is also pulled if the sender or the receiver cannot
+ * register its memory (RLIMIT_MEMLOCK, limits of the device). The receiver asks for a few chunks
+ * (PULL), then for the next few. Each chunk (CHUNK) goes through a buffer of the sender and a
+ * buffer of the receiver, as a short message does. Pulling is slow for long messages, but it always
+ * works. A copy that fits into one packet is sent from its slab. The engine's lock protects
+ * everything here.
  */
 #ifndef VERVE_MSG_PULL_H
 #define VERVE_MSG_PULL_H
@@ -19,7 +20,8 @@ struct verve_wire_packet;
 enum verve_outcome verve_pull_start(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_recv_op *recv);
 /* Sender: PULL has arrived. */
-void verve_pull_asked(struct verve_xport *xport, struct verve_link *link, struct verve_wire_packet *packet);
+void verve_pull_asked(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_wire_packet *packet);
 /* Receiver: CHUNK has arrived. */
 void verve_pull_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receiving: from an arrived message, or a posted receive, through the match tables to each other. */
+/* Receiving: a message arrives or a receive is posted; the match table finds its counterpart. */
 #include "msg/recv.h"
 
 #include "base/log.h"
@@ -47,9 +47,9 @@ struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags
 	return recv;
 }
 
-/* What every message leaves in its receive. */
-static void label(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
-		  const struct verve_wire_packet *packet)
+/* Stores in the receive what its completion says about the message. */
+static void recv_label(struct verve_xport *xport, struct verve_recv_op *recv,
+		       struct verve_peer *peer, const struct verve_wire_packet *packet)
 {
 	recv->tag = packet->tag;
 	recv->msg_len = packet->len;
@@ -60,19 +60,20 @@ static void label(struct verve_xport *xport, struct verve_recv_op *recv, struct 
 	}
 }
 
-/* The receive, which is in no queue and no table, takes the message. */
+/* The receive takes the message. The receive is in no queue and no table. */
 static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
 		    uint32_t link_id, const struct verve_wire_packet *packet)
 {
 	const struct verve_memory *memory = &recv->memory;
 
-	label(xport, recv, peer, packet);
+	recv_label(xport, recv, peer, packet);
 	recv->op.peer = peer;
 	if (packet->type == VERVE_WIRE_RTS) {
 		verve_rndv_accept(xport, peer, recv, packet);
 		return;
 	}
-	recv->op.len = verve_iov_scatter(memory->iov, memory->iov_count, 0, packet->payload, packet->len);
+	recv->op.len = verve_iov_scatter(memory->iov, memory->iov_count, 0, packet->payload,
+					 packet->len);
 	if (packet->flags & VERVE_WIRE_ACK && verve_link_live(xport, link_id))
 		recv->fin.id = packet->op_id;
 	verve_recv_finish(xport, recv, 0, NULL);
@@ -80,10 +81,12 @@ static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struc
 }
 
 /*
- * A receive of its own for one message in a multi-receive buffer. NULL: no memory. The buffer is spent
- * once less than min_multi_recv bytes are left; the caller takes a spent one out of the table.
+ * Makes a separate receive for one message of len bytes in the multi-receive buffer parent. NULL:
+ * no memory. The buffer is spent once fewer than min_multi_recv bytes are left; the caller then
+ * takes it out of the table.
  */
-static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_op *parent, uint64_t len)
+static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_op *parent,
+				   uint64_t len)
 {
 	struct verve_recv_op *recv = verve_recv_alloc(xport, parent->op.flags & ~VERVE_OP_MULTI);
 	size_t left = parent->op.len - parent->used;
@@ -107,8 +110,8 @@ static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_
 }
 
 /*
- * The receive for a message, out of the table and ready for deliver; NULL: none matches, or no
- * memory to take it now.
+ * The receive that takes the message; it is out of the table and ready for deliver. NULL: no posted
+ * receive matches, or there is no memory to place the message in a multi-receive buffer now.
  */
 static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve_match *match,
 					 uint32_t source, const struct verve_wire_packet *packet)
@@ -124,7 +127,7 @@ static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve
 		verve_recv_begin(recv, posted->tag);
 		return recv;
 	}
-	/* Older messages wait for this buffer: verve_recv_feed gives it those first. */
+	/* Older messages may wait for this buffer. verve_recv_feed places them first. */
 	if (verve_msg_of(xport)->starved)
 		return NULL;
 	parent = recv;
@@ -135,8 +138,9 @@ static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve
 }
 
 /*
- * The messages that cost a credit and came, without those whose credits were sent back: an honest peer has no
- * more than the window.
+ * One more message that costs a credit would be one too many. held + owed is the number of such
+ * messages whose credits have not been sent back to the peer. The peer had no more credits than the
+ * window, so an honest peer cannot exceed it.
  */
 static bool exceeds_window(const struct verve_xport *xport, const struct verve_link *link)
 {
@@ -147,11 +151,13 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
 	struct verve_match *match = verve_msg_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
-	bool costs_credit = packet->type == VERVE_WIRE_EAGER && verve_wire_costs_credit(packet->len);
+	bool costs_credit = packet->type == VERVE_WIRE_EAGER &&
+			    verve_wire_costs_credit(packet->len);
 	struct verve_recv_op *recv;
 
 	if (costs_credit && exceeds_window(xport, link)) {
-		verve_link_break(xport, link, FI_EIO, 0, "the peer sends more than its window allows");
+		verve_link_break(xport, link, FI_EIO, 0,
+				 "the peer sends more than its window allows");
 		return;
 	}
 	recv = take_posted(xport, match, link->peer->id, packet);
@@ -162,8 +168,10 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory for an unexpected message");
 }
 
-static struct verve_match *prepare(struct verve_xport *xport, const struct verve_request *request,
-				   struct verve_recv_op *recv, int *ret)
+/* Fills the receive in from the request. Returns its match table; NULL: *ret is the error. */
+static struct verve_match *recv_prepare(struct verve_xport *xport,
+					const struct verve_request *request,
+					struct verve_recv_op *recv, int *ret)
 {
 	struct verve_match_recv *match = &recv->match;
 	struct verve_peer *peer;
@@ -189,8 +197,9 @@ void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected
 	verve_unexpected_free(unexpected);
 }
 
-/* Messages that wait already go into a multi-receive buffer that has just been posted. */
-static void fill_multi(struct verve_xport *xport, struct verve_match *match, struct verve_recv_op *parent)
+/* Places the waiting messages that match in the posted multi-receive buffer parent. */
+static void fill_multi(struct verve_xport *xport, struct verve_match *match,
+		       struct verve_recv_op *parent)
 {
 	struct verve_match_recv *posted = &parent->match;
 	struct verve_match_msg *msg;
@@ -205,7 +214,7 @@ static void fill_multi(struct verve_xport *xport, struct verve_match *match, str
 		verve_match_remove(match, msg);
 		if (spent)
 			verve_match_cancel(match, posted);
-		/* The last message of a spent buffer frees it. */
+		/* From here on parent may be freed: the last message of a spent buffer frees it. */
 		verve_recv_consume(&recv->op, unexpected);
 		if (spent)
 			return;
@@ -238,17 +247,18 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 	struct verve_match *match;
 	int ret;
 
-	/* Messages that wait for an earlier receive must not go to this one. */
+	/* The new receive must not take a message that waits for an older buffer. */
 	if (__builtin_expect(verve_msg_of(xport)->starved, 0) && !verve_recv_feed(xport))
 		return -FI_EAGAIN;
 	recv = verve_recv_alloc(xport, request->flags);
 	if (!recv)
 		return -FI_EAGAIN;
-	match = prepare(xport, request, recv, &ret);
+	match = recv_prepare(xport, request, recv, &ret);
 	if (ret)
 		goto err_free;
 	if (!(recv->op.flags & VERVE_OP_MULTI))
-		msg = verve_match_find(match, recv->match.source, recv->match.tag, recv->match.ignore);
+		msg = verve_match_find(match, recv->match.source, recv->match.tag,
+				       recv->match.ignore);
 	if (msg) {
 		verve_match_remove(match, msg);
 		verve_recv_begin(recv, request->tag);
@@ -271,8 +281,11 @@ err_free:
 	return ret;
 }
 
-/* The receive is out of its table. A buffer that messages are still coming into ends with the last. */
-static void cancel(struct verve_xport *xport, struct verve_recv_op *recv)
+/*
+ * Cancels a receive that the caller has taken out of its table. A multi-receive buffer in which
+ * messages are still being placed ends with the last of these messages.
+ */
+static void recv_cancel(struct verve_xport *xport, struct verve_recv_op *recv)
 {
 	if (!(recv->op.flags & VERVE_OP_MULTI)) {
 		verve_recv_begin(recv, recv->match.tag);
@@ -297,7 +310,7 @@ int verve_recv_cancel(struct verve_xport *xport, const void *context)
 			if (recv->op.context != context)
 				continue;
 			verve_match_cancel(match, posted);
-			cancel(xport, recv);
+			recv_cancel(xport, recv);
 			return 0;
 		}
 	}
@@ -308,13 +321,13 @@ void verve_recv_cancel_all(struct verve_xport *xport)
 {
 	struct verve_msg *own = (struct verve_msg *) xport;
 
-	/* Receives on a shared context stay posted: the context's other endpoints still match them. */
+	/* Receives on a shared context stay posted: its other endpoints still match them. */
 	for (int i = 0; i < 2; i++) {
 		struct verve_match_recv *posted;
 
 		while ((posted = TAILQ_FIRST(&own->match[i].posted))) {
 			verve_match_cancel(&own->match[i], posted);
-			cancel(xport, verve_recv_op_of_match(posted));
+			recv_cancel(xport, verve_recv_op_of_match(posted));
 		}
 	}
 	verve_unexpected_forget_all(xport);

@@ -55,8 +55,9 @@ void verve_recv_fail(struct verve_xport *xport, struct verve_op *op, const char 
 }
 
 /*
- * The last message in a multi-receive buffer gives the buffer back (FI_MULTI_RECV, fi_msg(3)); a buffer
- * that ends without one, cancelled, gives itself back.
+ * Whether this completion gives a multi-receive buffer back to the application (FI_MULTI_RECV,
+ * fi_msg(3)). The completion of the last message in the buffer does. So does the completion of the
+ * buffer's own receive, which is cancelled while no message is being placed in it.
  */
 static bool gives_buffer_back(struct verve_xport *xport, struct verve_recv_op *recv)
 {
@@ -84,12 +85,16 @@ void verve_recv_describe(struct verve_xport *xport, struct verve_op *op, struct 
 		comp->flags |= VERVE_COMP_MULTI_RECV;
 }
 
-void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry, const char **reason)
+void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
+		      const char **reason)
 {
 	const struct verve_recv_op *recv = (const struct verve_recv_op *) op;
 
 	entry->olen = recv->msg_len > op->len ? recv->msg_len - op->len : 0;
-	/* FI_EACCES here: the message's memory is gone, mostly with the peer's process. */
+	/*
+	 * FI_EACCES: the peer's device refused our read, because the peer's memory is no longer
+	 * registered. Mostly the peer's process has ended. The application did nothing wrong.
+	 */
 	if (entry->err == FI_EACCES) {
 		entry->err = FI_ENOTCONN;
 		*reason = "the peer's device does not let the message be read any more";

@@ -17,23 +17,24 @@
 #include "xport/transfer.h"
 
 /*
- * A receive in the order of its life. Posting one writes four cache lines: the operation, its node in
- * the match table, its memory. What a message leaves is written when the message comes.
+ * A receive, in the order of its life. Posting a receive writes four cache lines: the operation,
+ * its node in the match table, its memory. The fields of the message are written when the message
+ * comes.
  */
 struct verve_recv_op {
 	struct verve_op op;
 	struct verve_match_recv match; /* while POSTED */
 	struct verve_memory memory;
-	/* Undefined until verve_recv_begin. */
-	struct verve_fin fin;	/* of the message: to be sent when the receive is finished */
+	/* Undefined before verve_recv_begin. */
+	struct verve_fin fin;	/* sent when the receive ends; id 0: the sender wants no FIN */
 	uint64_t tag, data, src; /* of the message; src: fi_addr_t */
 	uint64_t msg_len;	/* bytes of the message, which may be longer than the buffer */
-	uint64_t asked;		/* pulled message: end of the requested part, in bytes */
+	uint64_t asked;		/* pulled message: offset up to which PULL has asked for bytes */
 	struct verve_recv_op *parent; /* multi-receive buffer of the message; NULL: none */
-	size_t used;		/* of a multi-receive buffer: bytes that are taken */
-	uint32_t children;	/* of a multi-receive buffer: messages still being placed */
-	bool spent;		/* multi-receive buffer that takes no more messages */
-	struct verve_transfer transfer; /* undefined until a rendezvous is accepted */
+	size_t used;		/* multi-receive buffer: bytes that messages have taken */
+	uint32_t children;	/* multi-receive buffer: messages still being placed */
+	bool spent;		/* multi-receive buffer: takes no more messages */
+	struct verve_transfer transfer; /* undefined before a rendezvous is accepted */
 };
 
 static inline struct verve_recv_op *verve_recv_op_of(struct verve_op *op)
@@ -47,23 +48,26 @@ static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_re
 }
 
 /*
- * The receive is about to take a message, or to end without one: clears the fields of the message. A
- * multi-receive buffer begins when it is posted. tag: the receive's, until a message has brought its own.
+ * The receive is about to take a message, or to end without one: clears the fields of the message.
+ * A multi-receive buffer begins when it is posted. tag: the receive's own, until a message brings
+ * its tag.
  */
 void verve_recv_begin(struct verve_recv_op *recv, uint64_t tag);
 
 /*
- * The receive has its data, or its error (positive FI errno): reports it, sends the FIN if one is
- * due, and frees the receive. Do not touch the receive afterwards.
+ * Ends the receive. error: positive FI errno, and reason says why; 0: the message is in the buffer.
+ * Reports the completion or the error, sends the FIN if the sender waits for one, and frees the
+ * receive. Do not touch the receive afterwards.
  */
 void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, int error,
 		       const char *reason);
 
-/* Of the receive's class (msg/recv.c). */
+/* The functions of verve_recv_class (msg/recv.c); xport/op.h describes each. */
 enum verve_outcome verve_recv_answer(struct verve_xport *xport, struct verve_link *link,
 				      struct verve_op *op);
 void verve_recv_fail(struct verve_xport *xport, struct verve_op *op, const char *reason);
 void verve_recv_describe(struct verve_xport *xport, struct verve_op *op, struct verve_comp *comp);
-void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry, const char **reason);
+void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
+		      const char **reason);
 
 #endif

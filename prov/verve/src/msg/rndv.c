@@ -18,7 +18,10 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Small and copied: the application has its buffer back, and its completion, at once. */
+/*
+ * Copies a message of at most the eager size into a slab, so that the application has its buffer
+ * back at once. False: the message is longer, or no slab is free.
+ */
 static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 {
 	struct verve_memory *memory = &send->memory;
@@ -28,8 +31,8 @@ static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 	memory->slab = verve_slab_alloc_kept(&xport->tx_slabs);
 	if (!memory->slab)
 		return false;
-	verve_iov_gather((char *) memory->slab->data + VERVE_WIRE_PREFIX, memory->iov, memory->iov_count,
-			 0, send->op.len);
+	verve_iov_gather((char *) memory->slab->data + VERVE_WIRE_PREFIX, memory->iov,
+			 memory->iov_count, 0, send->op.len);
 	return true;
 }
 
@@ -58,7 +61,10 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 
 	if (verve_op_name(xport, op))
 		return VERVE_LATER;
-	/* A copy is pulled: it lies among the copies of other peers' messages, which no peer may reach. */
+	/*
+	 * A copy is not registered for the peer: other peers' messages lie in the same memory, and
+	 * no peer may read these. An RTS without segments tells the peer to pull the message.
+	 */
 	if (!send->memory.slab && op->len && !copy_out(xport, send)) {
 		ret = verve_memory_register(xport, &send->memory, VERVE_NET_REMOTE_READ);
 		if (ret && ret != -FI_ENOMEM) {
@@ -80,8 +86,8 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 	return VERVE_DONE;
 }
 
-void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, struct verve_recv_op *recv,
-		       const struct verve_wire_packet *offer)
+void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer,
+		       struct verve_recv_op *recv, const struct verve_wire_packet *offer)
 {
 	struct verve_transfer *transfer = &recv->transfer;
 
@@ -99,7 +105,10 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, struc
 		verve_peer_queue(xport, peer, &recv->op);
 }
 
-/* Short reads go through a slab: cheaper than a registration. */
+/*
+ * Finds the local memory of the read. A read of at most the eager size into an unregistered buffer
+ * goes through a slab: a copy costs less than a registration.
+ */
 static int prepare_read(struct verve_xport *xport, struct verve_recv_op *recv)
 {
 	struct verve_memory *memory = &recv->memory;

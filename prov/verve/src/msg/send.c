@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sending. A message that can go at once, and whose buffer is free again when it went, needs no
- * operation at all: that is the fast path. Everything else is an operation in its peer's queue.
+ * Sending. The fast path: a message that can leave at once, and that completes when it has left,
+ * needs no operation. Every other message is an operation in its peer's queue.
  */
 #include "msg/send.h"
 
@@ -28,8 +28,10 @@ static uint8_t wire_flags(uint32_t flags)
 }
 
 /*
- * One eager packet; room and a credit are there. slab, if not NULL, holds the payload already, behind
- * VERVE_WIRE_PREFIX bytes. -FI_EAGAIN: no slab; other errors: the link broke.
+ * Posts one eager packet. The link has room, and a credit if the packet costs one. slab, if not
+ * NULL, already holds the payload, behind VERVE_WIRE_PREFIX bytes. tell, if not NULL: the operation
+ * whose done function is called when the packet is acknowledged. -FI_EAGAIN: no slab is free; other
+ * errors: the link broke.
  */
 static int post_eager(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet, const struct iovec *iov, size_t count,
@@ -40,7 +42,8 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 
 	packet->type = VERVE_WIRE_EAGER;
 	if (slab)
-		out = (struct verve_outgoing) {(char *) slab->data + VERVE_WIRE_PREFIX - prefix, slab};
+		out = (struct verve_outgoing) {
+			(char *) slab->data + VERVE_WIRE_PREFIX - prefix, slab};
 	else if (verve_link_reserve(xport, link, prefix + len, &out))
 		verve_iov_gather(out.data + prefix, iov, count, 0, len);
 	else
@@ -51,7 +54,7 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 	return verve_link_post_packet(xport, link, &out, prefix + len, false, tell);
 }
 
-/* The completion of a send that never was an operation. */
+/* Reports the completion of a send that took the fast path and has no operation. */
 static void report_now(struct verve_xport *xport, const struct verve_request *request, size_t len)
 {
 	struct verve_sink *sink = &xport->attr.sink;
@@ -71,7 +74,10 @@ static void report_now(struct verve_xport *xport, const struct verve_request *re
 		verve_comp_counter_add(sink->send, 1);
 }
 
-/* Nothing is ahead of it, and its end is its start. */
+/*
+ * The message may take the fast path: no earlier message to the peer waits, and the message
+ * completes as soon as its packet is posted.
+ */
 static bool can_go_now(const struct verve_xport *xport, const struct verve_peer *peer,
 		       const struct verve_request *request, size_t len)
 {
@@ -107,7 +113,7 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 			report_now(xport, request, len);
 			return 0;
 		}
-		/* No slab, or the link broke: it waits like any other. */
+		/* No slab is free, or the link broke: the message waits in the peer's queue. */
 	}
 
 	if (request->flags & VERVE_OP_INJECT && len > xport->attr.eager_size)
@@ -132,7 +138,8 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 	return 0;
 }
 
-static enum verve_outcome start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+static enum verve_outcome send_start(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_op *op)
 {
 	bool await = op->flags & VERVE_OP_ACK, tell = !await && op->flags & VERVE_OP_TRANSMIT;
 	struct verve_send_op *send = verve_send_op_of(op);
@@ -151,7 +158,7 @@ static enum verve_outcome start(struct verve_xport *xport, struct verve_link *li
 	if (await && verve_op_name(xport, op))
 		return VERVE_LATER;
 	packet.op_id = op->id;
-	memory->slab = NULL; /* the request's from here on */
+	memory->slab = NULL; /* from here on, the work request owns the slab */
 	ret = post_eager(xport, link, &packet, memory->iov, memory->iov_count, op->len, slab,
 			 tell ? op : NULL);
 	if (ret)
@@ -164,8 +171,11 @@ static enum verve_outcome start(struct verve_xport *xport, struct verve_link *li
 	return VERVE_DONE;
 }
 
-/* What was not begun ends at once; a message that waits at the peer is asked back. What the device has is left to it. */
-static int cancel(struct verve_xport *xport, struct verve_op *op)
+/*
+ * A message that has not left ends at once. A message that waits at the peer is asked back. A
+ * message in state SENT completes as usual: no request can be taken back from the device.
+ */
+static int send_cancel(struct verve_xport *xport, struct verve_op *op)
 {
 	if (op->state == VERVE_OP_AWAIT)
 		return verve_withdraw(xport, op);
@@ -178,7 +188,7 @@ void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet)
 {
 	struct verve_op *op = verve_op_find_awaiting(xport, link->peer, packet->op_id);
-	/* The peer's word: any number. */
+	/* The status comes from the peer, so it may be any number. */
 	int error = packet->status < FI_ERRNO_MAX ? (int) packet->status : FI_EIO;
 
 	if (!op || !verve_op_is_send(op))
@@ -201,8 +211,8 @@ const struct verve_op_class verve_send_class = {
 	.comp_flags = VERVE_COMP_SEND,
 	.counter_at = offsetof(struct verve_sink, send),
 	.is_message = true,
-	.start = start,
-	.done = verve_op_finish, /* TRANSMIT: the peer's device has it */
-	.cancel = cancel,
+	.start = send_start,
+	.done = verve_op_finish, /* VERVE_OP_TRANSMIT: the peer's device has the message */
+	.cancel = send_cancel,
 	.release = verve_op_release_memory,
 };

@@ -14,10 +14,10 @@ struct verve_wire_packet;
 extern const struct verve_op_class verve_send_class;
 
 /*
- * Accepts one message. 0: it will complete once (or, INJECT, not at all unless it fails).
- * -FI_EAGAIN: no room for another operation, or no buffer to inject from; -FI_EINVAL: no such address.
- * -FI_EMSGSIZE: INJECT of more than the buffer holds, attr.eager_size, which the device may have
- * lowered.
+ * Accepts one message. 0: the message will complete once; without VERVE_OP_NOTIFY, only an error
+ * makes a completion entry. -FI_EAGAIN: no room for another operation, or no slab for a message
+ * with VERVE_OP_INJECT. -FI_EINVAL: no such address. -FI_EMSGSIZE: a message with VERVE_OP_INJECT
+ * is longer than attr.eager_size, which is less than configured where the device has lower limits.
  */
 int verve_send(struct verve_xport *xport, const struct verve_request *request);
 /* FIN has arrived. */

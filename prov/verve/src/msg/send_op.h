@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Send: the operation of a message that could not leave at once, or that waits for its end. */
+/*
+ * Send: the operation of a message that cannot leave at once, or whose completion waits for the
+ * peer or its device. The engine's lock protects everything here.
+ */
 #ifndef VERVE_MSG_SEND_OP_H
 #define VERVE_MSG_SEND_OP_H
 
@@ -9,13 +12,13 @@
 #include "xport/memory.h"
 #include "xport/op.h"
 
-/* Zeroed up to memory's lists. */
+/* The fields before memory.iov are zeroed (verve_send_class.cleared). */
 struct verve_send_op {
 	struct verve_op op;
-	uint64_t tag, data;
-	uint64_t pulled; /* bytes of the message that the peer has pulled, from its beginning */
-	struct verve_op *chunk; /* carries what the peer pulls of it next; NULL: the peer asked for nothing */
-	bool offered;	 /* the peer was sent an RTS of it, and may pull it */
+	uint64_t tag, data; /* data: remote CQ data, if op.flags has VERVE_OP_DATA */
+	uint64_t pulled; /* bytes that were sent in chunks, from the beginning of the message */
+	struct verve_op *chunk; /* the answer to the peer's PULL; NULL: no PULL is to be answered */
+	bool offered;	 /* the peer has the message's RTS, and may pull the message */
 	struct verve_memory memory;
 };
 
@@ -24,7 +27,7 @@ static inline struct verve_send_op *verve_send_op_of(struct verve_op *op)
 	return (struct verve_send_op *) op;
 }
 
-/* An operation of ours that a peer names is a send. */
+/* A peer's packet may name any operation by its id: whether the operation is a send. */
 static inline bool verve_op_is_send(const struct verve_op *op)
 {
 	return op->cls->is_message && !op->cls->is_receive;

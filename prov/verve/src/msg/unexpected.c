@@ -12,7 +12,7 @@
 #include "xport/start.h"
 #include <rdma/fi_errno.h>
 
-/* Its sender waits for a FIN. */
+/* Whether the sender waits for a FIN. */
 static bool is_offer(const struct verve_wire_packet *packet)
 {
 	return packet->type == VERVE_WIRE_RTS || packet->flags & VERVE_WIRE_ACK;
@@ -20,7 +20,8 @@ static bool is_offer(const struct verve_wire_packet *packet)
 
 static struct verve_unexpected *of_offer(struct verve_offer *offer)
 {
-	return (struct verve_unexpected *) ((char *) offer - offsetof(struct verve_unexpected, offer));
+	return (struct verve_unexpected *) ((char *) offer -
+					    offsetof(struct verve_unexpected, offer));
 }
 
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
@@ -82,7 +83,10 @@ void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_
 	verve_unexpected_free(unexpected);
 }
 
-/* Of all the messages that came to xport; link: only those that must be fetched over it. */
+/*
+ * Frees the messages that came to xport and wait in the tables. link, if not NULL: only the
+ * messages whose bytes would have to be fetched over this link.
+ */
 static void drop_unexpected(struct verve_xport *xport, const struct verve_link *link)
 {
 	for (int i = 0; i < 2; i++) {
@@ -166,7 +170,10 @@ void verve_unexpected_withdrawn(struct verve_xport *xport, struct verve_link *li
 	struct verve_unexpected *offer = find_offer(link, packet->op_id);
 	struct verve_op *fin;
 
-	/* A receive has the message, or FI_CLAIM keeps it for one: that receive sends the FIN. */
+	/*
+	 * No such message waits: a receive has taken it, and sends the FIN. Or the message is
+	 * claimed: the receive that takes it later sends the FIN.
+	 */
 	if (!offer || offer->claimed)
 		return;
 	if (verve_unexpected_prepare_discard(offer, FI_ECANCELED, &fin)) {

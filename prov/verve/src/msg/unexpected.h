@@ -15,34 +15,36 @@
 #include "xport/peer.h"
 #include "xport/wire.h"
 
-/* A message without a receive; an eager one's payload is copied behind it. */
+/* A message that waits for a receive. */
 struct verve_unexpected {
 	struct verve_match_msg match;
-	LIST_ENTRY(verve_unexpected) claims; /* in the msg's claimed ones, once claimed */
-	struct verve_offer offer; /* in peer->offers, if its sender waits for a FIN */
+	LIST_ENTRY(verve_unexpected) claims; /* in verve_msg.claimed, once claimed */
+	struct verve_offer offer; /* in peer->offers, if the sender waits for a FIN */
 	bool claimed;
-	void *claim_context;
+	void *claim_context; /* if claimed: the context of the FI_PEEK that claimed the message */
 	struct verve_xport *xport; /* transport that the message came to */
 	struct verve_peer *peer;
-	uint32_t link_id; /* of the link that it came over: its id in xport->link_ids */
+	uint32_t link_id; /* id in xport->link_ids of the link that the message came over */
 	struct verve_wire_packet packet;
-	unsigned char payload[];
+	unsigned char payload[]; /* of an eager message: a copy */
 };
 
 static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_msg *msg)
 {
-	return (struct verve_unexpected *) ((char *) msg - offsetof(struct verve_unexpected, match));
+	return (struct verve_unexpected *) ((char *) msg -
+					    offsetof(struct verve_unexpected, match));
 }
 
-/* Keeps a message that has come over the link, with a copy of its payload. -FI_ENOMEM: not kept. */
+/* Keeps a message that came over the link, with a copy of its payload. -FI_ENOMEM: not kept. */
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet);
 /* Frees the message, which the caller has taken out of its table or of verve_msg.claimed. */
 void verve_unexpected_free(struct verve_unexpected *unexpected);
 
 /*
- * Throws a message away, first step, which may fail: *fin becomes the FIN that the sender waits
- * for; NULL: the sender waits for none. status: positive FI errno or 0. -FI_EAGAIN: no memory.
+ * First step of throwing a message away, which may fail. *fin becomes the operation that sends the
+ * FIN with this status (positive FI errno or 0); NULL: the sender waits for no FIN, or its link has
+ * ended. -FI_EAGAIN: no memory.
  */
 int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, uint32_t status,
 				     struct verve_op **fin);
@@ -52,14 +54,14 @@ int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, 
  */
 void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_op *fin);
 
-/* The link breaks: frees the messages in the tables that would have to be fetched over it (RTS). */
+/* The link breaks: frees the messages in the tables whose bytes would come over it (RTS). */
 void verve_unexpected_forget(struct verve_xport *xport, const struct verve_link *link);
-/* Forgets all messages that came to the transport. */
+/* Frees all messages that came to the transport, in the tables and claimed. */
 void verve_unexpected_forget_all(struct verve_xport *xport);
-/* verve_peer_need for senders. */
+/* Calls verve_peer_need for the sender of each message. */
 void verve_unexpected_need_peers(struct verve_xport *xport);
 
-/* The peer takes a message back that may wait here: WITHDRAW. */
+/* WITHDRAW has arrived: the peer takes a message back, which may still wait here. */
 void verve_unexpected_withdrawn(struct verve_xport *xport, struct verve_link *link,
 				struct verve_wire_packet *packet);
 

@@ -9,10 +9,12 @@
 
 struct verve_withdraw_op {
 	struct verve_op op;
-	uint32_t message; /* id of the message's operation */
+	uint32_t message; /* id of the send operation whose message is asked back */
 };
 
-static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Sends the WITHDRAW packet. */
+static enum verve_outcome withdraw_answer(struct verve_xport *xport, struct verve_link *link,
+					  struct verve_op *op)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_WITHDRAW,
@@ -26,7 +28,7 @@ static const struct verve_op_class withdraw_class = {
 	.name = "withdrawal",
 	.size = sizeof(struct verve_withdraw_op),
 	.cleared = sizeof(struct verve_withdraw_op),
-	.answer = answer,
+	.answer = withdraw_answer,
 };
 
 int verve_withdraw(struct verve_xport *xport, struct verve_op *op)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomic memory operations: what each does to a value, and how the value is exchanged. */
+/*
+ * Atomic memory operations: first the arithmetic of each operation, then the ways to exchange an
+ * element in memory.
+ */
 #include "rma/amo.h"
 
 #include <assert.h>
@@ -22,9 +25,10 @@ union value {
 _Static_assert(sizeof(long double complex) <= sizeof(union value), "the longest type");
 
 /*
- * The operations on v (what is there), o (operand) and c (compare), as fi_atomic(3) writes them.
- * Macros, because the text is the same for 16 types and C has no other way to say it once. U is the
- * type to calculate in: unsigned and as long as possible for integers, so that they wrap around.
+ * The operations on v (the value in memory), o (operand) and c (compare), as fi_atomic(3) writes
+ * them. These are macros because the text is the same for 16 types, and C has no other way to write
+ * it once. T is the element's type, U the type of the calculation: for integers an unsigned type of
+ * at least 64 bits, so that an overflow wraps around and is not undefined.
  */
 #define ANY_TYPE(T, U)                                                                             \
 	case VERVE_AMO_SUM:                                                                        \
@@ -89,7 +93,7 @@ _Static_assert(sizeof(long double complex) <= sizeof(union value), "the longest 
 		v = (T)((o & c) | (v & ~c));                                                       \
 		break;
 
-/* A function that makes *value what op says. Operands need not be aligned. */
+/* Defines a function that applies op to *value. The operands need not be aligned. */
 #define COMBINE(name, T, cases)                                                                    \
 	static void name(unsigned op, union value *value, const void *operand,                     \
 			 const void *compare)                                                      \
@@ -128,7 +132,10 @@ COMBINE_COMPLEX(combine_long_double_complex, long double complex)
 
 #define BIT(op) (1u << VERVE_AMO_##op)
 
-/* Which operations make sense for complex, other floating-point, and integer numbers. */
+/*
+ * All types support complex_ops, all types but the complex ones order_ops, and only integers
+ * bit_ops: complex numbers have no order, floating-point numbers no bitwise operations.
+ */
 static const uint32_t complex_ops = BIT(SUM) | BIT(DIFF) | BIT(PROD) | BIT(LOR) | BIT(LAND) |
 				    BIT(LXOR) | BIT(READ) | BIT(WRITE) | BIT(CSWAP) | BIT(CSWAP_NE);
 static const uint32_t order_ops = BIT(MIN) | BIT(MAX) | BIT(CSWAP_LE) | BIT(CSWAP_LT) |
@@ -182,11 +189,17 @@ bool verve_amo_is_valid(enum verve_amo_form form, unsigned op, unsigned type)
 	return ops & 1u << op;
 }
 
-/* For elements that no instruction exchanges. Taken last, for one element. */
+/*
+ * Held while run_locked changes one element that no instruction can exchange. No other lock is
+ * taken while it is held.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #ifdef __x86_64__
-/* AVX says that aligned loads of 16 bytes are atomic; where it is, cmpxchg16b is. */
+/*
+ * An x86-64 processor with AVX guarantees that aligned 16-byte loads are atomic, and it has
+ * cmpxchg16b.
+ */
 static bool has_exchange16(void)
 {
 	return __builtin_cpu_supports("avx");
@@ -197,7 +210,7 @@ static void load16(const void *target, union value *value)
 	typedef long long vector __attribute__((vector_size(16)));
 	vector v;
 
-	/* Not cmpxchg16b: it writes, and what is read may be read-only memory. */
+	/* Not cmpxchg16b: that instruction writes, and the target may be read-only memory. */
 	__asm__ volatile("movdqa %1, %0" : "=x"(v) : "m"(*(const vector *)target) : "memory");
 	memcpy(value, &v, sizeof(v));
 }
@@ -206,7 +219,7 @@ static bool swap16(void *target, union value *old, const union value *new)
 {
 	bool swapped;
 
-	/* In assembly: compilers call a library for it, which not every host has. */
+	/* In assembly, because compilers call libatomic for this, which not every host has. */
 	__asm__ volatile("lock cmpxchg16b %1"
 			 : "=@ccz"(swapped), "+m"(*(uint128 *)target), "+a"(old->u64[0]),
 			   "+d"(old->u64[1])
@@ -232,7 +245,7 @@ static bool swap16(void *target, union value *old, const union value *new)
 }
 #endif
 
-/* One instruction exchanges it. */
+/* Whether one instruction can exchange the element. */
 static bool is_exchangeable(const void *target, size_t size)
 {
 	if ((uintptr_t)target & (size - 1))
@@ -261,7 +274,10 @@ static void load(const void *target, union value *value, size_t size)
 	}
 }
 
-/* False: it was not old any more; old is what it is. Compares bits: a NaN is like itself. */
+/*
+ * Writes *new to the element if the element still equals *old. False: the element has changed, and
+ * *old is now its value. The comparison is by bits, so that a NaN equals itself.
+ */
 static bool swap(void *target, union value *old, const union value *new, size_t size)
 {
 	switch (size) {
@@ -275,8 +291,8 @@ static bool swap(void *target, union value *old, const union value *new, size_t 
 		return __atomic_compare_exchange_n((uint32_t *)target, &old->u32, new->u32, false,
 						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	case 8:
-		return __atomic_compare_exchange_n((uint64_t *)target, &old->u64[0], new->u64[0], false,
-						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		return __atomic_compare_exchange_n((uint64_t *)target, &old->u64[0], new->u64[0],
+						   false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	default:
 		return swap16(target, old, new);
 	}
@@ -319,7 +335,7 @@ void verve_amo_run(unsigned op, unsigned type, void *target, size_t count, const
 	assert(op < VERVE_AMO_OPS && type < VERVE_AMO_TYPES);
 	for (size_t at = 0; at < count * info->size; at += info->size) {
 		const char *o = op == VERVE_AMO_READ ? NULL : (const char *)operand + at;
-		/* combine reads both, and uses what it needs. */
+		/* combine copies both operands, even where op has one. So c must be readable. */
 		const char *c = compares ? (const char *)compare + at : o;
 		union value old = {.u8 = 0};
 

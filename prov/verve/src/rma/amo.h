@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Atomic memory operations: the arithmetic of fi_atomic(3) on memory of this process, one element
- * at a time. Any thread.
+ * at a time. Any thread may call these functions.
  *
- * What is guaranteed of one element depends on where it lies and how long it is:
- * - Naturally aligned, of 1, 2, 4 or 8 bytes: a lock-free compare and swap. Atomic with respect to
- *   everybody who uses the processor's atomics on it: other requests, other domains, C11 atomics of
- *   the application, other processes that map the memory.
- * - Naturally aligned, of 16 bytes, on an x86-64 processor with AVX: the same, by cmpxchg16b.
- * - Everything else (misaligned, long double complex, 16 bytes elsewhere): one lock of the process.
- *   Atomic with respect to all requests that this process executes, and to nothing else.
+ * How far an operation on an element is atomic depends on the element's alignment and size:
+ * - 1, 2, 4 or 8 bytes, naturally aligned: a lock-free compare and swap. The operation is atomic
+ *   with respect to all code that uses the processor's atomics on the element: other requests,
+ *   other domains, C11 atomics of the application, other processes that map the memory.
+ * - 16 bytes, naturally aligned, on an x86-64 processor with AVX: the same, by cmpxchg16b.
+ * - All other elements (misaligned, long double complex, 16 bytes on other processors): one lock of
+ *   the process. The operation is atomic with respect to the requests that this process executes,
+ *   and to nothing else.
  */
 #ifndef VERVE_RMA_AMO_H
 #define VERVE_RMA_AMO_H
@@ -65,28 +66,28 @@ enum verve_amo_op {
 
 /* The three families of calls of fi_atomic(3). */
 enum verve_amo_form {
-	VERVE_AMO_UPDATE,  /* fi_atomic: nothing comes back */
-	VERVE_AMO_FETCH,   /* fi_fetch_atomic: what was there comes back */
-	VERVE_AMO_COMPARE, /* fi_compare_atomic: the same, and there is a second operand */
+	VERVE_AMO_UPDATE,  /* fi_atomic: returns no value */
+	VERVE_AMO_FETCH,   /* fi_fetch_atomic: returns the value before the operation */
+	VERVE_AMO_COMPARE, /* fi_compare_atomic: the same, with a second operand, the compare */
 };
 
-/* Bytes of an element; 0: no such type. Any value of type. */
+/* Size of an element in bytes; 0: there is no such type. type may be any number. */
 size_t verve_amo_size(unsigned type);
 
-/* Whether calls of this form take the operation on this type. Any value of op and type. */
+/* Whether calls of this form support the operation on the type. op and type may be any numbers. */
 bool verve_amo_is_valid(enum verve_amo_form form, unsigned op, unsigned type);
 
-/* The operation has a second operand. */
+/* Whether the operation has a second operand, the compare. */
 static inline bool verve_amo_compares(unsigned op)
 {
 	return op >= VERVE_AMO_CSWAP && op <= VERVE_AMO_MSWAP;
 }
 
 /*
- * count elements at target, of a type and operation that are valid in some form. operand is ignored
- * by VERVE_AMO_READ and compare by all that do not compare; result, if not NULL, gets what was
- * there. No alignment is asked of any. VERVE_AMO_READ does not write to the target, not even the
- * same value.
+ * Executes op on count elements at target. op and type are valid in some form. VERVE_AMO_READ
+ * ignores operand; operations without a second operand ignore compare. result, if not NULL, gets
+ * the elements as they were before. No pointer needs alignment. VERVE_AMO_READ never writes to the
+ * target, not even the same value, because the memory may be read-only.
  */
 void verve_amo_run(unsigned op, unsigned type, void *target, size_t count, const void *operand,
 		   const void *compare, void *result);

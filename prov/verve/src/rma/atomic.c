@@ -22,9 +22,9 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Why a request was not executed: the status of its reply. */
+/* The status of a reply: why the target did not execute the request. */
 enum refusal {
-	REFUSED_NOT = 0,
+	REFUSED_NOT = 0, /* the target has executed the request */
 	REFUSED_MALFORMED,
 	REFUSED_MODE,
 	REFUSED_KEY,
@@ -48,8 +48,8 @@ static const struct {
 	[REFUSED_SPLIT] = {FI_EINVAL, "an element lies in two segments of the target's region"},
 };
 
-static void fill(struct verve_atomic_op *op, const struct verve_request *request,
-		 const struct verve_atomic_request *atomic)
+static void atomic_fill(struct verve_atomic_op *op, const struct verve_request *request,
+			const struct verve_atomic_request *atomic)
 {
 	verve_rma_op_fill(&op->rma, request);
 	op->op = atomic->op;
@@ -62,8 +62,8 @@ static void fill(struct verve_atomic_op *op, const struct verve_request *request
 		op->result[i] = atomic->result[i];
 }
 
-/* Operands, then compares, behind the header. */
-static void gather(const struct verve_atomic_op *atomic, void *packet)
+/* Copies the operands, then the compares, to their place behind the packet's header. */
+static void gather_operands(const struct verve_atomic_op *atomic, void *packet)
 {
 	const struct verve_memory *memory = &atomic->rma.memory;
 	char *at = (char *) packet + verve_wire_atomic_prefix(atomic->rma.transfer.remote_count);
@@ -73,7 +73,8 @@ static void gather(const struct verve_atomic_op *atomic, void *packet)
 			 verve_iov_len(atomic->compare, atomic->compare_count));
 }
 
-static enum verve_outcome start(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+static enum verve_outcome atomic_start(struct verve_xport *xport, struct verve_link *link,
+				       struct verve_op *op)
 {
 	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
 	struct verve_memory *memory = &atomic->rma.memory;
@@ -96,15 +97,18 @@ static enum verve_outcome start(struct verve_xport *xport, struct verve_link *li
 	}
 	if (xport->attr.device_atomics || link->device_atomics)
 		return verve_atomic_device_start(xport, link, atomic);
-	/* An answer needs the peer's progress alone, and lets the next atomic start. */
+	/*
+	 * At the limit of requests without a reply, this atomic waits for a reply. That cannot
+	 * deadlock: to reply, the peer needs nothing from us.
+	 */
 	if (link->unanswered >= VERVE_ATOMIC_UNANSWERED || verve_op_name(xport, op))
 		return VERVE_LATER;
 	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
 	if (memory->slab) {
 		out = (struct verve_outgoing) {memory->slab->data, memory->slab};
-		memory->slab = NULL; /* the request's from here on */
+		memory->slab = NULL; /* from here on, the work request owns the slab */
 	} else if (verve_link_reserve(xport, link, len, &out)) {
-		gather(atomic, out.data);
+		gather_operands(atomic, out.data);
 	} else {
 		return VERVE_LATER;
 	}
@@ -119,7 +123,7 @@ static enum verve_outcome start(struct verve_xport *xport, struct verve_link *li
 	return VERVE_DONE;
 }
 
-/* Executed once or not at all: fi_atomic. */
+/* fi_atomic: no value comes back. */
 static const struct verve_op_class update_class = {
 	.name = "atomic",
 	.size = sizeof(struct verve_atomic_op),
@@ -128,13 +132,13 @@ static const struct verve_op_class update_class = {
 	.move_at = offsetof(struct verve_atomic_op, rma.transfer),
 	.comp_flags = VERVE_COMP_ATOMIC | VERVE_COMP_WRITE,
 	.counter_at = offsetof(struct verve_sink, write),
-	.start = start,
+	.start = atomic_start,
 	.done = verve_atomic_device_done,
 	.cancel = verve_rma_op_cancel,
 	.release = verve_op_release_memory,
 };
 
-/* The same, and what was there comes back: fi_fetch_atomic, fi_compare_atomic. */
+/* fi_fetch_atomic, fi_compare_atomic: the value before the operation comes back. */
 static const struct verve_op_class fetch_class = {
 	.name = "fetching atomic",
 	.size = sizeof(struct verve_atomic_op),
@@ -144,7 +148,7 @@ static const struct verve_op_class fetch_class = {
 	.comp_flags = VERVE_COMP_ATOMIC | VERVE_COMP_READ,
 	.counter_at = offsetof(struct verve_sink, read),
 	.is_fetch = true,
-	.start = start,
+	.start = atomic_start,
 	.done = verve_atomic_device_done,
 	.cancel = verve_rma_op_cancel,
 	.release = verve_op_release_memory,
@@ -167,11 +171,12 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	ret = verve_peer_find(xport, request->addr, &peer);
 	if (ret)
 		return ret;
-	op = verve_op_alloc(xport, update ? &update_class : &fetch_class, request->flags | VERVE_OP_TX);
+	op = verve_op_alloc(xport, update ? &update_class : &fetch_class,
+			    request->flags | VERVE_OP_TX);
 	if (!op)
 		return -FI_EAGAIN;
 	atomic = (struct verve_atomic_op *) op;
-	fill(atomic, request, request_atomic);
+	atomic_fill(atomic, request, request_atomic);
 	if (xport->attr.device_atomics) {
 		verve_atomic_device_load(atomic);
 	} else if (request->flags & VERVE_OP_INJECT) {
@@ -180,7 +185,7 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 			verve_op_free(xport, op);
 			return -FI_EAGAIN;
 		}
-		gather(atomic, atomic->rma.memory.slab->data);
+		gather_operands(atomic, atomic->rma.memory.slab->data);
 	}
 	verve_peer_queue(xport, peer, op);
 	return 0;
@@ -203,7 +208,8 @@ void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
 	} else if (packet->status || packet->len != wanted) {
 		verve_op_fail(xport, op, FI_EIO, "the target's answer makes no sense");
 	} else {
-		verve_iov_scatter(atomic->result, atomic->result_count, 0, packet->payload, packet->len);
+		verve_iov_scatter(atomic->result, atomic->result_count, 0, packet->payload,
+				  packet->len);
 		verve_op_finish(xport, op);
 	}
 }
@@ -211,13 +217,15 @@ void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
 /* The target. */
 
 struct verve_reply_op {
-	struct verve_op op; /* len: bytes of values */
-	uint32_t id;	 /* the peer's operation */
+	struct verve_op op; /* op.len: bytes of values */
+	uint32_t id;	 /* of the peer's operation */
 	uint32_t status; /* enum refusal */
-	void *values;	 /* what was there, from malloc; NULL: nothing to bring */
+	void *values;	 /* elements before the operation, from malloc; NULL: the reply has none */
 };
 
-static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Sends the reply. */
+static enum verve_outcome reply_answer(struct verve_xport *xport, struct verve_link *link,
+				       struct verve_op *op)
 {
 	struct verve_reply_op *reply = (struct verve_reply_op *) op;
 	struct verve_wire_packet packet = {
@@ -242,7 +250,7 @@ static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *l
 	return VERVE_DONE;
 }
 
-static void release(struct verve_xport *xport, struct verve_op *op)
+static void reply_release(struct verve_xport *xport, struct verve_op *op)
 {
 	(void) xport;
 	free(((struct verve_reply_op *) op)->values);
@@ -252,8 +260,8 @@ static const struct verve_op_class reply_class = {
 	.name = "reply",
 	.size = sizeof(struct verve_reply_op),
 	.cleared = sizeof(struct verve_reply_op),
-	.answer = answer,
-	.release = release,
+	.answer = reply_answer,
+	.release = reply_release,
 };
 
 static enum verve_amo_form form_of(const struct verve_wire_packet *packet)
@@ -263,7 +271,10 @@ static enum verve_amo_form form_of(const struct verve_wire_packet *packet)
 	return packet->flags & VERVE_WIRE_FETCH ? VERVE_AMO_FETCH : VERVE_AMO_UPDATE;
 }
 
-/* Operation, type, segments and operands agree, and the result has room in a packet. */
+/*
+ * Whether operation, type, segments and operands of the request agree, and the result has room in a
+ * packet. The peer may have sent any bytes.
+ */
 static bool is_well_formed(const struct verve_xport *xport, const struct verve_wire_packet *packet)
 {
 	size_t size = verve_amo_size(packet->amo_type), operands = 1, len = 0;
@@ -291,13 +302,16 @@ static unsigned access_of(const struct verve_wire_packet *packet)
 	       (packet->amo_op != VERVE_AMO_READ ? VERVE_NET_REMOTE_WRITE : 0);
 }
 
-/* What a segment of a request means here; the key table is locked. */
+/* Where a segment of a request begins in the target's region, while the key table is locked. */
 struct place {
-	const struct verve_mr_segments *segments;
-	uint64_t position;
+	const struct verve_mr_segments *segments; /* of the region */
+	uint64_t position; /* in segments; mr/segments.h */
 };
 
-/* No element lies half in one segment and half in the next: it could not change as one. */
+/*
+ * Whether an element lies half in one segment of the region and half in the next. Such an element
+ * cannot be changed atomically.
+ */
 static bool splits_elements(struct place place, uint64_t len, size_t size)
 {
 	struct verve_mr_segment rest;
@@ -311,8 +325,10 @@ static bool splits_elements(struct place place, uint64_t len, size_t size)
 	return false;
 }
 
-static enum refusal find(const struct verve_xport *xport, const struct verve_wire_packet *packet,
-			 uint32_t i, struct place *place)
+/* Finds the memory of the request's segment i, and checks that the region allows the access. */
+static enum refusal place_find(const struct verve_xport *xport,
+			       const struct verve_wire_packet *packet, uint32_t i,
+			       struct place *place)
 {
 	const struct verve_wire_segment *segment = &packet->segment[i];
 	const struct verve_mr_key *key =
@@ -331,9 +347,12 @@ static enum refusal find(const struct verve_xport *xport, const struct verve_wir
 		       REFUSED_SPLIT : REFUSED_NOT;
 }
 
-/* Operands from at on, wherever the memory at place lies. */
-static void run(const struct verve_wire_packet *packet, struct place place, uint64_t len, size_t at,
-		char *values)
+/*
+ * Executes the request on len bytes from place on. These may lie in several segments of the region.
+ * at: offset in bytes of the first operand; values, if not NULL, gets the old elements there.
+ */
+static void place_run(const struct verve_wire_packet *packet, struct place place, uint64_t len,
+		      size_t at, char *values)
 {
 	const char *operand = packet->payload, *compare = operand + packet->len / 2;
 	size_t size = verve_amo_size(packet->amo_type);
@@ -350,7 +369,10 @@ static void run(const struct verve_wire_packet *packet, struct place place, uint
 	}
 }
 
-/* All segments or none. values: where what was there goes, or NULL. */
+/*
+ * Executes the request on all of its segments, or on none. values, if not NULL, gets the elements
+ * before the operation.
+ */
 static enum refusal execute(struct verve_xport *xport, const struct verve_wire_packet *packet,
 			    char *values)
 {
@@ -361,18 +383,21 @@ static enum refusal execute(struct verve_xport *xport, const struct verve_wire_p
 
 	verve_mr_keytab_lock(keytab);
 	for (uint32_t i = 0; i < packet->segment_count && !refusal; i++)
-		refusal = find(xport, packet, i, &places[i]);
+		refusal = place_find(xport, packet, i, &places[i]);
 	for (uint32_t i = 0; i < packet->segment_count && !refusal; i++) {
-		run(packet, places[i], packet->segment[i].len, at, values);
+		place_run(packet, places[i], packet->segment[i].len, at, values);
 		at += packet->segment[i].len;
 	}
 	verve_mr_keytab_unlock(keytab);
 	return refusal;
 }
 
-/* Fills the reply in. Its memory is there before anything is executed. */
-static enum refusal take(struct verve_xport *xport, const struct verve_wire_packet *packet,
-			 struct verve_reply_op *reply)
+/*
+ * Executes the request and fills the reply in. The reply's memory is allocated first: an atomic
+ * that was executed must not fail for lack of memory.
+ */
+static enum refusal request_take(struct verve_xport *xport, const struct verve_wire_packet *packet,
+				 struct verve_reply_op *reply)
 {
 	enum refusal refusal;
 	size_t len = 0;
@@ -401,7 +426,8 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 	char name[VERVE_ADDR_STRLEN];
 
 	if (link->replies >= VERVE_ATOMIC_UNANSWERED) {
-		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for too many atomics at once");
+		verve_link_break(xport, link, FI_EIO, 0,
+				 "the peer asks for too many atomics at once");
 		return;
 	}
 	reply = (struct verve_reply_op *) verve_op_alloc(xport, &reply_class, VERVE_OP_REPORTED);
@@ -411,7 +437,7 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 	}
 	reply->op.peer = link->peer;
 	reply->id = packet->op_id;
-	reply->status = take(xport, packet, reply);
+	reply->status = request_take(xport, packet, reply);
 	if (reply->status)
 		VERVE_INFO(EP_DATA, "connection %#x: refused an atomic from %s: %s\n",
 			   link->conn_id, verve_addr_str(&link->peer->addr, name),

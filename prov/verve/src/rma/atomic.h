@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomics: fi_atomic(3) by request and reply. The initiator sends the operands in order with
- * everything else to that peer; the target executes them when it polls and answers always, so that
- * each operation completes when it was executed (every completion level), or refused. Nothing is
- * executed twice: a request whose reply was lost with its connection is an error, and nobody knows
- * whether it was executed.
+ * Atomics: fi_atomic(3) by request and reply. The initiator sends a request (ATOMIC) with the
+ * operands, in order with its other operations to the same peer. The target executes each request
+ * when it polls, and always sends a reply (ATOMIC_REPLY). The operation completes with the reply,
+ * at every completion level. No request is executed twice: if the connection breaks before the
+ * reply has arrived, the operation fails, and it is unknown whether the target has executed it.
  *
- * Operands and results travel as they lie in memory; both processors must agree on that.
+ * Operands and results travel as they lie in memory: both processors must represent numbers alike.
  * The engine's lock protects everything here.
  */
 #ifndef VERVE_RMA_ATOMIC_H
@@ -19,13 +19,16 @@
 struct verve_wire_packet;
 
 /*
- * Atomics of a connection that are not answered yet: at most so many in either direction. It bounds
- * the replies that a target keeps for a peer that takes none. The link of a peer that asks more is
- * broken.
+ * Most requests without a reply on a connection, in each direction. The limit bounds the replies
+ * that a target keeps for a peer that reads none of them. If a peer sends more requests, the target
+ * breaks the link.
  */
 enum { VERVE_ATOMIC_UNANSWERED = 128 };
 
-/* What an atomic adds to a request, whose iov has the operands. On the stack, as that. */
+/*
+ * The part of a request that only atomics have; the iov of struct verve_request has the operands.
+ * Both lie on the caller's stack and are valid during the call only.
+ */
 struct verve_atomic_request {
 	enum verve_amo_form form;
 	enum verve_amo_op op; /* valid in that form, with that type */
@@ -36,16 +39,17 @@ struct verve_atomic_request {
 	size_t result_count;
 };
 
-/* Elements of size bytes that one request takes; eager_size as verve_xport_eager_size says. */
+/* Most elements of size bytes that one request carries; eager_size in bytes. */
 static inline size_t verve_atomic_count(enum verve_amo_form form, size_t size, size_t eager_size)
 {
 	return eager_size / (form == VERVE_AMO_COMPARE ? 2 * size : size);
 }
 
 /*
- * Accepts one atomic: operands, compares and results (each as far as the operation has them) and
- * remote segments are of one length, which verve_atomic_count allows. 0: it completes once (or,
- * INJECT without NOTIFY, only if it fails). -FI_EAGAIN, -FI_EINVAL as verve_send.
+ * Accepts one atomic. Operands, compares, results (those that the operation has) and remote
+ * segments have the same length in bytes, no more than verve_atomic_count elements. 0: the
+ * operation will complete once; without VERVE_OP_NOTIFY, only an error makes a completion entry.
+ * -FI_EAGAIN, -FI_EINVAL as verve_send.
  */
 int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 		 const struct verve_atomic_request *atomic);

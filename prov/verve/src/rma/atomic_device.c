@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomics by the device: the initiator's half, which is all there is. */
+/* Atomics by the device: the initiator's half. The target's half is the device alone. */
 #include "rma/atomic_device.h"
 
 #include "rma/atomic_op.h"
@@ -30,7 +30,7 @@ void verve_atomic_device_load(struct verve_atomic_op *atomic)
 	const struct verve_memory *memory = &atomic->rma.memory;
 	uint64_t value = 0, expected = 0;
 
-	/* A read has no operand: it adds 0. */
+	/* VERVE_AMO_READ has no operand: value stays 0, and the device adds 0. */
 	verve_iov_gather(&value, memory->iov, memory->iov_count, 0, sizeof(value));
 	verve_iov_gather(&expected, atomic->compare, atomic->compare_count, 0, sizeof(expected));
 	if (atomic->op == VERVE_AMO_CSWAP) {
@@ -41,8 +41,11 @@ void verve_atomic_device_load(struct verve_atomic_op *atomic)
 	}
 }
 
-/* One way to update memory or the other: together they are not atomic. */
-static void refuse(struct verve_xport *xport, struct verve_op *op)
+/*
+ * Fails the atomic: one side has atomics by the device, the other by the processor. On the same
+ * memory, the two kinds together are not atomic.
+ */
+static void atomic_device_refuse(struct verve_xport *xport, struct verve_op *op)
 {
 	verve_op_fail(xport, op, FI_EOPNOTSUPP,
 		      xport->attr.device_atomics ?
@@ -50,7 +53,10 @@ static void refuse(struct verve_xport *xport, struct verve_op *op)
 		      "FI_VERVE_ATOMICS=device there, not here: set it at both ends");
 }
 
-/* The device takes one address: the element must not lie across two segments of its region. */
+/*
+ * Whether the element lies across two segments of the target's region. The device takes one address
+ * and one key, so it cannot execute such an atomic.
+ */
 static bool is_split(const struct verve_link *link, const struct verve_rma_op *rma)
 {
 	const struct verve_wire_segment *remote = &rma->transfer.remote[0];
@@ -86,7 +92,7 @@ enum verve_outcome verve_atomic_device_start(struct verve_xport *xport, struct v
 
 	if (xport->attr.device_atomics && link->device_atomics)
 		return verve_rma_op_start(xport, link, &atomic->rma, &way);
-	refuse(xport, &atomic->rma.op);
+	atomic_device_refuse(xport, &atomic->rma.op);
 	return VERVE_DONE;
 }
 

@@ -9,7 +9,10 @@
 #include "xport/wire.h"
 #include "xport/xport.h"
 
-/* An earlier one lies in the same region: each region is named, and counts, once. */
+/*
+ * Whether an earlier segment has the same key, so is in the same region. A packet names each region
+ * once, and each region counts once.
+ */
 static bool is_repeated(const struct verve_wire_segment *segment, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++)
@@ -43,12 +46,16 @@ static void count_region(struct verve_xport *xport, uint64_t wanted, bool read)
 	verve_mr_keytab_unlock(xport->attr.mr_keytab);
 }
 
-void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read)
+void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet,
+		       bool read)
 {
 	const struct verve_sink *sink = &xport->attr.sink;
 	struct verve_comp_counter *counter = read ? sink->remote_read : sink->remote_write;
 
-	/* Regions first: who waits for the endpoint's counter may look at theirs. */
+	/*
+	 * The regions' counters first: an application that has seen the endpoint's counter change
+	 * may read a region's counter at once.
+	 */
 	for (uint32_t i = 0; xport->attr.rma_event && i < packet->segment_count; i++)
 		if (!is_repeated(packet->segment, i))
 			count_region(xport, packet->segment[i].key, read);
@@ -79,7 +86,6 @@ void verve_event_write_data(struct verve_xport *xport, struct verve_link *link,
 		verve_comp_counter_add(xport->attr.sink.remote_write, 1);
 }
 
-/* FI_RMA_EVENT: the peer has written or read; in the endpoint's counters and the regions'. */
 void verve_event_receive(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RMA events: how a target hears of a peer's RMA: remote CQ data, and a count for each region
- * touched (FI_RMA_EVENT). The initiator tells of a read or write with a packet behind it; an atomic
- * by the processor needs no packet. The engine's lock protects everything here.
+ * RMA events: a target hears of a peer's RMA by remote CQ data, and by counters of the endpoint and
+ * of each region (FI_RMA_EVENT). For a read or write, the initiator sends a packet behind it. An
+ * atomic by the processor needs no such packet: the target executes it itself. The engine's lock
+ * protects everything here.
  */
 #ifndef VERVE_RMA_EVENT_H
 #define VERVE_RMA_EVENT_H
@@ -14,14 +15,16 @@ struct verve_transfer;
 struct verve_wire_packet;
 struct verve_xport;
 
-/* Makes packet an RMA_EVENT of this read, or else write. */
+/* Makes packet the RMA_EVENT of this transfer. read: the transfer is a read; false: a write. */
 void verve_event_describe(const struct verve_transfer *transfer, bool read,
 			  struct verve_wire_packet *packet);
 /*
- * A peer has read, or else written, the regions that the packet names. Adds one to the endpoint's
- * counter and, if the endpoint hears of RMA, to each region's. packet: RMA_EVENT or ATOMIC.
+ * Counts an operation of a peer on the regions that the packet names: adds one to the endpoint's
+ * counter and, if the endpoint has FI_RMA_EVENT, to each region's counter. packet: RMA_EVENT or
+ * ATOMIC. read: count a read; false: a write.
  */
-void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read);
+void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet,
+		       bool read);
 
 /* WRITE_DATA has arrived. */
 void verve_event_write_data(struct verve_xport *xport, struct verve_link *link,

@@ -17,9 +17,12 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* NULL: no room now, or the link broke. */
-static struct verve_remote_key *ask(struct verve_xport *xport, struct verve_link *link,
-				    uint64_t wanted)
+/*
+ * Sends KEY_QUERY. Returns the new key, which has no answer yet. NULL: no room or memory now, or
+ * the link broke.
+ */
+static struct verve_remote_key *key_ask(struct verve_xport *xport, struct verve_link *link,
+					uint64_t wanted)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_KEY_QUERY, .tag = wanted};
 	struct verve_remote_key *key;
@@ -42,9 +45,12 @@ static bool is_read(const struct verve_op *op)
 	return op->cls->comp_flags == (VERVE_COMP_RMA | VERVE_COMP_READ);
 }
 
-/* NULL: the key opens what the operation wants. */
-static const char *check(const struct verve_remote_key *key, struct verve_op *op,
-			 const struct verve_wire_segment *segment)
+/*
+ * NULL: the peer's key grants the operation's access to the whole segment. Otherwise the reason, a
+ * constant.
+ */
+static const char *key_check(const struct verve_remote_key *key, struct verve_op *op,
+			     const struct verve_wire_segment *segment)
 {
 	uint32_t access = is_read(op) ? VERVE_WIRE_KEY_READ : VERVE_WIRE_KEY_WRITE;
 	struct verve_mr_segments segments = verve_remote_key_segments(key);
@@ -52,15 +58,15 @@ static const char *check(const struct verve_remote_key *key, struct verve_op *op
 
 	if (!(key->access & access))
 		return is_read(op) ? "the target's region does not grant remote reads" :
-						   "the target's region does not grant remote writes";
+				     "the target's region does not grant remote writes";
 	if (!verve_mr_segments_find(&segments, segment->addr, segment->len, &position))
 		return "the operation reaches beyond the target's region";
 	return NULL;
 }
 
 /*
- * The key of one segment. No two segments of an operation put each other out of the cache: it is larger
- * than that.
+ * Looks up the exported key of one segment. The link remembers more keys than an operation has
+ * segments, so that the keys of one operation never displace each other.
  */
 static enum verve_key_result resolve(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_op *op,
@@ -73,11 +79,11 @@ static enum verve_key_result resolve(struct verve_xport *xport, struct verve_lin
 		return VERVE_KEY_FAILED;
 	}
 	if (!key)
-		key = ask(xport, link, segment->key);
+		key = key_ask(xport, link, segment->key);
 	if (!key || !verve_remote_key_is_known(key))
 		return VERVE_KEY_WAIT;
 	verve_remote_key_touch(&link->keys, key);
-	*reason = check(key, op, segment);
+	*reason = key_check(key, op, segment);
 	return *reason ? VERVE_KEY_FAILED : VERVE_KEY_READY;
 }
 
@@ -88,7 +94,10 @@ static unsigned access_of(const struct verve_op *op)
 	return is_read(op) ? VERVE_NET_REMOTE_READ : VERVE_NET_REMOTE_WRITE;
 }
 
-/* NULL: an rkey of our own opens what the operation wants. */
+/*
+ * NULL: the rkey is our own, and grants the operation's access to the whole segment. Otherwise the
+ * reason, a constant.
+ */
 static const char *check_own(struct verve_xport *xport, struct verve_op *op,
 			     const struct verve_wire_segment *segment)
 {
@@ -110,19 +119,29 @@ static const char *check_own(struct verve_xport *xport, struct verve_op *op,
 	return reason;
 }
 
-/* With no more above it than the place in a page. */
+/*
+ * Whether the key may be an rkey. The lower half of such a key is the device's rkey; the upper half
+ * says where in a page the region begins, so it is small.
+ */
 static bool is_rkey(uint64_t key)
 {
 	return key >> 32 <= UINT16_MAX;
 }
 
+/* Like check_own, for a key of the peer that is not exported. */
 static const char *check_rkey(struct verve_xport *xport, const struct verve_link *link,
 			      struct verve_op *op, const struct verve_wire_segment *segment)
 {
 	if (!is_rkey(segment->key))
 		return "the target has no region with the key";
-	/* The device would flush the very request that it refuses: both ends are one queue pair. */
-	return link->is_self && !verve_op_transfer(op)->offset ? check_own(xport, op, segment) : NULL;
+	/*
+	 * Usually the device checks an rkey. On a link to ourselves both ends are one queue pair:
+	 * the device then flushes the very request that it refuses, and no completion tells why. So
+	 * check the key here, before anything is posted.
+	 */
+	if (link->is_self && !verve_op_transfer(op)->offset)
+		return check_own(xport, op, segment);
+	return NULL;
 }
 
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
@@ -151,31 +170,40 @@ enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_
 	return link->broken ? VERVE_KEY_WAIT : all;
 }
 
-/* Atomics that the target's processor executes name keys as they are. */
-static bool asks(const struct verve_xport *xport, const struct verve_op *op)
+/*
+ * Whether the operation needs the peer's answer about its keys. Atomics that the target's processor
+ * executes do not: the target looks their keys up.
+ */
+static bool op_needs_keys(const struct verve_xport *xport, const struct verve_op *op)
 {
 	if (op->cls->comp_flags & VERVE_COMP_ATOMIC)
 		return xport->attr.device_atomics;
 	return op->cls->comp_flags & VERVE_COMP_RMA;
 }
 
-/* Only the head of the queue has asked. An operation behind it will ask for the key itself. */
+/*
+ * Fails the operation at the head of the peer's queue if it waits for the answer about this key.
+ * Only the head has asked; an operation behind it asks for the key when it is the head.
+ */
 static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64_t key, int error,
 		      const char *reason)
 {
 	struct verve_op *op = TAILQ_FIRST(&peer->pending);
 
-	if (!op || !asks(xport, op) || verve_op_transfer(op)->offset)
+	if (!op || !op_needs_keys(xport, op) || verve_op_transfer(op)->offset)
 		return;
-	for (uint32_t i = 0; i < verve_op_transfer(op)->remote_count; i++)
-		if (verve_op_transfer(op)->remote[i].key == key && verve_op_transfer(op)->remote[i].len) {
+	for (uint32_t i = 0; i < verve_op_transfer(op)->remote_count; i++) {
+		const struct verve_wire_segment *segment = &verve_op_transfer(op)->remote[i];
+
+		if (segment->key == key && segment->len) {
 			verve_op_fail(xport, op, error, reason);
 			return;
 		}
+	}
 }
 
-/* False: no memory. */
-static bool begin(struct verve_remote_key *key, const struct verve_wire_packet *packet)
+/* Takes the first packet of an answer. Makes room for all segments of the key. False: no memory. */
+static bool answer_begin(struct verve_remote_key *key, const struct verve_wire_packet *packet)
 {
 	free(key->segments);
 	key->segments = malloc(packet->key.total * sizeof(key->segments[0]));
@@ -186,15 +214,16 @@ static bool begin(struct verve_remote_key *key, const struct verve_wire_packet *
 	return key->segments;
 }
 
-static void fill(struct verve_remote_key *key, const struct verve_wire_packet *packet)
+/* Takes the segments of one packet of an answer. */
+static void answer_fill(struct verve_remote_key *key, const struct verve_wire_packet *packet)
 {
 	for (uint32_t i = 0; i < packet->segment_count; i++)
 		key->segments[key->filled++] = (struct verve_mr_segment) {
 			packet->segment[i].addr, packet->segment[i].len, packet->segment[i].key};
 }
 
-/* The lengths do not add up to more than there can be. */
-static bool makes_sense(const struct verve_remote_key *key)
+/* Whether the sum of the segments' lengths fits in 64 bits, as mr/segments.h requires. */
+static bool answer_makes_sense(const struct verve_remote_key *key)
 {
 	uint64_t room = UINT64_MAX;
 
@@ -223,7 +252,7 @@ void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 			  "the target has no region with the key");
 		return;
 	}
-	if (!packet->key.first && !begin(key, packet)) {
+	if (!packet->key.first && !answer_begin(key, packet)) {
 		verve_remote_key_drop(&link->keys, key);
 		fail_head(xport, link->peer, packet->tag, FI_ENOMEM,
 			  "no memory for what the target's key means");
@@ -231,13 +260,15 @@ void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 	}
 	if (packet->key.generation != key->generation || packet->key.total != key->total ||
 	    packet->key.first != key->filled) {
-		verve_remote_key_drop(&link->keys, key); /* and ask again: the region changed under way */
+		/* The region changed between two packets of its answer: ask again. */
+		verve_remote_key_drop(&link->keys, key);
 		return;
 	}
-	fill(key, packet);
-	if (!makes_sense(key)) {
+	answer_fill(key, packet);
+	if (!answer_makes_sense(key)) {
 		verve_remote_key_drop(&link->keys, key);
-		fail_head(xport, link->peer, packet->tag, FI_EIO, "the target's answer makes no sense");
+		fail_head(xport, link->peer, packet->tag, FI_EIO,
+			  "the target's answer makes no sense");
 	}
 }
 
@@ -253,31 +284,34 @@ void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
 
 /* The owner. */
 
+/* The key's bit in link->keys.told, by a hash of the key: several keys share a bit. */
 static uint64_t bit_of(uint64_t key)
 {
 	return 1ull << (key * 0x9e3779b97f4a7c15u >> 58);
 }
 
-/* What a peer is to hear of a key of ours. */
+/* The answer to a peer's query about a key of ours, or the revocation of such a key. */
 struct verve_key_op {
 	struct verve_op op;
 	uint64_t key;
-	uint64_t generation; /* of the key, as far as it was told; or revoked */
-	uint32_t next;	     /* segment to be told */
+	uint64_t generation; /* KEY_REPLY: of the region that was described; KEY_REVOKE: closed */
+	uint32_t next;	     /* KEY_REPLY: number of the next segment to send */
 	uint8_t type;	     /* enum verve_wire_type: KEY_REPLY or KEY_REVOKE */
 };
 
-static enum verve_outcome tell(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
+static enum verve_outcome key_tell(struct verve_xport *xport, struct verve_link *link,
+				   struct verve_op *op);
 
 static const struct verve_op_class key_class = {
 	.name = "key",
 	.size = sizeof(struct verve_key_op),
 	.cleared = sizeof(struct verve_key_op),
-	.answer = tell,
+	.answer = key_tell,
 };
 
-static struct verve_key_op *op_alloc(struct verve_xport *xport, struct verve_link *link, uint8_t type,
-				     uint64_t key)
+/* NULL: no memory, and the link was broken for it. */
+static struct verve_key_op *key_op_alloc(struct verve_xport *xport, struct verve_link *link,
+					 uint8_t type, uint64_t key)
 {
 	struct verve_key_op *op =
 		(struct verve_key_op *) verve_op_alloc(xport, &key_class, VERVE_OP_REPORTED);
@@ -298,18 +332,24 @@ void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
 	struct verve_key_op *op;
 
 	if (link->keys.answers >= VERVE_KEY_QUERIES) {
-		verve_link_break(xport, link, FI_EIO, 0, "the peer asks for too many keys at once");
+		verve_link_break(xport, link, FI_EIO, 0,
+				 "the peer asks for too many keys at once");
 		return;
 	}
-	op = op_alloc(xport, link, VERVE_WIRE_KEY_REPLY, packet->tag);
+	op = key_op_alloc(xport, link, VERVE_WIRE_KEY_REPLY, packet->tag);
 	if (!op)
 		return;
 	link->keys.answers++;
 	verve_peer_queue_control(xport, link->peer, &op->op);
 }
 
-/* One packet's worth. A key that is closed, or replaced, under way is answered anew. */
-static void describe(struct verve_xport *xport, struct verve_key_op *op, struct verve_wire_packet *packet)
+/*
+ * Fills in one packet of the answer from the domain's table. If the region was closed since the
+ * last packet, this packet says that there is no such key. If another region has the key now, the
+ * answer begins again with that region's first segment.
+ */
+static void describe(struct verve_xport *xport, struct verve_key_op *op,
+		     struct verve_wire_packet *packet)
 {
 	bool exported = xport->attr.app_keys || op->key & VERVE_MR_KEY_EXPORTED;
 	struct verve_mr_key *key;
@@ -337,7 +377,9 @@ static void describe(struct verve_xport *xport, struct verve_key_op *op, struct 
 	verve_mr_keytab_unlock(xport->attr.mr_keytab);
 }
 
-static enum verve_outcome tell(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Sends the answer, in as many packets as it needs, or the revocation. */
+static enum verve_outcome key_tell(struct verve_xport *xport, struct verve_link *link,
+				   struct verve_op *op)
 {
 	struct verve_key_op *key = (struct verve_key_op *) op;
 	struct verve_wire_packet packet;
@@ -374,7 +416,7 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 		next = TAILQ_NEXT(link, all);
 		if (!(link->keys.told & bit_of(key)) || link->leaving)
 			continue;
-		op = op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
+		op = key_op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
 		if (!op)
 			continue;
 		op->generation = generation;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Key exchange. An rkey opens memory by itself; an exported key (one that the application chose, or
- * of several segments) means what its owner says it means. Who reads or writes with one for the
- * first time asks the owner over the connection, and remembers the answer for as long as the
- * connection lasts, or until the owner revokes it. Atomics that the owner's processor executes need no
- * answer: it looks the key up itself.
+ * Key exchange. An rkey opens memory by itself. An exported key (the application chose the key, or
+ * its region has several segments) does not: the initiator must know the rkeys of its segments. The
+ * initiator's first read or write with an exported key asks the target for them over the connection
+ * (KEY_QUERY, KEY_REPLY). The link remembers the answer until the connection ends or the target
+ * revokes the key (KEY_REVOKE). Atomics that the target's processor executes ask nothing: the
+ * target looks the key up itself.
  *
  * The engine's lock protects everything here.
  */
@@ -20,31 +21,35 @@ struct verve_op;
 struct verve_wire_packet;
 struct verve_xport;
 
-enum { VERVE_KEY_QUERIES = 8 }; /* unanswered; the link of a peer that asks more breaks */
+/* Most queries without an answer on a link, in each direction. A peer that asks more is cut off. */
+enum { VERVE_KEY_QUERIES = 8 };
 
 enum verve_key_result {
-	VERVE_KEY_READY,
-	VERVE_KEY_WAIT,	  /* for an answer, or for room to ask; or the link broke */
-	VERVE_KEY_FAILED, /* FI_EACCES: *reason, a constant string, says why */
+	VERVE_KEY_READY,  /* every key is known, and grants the operation's access and range */
+	VERVE_KEY_WAIT,	  /* a query is under way, or has no room yet; or the link broke */
+	VERVE_KEY_FAILED, /* the operation fails with FI_EACCES; *reason, a constant, says why */
 };
 
 /*
- * Whether all keys of op are known, and open what op wants; asks the peer for unknown keys. op: the
- * read, write or atomic by the device at the head of its peer's queue. May break the link.
+ * Looks up all keys of op, and asks the peer for those that are unknown. op: the read, write or
+ * atomic by the device at the head of its peer's queue. May break the link.
  */
 enum verve_key_result verve_key_resolve(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, const char **reason);
-/* KEY_REPLY, KEY_REVOKE and KEY_QUERY have arrived. */
+/* KEY_REPLY has arrived: an answer to our query, or a part of it. */
 void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 		     struct verve_wire_packet *packet);
+/* KEY_REVOKE has arrived: the peer has closed the key's region. */
 void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet);
+/* KEY_QUERY has arrived: the peer asks for a key of ours. */
 void verve_key_answer(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet);
 
 /*
- * The key is out of the domain's table: tells every peer that may know it. A link for which there
- * is no memory breaks.
+ * Revokes a key of ours: sends KEY_REVOKE to every peer that may remember the key. The caller has
+ * taken the key out of the domain's table. If there is no memory for the packet, the link breaks,
+ * which makes the peer forget the key, too.
  */
 void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generation);
 

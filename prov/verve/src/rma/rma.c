@@ -15,6 +15,7 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
+/* Whether the application gave a descriptor for every piece of its memory. */
 static bool has_descriptors(const struct verve_memory *memory)
 {
 	for (uint32_t i = 0; i < memory->iov_count; i++)
@@ -23,6 +24,7 @@ static bool has_descriptors(const struct verve_memory *memory)
 	return true;
 }
 
+/* Moves the data through a slab, one piece at a time. -FI_EAGAIN: no slab is free. */
 static int bounce(struct verve_xport *xport, struct verve_rma_op *rma)
 {
 	rma->memory.slab = verve_slab_alloc(&xport->tx_slabs);
@@ -33,11 +35,12 @@ static int bounce(struct verve_xport *xport, struct verve_rma_op *rma)
 }
 
 /*
- * What has no descriptors is copied if it is short; other memory is registered or, where that is more than the
- * process may lock, copied piece by piece.
+ * verve_rma_way.prepare of reads and writes. A short write goes inline. Memory without descriptors
+ * is copied if it is no longer than the eager size. All other memory is registered or, where the
+ * process may not lock so much, copied piece by piece.
  */
-static int prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
-		   const char **reason)
+static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
+		       const char **reason)
 {
 	bool write = rma->op.cls == &verve_write_class;
 	struct verve_memory *memory = &rma->memory;
@@ -46,13 +49,15 @@ static int prepare(struct verve_xport *xport, struct verve_link *link, struct ve
 	*reason = "cannot register the local buffer";
 	if (memory->slab || memory->owned || (write && rma->op.len <= link->inline_size))
 		return 0;
-	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size && !bounce(xport, rma))
+	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size &&
+	    !bounce(xport, rma))
 		return 0;
 	ret = verve_memory_register(xport, memory, write ? 0 : VERVE_NET_LOCAL_WRITE);
 	return ret == -FI_ENOMEM ? bounce(xport, rma) : ret;
 }
 
-int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind, const struct verve_request *request)
+int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
+	      const struct verve_request *request)
 {
 	bool write = kind == VERVE_RMA_WRITE;
 	struct verve_rma_op *rma;
@@ -79,7 +84,8 @@ int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind, const struct 
 			verve_op_free(xport, op);
 			return fits ? -FI_EAGAIN : -FI_EMSGSIZE;
 		}
-		verve_iov_gather(rma->memory.slab->data, request->iov, request->iov_count, 0, op->len);
+		verve_iov_gather(rma->memory.slab->data, request->iov, request->iov_count, 0,
+				 op->len);
 	}
 	verve_peer_queue(xport, peer, op);
 	return 0;
@@ -103,7 +109,7 @@ static enum verve_net_wr_op verb_of_read(const struct verve_rma_op *rma)
 static enum verve_outcome start_write(struct verve_xport *xport, struct verve_link *link,
 				       struct verve_op *op)
 {
-	static const struct verve_rma_way way = {prepare, verb_of_write, true};
+	static const struct verve_rma_way way = {rma_prepare, verb_of_write, true};
 
 	return verve_rma_op_start(xport, link, verve_rma_op_of(op), &way);
 }
@@ -111,13 +117,14 @@ static enum verve_outcome start_write(struct verve_xport *xport, struct verve_li
 static enum verve_outcome start_read(struct verve_xport *xport, struct verve_link *link,
 				      struct verve_op *op)
 {
-	static const struct verve_rma_way way = {prepare, verb_of_read, false};
+	static const struct verve_rma_way way = {rma_prepare, verb_of_read, false};
 
 	return verve_rma_op_start(xport, link, verve_rma_op_of(op), &way);
 }
 
-/* A read that has completed: the target is to hear of it. */
-static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *link, struct verve_op *op)
+/* Sends the RMA_EVENT of a read that has completed. */
+static enum verve_outcome read_answer(struct verve_xport *xport, struct verve_link *link,
+				      struct verve_op *op)
 {
 	struct verve_wire_packet packet = {.flags = 0};
 
@@ -125,8 +132,11 @@ static enum verve_outcome answer(struct verve_xport *xport, struct verve_link *l
 	return verve_link_answer(xport, link, op, &packet);
 }
 
-/* False: the operation has failed, or is not done. */
-static bool is_done(struct verve_xport *xport, struct verve_op *op)
+/*
+ * A work request of the operation has completed: takes its piece out of the slab, if one is used.
+ * True: the whole transfer is done. False: the operation has failed here, or more is to be posted.
+ */
+static bool piece_done(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_peer *peer = op->peer;
 
@@ -145,7 +155,7 @@ static bool is_done(struct verve_xport *xport, struct verve_op *op)
 
 static void done_write(struct verve_xport *xport, struct verve_op *op)
 {
-	if (is_done(xport, op))
+	if (piece_done(xport, op))
 		verve_op_finish(xport, op);
 }
 
@@ -153,9 +163,12 @@ static void done_read(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_link *link = op->peer->link;
 
-	if (!is_done(xport, op))
+	if (!piece_done(xport, op))
 		return;
-	/* Told only now: until here, the device may read again, if a response was lost. */
+	/*
+	 * Only now may the target hear of the read and change its memory: until the read has
+	 * completed, the device repeats it if a response is lost.
+	 */
 	if (op->state == VERVE_OP_DOOMED || !link || !link->rma_event) {
 		verve_op_finish(xport, op);
 		return;
@@ -188,7 +201,7 @@ const struct verve_op_class verve_read_class = {
 	.comp_flags = VERVE_COMP_RMA | VERVE_COMP_READ,
 	.counter_at = offsetof(struct verve_sink, read),
 	.start = start_read,
-	.answer = answer,
+	.answer = read_answer,
 	.done = done_read,
 	.cancel = verve_rma_op_cancel,
 	.release = verve_op_release_memory,

@@ -20,13 +20,17 @@ void verve_rma_op_fill(struct verve_rma_op *rma, const struct verve_request *req
 	verve_op_fill(&rma->op, request);
 	rma->data = request->data;
 	verve_transfer_init(transfer);
-	memcpy(transfer->remote, request->remote, request->remote_count * sizeof(transfer->remote[0]));
+	memcpy(transfer->remote, request->remote,
+	       request->remote_count * sizeof(transfer->remote[0]));
 	transfer->remote_count = request->remote_count;
 	for (size_t i = 0; i < request->remote_count; i++)
 		transfer->len += request->remote[i].len;
 }
 
-/* The target hears of it behind the request, on the same queue pair, so after it. */
+/*
+ * Posts the packet that tells the target of the operation. It follows the work requests on the same
+ * queue pair, so it arrives after the data.
+ */
 static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *link,
 				  struct verve_rma_op *rma)
 {
@@ -38,7 +42,8 @@ static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *l
 	};
 
 	if (link->rma_event)
-		verve_event_describe(&rma->transfer, rma->op.cls->comp_flags & VERVE_COMP_READ, &packet);
+		verve_event_describe(&rma->transfer, rma->op.cls->comp_flags & VERVE_COMP_READ,
+				     &packet);
 	if (!verve_link_has_room(xport, link, false))
 		return VERVE_LATER;
 	if (verve_link_send(xport, link, &packet, &rma->op))
@@ -47,8 +52,10 @@ static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *l
 }
 
 /*
- * The key was revoked under way, or the application does not want it any more. What is posted must end before
- * its memory is let go of: a write of nothing behind it tells when.
+ * Posts no more of the transfer: the target has revoked the key, or the application has cancelled
+ * the operation. The posted work requests still use the operation's memory, so the operation must
+ * not end before them. An empty write is posted behind them; when it completes, the operation ends
+ * with this error (positive FI errno).
  */
 static enum verve_outcome abandon(struct verve_xport *xport, struct verve_link *link,
 				   struct verve_op *op, int error)
@@ -60,10 +67,14 @@ static enum verve_outcome abandon(struct verve_xport *xport, struct verve_link *
 	return VERVE_DONE;
 }
 
-/* Posts what is left of the transfer. VERVE_DONE: all is on the wire, or *over: the operation has ended, or will. */
-static enum verve_outcome post(struct verve_xport *xport, struct verve_link *link,
-				struct verve_rma_op *rma, const struct verve_rma_way *way, bool notice,
-				bool *over)
+/*
+ * Posts the rest of the transfer. VERVE_DONE with *over: the operation has failed, or it has left
+ * its queue and will fail. VERVE_DONE without *over: the whole transfer is posted. notice: a packet
+ * follows; the class's done is called for that packet, not for the last work request.
+ */
+static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link *link,
+				   struct verve_rma_op *rma, const struct verve_rma_way *way,
+				   bool notice, bool *over)
 {
 	struct verve_op *op = &rma->op;
 	const char *reason;
@@ -103,7 +114,7 @@ enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_li
 	enum verve_outcome progress;
 
 	if (!rma->posted) {
-		progress = post(xport, link, rma, way, notice, &over);
+		progress = rma_post(xport, link, rma, way, notice, &over);
 		if (progress != VERVE_DONE || over)
 			return progress;
 		rma->posted = true;
@@ -121,7 +132,7 @@ int verve_rma_op_cancel(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_rma_op *rma = verve_rma_op_of(op);
 
-	/* All of the transfer is posted: only the packet behind it may be missing. */
+	/* Once the whole transfer is posted, the operation completes as usual. */
 	if (op->state != VERVE_OP_QUEUED || rma->posted)
 		return 0;
 	if (rma->transfer.offset)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Matching, against a model that is two lists and a walk: millions of seeded random steps, memory
- * that runs out at every allocation, and what a match looks at in vain, however many wait.
+ * Matching, compared with a simple model: two lists that are walked through. Millions of seeded
+ * random steps; every allocation fails once; the number of comparisons for a match does not grow
+ * with the number of receives and messages that wait.
  */
 #include "msg/match.h"
 
@@ -99,7 +100,7 @@ static void model_drop_msg(struct model *model, struct msg *msg)
 	free(msg);
 }
 
-/* The owner's lists and the table's show the same, in the same order. */
+/* The model's lists and the table's lists have the same entries in the same order. */
 static void check_lists(struct model *model)
 {
 	struct verve_match_recv *recv = TAILQ_FIRST(&model->match.posted);
@@ -121,15 +122,15 @@ static void check_lists(struct model *model)
 	cr_assert_null(msg);
 }
 
-/* What a random run draws from. */
+/* How many different values a random run uses. */
 struct mix {
 	uint32_t masks;	  /* different ignore masks */
 	uint32_t sources; /* different senders */
-	uint32_t tags;	  /* different values of the part that masks never ignore */
-	uint32_t fill;	  /* the lists grow up to about so long */
+	uint32_t tags;	  /* different values of the tag bits that no mask below ignores */
+	uint32_t fill;	  /* the lists grow to about this length */
 };
 
-/* The low 8 bits are subject to masks: 1 + mask number of them are ignored, in two fields. */
+/* Ignore mask number n: none, some or all of the bits that draw_tag sets. */
 static uint64_t mask_of(uint32_t n)
 {
 	static const uint64_t first[] = {0, 3ull << 62, UINT64_MAX, 0xff};
@@ -148,7 +149,7 @@ static uint32_t draw_source(struct model *model, const struct mix *mix)
 	return draw(model, 3) ? 1 + draw(model, mix->sources) : VERVE_MATCH_ANY;
 }
 
-/* Returns false if memory ran out; then nothing has changed. */
+/* False: memory ran out, and nothing has changed. */
 static bool step_recv(struct model *model, const struct mix *mix)
 {
 	struct recv *recv = malloc(sizeof(*recv));
@@ -164,7 +165,11 @@ static bool step_recv(struct model *model, const struct mix *mix)
 	found = verve_match_find(&model->match, recv->match.source, recv->match.tag,
 				 recv->match.ignore);
 	cr_assert_eq(found, expected ? &expected->match : NULL);
-	/* Sometimes only a look, and sometimes a receive in spite of what it could have. */
+	/*
+	 * In 3 of 4 such steps the receive takes the message. In the others it is posted, and the
+	 * message stays: the table must not depend on the caller taking every message that it
+	 * finds.
+	 */
 	if (expected && draw(model, 4)) {
 		verve_match_remove(&model->match, found);
 		model_drop_msg(model, expected);
@@ -277,7 +282,7 @@ Test(match, agrees_with_the_model_for_few_masks)
 		run(&(struct mix){.masks = 4, .sources = 4, .tags = 30, .fill = 300}, seed, 40000);
 }
 
-/* More classes than can be indexed, and more than are kept. */
+/* More classes than can have an index, and more classes than the table keeps. */
 Test(match, agrees_with_the_model_for_many_masks)
 {
 	for (uint64_t seed = 0; seed < 20; seed++)
@@ -304,8 +309,8 @@ Test(match, agrees_with_the_model_when_lists_are_short)
 }
 
 /*
- * Each allocation of a run fails, alone or with all that follow; whatever could not be done left no
- * trace.
+ * Each allocation of a run fails, alone or with all later ones. A step that fails for lack of
+ * memory changes nothing.
  */
 static bool run_oom(long nth, bool forever)
 {
@@ -443,13 +448,14 @@ Test(match, oldest_receive_wins_whatever_its_mask)
 }
 
 /*
- * What a match costs, in nodes looked at in vain: patterns that applications use, with the sync
- * bits that Open MPI ignores, and arrival in an order unlike that of posting.
+ * The cost of a match, in nodes that were compared and did not match. The patterns are those of
+ * applications, among them the tag bits that Open MPI ignores; messages arrive in another order
+ * than the receives were posted.
  */
 struct pattern {
-	uint64_t start, stride;
+	uint64_t start, stride; /* of the tags */
 	uint64_t ignore;
-	uint32_t sources; /* 0: receives take from any */
+	uint32_t sources; /* 0: receives take messages from any source */
 };
 
 static const struct pattern patterns[] = {
@@ -474,13 +480,13 @@ static uint32_t source_at(const struct pattern *pattern, uint32_t i)
 	return 1 + (pattern->sources ? i % pattern->sources : 0) * 4096;
 }
 
-/* A visit of each of count places, far from in order. */
+/* Maps 0 .. count - 1 to the same numbers in another order. */
 static uint32_t shuffled(uint32_t i, uint32_t count)
 {
 	return (uint32_t)((uint64_t)i * 7919 % count);
 }
 
-/* On average for each match. */
+/* Misses for each match of a message with a posted receive, on average. */
 static double misses_posted(const struct pattern *pattern, uint32_t count)
 {
 	struct verve_match_recv *recv = calloc(count, sizeof(*recv));
@@ -519,7 +525,7 @@ static double misses_unexpected(const struct pattern *pattern, uint32_t count)
 		msg[i].tag = tag_at(pattern, i);
 		cr_assert_eq(verve_match_add(&match, &msg[i]), 0);
 	}
-	/* The first look makes the index. */
+	/* The first find makes the index. */
 	cr_assert_null(verve_match_find(&match, UINT32_MAX - 1, 0, pattern->ignore));
 	cr_assert_null(verve_match_find(&match, VERVE_MATCH_ANY, 1ull << 61, 0));
 	verve_match_find(&match, VERVE_MATCH_ANY, tag_at(pattern, count - 1), pattern->ignore);
@@ -550,7 +556,7 @@ Test(match, cost_of_an_arrival_does_not_grow_with_what_is_posted)
 	}
 }
 
-/* A look and a removal, which looks once into each of the three indexes. */
+/* One find and one removal for each message; a removal does a lookup in each of three indexes. */
 Test(match, cost_of_a_receive_does_not_grow_with_what_is_unexpected)
 {
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
@@ -562,7 +568,7 @@ Test(match, cost_of_a_receive_does_not_grow_with_what_is_unexpected)
 	}
 }
 
-/* Receives of 100 classes: the price is a look into each, not a walk. */
+/* Receives of 100 classes: a message costs a lookup in each class, not a walk through receives. */
 Test(match, cost_of_many_masks_is_one_look_into_each)
 {
 	enum { MASKS = 100, EACH = 100 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peek, claim, discard and cancel: what each combination completes with, leaves behind and
- * answers.
+ * Peek, claim, discard and cancel: for each combination, its completion, the messages that stay,
+ * and the answer that the sender gets.
  */
 #include "msg/peek.h"
 
@@ -68,7 +68,7 @@ static size_t waiting(void)
 	return b.proto.msg.match[1].unexpected_count;
 }
 
-/* One each: eager small, eager, offered. */
+/* Sizes of an empty, a small eager, an eager and an offered message. */
 static const size_t sizes[] = {0, 64, NODE_EAGER, ROOM};
 
 Test(peek, nothing_there_is_an_error_entry)
@@ -124,7 +124,7 @@ Test(peek, looks_by_mask_and_source)
 		     0);
 	expect_message(3, 0x12);
 	cr_assert_eq(node_peek(&b, &(struct message){.tag = 0x12, .peek = VERVE_PEEK}), 0);
-	expect_error(&b.rx_queue, FI_ENOMSG); /* untagged */
+	expect_error(&b.rx_queue, FI_ENOMSG); /* an untagged peek finds no tagged message */
 	node_close(&c);
 }
 
@@ -143,7 +143,7 @@ Test(peek, claimed_message_is_kept_for_its_context)
 		cr_assert_eq(peek(7, VERVE_PEEK | VERVE_CLAIM, &context), 0);
 		expect_message(sizes[i], 7);
 		cr_expect_eq(waiting(), 0);
-		/* Nobody else gets it. */
+		/* A peek or claim with another context does not get the claimed message. */
 		cr_assert_eq(peek(7, VERVE_PEEK, &other), 0);
 		expect_error(&b.rx_queue, FI_ENOMSG);
 		cr_expect_eq(peek(7, VERVE_CLAIM, &other), -FI_EINVAL);
@@ -154,7 +154,8 @@ Test(peek, claimed_message_is_kept_for_its_context)
 		expect_message(sizes[i], 7);
 		cr_expect(pattern_holds(in, sizes[i], 1));
 		expect_comp(&a.tx_queue);
-		cr_expect_eq(peek(0, VERVE_CLAIM, &context), -FI_EINVAL); /* only once */
+		/* A claimed message is received only once. */
+		cr_expect_eq(peek(0, VERVE_CLAIM, &context), -FI_EINVAL);
 	}
 }
 
@@ -213,7 +214,7 @@ Test(peek, discarded_message_is_gone_and_its_sender_content)
 		cr_expect_eq(waiting(), 0);
 		cr_expect_eq(peek(i, VERVE_CLAIM, &context), -FI_EINVAL);
 	}
-	/* And its credit is back. */
+	/* The credits of the discarded messages are returned, or are owed. */
 	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rendezvous where no memory may be registered any more, on one side or on both; of copies; and a peer that asks
- * for what is not its.
+ * Pulling: rendezvous where one side or both cannot register more memory; messages that were copied
+ * into a slab; peers that ask for bytes that they were not offered.
  */
 #include "msg/pull.h"
 
@@ -133,7 +133,7 @@ Test(pull, what_the_sender_has_copied)
 		nodes_settle();
 		expect_comp(&b.rx_queue);
 	}
-	/* Nothing needs to be registered, and it goes in one packet: PULL, CHUNK, FIN. */
+	/* Pulling registers no memory, and this message fits one packet: PULL, CHUNK, FIN. */
 	fake_net_memlock(0);
 	before = requests();
 	receive(NODE_EAGER);
@@ -143,7 +143,7 @@ Test(pull, what_the_sender_has_copied)
 	cr_expect_eq(requests() - before, 3);
 }
 
-/* The peer's buffers are smaller than ours: it takes several packets. */
+/* The peer's buffers are smaller than ours: the copy takes several packets. */
 Test(pull, what_was_copied_and_is_longer_than_a_packet)
 {
 	static const uint32_t flags[] = {0, VERVE_OP_ACK, VERVE_OP_TRANSMIT};
@@ -156,7 +156,7 @@ Test(pull, what_was_copied_and_is_longer_than_a_packet)
 	}
 }
 
-/* A chunk that is the copy itself waits for room, and is sent again when its queue pair failed. */
+/* A chunk that is the whole copy waits for room, and is sent again after its queue pair failed. */
 Test(pull, what_was_copied_survives_its_queue_pair)
 {
 	node_link(&a, &b)->credits = 0;
@@ -168,7 +168,8 @@ Test(pull, what_was_copied_survives_its_queue_pair)
 	expect_none(&b.rx_queue);
 	a.xport->wr_limit = 8192;
 	verve_proto_poll(&a.proto);
-	cr_expect_null(verve_op_memory(TAILQ_FIRST(&node_peer(&a, &b)->active))->slab, "it waits still");
+	cr_expect_null(verve_op_memory(TAILQ_FIRST(&node_peer(&a, &b)->active))->slab,
+		       "the chunk waits still");
 	node_resume(&a, &b);
 	expect_both(NODE_EAGER);
 }
@@ -233,7 +234,8 @@ Test(pull, the_connection_breaks_meanwhile)
 	verve_link_break(b.xport, node_link(&b, &a), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	expect_error(&b.rx_queue, FI_ENOTCONN);
-	expect_error(&a.tx_queue, FI_EHOSTUNREACH); /* no manager tells it */
+	/* There is no connection manager to tell a that b has ended the link. */
+	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 }
 
 static void send_raw(const struct verve_wire_packet *packet)
@@ -245,7 +247,7 @@ static void send_raw(const struct verve_wire_packet *packet)
 	node_send_raw(&b, &a, bytes, verve_wire_encode(&addressed, bytes));
 }
 
-/* b is hostile: it asks for more than there is. Only its own connection ends. */
+/* b is hostile: it asks for more bytes than a has offered. Only the connection with b ends. */
 Test(pull, asking_for_more_than_was_offered_ends_the_connection)
 {
 	static const uint64_t lens[] = {0, LONG + 1, UINT64_MAX};
@@ -279,7 +281,7 @@ Test(pull, a_chunk_that_nobody_asked_for_ends_the_connection_or_is_dropped)
 	expect_error(&a.tx_queue, FI_EIO);
 }
 
-/* It ends the message while a chunk of it is waiting to be sent. */
+/* The peer's FIN ends the message while a chunk of the message waits to be sent. */
 Test(pull, a_message_that_ends_before_its_chunk_goes)
 {
 	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 10};
@@ -307,7 +309,10 @@ static struct verve_op *awaiting(const struct node *peer)
 	return TAILQ_FIRST(&node_peer(&a, peer)->active);
 }
 
-/* Of which the peer was sent all: its memory is the application's again, or gone, though no FIN came. */
+/*
+ * An eager message that waits for its FIN cannot be pulled: its bytes were sent, and its memory is
+ * the application's again, or freed.
+ */
 Test(pull, what_was_sent_whole_is_not_pulled)
 {
 	static const uint32_t flags[] = {VERVE_OP_ACK, VERVE_OP_ACK | VERVE_OP_INJECT};
@@ -330,7 +335,7 @@ Test(pull, what_was_sent_whole_is_not_pulled)
 	}
 }
 
-/* The next id that is given to an operation of a's is this one. */
+/* Makes id the one that a's next operation gets. */
 static void make_next(uint32_t id)
 {
 	uint32_t previous = id - (1u << VERVE_IDTAB_INDEX_BITS), other = 0;
@@ -345,7 +350,10 @@ static void make_next(uint32_t id)
 	}
 }
 
-/* Ids come again, after some ten thousand others; a chunk may wait so long, behind another that finds no room. */
+/*
+ * An id is used again after some ten thousand others. A chunk may wait that long, behind another
+ * chunk that finds no room. Then the chunk must not carry the bytes of another message.
+ */
 Test(pull, a_chunk_is_of_the_message_that_was_asked_for)
 {
 	struct verve_wire_packet pull = {.type = VERVE_WIRE_PULL, .status = 5, .len = 10};
@@ -385,7 +393,7 @@ Test(pull, a_chunk_is_of_the_message_that_was_asked_for)
 	node_close(&c);
 }
 
-/* The offer that b has, and that nobody there has received. */
+/* The offer that waits at node for a receive. */
 static const struct verve_wire_packet *offer_at(struct node *node)
 {
 	struct verve_match_msg *msg = TAILQ_FIRST(&node->proto.msg.match[0].unexpected);
@@ -394,7 +402,7 @@ static const struct verve_wire_packet *offer_at(struct node *node)
 	return &verve_unexpected_of(msg)->packet;
 }
 
-/* b reads a's memory with a key that it was told. */
+/* b reads a's memory at from, with a key that a's packets have told b. */
 static void steal(uint32_t key, const void *from, void *to, size_t len)
 {
 	struct verve_mr_region *region;
@@ -416,7 +424,10 @@ static void steal(uint32_t key, const void *from, void *to, size_t len)
 	verve_mr_region_close(region);
 }
 
-/* b announces a window of 0, so that all that it is sent is offered, and reads what others are sent. */
+/*
+ * b announces a window of 0, so that a offers it every message. Then b tries to read the messages
+ * to others with the keys of its offers.
+ */
 Test(pull, no_key_that_a_peer_learns_opens_a_message_to_another)
 {
 	static const uint32_t flags[] = {0, VERVE_OP_INJECT};
@@ -431,20 +442,23 @@ Test(pull, no_key_that_a_peer_learns_opens_a_message_to_another)
 		struct verve_op *others;
 
 		send_to_b(NODE_EAGER, flags[i], NULL);
-		cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out, .len = NODE_EAGER,
-							     .flags = flags[i]}),
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out,
+							     .len = NODE_EAGER, .flags = flags[i]}),
 			     0);
 		nodes_settle();
 		offer = offer_at(&b);
 		others = awaiting(&c);
 		cr_assert_not_null(verve_op_memory(others)->slab);
 		for (uint32_t j = 0; j < offer->segment_count; j++)
-			steal(offer->segment[j].key, (char *)verve_op_memory(others)->slab->data + VERVE_WIRE_PREFIX,
+			steal(offer->segment[j].key,
+			      (char *)verve_op_memory(others)->slab->data + VERVE_WIRE_PREFIX,
 			      stolen, sizeof(stolen));
 		cr_expect_not(pattern_holds(stolen, sizeof(stolen), 1), "b has what c was sent");
 		for (struct node *node = &b; node; node = node == &b ? &c : NULL) {
 			memset(in, 0, sizeof(in));
-			cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = NODE_EAGER}), 0);
+			cr_assert_eq(node_recv(node, &(struct message){.buf = in,
+								       .len = NODE_EAGER}),
+				     0);
 			nodes_settle();
 			cr_expect_eq(expect_comp(&node->rx_queue).len, NODE_EAGER);
 			cr_expect(pattern_holds(in, NODE_EAGER, 1));
@@ -453,7 +467,10 @@ Test(pull, no_key_that_a_peer_learns_opens_a_message_to_another)
 	node_close(&c);
 }
 
-/* A region that the application opened to peers with a key of its choice is not told to others. */
+/*
+ * The application's descriptor has a key that opens its whole region. An offer tells the peer
+ * another key, which opens the message only.
+ */
 Test(pull, no_key_of_the_applications_region_is_told)
 {
 	struct verve_mr_region *region;
@@ -472,7 +489,7 @@ Test(pull, no_key_of_the_applications_region_is_told)
 	verve_mr_region_close(region);
 }
 
-/* The number of an error that there is not, or a negative one. */
+/* A FIN whose status is no errno number is an error, too. */
 Test(pull, a_fin_that_makes_no_sense_is_an_error_like_others)
 {
 	static const uint32_t statuses[] = {UINT32_MAX, 1u << 31, FI_ERRNO_MAX};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receiving: truncation, multi-receive buffers, directed receives, packets that are not to be
- * believed.
+ * Receiving: truncation, multi-receive buffers, directed receives, and packets that no honest peer
+ * sends.
  */
 #include "msg/recv.h"
 
@@ -50,7 +50,10 @@ static void recv_into(size_t len, void *context, uint32_t flags)
 
 Test(recv, truncation_tells_how_much_was_lost)
 {
-	/* Message and buffer, by each protocol, posted before and after. */
+	/*
+	 * Lengths of message and buffer, for each protocol. Each pair is tried with the receive
+	 * posted before the message arrives, and after.
+	 */
 	static const size_t sizes[][2] = {
 		{1, 0}, {64, 63}, {NODE_EAGER, 1}, {NODE_EAGER + 1, 0}, {ROOM, NODE_EAGER},
 		{ROOM, ROOM - 1}};
@@ -73,7 +76,7 @@ Test(recv, truncation_tells_how_much_was_lost)
 		cr_expect_eq(error.olen, len - room);
 		cr_expect(pattern_holds(in, room, 1));
 		cr_expect_eq(in[room], 0);
-		expect_comp(&a.tx_queue); /* the sender did all right */
+		expect_comp(&a.tx_queue); /* truncation is no error of the sender */
 	}
 	cr_expect_eq(AO_load(&b.recv.errors), 2 * sizeof(sizes) / sizeof(sizes[0]));
 	cr_expect_eq(AO_load(&b.recv.value), 0);
@@ -184,7 +187,7 @@ Test(recv, multi_buffer_takes_messages_until_less_than_the_least_is_left)
 {
 	struct verve_comp comp;
 
-	/* 100 + 100, then 64 are left: one more fits; then 63: not enough. */
+	/* After two messages of 100 bytes, 64 are left: enough. After one more byte 63: too few. */
 	recv_into(264, in, VERVE_OP_MULTI);
 	for (int i = 0; i < 2; i++) {
 		send_len(100, 0);
@@ -201,7 +204,7 @@ Test(recv, multi_buffer_takes_messages_until_less_than_the_least_is_left)
 	cr_expect_eq(comp.flags, VERVE_COMP_RECV | VERVE_COMP_MSG | VERVE_COMP_MULTI_RECV);
 	send_len(1, 0);
 	nodes_settle();
-	expect_none(&b.rx_queue); /* the buffer is gone */
+	expect_none(&b.rx_queue); /* the buffer was given back, so the message waits */
 	cr_expect_eq(AO_load(&b.recv.value), 3);
 }
 
@@ -227,7 +230,7 @@ Test(recv, multi_buffer_is_given_back_with_the_last_message_to_come)
 {
 	struct verve_comp first, second;
 
-	/* The long one is read after the short one has come. */
+	/* The long message is still being read when the short message has arrived. */
 	recv_into(NODE_EAGER + 2 + NODE_MIN_MULTI - 1, in, VERVE_OP_MULTI);
 	send_len(NODE_EAGER + 1, 0);
 	send_len(1, 0);
@@ -284,7 +287,7 @@ Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
 {
 	recv_into(ROOM, in, VERVE_OP_MULTI);
 	send_len(NODE_EAGER + 1, 0);
-	/* Until the read has begun. */
+	/* Go on until the read has begun. */
 	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
 		cr_assert(fake_net_run_next());
 		verve_proto_poll(&b.proto);
@@ -297,7 +300,7 @@ Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
 	expect_none(&b.rx_queue);
 }
 
-/* What arrives. */
+/* Packets that arrive. */
 
 static void send_packet(const struct verve_wire_packet *packet, uint32_t dest, size_t extra)
 {
@@ -349,7 +352,7 @@ Test(recv, fin_ends_only_what_waits_for_it)
 	uint32_t dest = node_link(&b, &a)->conn_id;
 	struct verve_op *op;
 
-	/* b awaits a FIN of its own, for a message that a never got to receive. */
+	/* b awaits a FIN, too, for a message that a does not receive. */
 	send_len(0, 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
@@ -369,7 +372,7 @@ Test(recv, fin_ends_only_what_waits_for_it)
 	packet.status = FI_EIO;
 	send_packet(&packet, dest, 0);
 	expect_error(&b.tx_queue, FI_EIO);
-	send_packet(&packet, dest, 0); /* twice */
+	send_packet(&packet, dest, 0); /* the same FIN a second time */
 	cr_expect_eq(b.xport->count.stale, 3);
 	expect_none(&b.tx_queue);
 }
@@ -424,13 +427,13 @@ Test(recv, credits_come_with_any_packet)
 	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + UINT16_MAX + 1);
 }
 
-/* A window of messages that nobody receives, and one more. */
+/* A whole window of messages waits for receives; one more message breaks the link. */
 Test(recv, who_ignores_the_window_is_cut_off)
 {
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
 		send_len(100, 0);
-	send_len(VERVE_WIRE_SMALL, 0); /* costs none */
+	send_len(VERVE_WIRE_SMALL, 0); /* costs no credit */
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
 	send_len(100, 0);
@@ -440,7 +443,7 @@ Test(recv, who_ignores_the_window_is_cut_off)
 	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
 }
 
-/* What was received is no room again before the sender has been told. */
+/* A received message makes room in the window only after its credit was sent back. */
 Test(recv, the_window_opens_with_the_credits_that_are_sent)
 {
 	node_link(&a, &b)->credits = 1000;
@@ -462,7 +465,10 @@ Test(recv, the_window_opens_with_the_credits_that_are_sent)
 	cr_expect_null(node_peer(&b, &a)->link);
 }
 
-/* A peer writes on and on, and nobody reads that: it waits, and nothing is lost. */
+/*
+ * A peer writes with remote CQ data without end, while the application reads no completions. The
+ * packets wait, and none is lost.
+ */
 Test(recv, completions_that_nobody_asked_for_are_bounded)
 {
 	enum { RING = 64, BUFFERS = 64, COUNT = RING + VERVE_COMP_UNINVITED + BUFFERS };
@@ -489,7 +495,7 @@ Test(recv, completions_that_nobody_asked_for_are_bounded)
 
 static unsigned flood_left;
 
-/* For each packet that is taken, another one arrives. */
+/* For each packet that the transport handles, another one arrives. */
 static void flood(void *arg)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA,
@@ -512,7 +518,10 @@ static void flood(void *arg)
 	verve_comp_queue_arm(&b.rx_queue, AO_load(&b.rx_queue.count) + 1);
 }
 
-/* When a connection ends, what arrived before counts, and not what arrives meanwhile. */
+/*
+ * When a connection ends, the packets that arrived before are handled. Packets that arrive
+ * meanwhile do not prolong that.
+ */
 Test(recv, a_flood_does_not_keep_who_takes_what_arrived)
 {
 	uint32_t conn_id = node_link(&b, &a)->conn_id;
@@ -557,7 +566,7 @@ Test(recv, refused_buffers_are_posted_later)
 	cr_expect_lt(b.xport->rx_free_count, VERVE_POLL_BATCH);
 }
 
-/* A peer that names the connection of another does not speak for it. */
+/* A packet with the id of another peer's connection is dropped. */
 Test(recv, packets_for_the_connection_of_another_are_dropped)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_EAGER, .credits = 100};
@@ -567,7 +576,7 @@ Test(recv, packets_for_the_connection_of_another_are_dropped)
 
 	node_open(&c, 0, NULL);
 	node_join(&c, &b, NODE_WINDOW);
-	send_len(0, 0); /* its connection is used */
+	send_len(0, 0); /* the connection still works */
 	nodes_settle();
 	recv_into(ROOM, in, 0);
 	expect_comp(&b.rx_queue);

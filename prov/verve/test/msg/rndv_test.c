@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rendezvous: splitting at the longest request, descriptors, and what goes wrong on either side. */
+/* Rendezvous: splitting at the longest request, descriptors, and errors on either side. */
 #include "msg/rndv.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ Test(rndv, is_split_at_the_longest_request)
 		cr_assert_eq(expect_comp(&b.rx_queue).len, sizes[i]);
 		cr_assert(pattern_holds(in, sizes[i], 1));
 		expect_comp(&a.tx_queue);
-		cr_expect_eq(requests() - before, reads + 2); /* RTS and FIN */
+		cr_expect_eq(requests() - before, reads + 2); /* 2: RTS and FIN */
 	}
 }
 
@@ -107,12 +107,12 @@ Test(rndv, short_reads_go_through_a_slab_and_long_ones_are_registered)
 {
 	uint64_t before;
 
-	move(ROOM, 10); /* slabs of both sides are there now */
+	move(ROOM, 10); /* now both sides have allocated their slabs */
 	expect_error(&b.rx_queue, FI_ETRUNC);
 	before = registrations();
 	move(ROOM, NODE_EAGER);
 	expect_error(&b.rx_queue, FI_ETRUNC);
-	cr_expect_eq(registrations() - before, 1); /* the sender's */
+	cr_expect_eq(registrations() - before, 1); /* the sender's buffer */
 	cr_expect(pattern_holds(in, NODE_EAGER, 1));
 	before = registrations();
 	move(ROOM, NODE_EAGER + 1);
@@ -122,7 +122,10 @@ Test(rndv, short_reads_go_through_a_slab_and_long_ones_are_registered)
 	cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
 }
 
-/* The sender's never does: its key opens a region, not a message. */
+/*
+ * The receiver's descriptor spares a registration. The sender's descriptor never does, because its
+ * key opens the whole region and not only the message.
+ */
 Test(rndv, descriptors_are_used_if_they_serve)
 {
 	struct verve_mr_region *from, *to;
@@ -153,7 +156,7 @@ Test(rndv, descriptors_that_do_not_serve_are_replaced)
 	void *from_desc[1], *to_desc[1];
 	uint64_t before;
 
-	/* One lets nobody read, the other is a byte too short. */
+	/* One region grants no remote access, the other is one byte too short. */
 	cr_assert_eq(verve_mr_region_open(a.dev, out, ROOM, 0, &from), 0);
 	cr_assert_eq(verve_mr_region_open(b.dev, in, ROOM - 1, VERVE_NET_LOCAL_WRITE, &to), 0);
 	from_desc[0] = from;
@@ -231,7 +234,8 @@ Test(rndv, offer_without_bytes_is_finished_at_once)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
 	node_send_raw(&a, &b, bytes, verve_wire_encode(&offer, bytes));
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 0);
-	cr_expect_eq(a.xport->count.stale, 1); /* the FIN, of an operation that never was */
+	/* The FIN names an operation that does not exist. */
+	cr_expect_eq(a.xport->count.stale, 1);
 }
 
 Test(rndv, reads_overtake_sends_that_wait_for_room)
@@ -240,7 +244,7 @@ Test(rndv, reads_overtake_sends_that_wait_for_room)
 
 	move(0, 0);
 	expect_comp(&b.rx_queue);
-	/* A fence holds b's sends; the read must not wait behind it. */
+	/* A fence holds b's sends back; the read must not wait behind the fence. */
 	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = in, .len = 1,
 						     .flags = VERVE_OP_ACK}),
 		     0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sending: sizes at every threshold, the window's edges, when a send completes, what it is refused
- * for.
+ * Sending: sizes at every threshold, the edges of the window, the moment when a send completes, and
+ * the reasons for which a send is refused.
  */
 #include "msg/send.h"
 
@@ -79,7 +79,7 @@ Test(send, every_threshold_arrives_whole)
 Test(send, eager_completes_at_once_and_rendezvous_when_read)
 {
 	cr_assert_eq(send_len(NODE_EAGER, 0), 0);
-	expect_comp(&a.tx_queue); /* before anything moved */
+	expect_comp(&a.tx_queue); /* before any packet has arrived */
 	cr_assert_eq(send_len(NODE_EAGER + 1, 0), 0);
 	nodes_settle();
 	expect_none(&a.tx_queue);
@@ -96,7 +96,7 @@ Test(send, small_messages_cost_no_credit_and_others_one)
 	cr_expect_eq(credits(), NODE_WINDOW);
 	cr_assert_eq(send_len(VERVE_WIRE_SMALL + 1, 0), 0);
 	cr_expect_eq(credits(), NODE_WINDOW - 1);
-	cr_assert_eq(send_len(NODE_EAGER + 1, 0), 0); /* an offer costs none */
+	cr_assert_eq(send_len(NODE_EAGER + 1, 0), 0); /* an offer costs no credit */
 	cr_expect_eq(credits(), NODE_WINDOW - 1);
 }
 
@@ -108,7 +108,7 @@ Test(send, last_credit_is_used_and_the_next_message_is_offered)
 	cr_assert_eq(send_len(100, VERVE_OP_TRANSMIT), 0);
 	cr_assert_eq(send_len(VERVE_WIRE_SMALL, VERVE_OP_TRANSMIT), 0);
 	nodes_settle();
-	/* The eager ones and the small one are at the peer; the offer waits to be read. */
+	/* The eager messages and the small one have completed; the offer waits to be read. */
 	for (int i = 0; i < NODE_WINDOW + 1; i++)
 		expect_comp(&a.tx_queue);
 	expect_none(&a.tx_queue);
@@ -269,7 +269,7 @@ Test(send, unknown_address_is_refused)
 
 Test(send, transmit_queue_is_as_long_as_it_says)
 {
-	/* Nobody receives: each delivery-complete send stays. */
+	/* No receive is posted, so each send with delivery complete stays in the queue. */
 	for (int i = 0; i < NODE_TX_SIZE; i++)
 		cr_assert_eq(send_len(1, VERVE_OP_ACK), 0);
 	cr_expect_eq(send_len(1, VERVE_OP_ACK), -FI_EAGAIN);
@@ -290,7 +290,7 @@ Test(send, inject_takes_no_more_buffers_than_may_be_kept)
 	cr_expect_leq(sent, VERVE_TX_SLABS);
 	cr_expect_gt(sent, VERVE_LINK_DEPTH);
 	cr_expect_eq(send_len(1, VERVE_OP_INJECT | VERVE_OP_ACK), -FI_EAGAIN);
-	cr_expect_eq(send_len(1, VERVE_OP_ACK), 0); /* which needs none */
+	cr_expect_eq(send_len(1, VERVE_OP_ACK), 0); /* a send without inject needs no such buffer */
 	sent++;
 	for (int i = 0; i < sent; i++)
 		recv_and_check(1);
@@ -313,7 +313,7 @@ Test(send, fence_waits_for_what_is_active)
 
 Test(send, buffer_that_cannot_be_registered_is_this_sends_error_alone)
 {
-	cr_assert_eq(send_len(1, VERVE_OP_TRANSMIT), 0); /* the slabs are there now */
+	cr_assert_eq(send_len(1, VERVE_OP_TRANSMIT), 0); /* allocates the slabs */
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EFAULT);

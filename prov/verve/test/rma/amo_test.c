@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic memory operations: every type and operation against a naive model, which knows numbers and
- * no types, wherever the target lies; and threads that lose nothing.
+ * Atomic memory operations: every type and operation is compared with a simple model of numbers
+ * without types, at every alignment of the target. Threads that use the same element lose no
+ * update.
  */
 #include "rma/amo.h"
 
@@ -41,7 +42,7 @@ static bool is_complex(unsigned type)
 	       type == VERVE_AMO_LONG_DOUBLE_COMPLEX;
 }
 
-/* What is left of an integer in a type: two's complement, little-endian. */
+/* The integer i as the type stores it: two's complement, higher bits cut off. */
 static int128 wrap(unsigned type, int128 i)
 {
 	unsigned bits = 8 * (unsigned)verve_amo_size(type);
@@ -125,7 +126,7 @@ static bool is_same(struct number a, struct number b)
 	return a.i == b.i && same(a.re, b.re) && same(a.im, b.im);
 }
 
-/* -1, 0, 1; 2: neither less, equal nor greater. */
+/* a compared with b: -1 less, 0 equal, 1 greater, 2 none of these (NaN, or complex and unequal). */
 static int order(unsigned type, struct number a, struct number b)
 {
 	if (type == VERVE_AMO_UINT128)
@@ -182,7 +183,7 @@ static struct number calculate(unsigned op, unsigned type, struct number v, stru
 	return n;
 }
 
-/* The text of fi_atomic(3). */
+/* The result of the operation, as the text of fi_atomic(3) defines it. */
 static struct number model(unsigned op, unsigned type, struct number v, struct number o,
 			   struct number c)
 {
@@ -222,7 +223,7 @@ static struct number model(unsigned op, unsigned type, struct number v, struct n
 	}
 }
 
-/* Values that matter: ends of ranges, signs, halves, and what is no number. Exact in every type. */
+/* Ends of ranges, signs, halves, infinities and NaN. Every type represents its values exactly. */
 static size_t choose_numbers(unsigned type, struct number *numbers)
 {
 	static const long double reals[] = {0, -0.0L, 1, -1, 2.5L, -7.25L, 1024, INFINITY,
@@ -237,7 +238,7 @@ static size_t choose_numbers(unsigned type, struct number *numbers)
 		return count;
 	}
 	for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
-		/* Infinite complex products are C's business (annex G), not the model's. */
+		/* C (annex G) says what infinite complex products are; the model does not know. */
 		if (is_complex(type) && isinf(reals[i]))
 			continue;
 		numbers[count].re = reals[i];
@@ -246,7 +247,9 @@ static size_t choose_numbers(unsigned type, struct number *numbers)
 	return count;
 }
 
-/* One element at offset bytes from an aligned address, between guards. */
+/*
+ * Tests one element at offset bytes from an aligned address; guard bytes around it must not change.
+ */
 static void expect_one(unsigned op, unsigned type, size_t offset, struct number v, struct number o,
 		       struct number c)
 {
@@ -302,7 +305,7 @@ Test(amo, misaligned_targets_too)
 {
 	for (unsigned type = 0; type < VERVE_AMO_TYPES; type++)
 		expect_type(type, 1);
-	/* As aligned as C wants it, but not naturally. */
+	/* C aligns these types to 4 and 8 bytes; their natural alignment is 8 and 16 bytes. */
 	expect_type(VERVE_AMO_FLOAT_COMPLEX, 4);
 	expect_type(VERVE_AMO_DOUBLE_COMPLEX, 8);
 }
@@ -319,7 +322,7 @@ Test(amo, sizes_are_those_of_the_types)
 	cr_expect_eq(verve_amo_size(UINT32_MAX), 0);
 }
 
-/* How many operations each form has for each class of types. */
+/* The number of operations of each form, for each class of types. */
 Test(amo, valid_combinations)
 {
 	for (unsigned type = 0; type < VERVE_AMO_TYPES; type++) {
@@ -395,7 +398,7 @@ static void *work(void *arg)
 			verve_amo_run(VERVE_AMO_SUM, crew->type, crew->target, 1, one, NULL, NULL);
 			continue;
 		}
-		/* The same by compare and swap, as an application does it. */
+		/* The same addition with compare and swap, as applications do it. */
 		verve_amo_run(VERVE_AMO_READ, crew->type, crew->target, 1, NULL, NULL, old);
 		for (;;) {
 			memcpy(two, old, sizeof(two));
@@ -451,7 +454,7 @@ static void *count_on_cpu(void *arg)
 	return NULL;
 }
 
-/* The target's own processor counts along. */
+/* The target's application adds to the same element with the processor's atomics. */
 Test(amo, atomic_with_respect_to_the_processor)
 {
 	uint64_t one = 1, counted = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Atomics that the target's device executes, between two endpoints on the fake net, through
- * libfabric's calls: what there is and what is refused, what comes back, who hears of it, and what a
- * connection that breaks leaves behind.
+ * libfabric's calls: which exist and which are refused, the values that they return, the events and
+ * counters at the target, and the end of atomics whose connection breaks.
  */
 #include <rdma/fi_atomic.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static struct fi_cq_tagged_entry complete(void)
 	return ep_pair_comp(&pair, &pair.a);
 }
 
-/* The reason. */
+/* Expects the next completion to be this error; returns the reason that it gives. */
 static const char *fail(int err)
 {
 	struct fi_cq_err_entry entry = ep_pair_error(&pair, &pair.a, err);
@@ -230,7 +230,7 @@ Test(atomic_device, a_region_that_does_not_grant_it_hurts_only_that_one)
 	cr_expect_eq(words[0], 1);
 }
 
-/* More than queues, slabs and the device take at once, from both sides to the same words. */
+/* More atomics than queues, slabs and device take at once, from both sides to the same words. */
 static void flood(void)
 {
 	enum { OPS = 1500 };
@@ -288,7 +288,7 @@ Test(atomic_device, a_fenced_one_waits_for_those_before_it)
 	cr_expect_eq(words[0], 4);
 }
 
-/* Whether it was executed nobody knows: an error, and never repeated. */
+/* It is unknown whether the device executed the atomic: so it fails, and is never repeated. */
 Test(atomic_device, a_lost_answer_is_an_error_and_nothing_is_repeated)
 {
 	struct verve_xport *xport;
@@ -311,7 +311,10 @@ Test(atomic_device, a_lost_answer_is_an_error_and_nothing_is_repeated)
 	cr_expect_leq(words[1], 10);
 }
 
-/* Keys that the application chose: the target is asked what they open, or that they open nothing. */
+/*
+ * The application chose the keys. The target answers the query for one key with its segment, for
+ * the other with none: only the atomic with the other key fails.
+ */
 Test(atomic_device, a_key_that_nobody_has_hurts_only_that_one)
 {
 	uint64_t chosen = 77, result = 0;
@@ -331,12 +334,13 @@ Test(atomic_device, a_key_that_nobody_has_hurts_only_that_one)
 			if (key == chosen)
 				complete();
 			else
-				cr_expect_not_null(strstr(fail(FI_EACCES), "no region with the key"));
+				cr_expect_not_null(strstr(fail(FI_EACCES),
+							  "no region with the key"));
 	}
 	cr_expect_eq(words[0], 2);
 	cr_expect_eq(result, 1);
 
-	/* Closed: the answer that is remembered is taken back. */
+	/* The region closes: the target revokes the key, and the initiator forgets the answer. */
 	key = chosen;
 	cr_assert_eq(fi_close(&mr->fid), 0);
 	mr = NULL;
@@ -345,7 +349,7 @@ Test(atomic_device, a_key_that_nobody_has_hurts_only_that_one)
 	cr_expect_eq(words[0], 2);
 }
 
-/* As if the peer had another FI_VERVE_ATOMICS: what its handshake said. */
+/* The peer's handshake said another FI_VERVE_ATOMICS. The test changes the link to that. */
 Test(atomic_device, is_never_mixed_with_the_other_way)
 {
 	struct verve_xport *xport;
@@ -365,7 +369,7 @@ Test(atomic_device, is_never_mixed_with_the_other_way)
 	cr_assert_eq(add(0, 1), 0);
 	cr_expect_not_null(strstr(fail(FI_EOPNOTSUPP), "FI_VERVE_ATOMICS=device there, not here"));
 
-	/* A peer that does not listen. */
+	/* An initiator that ignores the peer's handshake: the target refuses. */
 	lock(&pair.a)->peers->link->device_atomics = false;
 	unlock(&pair.a);
 	cr_assert_eq(add(0, 1), 0);
@@ -373,7 +377,7 @@ Test(atomic_device, is_never_mixed_with_the_other_way)
 	cr_expect_eq(words[0], 1);
 }
 
-/* A domain that does no atomics opens on any device; with atomics it is refused. */
+/* Without FI_ATOMIC a domain opens on any device; with FI_ATOMIC the device must have atomics. */
 Test(atomic_device_domain, needs_a_device_that_can)
 {
 	struct fake_net_config config;
@@ -400,7 +404,7 @@ static void open_with_events(void)
 	open_pair(FI_RMA_EVENT);
 }
 
-/* FI_RMA_EVENT: the target hears of what its device did. */
+/* With FI_RMA_EVENT the target counts the atomics that its device executed. */
 Test(atomic_device, is_an_rma_event)
 {
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
@@ -423,7 +427,7 @@ Test(atomic_device, is_an_rma_event)
 	cr_expect_eq(fi_close(&cntr->fid), 0);
 }
 
-/* Each needs two requests, and sometimes there is room for one: it is executed once. */
+/* Each atomic needs two work requests. Where only one has room, the atomic is executed once. */
 Test(atomic_device, a_flood_of_events_loses_nothing)
 {
 	struct fi_cq_tagged_entry entry;

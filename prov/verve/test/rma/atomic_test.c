@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomics between two endpoints on the fake net, through libfabric's calls: what comes back, what
- * is counted, what is refused and by whom, and what a link that breaks leaves behind. Requests that
- * no initiator of ours would send are posted by hand.
+ * Atomics between two endpoints on the fake net, through libfabric's calls: the values that come
+ * back, the counters, the side that refuses an atomic and the reason, and the end of atomics whose
+ * link breaks. Requests that no honest initiator sends are posted by hand.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
@@ -35,13 +35,13 @@ struct end {
 	fi_addr_t peer;
 	int completions;
 	struct fi_cq_tagged_entry last;
-	int error; /* of the last, if it was one */
+	int error; /* errno of the last completion, if it was an error; or 0 */
 	char reason[128];
 };
 
 static struct fixture fix;
 static struct end ends[2], *const us = &ends[0], *const them = &ends[1];
-static uint64_t words[WORDS]; /* the target */
+static uint64_t words[WORDS]; /* the target's memory */
 static struct fid_mr *mr;
 static uint64_t key;
 
@@ -131,7 +131,7 @@ static void run(void)
 						       : fake_net_next() - fake_net_time());
 }
 
-/* Ours has completed count operations since it opened; the last with error. */
+/* Expects our endpoint to have completed count operations since it opened, the last with error. */
 static void expect(int count, int error)
 {
 	uint64_t end = fake_net_time() + patience;
@@ -251,7 +251,7 @@ Test(atomic, compares)
 	expect_counts(0, 2);
 }
 
-/* Every list is cut in another way. */
+/* Operands, results and remote memory are cut into pieces of different sizes. */
 Test(atomic, vectors_are_cut_anyhow)
 {
 	uint32_t operand[6] = {1, 2, 3, 4, 5, 6}, compare[6] = {10, 0, 30, 0, 50, 60},
@@ -293,7 +293,7 @@ Test(atomic, injected_ones_are_silent_and_done_before_close)
 	close_end(us);
 	cr_expect_eq(words[0], 100);
 	cr_expect_eq(us->completions, 0);
-	/* The target counts them; the endpoint that closes says nothing any more. */
+	/* The target counts the atomics; an endpoint that closes reports no more completions. */
 	cr_expect_eq(fi_cntr_read(them->cntr[CNTR_REMOTE_WRITE]), 100);
 }
 
@@ -443,7 +443,7 @@ Test(atomic, nothing_before_enable)
 	cr_expect_eq(fi_close(&ep->fid), 0);
 }
 
-/* The next one works: a refusal hurts only its own operation. */
+/* Expects a refusal. The next atomic works: a refusal fails only its own operation. */
 static void expect_refusal(int count, const char *reason)
 {
 	expect(count, FI_EACCES);
@@ -539,19 +539,19 @@ Test(atomic, elements_in_two_segments_are_refused)
 	uint64_t values[2] = {1, 2};
 
 	reg_two(24);
-	cr_assert_eq(fi_atomic(us->ep, values, 2, NULL, us->peer, at(14) + 4, key, FI_UINT64, FI_SUM,
-			       NULL), 0);
+	cr_assert_eq(fi_atomic(us->ep, values, 2, NULL, us->peer, at(14) + 4, key, FI_UINT64,
+			       FI_SUM, NULL), 0);
 	expect(1, FI_EINVAL);
 	for (size_t i = 0; i < WORDS; i++)
 		cr_assert_eq(words[i], 0);
-	cr_assert_eq(fi_atomic(us->ep, values, 3, NULL, us->peer, at(15) + 4, key, FI_UINT32, FI_SUM,
-			       NULL), 0);
+	cr_assert_eq(fi_atomic(us->ep, values, 3, NULL, us->peer, at(15) + 4, key, FI_UINT32,
+			       FI_SUM, NULL), 0);
 	expect(2, 0);
 	cr_expect_eq(words[15], 1ull << 32);
 	cr_expect_eq(words[0], 2ull << 32);
 }
 
-/* All or nothing. */
+/* A request is executed on all of its segments or on none. */
 Test(atomic, one_bad_segment_spoils_all)
 {
 	uint64_t values[2] = {1, 1};
@@ -623,7 +623,7 @@ Test(atomic, each_sees_what_was_before_it)
 	cr_expect_eq(result[2], 23);
 }
 
-/* Requests and replies of the longest kind, far more than the queues have room for. */
+/* The longest requests and replies, many more than the queues have room for. */
 Test(atomic, a_flood_loses_nothing)
 {
 	enum { OPS = 600, ELEMENTS = 100 };
@@ -631,7 +631,7 @@ Test(atomic, a_flood_loses_nothing)
 
 	for (int i = 0; i < ELEMENTS; i++)
 		values[i] = 1;
-	/* Both sides at once, each to words of its own. */
+	/* Both sides send at once, each to other words. */
 	for (int i = 0; i < OPS; i++)
 		for (int j = 0; j < 2; j++)
 			while (fi_fetch_atomic(ends[j].ep, values, ELEMENTS, NULL,
@@ -649,7 +649,7 @@ Test(atomic, a_flood_loses_nothing)
 			cr_assert_eq(results[i][j], (uint64_t)i / 2);
 }
 
-/* The peer goes while requests wait for its answer: an error, and none is executed twice. */
+/* The peer ends while requests wait for its reply: they fail, and none is executed twice. */
 Test(atomic, a_lost_reply_is_an_error_and_nothing_is_repeated)
 {
 	struct verve_xport *xport;
@@ -659,7 +659,10 @@ Test(atomic, a_lost_reply_is_an_error_and_nothing_is_repeated)
 	expect(1, 0);
 	for (int i = 0; i < 10; i++)
 		cr_assert_eq(add(1, &value, NULL), 0);
-	/* The device has them; its processor never looks, or answers nobody. */
+	/*
+	 * The target's device has the requests, but its application has not polled. It may execute
+	 * them after the link broke; then no reply arrives.
+	 */
 	for (int i = 0; i < 20; i++)
 		fake_net_advance(1000);
 	xport = verve_engine_lock(verve_ep_from_fid(us->ep)->engine);
@@ -669,14 +672,14 @@ Test(atomic, a_lost_reply_is_an_error_and_nothing_is_repeated)
 	settle();
 	cr_expect_eq(us->completions, 11);
 	cr_expect_leq(words[1], 10);
-	/* A new connection carries on. */
+	/* A new connection works. */
 	cr_assert_eq(add(2, &value, NULL), 0);
 	expect(12, 0);
 	cr_expect_eq(words[2], 1);
 	cr_expect_leq(words[1], 10);
 }
 
-/* A packet as our peer would never send it, over our connection to it. */
+/* Sends a packet that no honest initiator sends over our connection to the peer. */
 static void post_raw(const void *packet, size_t len)
 {
 	struct verve_xport *xport = verve_engine_lock(verve_ep_from_fid(us->ep)->engine);
@@ -701,7 +704,10 @@ static void post_packet(struct verve_wire_packet *packet, size_t operands)
 	post_raw(buf, len + operands);
 }
 
-/* Each is answered, to an operation that does not exist, and changes nothing. */
+/*
+ * The target answers each bad request and changes no memory. The replies name an operation that
+ * does not exist.
+ */
 Test(atomic, bad_requests_break_nothing)
 {
 	uint64_t value = 1;
@@ -732,7 +738,7 @@ Test(atomic, bad_requests_break_nothing)
 	cr_expect_eq(words[0], 2);
 }
 
-/* Answers that nobody waits for, or of another kind. */
+/* Replies for which no operation waits, or an operation that is no atomic. */
 Test(atomic, stray_replies_are_ignored)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_ATOMIC_REPLY};
@@ -751,7 +757,7 @@ Test(atomic, stray_replies_are_ignored)
 	expect(2, 0);
 }
 
-/* Whoever does not take its answers is not asked for more than so many. */
+/* The initiator sends no more than VERVE_ATOMIC_UNANSWERED requests without a reply. */
 Test(atomic, unanswered_ones_are_bounded)
 {
 	static uint64_t found[4 * VERVE_ATOMIC_UNANSWERED];
@@ -766,7 +772,7 @@ Test(atomic, unanswered_ones_are_bounded)
 	for (int i = 0; i < COUNT; i++)
 		cr_assert_eq(fi_fetch_atomic(us->ep, &value, 1, NULL, &found[i], NULL, us->peer,
 					     at(1), key, FI_UINT64, FI_SUM, NULL), 0);
-	/* The target's application does not run. */
+	/* The target's application makes no call, so the target makes no progress. */
 	for (int i = 0; i < 1000; i++) {
 		progress(us);
 		fake_net_advance(10000);
@@ -783,7 +789,7 @@ Test(atomic, unanswered_ones_are_bounded)
 		cr_assert_eq(found[i], i);
 }
 
-/* A target keeps no more answers than an honest peer can wait for. */
+/* The target keeps no more replies than an honest peer can await. */
 Test(atomic, who_asks_for_too_many_is_cut_off)
 {
 	struct verve_wire_packet packet = {
@@ -799,7 +805,7 @@ Test(atomic, who_asks_for_too_many_is_cut_off)
 	expect(1, 0);
 	xport = verve_engine_lock(verve_ep_from_fid(them->ep)->engine);
 	link = xport->peers->link;
-	link->may_send = false; /* the peer takes nothing */
+	link->may_send = false; /* so no reply can leave */
 	for (int i = 0; i < VERVE_ATOMIC_UNANSWERED; i++)
 		verve_atomic_execute(xport, link, &packet);
 	cr_expect_not(link->broken);
@@ -808,7 +814,10 @@ Test(atomic, who_asks_for_too_many_is_cut_off)
 	verve_engine_unlock(verve_ep_from_fid(them->ep)->engine);
 }
 
-/* The processor does not reach it: what the device does is done, what the processor would do is refused. */
+/*
+ * The processor cannot reach device memory: writes by the device succeed, atomics by the processor
+ * are refused.
+ */
 Test(atomic, device_memory_is_left_to_devices)
 {
 	static _Alignas(4096) uint64_t device_memory[512];
@@ -817,13 +826,15 @@ Test(atomic, device_memory_is_left_to_devices)
 		uint64_t offset;
 		size_t len;
 		void *base_addr;
-	} dmabuf = {fake_net_dmabuf(device_memory, sizeof(device_memory)), 0, 64, (void *)0x7000000};
+	} dmabuf = {fake_net_dmabuf(device_memory, sizeof(device_memory)), 0, 64,
+		    (void *)0x7000000};
 	struct fi_mr_attr attr = {.mr_iov = (const void *)&dmabuf, .iov_count = 1,
 				  .access = FI_REMOTE_READ | FI_REMOTE_WRITE};
 	struct fid_mr *device_mr;
 	uint64_t value = 9;
 
-	cr_assert_eq(fi_mr_regattr(fix.domain, &attr, 1ull << 40 /* FI_MR_DMABUF */, &device_mr), 0);
+	cr_assert_eq(fi_mr_regattr(fix.domain, &attr, 1ull << 40 /* FI_MR_DMABUF */, &device_mr),
+		     0);
 	cr_assert_eq(fi_atomic(us->ep, &value, 1, NULL, us->peer, 0x7000008, fi_mr_key(device_mr),
 			       FI_UINT64, FI_SUM, NULL), 0);
 	expect_refusal(1, "does not grant");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Key exchange: what is asked, told and revoked, and what reads and writes with an exported key do at
- * every border, whatever becomes of the key.
+ * Key exchange: queries, answers and revocations; reads and writes with an exported key across
+ * every border of its segments, and while the key changes.
  */
 #include "rma/key.h"
 
@@ -37,7 +37,7 @@ static void setup(void)
 
 	fake_net_config_default(&config);
 	config.limits.msg_size = LONGEST + VERVE_WIRE_ATOMIC_PREFIX;
-	config.rc_slow = 0; /* tests say in which order refusals and acknowledgements come */
+	config.rc_slow = 0; /* refusals and acknowledgements come in a known order */
 	fake_net_start(&config);
 	verve_mr_keytab_init(&keytab);
 	node_attr(&attr);
@@ -90,7 +90,7 @@ static void unexport(struct exported *of)
 		verve_mr_region_close(of->regions[i]);
 }
 
-/* The byte at a position of an exported region, and its address as peers say it. */
+/* The byte at a position of an exported region. addr_of gives the address that peers use for it. */
 static unsigned char *byte_of(const struct exported *of, size_t position)
 {
 	struct verve_mr_segment rest;
@@ -104,8 +104,8 @@ static uint64_t addr_of(const struct exported *of, size_t position)
 	return of->key.segments.virt ? (uintptr_t)byte_of(of, position) : position;
 }
 
-static int start(enum verve_rma_kind kind, void *buf, const struct verve_wire_segment *to, size_t count,
-		 uint32_t flags)
+static int start(enum verve_rma_kind kind, void *buf, const struct verve_wire_segment *to,
+		 size_t count, uint32_t flags)
 {
 	struct iovec iov = {buf, 0};
 	struct verve_request request = {
@@ -132,7 +132,7 @@ static void finish(enum verve_rma_kind kind, uint64_t key, uint64_t addr, size_t
 	expect_comp(&a.tx_queue);
 }
 
-/* One is refused; the connection, and the next one, are as good as ever. */
+/* Expects this operation to be refused, while the connection lives on and no query is left over. */
 static void expect_refused(enum verve_rma_kind kind, uint64_t key, uint64_t addr, size_t len,
 			   const char *why)
 {
@@ -174,7 +174,8 @@ static void try_borders(bool virt)
 		}
 	for (uint32_t i = 0; i < 8; i++)
 		for (size_t j = 0; j < GAP; j++)
-			cr_assert_eq(((unsigned char *)(uintptr_t)x.segments[i].addr)[lens[i] + j], 0);
+			cr_assert_eq(((unsigned char *)(uintptr_t)x.segments[i].addr)[lens[i] + j],
+				     0);
 	unexport(&x);
 }
 
@@ -216,7 +217,7 @@ Test(key, several_segments_of_a_request_have_keys_of_their_own)
 	y.key.segments = (struct verve_mr_segments){y.segments, 1, false};
 	cr_assert_eq(verve_mr_keytab_add(&keytab, &y.key), 0);
 	to[0] = (struct verve_wire_segment){90, 10, 1};
-	to[1] = (struct verve_wire_segment){0, 0, 12345}; /* nothing: any key */
+	to[1] = (struct verve_wire_segment){0, 0, 12345}; /* no bytes: any key is accepted */
 	to[2] = (struct verve_wire_segment){5, 35, UINT64_MAX - 1};
 	to[3] = (struct verve_wire_segment){0, 20, 1};
 	pattern_fill(local, 65, 4);
@@ -332,7 +333,7 @@ Test(key, that_is_used_again_has_its_new_meaning)
 	}
 }
 
-/* The answer to the old one, its revocation and the answer to the new one come in this order. */
+/* The old key's answer, its revocation and the new key's answer arrive in this order. */
 Test(key, that_changes_while_it_is_asked_for)
 {
 	static const size_t lens[] = {10, 10, 10, 10, 10, 10};
@@ -357,7 +358,7 @@ Test(key, revoked_under_way_ends_what_is_under_way)
 		finish(VERVE_RMA_WRITE, 8, 0, 1);
 		begin(kind, 8, 0, MEMORY / 2); /* more requests than there is room for */
 		cr_assert_not(TAILQ_EMPTY(&node_peer(&a, &b)->pending));
-		begin(VERVE_RMA_WRITE, 8, 0, 8); /* asks again */
+		begin(VERVE_RMA_WRITE, 8, 0, 8); /* this write asks for the key again */
 		revoke.key.generation = x.key.generation;
 		verve_key_forget(a.xport, node_link(&a, &b), &revoke);
 		nodes_settle();
@@ -409,7 +410,7 @@ Test(key, whoever_asks_for_too_many_at_once_is_cut_off)
 	struct verve_wire_packet query = {.type = VERVE_WIRE_KEY_QUERY, .tag = 8};
 	struct verve_link *link = node_link(&b, &a);
 
-	link->may_send = false; /* nothing leaves */
+	link->may_send = false; /* so no answer can leave */
 	for (int i = 0; i < VERVE_KEY_QUERIES; i++)
 		verve_key_answer(b.xport, link, &query);
 	cr_expect_not(link->broken);
@@ -428,7 +429,7 @@ Test(key, rkeys_are_nothing_to_ask_for)
 	unexport(&x);
 }
 
-/* b's application chooses them. */
+/* b's application chooses its keys. */
 Test(key, every_number_can_be_a_chosen_key)
 {
 	static const uint64_t keys[] = {0, 8, 1ull << 32, VERVE_MR_KEY_EXPORTED,
@@ -457,7 +458,7 @@ Test(key, data_comes_with_a_write_across_borders)
 	comp = expect_comp(&b.rx_queue);
 	cr_expect_eq(comp.data, 77);
 	cr_expect_eq(comp.len, 20);
-	to.key = 9; /* unknown: nobody hears of it */
+	to.key = 9; /* an unknown key: the write fails, and the target does not hear of it */
 	cr_assert_eq(start(VERVE_RMA_WRITE, local, &to, 1, VERVE_OP_DATA), 0);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EACCES);
@@ -482,7 +483,7 @@ Test(key, events_count_for_the_region_of_the_key)
 	unexport(&x);
 }
 
-/* Answers that no peer of ours would give. */
+/* Answers that no honest peer gives. */
 static void reply(struct verve_wire_key key, uint64_t len, uint32_t count)
 {
 	struct verve_wire_packet packet = {

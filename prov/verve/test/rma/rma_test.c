@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RMA: sizes at every threshold, segments of both sides, remote CQ data, and memory that is not
- * there.
+ * RMA: sizes at every threshold, segments of both sides, remote CQ data, memory that cannot be
+ * registered, and remote memory that the key does not open.
  */
 #include "rma/rma.h"
 
@@ -45,7 +45,7 @@ static void teardown(void)
 
 TestSuite(rma, .init = setup, .fini = teardown);
 
-/* The bytes of remote from offset on. */
+/* A remote segment: len bytes of the array remote from offset on. */
 static struct verve_wire_segment segment(size_t offset, size_t len)
 {
 	return (struct verve_wire_segment){(uintptr_t)remote + offset, len, region->rkey};
@@ -78,7 +78,7 @@ static int start_len(enum verve_rma_kind kind, size_t len, uint32_t flags)
 	return start(kind, &iov, 1, &to, 1, flags, NULL);
 }
 
-/* Either side of what decides: inline, slab, registration, longest request. */
+/* Sizes around each threshold: inline, slab, registration, longest request. */
 static const size_t sizes[] = {0, 1, NODE_INLINE, NODE_INLINE + 1, NODE_EAGER, NODE_EAGER + 1,
 			       LONGEST, LONGEST + 1, ROOM};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
@@ -130,7 +130,7 @@ Test(rma, segments_of_both_sides_need_not_agree)
 		struct iovec iov[VERVE_IOV_LIMIT] = {
 			{local, tenth}, {local + tenth, 0}, {local + tenth, half},
 				{local + tenth + half, len - tenth - half}};
-		/* In another order, with gaps. */
+		/* The remote segments lie in another order, with gaps. */
 		struct verve_wire_segment to[VERVE_WIRE_SEGMENTS] = {
 			segment(half, len - half - 1), segment(0, 0), segment(0, half),
 				segment(ROOM - 1, 1)};
@@ -165,7 +165,7 @@ Test(rma, remote_data_follows_the_write)
 			cr_assert(fake_net_run_next());
 			verve_proto_poll(&b.proto);
 		}
-		cr_assert(pattern_holds(remote, sizes[i], i)); /* it is there by then */
+		cr_assert(pattern_holds(remote, sizes[i], i)); /* the data came first */
 		comp = expect_comp(&b.rx_queue);
 		cr_expect_eq(comp.data, 0x123456789abcdef0);
 		cr_expect_eq(comp.len, sizes[i]);
@@ -268,10 +268,10 @@ Test(rma, local_memory_that_cannot_be_registered_is_this_ones_error_alone)
 	cr_expect_eq(AO_load(&a.read.errors), 1);
 }
 
-/* Nothing more can be registered: what is too long for a slab goes through one, a piece at a time. */
+/* From here on no memory can be registered: a transfer goes through a slab, a piece at a time. */
 static void become_poor(void)
 {
-	/* Its slabs are there. */
+	/* This read allocates and registers the slabs. */
 	cr_assert_eq(start_len(VERVE_RMA_READ, 1, 0), 0);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
@@ -364,7 +364,7 @@ Test(rma, host_dies_between_pieces)
 	cr_expect_eq(a.xport->tx_slabs.used, 0);
 }
 
-/* Which memory the peer's key opens. */
+/* Expects an access that the peer's key does not grant to fail alone. */
 static void expect_denied(enum verve_rma_kind kind, struct verve_wire_segment to)
 {
 	struct iovec iov = {local, to.len};
@@ -377,7 +377,7 @@ static void expect_denied(enum verve_rma_kind kind, struct verve_wire_segment to
 	cr_expect_eq(error.comp.context, &context);
 	cr_expect_eq(error.comp.flags, kind == VERVE_RMA_WRITE ? VERVE_COMP_RMA | VERVE_COMP_WRITE :
 								VERVE_COMP_RMA | VERVE_COMP_READ);
-	/* The connection goes on. */
+	/* The connection still works. */
 	node_resume(&a, &b);
 }
 
