@@ -253,7 +253,8 @@ static void param_choose(const struct verve_config_param *param, const char *val
 		}
 	}
 	VERVE_WARN(CORE, "%s=%s is neither %s nor %s: using %s\n", param_env_name(param, name),
-		   value, param->choices[0], verve_config_others(param, " nor ", others), *param->text);
+		   value, param->choices[0], verve_config_others(param, " nor ", others),
+		   *param->text);
 }
 
 static void param_read_text(const struct fi_provider *prov, const struct verve_config_param *param)
