@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Configuration: the table of FI_VERVE_* variables, and reading them. To add a variable, add a
- * field in config.h and a row here; `fi_info -e` and the manual page follow.
+ * field in config.h and a row here; `fi_info -e` and the manual page are made from the table.
  */
 #include "base/config.h"
 
@@ -19,7 +19,7 @@ static const char prefix[] = "FI_VERVE_";
 
 enum {
 	NAME_MAX_LEN = 64,
-	BUFFER_EXTRA = 128,   /* bytes of a buffer for what comes before the payload */
+	BUFFER_EXTRA = 128,   /* bytes of a receive buffer before the payload */
 	RX_BUFFERS_MIN = 16,
 };
 
@@ -137,8 +137,9 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "auth_key_file",
-		.help = "A file whose 16 to 4096 bytes are the authentication key of endpoints that "
-			"the application gives none; only peers with the same key can connect.",
+		.help = "A file whose 16 to 4096 bytes are the authentication key of endpoints "
+			"that the application gives none; only peers with the same key can "
+			"connect.",
 		.unit = "none",
 		.text = &verve_config.auth_key_file,
 	},
@@ -151,16 +152,16 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "mr_cache",
-		.help = "Which registrations are kept for the next use of the same memory: those that "
-			"peers cannot reach, of what is used again; none; all that peers cannot "
-			"reach; or all, also of closed regions.",
+		.help = "Which registrations are kept for the next use of the same memory: those "
+			"that peers cannot reach, of what is used again; none; all that peers "
+			"cannot reach; or all, also of closed regions.",
 		.text = &verve_config.mr_cache,
 		.choices = mr_cache_choices,
 	},
 	{
 		.name = "mr_cache_monitor",
-		.help = "Who tells that memory is unmapped: the kernel, by userfaultfd; or the application, "
-			"which promises to (see MEMORY).",
+		.help = "Who tells that memory is unmapped: the kernel, by userfaultfd; or the "
+			"application, which promises to (see MEMORY).",
 		.text = &verve_config.mr_cache_monitor,
 		.choices = mr_cache_monitor_choices,
 	},
@@ -175,8 +176,8 @@ static const struct verve_config_param params[] = {
 
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
 
-/* "FI_VERVE_IFACE" into buf of NAME_MAX_LEN bytes. */
-static const char *env_name(const struct verve_config_param *param, char *buf)
+/* Writes the variable's name ("FI_VERVE_IFACE") to buf of NAME_MAX_LEN bytes; returns buf. */
+static const char *param_env_name(const struct verve_config_param *param, char *buf)
 {
 	int len = snprintf(buf, NAME_MAX_LEN, "%s%s", prefix, param->name);
 
@@ -196,7 +197,7 @@ const char *verve_config_others(const struct verve_config_param *param, const ch
 	return buf;
 }
 
-static void define(const struct fi_provider *prov, const struct verve_config_param *param)
+static void param_define(const struct fi_provider *prov, const struct verve_config_param *param)
 {
 	char others[VERVE_CONFIG_OTHERS_MAX];
 
@@ -213,21 +214,22 @@ static void define(const struct fi_provider *prov, const struct verve_config_par
 				param->unit, param->min, param->max);
 }
 
-/* fi_param_get(3) takes "8k" for 8 and "many" for 0. */
-static bool is_number(const char *text)
+/* Needed because fi_param_get (fi_prov.h) reads "8k" as 8 and "many" as 0. */
+static bool text_is_number(const char *text)
 {
 	return *text && !text[strspn(text, "0123456789")];
 }
 
-static void read_number(const struct fi_provider *prov, const struct verve_config_param *param)
+static void param_read_number(const struct fi_provider *prov,
+			      const struct verve_config_param *param)
 {
 	char name[NAME_MAX_LEN];
-	const char *text = getenv(env_name(param, name));
+	const char *text = getenv(param_env_name(param, name));
 	size_t value;
 
 	if (fi_param_get((struct fi_provider *) prov, param->name, &value))
 		return;
-	if (text && !is_number(text)) {
+	if (text && !text_is_number(text)) {
 		VERVE_WARN(CORE, "%s=%s is not a number of %s: using %zu\n", name, text,
 			   param->unit, *param->number);
 		return;
@@ -240,7 +242,7 @@ static void read_number(const struct fi_provider *prov, const struct verve_confi
 	*param->number = value;
 }
 
-static void choose(const struct verve_config_param *param, const char *value)
+static void param_choose(const struct verve_config_param *param, const char *value)
 {
 	char name[NAME_MAX_LEN], others[VERVE_CONFIG_OTHERS_MAX];
 
@@ -250,24 +252,25 @@ static void choose(const struct verve_config_param *param, const char *value)
 			return;
 		}
 	}
-	VERVE_WARN(CORE, "%s=%s is neither %s nor %s: using %s\n", env_name(param, name), value,
-		   param->choices[0], verve_config_others(param, " nor ", others), *param->text);
+	VERVE_WARN(CORE, "%s=%s is neither %s nor %s: using %s\n", param_env_name(param, name),
+		   value, param->choices[0], verve_config_others(param, " nor ", others),
+		   *param->text);
 }
 
-static void read_text(const struct fi_provider *prov, const struct verve_config_param *param)
+static void param_read_text(const struct fi_provider *prov, const struct verve_config_param *param)
 {
 	char *value;
 
 	if (fi_param_get((struct fi_provider *) prov, param->name, &value) || !value || !*value)
 		return;
 	if (param->choices)
-		choose(param, value);
+		param_choose(param, value);
 	else
 		*param->text = value;
 }
 
-/* The choices that libfabric offers for every cache of registrations: fi_mr(3). */
-static void read_core(void)
+/* Reads libfabric's own variables for registration caches of all providers: fi_mr(3). */
+static void config_read_core(void)
 {
 	char *monitor;
 	size_t value;
@@ -281,34 +284,35 @@ static void read_core(void)
 		verve_config.mr_cache_count = 0;
 }
 
-static bool is_known(const char *name, size_t len)
+static bool name_is_known(const char *name, size_t len)
 {
 	char known[NAME_MAX_LEN];
 
 	for (size_t i = 0; i < PARAMS; i++) {
-		env_name(&params[i], known);
+		param_env_name(&params[i], known);
 		if (strlen(known) == len && !strncmp(known, name, len))
 			return true;
 	}
 	return false;
 }
 
-static void warn_unknown(void)
+static void config_warn_unknown(void)
 {
 	for (char **env = environ; env && *env; env++) {
 		size_t len = strcspn(*env, "=");
 
-		if (!strncmp(*env, prefix, sizeof(prefix) - 1) && !is_known(*env, len))
+		if (!strncmp(*env, prefix, sizeof(prefix) - 1) && !name_is_known(*env, len))
 			VERVE_WARN(CORE, "%.*s is set, but there is no such variable: "
 				   "fi_info -g verve lists them\n", (int) len, *env);
 	}
 }
 
 /*
- * Where an unprivileged process may lock little memory, receive buffers get smaller, and then fewer, so that
- * the most of it stays the application's: a quarter is theirs.
+ * Fits the defaults to RLIMIT_MEMLOCK of an unprivileged process. Receive buffers may pin a quarter
+ * of the limit, and the registration cache another, so that the rest is left to the application.
+ * First the buffers get smaller, then fewer.
  */
-static void fit_memlock(void)
+static void config_fit_memlock(void)
 {
 	struct rlimit limit;
 	size_t fit;
@@ -329,16 +333,16 @@ static void fit_memlock(void)
 
 void verve_config_load(const struct fi_provider *prov)
 {
-	fit_memlock();
+	config_fit_memlock();
 	for (size_t i = 0; i < PARAMS; i++) {
-		define(prov, &params[i]);
+		param_define(prov, &params[i]);
 		if (params[i].number)
-			read_number(prov, &params[i]);
+			param_read_number(prov, &params[i]);
 		else
-			read_text(prov, &params[i]);
+			param_read_text(prov, &params[i]);
 	}
-	read_core();
-	warn_unknown();
+	config_read_core();
+	config_warn_unknown();
 }
 
 const struct verve_config_param *verve_config_param(size_t index)

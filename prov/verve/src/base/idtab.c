@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Id table: an array of slots that doubles; its free slots form a queue. The owner's lock. */
+/* Id table: an array of slots that doubles when it is full. The free slots form a queue. */
 #include "base/idtab.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ void verve_idtab_fini(struct verve_idtab *tab)
 	memset(tab, 0, sizeof(*tab));
 }
 
-static void append_free(struct verve_idtab *tab, uint32_t index)
+static void slot_append_free(struct verve_idtab *tab, uint32_t index)
 {
 	tab->slots[index].next_free = 0;
 	if (tab->first_free)
@@ -36,7 +36,7 @@ static void append_free(struct verve_idtab *tab, uint32_t index)
 	tab->last_free = index;
 }
 
-static int grow(struct verve_idtab *tab)
+static int idtab_grow(struct verve_idtab *tab)
 {
 	uint32_t count = tab->count ? tab->count * 2 : FIRST_COUNT;
 	struct verve_idtab_slot *slots;
@@ -49,7 +49,7 @@ static int grow(struct verve_idtab *tab)
 	memset(slots + tab->count, 0, (count - tab->count) * sizeof(*slots));
 	tab->slots = slots;
 	for (uint32_t index = tab->count ? tab->count : 1; index < count; index++)
-		append_free(tab, index);
+		slot_append_free(tab, index);
 	tab->count = count;
 	return 0;
 }
@@ -62,7 +62,7 @@ int verve_idtab_alloc(struct verve_idtab *tab, void *object, uint32_t *id)
 
 	assert(object);
 	if (!tab->first_free) {
-		ret = grow(tab);
+		ret = idtab_grow(tab);
 		if (ret)
 			return ret;
 	}
@@ -83,6 +83,6 @@ void verve_idtab_free(struct verve_idtab *tab, uint32_t id)
 	assert(verve_idtab_get(tab, id));
 	slot->object = NULL;
 	slot->generation = (slot->generation + 1) & GENERATION_MASK;
-	append_free(tab, index);
+	slot_append_free(tab, index);
 	tab->used--;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Lock: a mutex that can be elided at open, when the application promised to serialize
- * (FI_THREAD_DOMAIN), and that knows whether it is held.
+ * Lock: a mutex with a flag that tells whether it is held. The mutex can be elided at init, if the
+ * application has promised to serialize its calls (FI_THREAD_DOMAIN).
  *
- * "held" is exact in the holder's own thread and a hint elsewhere; it serves assertions only.
+ * The flag is exact in the thread that holds the lock, and only a hint in others; it is for
+ * assertions only.
  */
 #ifndef VERVE_BASE_LOCK_H
 #define VERVE_BASE_LOCK_H
@@ -13,10 +14,11 @@
 
 struct verve_lock {
 	pthread_mutex_t mutex;
-	bool elided;
-	bool held;
+	bool elided; /* the mutex is never locked */
+	bool held;   /* for verve_lock_held */
 };
 
+/* elided: the owner's calls are serialized without the lock. */
 static inline void verve_lock_init(struct verve_lock *lock, bool elided)
 {
 	pthread_mutex_init(&lock->mutex, NULL);
@@ -36,7 +38,9 @@ static inline void verve_lock_acquire(struct verve_lock *lock)
 	lock->held = true;
 }
 
-/* False: another thread has it. An elided lock is always had. */
+/*
+ * True: the caller holds the lock now. False: another thread holds it. An elided lock: always true.
+ */
 static inline bool verve_lock_try(struct verve_lock *lock)
 {
 	if (!lock->elided && pthread_mutex_trylock(&lock->mutex))
@@ -52,7 +56,7 @@ static inline void verve_lock_release(struct verve_lock *lock)
 		pthread_mutex_unlock(&lock->mutex);
 }
 
-/* For assertions by code that must run under the lock. */
+/* For assertions in code that must run under the lock. */
 static inline bool verve_lock_held(const struct verve_lock *lock)
 {
 	return lock->held;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Log: libfabric's own log (FI_LOG_LEVEL, FI_LOG_PROV, FI_LOG_SUBSYS), under the provider's name.
+ * Log: messages to libfabric's log (FI_LOG_LEVEL, FI_LOG_PROV, FI_LOG_SUBSYS), with the provider's
+ * name. Source: rdma/providers/fi_log.h.
  *
- * Whoever first decides that something is an error logs it, once, with the object's identity.
- * warn: a user must know; info: an operator who asks wants to know; trace: protocol events.
- * Any thread, any lock.
+ * The code that decides that something is an error logs it once, with the object's identity and the
+ * remedy. Levels: warn for messages that a user must read; info for an operator who looks for a
+ * cause; trace for events of the protocol. Any thread, under any lock.
  */
 #ifndef VERVE_BASE_LOG_H
 #define VERVE_BASE_LOG_H
@@ -12,10 +13,13 @@
 #include <errno.h>
 #include <rdma/providers/fi_log.h>
 
-/* The provider the log speaks for; set once, in fi_prov_ini, before anything can log. */
+/* The provider in each message. Set once, in fi_prov_ini, before the first message. */
 extern const struct fi_provider *verve_log_provider;
 
-/* subsys: CORE, FABRIC, DOMAIN, EP_CTRL, EP_DATA, AV, CQ, EQ, MR or CNTR, as in fi_log.h. */
+/*
+ * The format must end with a newline. subsys: CORE, FABRIC, DOMAIN, EP_CTRL, EP_DATA, AV, CQ, EQ,
+ * MR or CNTR, as in fi_log.h.
+ */
 #define VERVE_WARN(subsys, ...) FI_WARN(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__)
 #define VERVE_INFO(subsys, ...) FI_INFO(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__)
 #define VERVE_TRACE(subsys, ...) FI_TRACE(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__)

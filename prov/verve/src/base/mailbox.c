@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Mailbox: a stack that senders push to by compare-and-swap; the reader turns it round. */
+/* Mailbox: senders push to a stack by compare-and-swap; the reader reverses the stack. */
 #include "base/mailbox.h"
 
 #include <stddef.h>

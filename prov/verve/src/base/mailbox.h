@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Mailbox: an intrusive, lock-free queue from any number of senders to one reader.
+ * Mailbox: a lock-free queue from any number of senders to one reader. A mail is embedded in its
+ * object.
  *
- * The service thread and the engines talk through it, so that neither ever waits for the other.
- * libatomic_ops does the compare-and-swap; the reader takes everything at once.
+ * The service thread and the engines talk through mailboxes, so that neither waits for the other.
+ * The atomic operations are those of libatomic_ops. The reader takes all mail at once.
  */
 #ifndef VERVE_BASE_MAILBOX_H
 #define VERVE_BASE_MAILBOX_H
@@ -21,13 +22,16 @@ struct verve_mailbox {
 
 void verve_mailbox_init(struct verve_mailbox *box);
 
-/* The mail belongs to the reader from here on. Returns true if the box was empty (wake the reader). */
+/*
+ * Puts a mail, which belongs to the reader from then on. True: the mailbox was empty, so the caller
+ * must wake the reader. Any thread.
+ */
 bool verve_mailbox_put(struct verve_mailbox *box, struct verve_mail *mail);
 
-/* All mail, oldest first, linked by next; NULL if there is none. One reader at a time. */
+/* Takes all mail, the oldest first, linked by next; NULL: no mail. One reader at a time. */
 struct verve_mail *verve_mailbox_take(struct verve_mailbox *box);
 
-/* A cheap look, for the poll loop. */
+/* A cheap test for the poll loop. Any thread. */
 static inline bool verve_mailbox_is_empty(const struct verve_mailbox *box)
 {
 	return AO_load(&box->head) == 0;

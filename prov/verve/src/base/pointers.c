@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Pointers: growing the array, setting, freeing. */
 #include "base/pointers.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 enum { COUNT_MIN = 64 };
 
-static int grow(struct verve_pointers *pointers, size_t index)
+static int pointers_grow(struct verve_pointers *pointers, size_t index)
 {
 	size_t count = pointers->count ? pointers->count : COUNT_MIN;
 	void **at;
@@ -31,7 +32,7 @@ int verve_pointers_set(struct verve_pointers *pointers, size_t index, void *poin
 	if (index >= pointers->count) {
 		if (!pointer)
 			return 0;
-		ret = grow(pointers, index);
+		ret = pointers_grow(pointers, index);
 		if (ret)
 			return ret;
 	}

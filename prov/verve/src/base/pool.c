@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Pool: its chunks, each a header of one alignment unit and the objects. The owner's lock. */
+/* Pool: the chunks; each has a header of 64 bytes, and objects behind it. */
 #include "base/pool.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 enum {
 	ALIGNMENT = 64,
-	CHUNK_BYTES = 64 * 1024, /* about, before the header; at least CHUNK_MIN objects */
-	CHUNK_MIN = 8,
+	CHUNK_BYTES = 64 * 1024, /* about so many bytes of objects in a chunk */
+	CHUNK_MIN = 8,		 /* but at least so many objects */
 };
 
 struct verve_pool_chunk {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Address table. Slots live in chunks that double in size, are allocated once and stay until fini.
+ * Address table. The slots are in chunks; each further chunk doubles the table. A chunk is
+ * allocated once and stays until fini.
  *
- * A slot's address is written under the lock and read without it, by the sequence count in the
- * slot: odd while the address changes; a reader that saw it odd, or saw it change, reads again.
+ * A slot's address is written under the lock and read without it. The slot's sequence count is odd
+ * while the address changes. A reader that finds the count odd, or changed, reads again.
  */
 #define HASH_NONFATAL_OOM 1
 
@@ -17,14 +18,14 @@
 enum { ADDR_WORDS = (sizeof(struct verve_addr) + sizeof(AO_t) - 1) / sizeof(AO_t) };
 
 struct verve_addrvec_slot {
-	volatile AO_t sequence;
+	volatile AO_t sequence;		 /* odd while words change */
 	volatile AO_t words[ADDR_WORDS]; /* the address, zero padded: the hash's key; all 0: free */
 	uint64_t index;
-	uint64_t references; /* insertions not yet taken back */
+	uint64_t references; /* insertions less removals */
 	UT_hash_handle hh;
 };
 
-/* Chunk 0 holds the first 2^FIRST_BITS indices; chunk n > 0 as many as all chunks before it. */
+/* Chunk 0 has the first 2^FIRST_BITS slots; chunk n > 0 as many as all chunks before it. */
 static unsigned chunk_of(uint64_t index)
 {
 	if (index >> VERVE_ADDRVEC_FIRST_BITS == 0)
@@ -42,7 +43,7 @@ static uint64_t chunk_size(unsigned chunk)
 	return chunk ? chunk_start(chunk) : 1ull << VERVE_ADDRVEC_FIRST_BITS;
 }
 
-/* NULL: no insertion ever reached that far. */
+/* NULL: the chunk of that index was never allocated. */
 static struct verve_addrvec_slot *slot_of(const struct verve_addrvec *vec, uint64_t index)
 {
 	struct verve_addrvec_slot *chunk;
@@ -54,13 +55,13 @@ static struct verve_addrvec_slot *slot_of(const struct verve_addrvec *vec, uint6
 	return chunk ? chunk + (index - chunk_start(n)) : NULL;
 }
 
-static void pack(AO_t *words, const struct verve_addr *addr)
+static void addr_pack(AO_t *words, const struct verve_addr *addr)
 {
 	memset(words, 0, ADDR_WORDS * sizeof(*words));
 	memcpy(words, addr, verve_addr_len(addr));
 }
 
-/* Releases, so that whoever sees a word of the new address also sees the count odd before it. */
+/* The words are stored with release: a reader that sees a new word also sees the odd count. */
 static void slot_write(struct verve_addrvec_slot *slot, const AO_t *words)
 {
 	AO_t sequence = AO_load(&slot->sequence);
@@ -86,7 +87,7 @@ void verve_addrvec_fini(struct verve_addrvec *vec)
 	verve_lock_fini(&vec->lock);
 }
 
-static struct verve_addrvec_slot *find_slot(struct verve_addrvec *vec, const AO_t *words)
+static struct verve_addrvec_slot *slot_find(struct verve_addrvec *vec, const AO_t *words)
 {
 	struct verve_addrvec_slot *slot;
 
@@ -94,8 +95,8 @@ static struct verve_addrvec_slot *find_slot(struct verve_addrvec *vec, const AO_
 	return slot;
 }
 
-/* The lowest free index; it is not marked as used yet. */
-static int find_free(struct verve_addrvec *vec, uint64_t *index)
+/* Finds the lowest free index. The caller marks the index as used. */
+static int index_find_free(struct verve_addrvec *vec, uint64_t *index)
 {
 	size_t words = vec->used_words ? vec->used_words * 2 : 1;
 	uint64_t *used;
@@ -114,8 +115,8 @@ static int find_free(struct verve_addrvec *vec, uint64_t *index)
 	return 0;
 }
 
-/* The slot of index, its chunk made if need be. NULL: no memory, or beyond the table. */
-static struct verve_addrvec_slot *make_slot(struct verve_addrvec *vec, uint64_t index)
+/* The slot of an index; allocates its chunk if needed. NULL: no memory, or the table is full. */
+static struct verve_addrvec_slot *slot_make(struct verve_addrvec *vec, uint64_t index)
 {
 	struct verve_addrvec_slot *slot = slot_of(vec, index);
 	unsigned n = chunk_of(index);
@@ -130,16 +131,16 @@ static struct verve_addrvec_slot *make_slot(struct verve_addrvec *vec, uint64_t 
 	return slot_of(vec, index);
 }
 
-static int insert_new(struct verve_addrvec *vec, const AO_t *words, uint64_t *fi_addr)
+static int slot_insert(struct verve_addrvec *vec, const AO_t *words, uint64_t *fi_addr)
 {
 	struct verve_addrvec_slot *slot;
 	uint64_t index;
 	int ret;
 
-	ret = find_free(vec, &index);
+	ret = index_find_free(vec, &index);
 	if (ret)
 		return ret;
-	slot = make_slot(vec, index);
+	slot = slot_make(vec, index);
 	if (!slot)
 		return -FI_ENOMEM;
 	slot_write(slot, words);
@@ -163,14 +164,14 @@ int verve_addrvec_insert(struct verve_addrvec *vec, const struct verve_addr *add
 	AO_t words[ADDR_WORDS];
 	int ret = 0;
 
-	pack(words, addr);
+	addr_pack(words, addr);
 	verve_lock_acquire(&vec->lock);
-	slot = find_slot(vec, words);
+	slot = slot_find(vec, words);
 	if (slot) {
 		slot->references++;
 		*fi_addr = slot->index;
 	} else {
-		ret = insert_new(vec, words, fi_addr);
+		ret = slot_insert(vec, words, fi_addr);
 	}
 	verve_lock_release(&vec->lock);
 	return ret;
@@ -221,9 +222,9 @@ uint64_t verve_addrvec_find(struct verve_addrvec *vec, const struct verve_addr *
 	AO_t words[ADDR_WORDS];
 	uint64_t index = UINT64_MAX;
 
-	pack(words, addr);
+	addr_pack(words, addr);
 	verve_lock_acquire(&vec->lock);
-	slot = find_slot(vec, words);
+	slot = slot_find(vec, words);
 	if (slot)
 		index = slot->index;
 	verve_lock_release(&vec->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connection manager: its life, its steps, and what the engine asks for. */
+/* Connection manager: opening and closing, the steps, and the engine's requests. */
 #include "conn/cm.h"
 
 #include <rdma/fi_errno.h>
@@ -15,9 +15,9 @@
 #include "net/sys.h"
 
 enum {
-	WINDOW = 64,		/* handshakes of ours that may be at their beginning */
+	WINDOW = 64,		/* handshakes that we may have begun at the same time */
 	HALF_OPEN_LIMIT = 4096, /* connections that wait for the peer's READY */
-	IDLE_LIMIT = 1024,	/* addresses remembered without a connection */
+	IDLE_LIMIT = 1024,	/* entries of addresses that have no connection */
 };
 
 static void step_timers(struct verve_cm *cm, uint64_t now)
@@ -27,20 +27,24 @@ static void step_timers(struct verve_cm *cm, uint64_t now)
 
 	while ((timer = verve_timers_first(&cm->timers)) && timer->when <= now) {
 		struct verve_cm_entry *entry = (struct verve_cm_entry *)timer;
+		struct verve_conn *conn = &entry->conn;
 
 		if (verve_mailbox_is_empty(cm->attr.events))
-			verve_conn_taken(&entry->conn);
-		verve_conn_timer(&entry->conn, now, verve_net_random64(), &out);
+			verve_conn_taken(conn);
+		verve_conn_timer(conn, now, verve_net_random64(), &out);
 		if (out.hello.kind == VERVE_HELLO_HELLO || out.hello.kind == VERVE_HELLO_READY)
 			cm->stats.retransmitted++;
 		verve_cm_perform(cm, entry, &out);
-		/* Datagrams get lost here, and a peer answers each only once. */
-		if (out.hello.kind == VERVE_HELLO_HELLO && entry->conn.state == VERVE_CONN_WAIT_HELLO)
-			verve_cm_send(cm, &out.hello, &entry->conn.addr);
+		/*
+		 * A repetition means that datagrams get lost, and the peer answers each only once:
+		 * send two.
+		 */
+		if (out.hello.kind == VERVE_HELLO_HELLO && conn->state == VERVE_CONN_WAIT_HELLO)
+			verve_cm_send(cm, &out.hello, &conn->addr);
 	}
 }
 
-static void admit(struct verve_cm *cm, struct verve_cm_entry *entry, uint64_t now)
+static void entry_admit(struct verve_cm *cm, struct verve_cm_entry *entry, uint64_t now)
 {
 	struct verve_conn_out out;
 	int ret = verve_cm_entry_open(cm, entry);
@@ -52,14 +56,14 @@ static void admit(struct verve_cm *cm, struct verve_cm_entry *entry, uint64_t no
 	verve_cm_perform(cm, entry, &out);
 }
 
-/* Admits connections that wait for the window, and bounds the lists that strangers can fill. */
+/* Admits connections that wait for the window. Bounds the lists that unknown senders can fill. */
 static void step_lists(struct verve_cm *cm, uint64_t now)
 {
 	struct verve_conn_out out;
 	struct verve_cm_entry *entry;
 
 	while (cm->window_used < WINDOW && (entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_QUEUED])))
-		admit(cm, entry, now);
+		entry_admit(cm, entry, now);
 	while (cm->count[VERVE_CM_LIST_HALF_OPEN] > HALF_OPEN_LIMIT) {
 		entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_HALF_OPEN]);
 		verve_conn_expire(&entry->conn, &out);
@@ -109,8 +113,9 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	cm->attr.key = NULL;
 	cm->self.addr = attr->addr;
 	if (attr->key && verve_addr_is_wildcard(&attr->addr)) {
-		VERVE_WARN(EP_CTRL, "an endpoint with an authentication key needs an address of its "
-				    "own: peers cannot check a wildcard\n");
+		VERVE_WARN(EP_CTRL,
+			   "an endpoint with an authentication key needs an address of its own: "
+			   "peers cannot check a wildcard\n");
 		ret = -FI_EINVAL;
 		goto err_free;
 	}
@@ -118,7 +123,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	if (ret)
 		goto err_free;
 	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
-	cm->self.incarnation = verve_net_random64() | 1; /* not 0, as the nonces */
+	cm->self.incarnation = verve_net_random64() | 1; /* 0 means unknown in a datagram */
 	cm->self.window = attr->window;
 	cm->self.eager_size = attr->eager_size;
 	cm->self.features = attr->features;
@@ -159,28 +164,28 @@ void verve_cm_close(struct verve_cm *cm)
 	free(cm);
 }
 
-/* Requests. Any thread. */
+/* The engine's requests. Any thread. */
 
-static void put(struct verve_cm *cm, struct verve_cm_request *request)
+static void request_put(struct verve_cm *cm, struct verve_cm_request *request)
 {
 	if (verve_mailbox_put(&cm->requests, &request->event.mail))
 		cm->attr.wake(cm->attr.arg);
 }
 
-static int put_request(struct verve_cm *cm, const struct verve_cm_request *from)
+static int request_put_copy(struct verve_cm *cm, const struct verve_cm_request *from)
 {
 	struct verve_cm_request *request = malloc(sizeof(*request));
 
 	if (!request)
 		return -FI_ENOMEM;
 	*request = *from;
-	put(cm, request);
+	request_put(cm, request);
 	return 0;
 }
 
 int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 {
-	return put_request(cm, &(struct verve_cm_request){
+	return request_put_copy(cm, &(struct verve_cm_request){
 		.kind = VERVE_CM_REQUEST_CONNECT,
 		.event.addr = *addr,
 	});
@@ -188,7 +193,7 @@ int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr)
 
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id)
 {
-	return put_request(cm, &(struct verve_cm_request){
+	return request_put_copy(cm, &(struct verve_cm_request){
 		.kind = VERVE_CM_REQUEST_RESUME,
 		.event.addr = *addr,
 		.event.conn_id = conn_id,
@@ -198,7 +203,7 @@ int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t
 void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop)
 {
 	if (*drop)
-		put(cm, *drop);
+		request_put(cm, *drop);
 	*drop = NULL;
 }
 
@@ -211,7 +216,7 @@ void verve_cm_expire(struct verve_cm *cm, struct verve_cm_request **drop)
 
 int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id)
 {
-	return put_request(cm, &(struct verve_cm_request){
+	return request_put_copy(cm, &(struct verve_cm_request){
 		.kind = VERVE_CM_REQUEST_HEAR,
 		.event.conn_id = conn_id,
 	});
@@ -219,7 +224,7 @@ int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id)
 
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 {
-	return put_request(cm, &(struct verve_cm_request){
+	return request_put_copy(cm, &(struct verve_cm_request){
 		.kind = VERVE_CM_REQUEST_CHECK,
 		.event.conn_id = conn_id,
 		.first = first,

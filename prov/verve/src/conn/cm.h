@@ -4,12 +4,13 @@
  * first HELLO to the hand-over of its connected queue pair; answers peers whether or not the
  * application calls libfabric.
  *
- * Its state belongs to the service thread, which calls verve_cm_step. The engine talks to it by
- * verve_cm_connect, verve_cm_drop and the like (any thread, lock-free) and reads its events
- * (conn/cm_event.h) from a mailbox. It must not know packets, links or the engine that reads.
+ * The manager's state belongs to the service thread, which calls verve_cm_step. The engine sends
+ * requests with verve_cm_connect, verve_cm_drop and the other functions below (any thread, no
+ * lock), and reads the manager's events (conn/cm_event.h) from a mailbox. The manager must not know
+ * packets, links or the engine.
  *
- * Start reading with conn/conn_state.h, the state machine; conn/cm_state.h says where the manager's
- * parts are.
+ * Start reading with conn/conn_state.h, the state machine. conn/cm_state.h lists the manager's
+ * files.
  */
 #ifndef VERVE_CONN_CM_H
 #define VERVE_CONN_CM_H
@@ -24,75 +25,81 @@
 struct verve_cm;
 
 /*
- * Binds the socket. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_ENOMEM ...; -FI_EINVAL: with a key, addr
- * must not be a wildcard.
+ * Opens a manager and binds its socket. Copies *attr, and the key. Logs an error of its own; the
+ * errors of verve_net_dgram_open; -FI_ENOMEM; -FI_EINVAL: addr is a wildcard although there is a
+ * key.
  */
 int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cm);
 /*
- * When the service thread no longer steps it: says BYE to every peer, closes what was not handed
- * over, and puts no more events. The caller then empties the mailbox (an UP in it owns a queue
- * pair).
+ * To be called when the service thread no longer steps the manager. Sends BYE to every peer, closes
+ * the queue pairs that were not handed over, and puts no more events. The caller empties the
+ * mailbox afterwards: an UP event in it owns a queue pair.
  */
 void verve_cm_close(struct verve_cm *cm);
 
 /* The bound address: the endpoint's name. Constant. */
 const struct verve_addr *verve_cm_addr(const struct verve_cm *cm);
+/* The socket's descriptor: polls readable while a datagram waits. The manager owns it. */
 int verve_cm_fd(const struct verve_cm *cm);
 
 /*
- * Asks for a connection; ends in UP or FAILED, once. Also when one comes up because the peer asked
- * at the same time: one UP serves both. Asking while one is up or on its way adds nothing.
- * An endpoint may connect to its own address. -FI_ENOMEM.
+ * Asks for a connection with the peer at addr. Exactly one event follows: UP or FAILED. If the peer
+ * asks at the same time, one UP serves both requests. A request while a connection is up or on its
+ * way adds no event. An endpoint may connect to its own address. -FI_ENOMEM.
  */
 int verve_cm_connect(struct verve_cm *cm, const struct verve_addr *addr);
 /*
- * The engine has given a connection up (its queue pair failed; the engine closes that). The
- * manager forgets it and frees conn_id; the next connect starts anew. No event follows. drop: of
- * its UP; the manager's from here on, and set NULL. NULL: nothing.
+ * The engine has given a connection up: its queue pair failed, and the engine closes the queue
+ * pair. The manager sends BYE, forgets the connection and frees conn_id; the next verve_cm_connect
+ * starts anew. No event follows. *drop: the request that came with the connection's UP event; the
+ * manager takes it, and *drop becomes NULL. *drop NULL: nothing happens.
  */
 void verve_cm_drop(struct verve_cm *cm, struct verve_cm_request **drop);
 /*
- * The same for one whose UP said listen, and over which no packet came in time: a peer that may
- * not exist is not told.
+ * The same for a connection whose UP event said listen, if no packet came over it in time. If only
+ * the peer asked for the connection, no BYE is sent: the peer's address may be forged.
  */
 void verve_cm_expire(struct verve_cm *cm, struct verve_cm_request **drop);
 
 /*
- * The same, but the engine wants to go on with another queue pair: tells the peer, and connects.
- * Ends in UP or FAILED, once; in UP's resumes the peer says that it goes on, too. Also after a
- * DOWN that says suspended. Only for a connection that the peer has: UP said may_send, READY came, or a
- * packet. A peer that still waits for our HELLO would take it for a refusal. -FI_ENOMEM.
+ * The engine gives a connection up, but wants to continue it with another queue pair. The manager
+ * tells the peer (BYE, suspended) and connects anew. Exactly one event follows: UP or FAILED. If
+ * UP's resumes is not 0, the peer continues the connection, too. Also to be called after a DOWN
+ * event that says suspended. Only for a connection that the peer surely has: UP said may_send,
+ * READY came, or a packet came. (A peer that still waits for our HELLO would take the BYE for a
+ * refusal.) -FI_ENOMEM.
  */
 int verve_cm_resume(struct verve_cm *cm, const struct verve_addr *addr, uint32_t conn_id);
 
 /*
- * The peer's first packet came, over a connection whose UP said listen. -FI_ENOMEM: READY tells
- * the same.
+ * The engine tells that the peer's first packet came over a connection whose UP event said listen.
+ * -FI_ENOMEM is harmless: the peer's READY tells the manager the same.
  */
 int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id);
 
 /*
- * The engine waits for an answer over the connection: DOWN with FI_EHOSTUNREACH follows the second
- * time that the peer's port turns out to be closed, or the fourth time that its host cannot be
- * reached; with FI_ENOTCONN if somebody else is there. first: the peer was heard of since the last
- * check. -FI_ENOMEM.
+ * The engine waits for an answer of the peer, and asks whether the peer still lives. A DOWN event
+ * follows if it does not: with FI_EHOSTUNREACH when two checks in a row found the peer's port
+ * closed, or four did not reach its host; with FI_ENOTCONN when another process has the port.
+ * first: the peer was heard since the last check. -FI_ENOMEM.
  */
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first);
 
 /*
- * Service thread: the device is gone. Every connection ends, and everything that waits for one
- * fails, with error, positive; peers are told. The next step wakes the reader. Opening queue pairs
- * fails from now on, so what comes later fails by itself.
+ * Service thread: the device is gone. Every connection gets a DOWN event and every pending request
+ * a FAILED event, with error (positive FI errno); peers get a BYE. The next step calls notify.
+ * Later requests fail when their queue pair cannot be opened.
  */
 void verve_cm_abandon(struct verve_cm *cm, int error);
 
 /*
- * Service thread: requests, datagrams, timers. now: nanoseconds of the monotonic clock. Returns the
- * time of the next timer, UINT64_MAX if none runs.
+ * Service thread: handles requests, datagrams and timers. now: verve_net_now(). Returns the time of
+ * the next step, in nanoseconds of the same clock: now if datagrams may be left, else the first
+ * timer's time; UINT64_MAX: no timer runs.
  */
 uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now);
 
-/* Service thread, or after close of traffic. */
+/* Copies the counts. Service thread, or any thread when the service thread does not step. */
 void verve_cm_stats_get(const struct verve_cm *cm, struct verve_cm_stats *stats);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What an endpoint gives its connection manager, and what the manager counts. Data alone: this file
- * must not know the manager that keeps them.
+ * Attributes: an endpoint's settings for its connection manager, and the manager's counts. Data
+ * alone: this file must not know the manager.
  */
 #ifndef VERVE_CONN_CM_ATTR_H
 #define VERVE_CONN_CM_ATTR_H
@@ -15,19 +15,19 @@
 struct verve_auth_key;
 
 struct verve_cm_attr {
-	struct verve_net_device *dev;
+	struct verve_net_device *dev; /* outlives the manager */
 	struct verve_net_qp_attr qp_attr; /* of every queue pair that the manager opens */
-	struct verve_addr addr;		  /* to bind to; port 0: any */
-	const struct verve_auth_key *key; /* that peers must have, too; copied; NULL: none */
-	uint32_t window;	   /* to announce: eager messages a peer may have unconsumed here */
-	uint32_t eager_size;	   /* to announce: bytes of payload that receive buffers take */
-	uint32_t features;	   /* to announce: VERVE_HELLO_* */
+	struct verve_addr addr;		  /* to bind to; port 0: the kernel chooses */
+	const struct verve_auth_key *key; /* peers need the same key; copied; NULL: no key */
+	uint32_t window;	   /* announced: eager messages a peer may have unconsumed here */
+	uint32_t eager_size;	   /* announced: bytes of payload that our receive buffers take */
+	uint32_t features;	   /* announced: VERVE_HELLO_* */
 	uint64_t connect_timeout;  /* nanoseconds from the first HELLO to FAILED, FI_ETIMEDOUT */
 	uint32_t transport_timeout_ms; /* see verve_net_qp_connect */
-	struct verve_mailbox *events;  /* where events go; outlives the manager */
-	/* After events were put: wakes the reader. Must not block or re-enter. */
+	struct verve_mailbox *events;  /* the manager puts its events there; outlives the manager */
+	/* Called after events were put: wakes their reader. Must not block or call the manager. */
 	void (*notify)(void *arg);
-	/* After requests were put: makes the service thread call verve_cm_step. */
+	/* Called after a request was put: makes the service thread call verve_cm_step. */
 	void (*wake)(void *arg);
 	void *arg; /* of notify and wake */
 };
@@ -35,11 +35,12 @@ struct verve_cm_attr {
 /* Counts since open, for statistics and tests. */
 struct verve_cm_stats {
 	uint64_t sent, received;     /* datagrams */
-	uint64_t malformed, foreign; /* dropped: not ours to read; not for this incarnation */
-	uint64_t unauthenticated;    /* dropped: not of our key */
-	uint64_t challenged;	     /* peers asked to show first that they hear us */
-	uint64_t retransmitted;
-	uint64_t connected, failed;
+	uint64_t malformed;	     /* dropped: not a datagram of this protocol or version */
+	uint64_t foreign;	     /* dropped or denied: about no connection of this endpoint */
+	uint64_t unauthenticated;    /* dropped: not signed with our key */
+	uint64_t challenged;	     /* requests answered with a cookie, which the peer must echo */
+	uint64_t retransmitted;	     /* HELLO and READY that a timer sent again */
+	uint64_t connected, failed;  /* UP events; FAILED events */
 };
 
 #endif

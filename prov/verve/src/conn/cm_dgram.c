@@ -24,7 +24,7 @@ static void dgram_refuse(struct verve_cm *cm, const struct verve_hello *hello,
 	verve_cm_send(cm, &bye, to);
 }
 
-static void refuse_version(struct verve_cm *cm, const struct verve_hello *hello,
+static void dgram_refuse_version(struct verve_cm *cm, const struct verve_hello *hello,
 			   const struct verve_addr *from, uint64_t now)
 {
 	verve_guard_warn_version(&cm->guard, hello, from, now);
@@ -32,8 +32,8 @@ static void refuse_version(struct verve_cm *cm, const struct verve_hello *hello,
 		dgram_refuse(cm, hello, VERVE_HELLO_VERSION, from);
 }
 
-/* The sender is told why in clear, because it could not check a signed BYE; and not too often. */
-static void refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
+/* The BYE is not signed: the sender could not check it. A limit per second stops floods. */
+static void dgram_refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
 		       enum verve_guard_verdict why, const struct verve_addr *from, uint64_t now)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
@@ -48,8 +48,8 @@ static void refuse_key(struct verve_cm *cm, const struct verve_hello *hello,
 	verve_net_dgram_send(cm->dgram, buf, sizeof(buf), from);
 }
 
-/* A peer, or somebody in its name, says that it has another key. */
-static void receive_rejection(struct verve_cm *cm, const struct verve_hello *bye,
+/* The BYE says that the peer has another key. It is not authentic, and may be forged. */
+static void dgram_receive_rejection(struct verve_cm *cm, const struct verve_hello *bye,
 			      const struct verve_addr *from, uint64_t now)
 {
 	struct verve_cm_entry *entry = verve_cm_entry_find(cm, from);
@@ -58,18 +58,18 @@ static void receive_rejection(struct verve_cm *cm, const struct verve_hello *bye
 		verve_guard_warn_rejected(&cm->guard, from, now);
 }
 
-static void receive_unauthenticated(struct verve_cm *cm, const struct verve_hello *hello,
-				    enum verve_guard_verdict why, const struct verve_addr *from,
-				    uint64_t now)
+static void dgram_receive_unauthenticated(struct verve_cm *cm, const struct verve_hello *hello,
+					  enum verve_guard_verdict why,
+					  const struct verve_addr *from, uint64_t now)
 {
 	cm->stats.unauthenticated++;
-	/* A datagram of our own, reflected, gets no answer. */
+	/* A HELLO with our own incarnation was reflected to us: an answer would go on for ever. */
 	if (hello->kind == VERVE_HELLO_HELLO && hello->sender_incarnation != cm->self.incarnation)
-		refuse_key(cm, hello, why, from, now);
+		dgram_refuse_key(cm, hello, why, from, now);
 }
 
-/* The peer asks for a connection, and our end cannot be opened. */
-static void refuse_resource(struct verve_cm *cm, struct verve_cm_entry *entry,
+/* Our end of the connection cannot be opened: tells the peer. */
+static void dgram_refuse_resource(struct verve_cm *cm, struct verve_cm_entry *entry,
 			    const struct verve_hello *hello, int error)
 {
 	struct verve_conn_out out;
@@ -92,16 +92,17 @@ static void dgram_receive(struct verve_cm *cm, struct verve_cm_entry *entry,
 			return;
 		ret = verve_cm_entry_open(cm, entry);
 		if (ret) {
-			refuse_resource(cm, entry, hello, -ret);
+			dgram_refuse_resource(cm, entry, hello, -ret);
 			return;
 		}
 	}
 }
 
 /*
- * A peer that asks for a connection is to show first that it lives and hears us. Nothing is kept.
+ * The peer must echo a cookie first, which proves that it lives at that address. The manager keeps
+ * nothing about the peer meanwhile.
  */
-static void challenge(struct verve_cm *cm, const struct verve_hello *hello,
+static void dgram_challenge(struct verve_cm *cm, const struct verve_hello *hello,
 		      const struct verve_addr *from, uint64_t now)
 {
 	uint64_t cookie = verve_guard_cookie(&cm->guard, hello, from, now);
@@ -112,8 +113,8 @@ static void challenge(struct verve_cm *cm, const struct verve_hello *hello,
 	verve_cm_send(cm, &reply, from);
 }
 
-/* A datagram from an address of which nothing is known. */
-static void receive_first(struct verve_cm *cm, const struct verve_hello *hello,
+/* A datagram from an address that has no entry. */
+static void dgram_receive_first(struct verve_cm *cm, const struct verve_hello *hello,
 			  const struct verve_addr *from, uint64_t now)
 {
 	struct verve_cm_entry *entry;
@@ -135,7 +136,7 @@ static void receive_first(struct verve_cm *cm, const struct verve_hello *hello,
 		dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
 }
 
-static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
+static void dgram_dispatch(struct verve_cm *cm, const void *buf, size_t len,
 			  const struct verve_addr *from, uint64_t now)
 {
 	enum verve_guard_verdict verdict;
@@ -149,31 +150,31 @@ static void receive_dgram(struct verve_cm *cm, const void *buf, size_t len,
 	if (ret && ret != -FI_ENOPROTOOPT)
 		return;
 	if (verve_addr_equal(from, &cm->self.addr)) {
-		cm->stats.foreign++; /* no peer has our address, and we do not talk to ourselves */
+		cm->stats.foreign++; /* a forged address: no endpoint sends to itself */
 		return;
 	}
 	verdict = verve_guard_check(&cm->guard, &hello, buf, len, from);
 	if (hello.kind == VERVE_HELLO_BYE && hello.reason == VERVE_HELLO_AUTH)
-		receive_rejection(cm, &hello, from, now);
+		dgram_receive_rejection(cm, &hello, from, now);
 	if (verdict != VERVE_GUARD_PASS) {
-		receive_unauthenticated(cm, &hello, verdict, from, now);
+		dgram_receive_unauthenticated(cm, &hello, verdict, from, now);
 		return;
 	}
 	if (ret) {
-		refuse_version(cm, &hello, from, now);
+		dgram_refuse_version(cm, &hello, from, now);
 		return;
 	}
 	entry = verve_cm_entry_find(cm, from);
 	if (!(entry && verve_conn_is_established(&entry->conn)) &&
 	    verve_guard_doubts(&cm->guard, &hello, from, now, cm->count[VERVE_CM_LIST_HALF_OPEN]))
-		challenge(cm, &hello, from, now);
+		dgram_challenge(cm, &hello, from, now);
 	else if (entry)
 		dgram_receive(cm, entry, &hello, now);
 	else
-		receive_first(cm, &hello, from, now);
+		dgram_receive_first(cm, &hello, from, now);
 }
 
-static void receive_error(struct verve_cm *cm, const struct verve_addr *about, int error)
+static void dgram_receive_error(struct verve_cm *cm, const struct verve_addr *about, int error)
 {
 	struct verve_cm_entry *entry = verve_cm_entry_find(cm, about);
 	struct verve_conn_out out;
@@ -193,9 +194,10 @@ bool verve_cm_step_dgrams(struct verve_cm *cm, uint64_t now)
 		ssize_t len = verve_net_dgram_recv(cm->dgram, buf, sizeof(buf), &from);
 
 		if (len >= 0)
-			receive_dgram(cm, buf, (size_t)len, &from, now);
-		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH || len == -FI_ENETUNREACH)
-			receive_error(cm, &from, (int)-len);
+			dgram_dispatch(cm, buf, (size_t)len, &from, now);
+		else if (len == -FI_ECONNREFUSED || len == -FI_EHOSTUNREACH ||
+			 len == -FI_ENETUNREACH)
+			dgram_receive_error(cm, &from, (int)-len);
 		else
 			return false;
 	}

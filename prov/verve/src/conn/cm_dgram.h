@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Input of the connection manager: datagrams that arrived, and errors of datagrams that did not get
- * to their peer.
+ * Input of the connection manager: datagrams that arrived, and errors of datagrams that did not
+ * reach their peer.
  *
- * This file owns the order of checks before a datagram comes to its connection: decoding, the guard
+ * This file owns the order of checks before a datagram reaches its connection: decoding, the guard
  * (conn/guard.h), the version, the entry. It must not know requests or timers. Service thread.
  */
 #ifndef VERVE_CONN_CM_DGRAM_H
@@ -14,7 +14,7 @@
 
 struct verve_cm;
 
-/* Takes datagrams off the socket, a bounded number. Returns true if there may be more. */
+/* Takes at most 256 datagrams off the socket. True: more may wait. now: verve_net_now(). */
 bool verve_cm_step_dgrams(struct verve_cm *cm, uint64_t now);
 
 #endif

@@ -8,7 +8,7 @@
 #include "net/sys.h"
 
 enum {
-	/* repetitions after which a handshake is not at its beginning any more */
+	/* repetitions of HELLO after which a handshake no longer counts in the window */
 	WINDOW_ATTEMPTS = 3,
 	PSN_MASK = 0xffffff,
 };
@@ -22,7 +22,8 @@ struct verve_cm_entry *verve_cm_entry_find(const struct verve_cm *cm,
 	return entry;
 }
 
-static void move_to_list(struct verve_cm *cm, struct verve_cm_entry *entry, enum verve_cm_list list)
+static void entry_move_to_list(struct verve_cm *cm, struct verve_cm_entry *entry,
+			       enum verve_cm_list list)
 {
 	if (entry->list == list)
 		return;
@@ -52,7 +53,7 @@ struct verve_cm_entry *verve_cm_entry_make(struct verve_cm *cm, const struct ver
 	HASH_ADD(hh, cm->entries, conn.addr, verve_addr_len(addr), entry);
 	if (!entry->hh.tbl)
 		goto err_entry;
-	move_to_list(cm, entry, VERVE_CM_LIST_IDLE);
+	entry_move_to_list(cm, entry, VERVE_CM_LIST_IDLE);
 	return entry;
 
 err_entry:
@@ -60,8 +61,8 @@ err_entry:
 	return NULL;
 }
 
-/* Frees our end, but for the queue pair and the events that were handed over to the engine. */
-static void close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
+/* Frees our end. Pointers are NULL for the queue pair and the events that the engine has. */
+static void entry_close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	if (!entry->id)
 		return;
@@ -78,9 +79,9 @@ static void close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 
 void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
-	close_end(cm, entry);
+	entry_close_end(cm, entry);
 	verve_timers_set(&cm->timers, &entry->timer, VERVE_TIMER_NEVER);
-	move_to_list(cm, entry, VERVE_CM_LIST_NONE);
+	entry_move_to_list(cm, entry, VERVE_CM_LIST_NONE);
 	HASH_DEL(cm->entries, entry);
 	free(entry->request);
 	free(entry);
@@ -133,9 +134,9 @@ void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
 	bool in_window = conn->state == VERVE_CONN_WAIT_HELLO && conn->attempts < WINDOW_ATTEMPTS;
 
 	if (!conn->local.id)
-		close_end(cm, entry);
+		entry_close_end(cm, entry);
 	cm->window_used += (unsigned)in_window - (unsigned)entry->in_window;
 	entry->in_window = in_window;
 	verve_timers_set(&cm->timers, &entry->timer, conn->timer);
-	move_to_list(cm, entry, list_of[conn->state]);
+	entry_move_to_list(cm, entry, list_of[conn->state]);
 }

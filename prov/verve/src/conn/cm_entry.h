@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Entries: what the connection manager keeps of each peer address, and our end of its connection:
- * id, queue pair, prepared events.
+ * Entry: the connection manager's record of one peer address. It has the connection, and our end of
+ * it: id, queue pair, prepared events.
  *
- * This file owns the table of addresses, the lists and the count of handshakes. It must not know
- * what is sent or reported (conn/cm_perform.h), nor what came in. Service thread.
+ * This file owns the table of entries, the lists, and the count of handshakes in the window. It
+ * must not know datagrams or events that go out (conn/cm_perform.h), nor the inputs. Service
+ * thread.
  */
 #ifndef VERVE_CONN_CM_ENTRY_H
 #define VERVE_CONN_CM_ENTRY_H
@@ -12,18 +13,19 @@
 #include "base/addr.h"
 #include "conn/cm_state.h"
 
-/* NULL: there is none. */
+/* NULL: no entry for that address. */
 struct verve_cm_entry *verve_cm_entry_find(const struct verve_cm *cm,
 					   const struct verve_addr *addr);
 /* Finds the entry, or makes one. NULL: no memory. */
 struct verve_cm_entry *verve_cm_entry_make(struct verve_cm *cm, const struct verve_addr *addr);
+/* Frees the entry, and our end without telling the peer. */
 void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry);
-/* Opens our end: id, queue pair, events. -FI_ENOMEM, or the error of opening the queue pair. */
+/* Opens our end: id, queue pair, events. -FI_ENOMEM, or the error of verve_net_qp_open. */
 int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry);
 /*
- * The connection's state may have changed: list, window and timer follow. If the connection has no
- * end of ours any more, closes the end, but for the queue pair and the events that were handed
- * over.
+ * To be called after each input of the connection: moves the entry to the list of the connection's
+ * state, and sets window and timer. If the connection has ended, frees our end, except the queue
+ * pair and the events that the engine has by then.
  */
 void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Mail between an engine and its connection manager: events that the engine reads, and requests
- * that the manager reads. They share memory: a request for a connection becomes its FAILED event,
- * and an UP event carries the request that will give its connection up.
+ * Mail between an engine and its connection manager: the engine reads events, the manager reads
+ * requests. A request for a connection becomes the FAILED event in the same memory. An UP event
+ * brings along the request that will give its connection up.
  *
- * This file owns their layout, making and freeing. It must not know the manager, nor connections.
+ * This file owns layout, allocation and freeing of events and requests. It must not know the
+ * manager, nor connections. Any thread.
  */
 #ifndef VERVE_CONN_CM_EVENT_H
 #define VERVE_CONN_CM_EVENT_H
@@ -20,55 +21,62 @@ struct verve_cm_request;
 
 enum verve_cm_event_type {
 	/*
-	 * A connection exists; the reader owns qp from now on. It may carry messages to the peer at
-	 * once if may_send, else after READY or the peer's first message, whichever comes first.
+	 * A connection exists; the reader owns qp from now on. If may_send is true, the reader may
+	 * send packets at once; if not, after READY or the peer's first packet, whichever is first.
 	 */
 	VERVE_CM_UP,
+	/* The peer's queue pair is connected, too: the reader may send packets. */
 	VERVE_CM_READY,
-	/* verve_cm_connect to addr failed: refused, timed out, or no resources here. No conn_id. */
+	/*
+	 * A request to connect to addr failed: refused, timed out, or no resources. conn_id is 0.
+	 */
 	VERVE_CM_FAILED,
 	/*
-	 * The peer ended the connection, restarted, or began anew. What had arrived before is still
-	 * in the completion queue: take it first. conn_id is free for another connection's UP from
-	 * here on.
+	 * The peer ended the connection, restarted, or began a new one; or a check failed. Packets
+	 * that arrived before are still in the completion queue: the reader handles them first.
+	 * From here on another connection's UP may have the same conn_id.
 	 */
 	VERVE_CM_DOWN,
 };
 
-/* Owned by the reader of the mailbox; free with verve_cm_event_free. */
+/* Owned by the reader of the mailbox, who frees it with verve_cm_event_free. */
 struct verve_cm_event {
 	struct verve_mail mail;
 	enum verve_cm_event_type type;
-	struct verve_addr addr; /* the peer */
-	uint32_t conn_id;	/* ours: the destination id in the peer's packets (base/idtab.h) */
-	uint32_t remote_id;	/* the peer's: goes into our packets */
-	struct verve_net_qp *qp;
-	uint32_t window;     /* eager messages that the peer lets us have unconsumed */
-	uint32_t eager_size; /* bytes of payload that the peer's receive buffers take */
-	uint32_t features;   /* that the peer announced: VERVE_HELLO_* */
+	struct verve_addr addr; /* the peer's address */
+	uint32_t conn_id;	/* our connection id: the peer's packets carry it (base/idtab.h) */
+	uint32_t remote_id;	/* UP: the peer's connection id: our packets carry it */
+	struct verve_net_qp *qp; /* UP: the connected queue pair, now the reader's */
+	uint32_t window;     /* UP: eager messages that we may have unconsumed at the peer */
+	uint32_t eager_size; /* UP: bytes of payload that the peer's receive buffers take */
+	uint32_t features;   /* UP: VERVE_HELLO_* that the peer announced */
 	/*
-	 * UP: for verve_cm_drop. Made with the event, so that giving a connection up needs no
-	 * memory. A reader that takes it sets it NULL, and owns it: verve_cm_request_free.
+	 * UP: the request for verve_cm_drop. It is allocated with the event, so that giving up a
+	 * connection cannot fail for lack of memory. A reader that keeps the request sets drop to
+	 * NULL, and frees the request with verve_cm_request_free if it never drops.
 	 */
 	struct verve_cm_request *drop;
-	bool may_send;
-	/* UP: READY may come as a packet: verve_cm_hear at the first packet; verve_cm_expire */
+	bool may_send; /* UP: the peer's queue pair is connected */
+	/*
+	 * UP: the peer's first packet takes the place of READY: call verve_cm_hear when it comes,
+	 * verve_cm_expire if it does not.
+	 */
 	bool listen;
-	/* UP, READY: the peer listens: send it a packet of any kind as soon as there is room */
+	/* UP, READY: the peer listens: send a packet of any kind as soon as there is room */
 	bool greet;
-	/* UP: the peer's id of the suspended connection continued here; 0: none */
+	/* UP: the peer's id of the suspended connection that this one continues; 0: none */
 	uint32_t resumes;
 	/* DOWN: the peer wants to continue with another queue pair: verve_cm_resume */
 	bool suspended;
 	int error;	/* FAILED, DOWN: positive FI errno */
 };
 
-/* NULL: nothing. */
+/* Frees an event with its drop; its queue pair stays. NULL is allowed. */
 void verve_cm_event_free(struct verve_cm_event *event);
-/* NULL: nothing. */
+/* NULL is allowed. */
 void verve_cm_request_free(struct verve_cm_request *request);
 
-/* For the manager's files: an event with its drop. NULL: no memory. */
+/* For the manager's files: allocates an UP event with its drop. NULL: no memory. */
 struct verve_cm_event *verve_cm_event_alloc_up(void);
 
 enum verve_cm_request_kind {
@@ -80,9 +88,12 @@ enum verve_cm_request_kind {
 	VERVE_CM_REQUEST_HEAR,
 };
 
-/* For the manager's files: see the functions of conn/cm.h that ask. */
+/* For the manager's files. The functions of conn/cm.h make requests, and explain each kind. */
 struct verve_cm_request {
-	/* first. CONNECT, RESUME: becomes FAILED. addr or conn_id: of what */
+	/*
+	 * Must be first. addr or conn_id tell the peer or the connection. CONNECT, RESUME: becomes
+	 * the FAILED event.
+	 */
 	struct verve_cm_event event;
 	enum verve_cm_request_kind kind;
 	bool first; /* CHECK: the peer was heard of since the last check */

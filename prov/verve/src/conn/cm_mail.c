@@ -10,7 +10,7 @@
 #include "conn/cm_state.h"
 #include "conn/conn.h"
 
-static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
+static void mail_connect(struct verve_cm *cm, struct verve_cm_event *request)
 {
 	struct verve_cm_entry *entry = verve_cm_entry_make(cm, &request->addr);
 
@@ -29,7 +29,8 @@ static void request_connect(struct verve_cm *cm, struct verve_cm_event *request)
 }
 
 /*
- * The engine has given the connection up, so DOWN is not reported. READY may have come meanwhile.
+ * The engine has given the connection up, so DOWN is not reported. If READY came meanwhile, the
+ * peer exists, and gets a BYE.
  */
 static void mail_expire(struct verve_cm_entry *entry, struct verve_conn_out *out)
 {
@@ -42,7 +43,7 @@ static void mail_expire(struct verve_cm_entry *entry, struct verve_conn_out *out
 }
 
 /* A request about a connection that the manager still has. */
-static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry,
+static void conn_step_request(struct verve_cm *cm, struct verve_cm_entry *entry,
 		      const struct verve_cm_request *request)
 {
 	struct verve_conn_out out = {0};
@@ -70,18 +71,18 @@ static void step_conn(struct verve_cm *cm, struct verve_cm_entry *entry,
 }
 
 /*
- * RESUME of a connection that is gone: the peer has suspended it, too, or has asked for the next
- * one. That next connection serves both sides.
+ * A RESUME may name a connection that is gone: the peer has suspended it, too, or has asked for the
+ * next one already. That next connection serves both sides.
  */
-static void step_request(struct verve_cm *cm, struct verve_cm_request *request)
+static void mail_step_request(struct verve_cm *cm, struct verve_cm_request *request)
 {
 	struct verve_cm_entry *entry = verve_idtab_get(&cm->ids, request->event.conn_id);
 
 	if (entry)
-		step_conn(cm, entry, request);
+		conn_step_request(cm, entry, request);
 	if (request->kind == VERVE_CM_REQUEST_CONNECT ||
 	    request->kind == VERVE_CM_REQUEST_RESUME)
-		request_connect(cm, &request->event);
+		mail_connect(cm, &request->event);
 	else
 		free(request);
 }
@@ -92,6 +93,6 @@ void verve_cm_step_requests(struct verve_cm *cm)
 
 	for (mail = verve_mailbox_take(&cm->requests); mail; mail = next) {
 		next = mail->next;
-		step_request(cm, (struct verve_cm_request *)mail);
+		mail_step_request(cm, (struct verve_cm_request *)mail);
 	}
 }

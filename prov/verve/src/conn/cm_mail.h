@@ -2,15 +2,15 @@
 /*
  * Input of the connection manager: requests that engines put into its mailbox (conn/cm_event.h).
  *
- * This file owns which input of a connection a request becomes. It must not know datagrams or
- * timers. Service thread.
+ * This file maps each request to an input of its connection (conn/conn.h). It must not know
+ * datagrams or timers. Service thread.
  */
 #ifndef VERVE_CONN_CM_MAIL_H
 #define VERVE_CONN_CM_MAIL_H
 
 struct verve_cm;
 
-/* Takes all requests. */
+/* Takes all requests out of the mailbox, and performs them. */
 void verve_cm_step_requests(struct verve_cm *cm);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Performing: connecting queue pairs, events for the engine, datagrams to peers. */
+/* Output of the connection manager: queue pairs, events for the engine, datagrams to peers. */
 #include "conn/cm_perform.h"
 
 #include <rdma/fi_errno.h>
@@ -19,9 +19,9 @@ int verve_cm_send(struct verve_cm *cm, const struct verve_hello *hello,
 	return verve_net_dgram_send(cm->dgram, buf, sizeof(buf), to);
 }
 
-/* The event is the reader's from here on. */
-static void post(struct verve_cm *cm, struct verve_cm_entry *entry, struct verve_cm_event **eventp,
-		 enum verve_cm_event_type type, int error)
+/* Puts the event into the engine's mailbox. The engine owns it from then on; *eventp is NULL. */
+static void event_post(struct verve_cm *cm, struct verve_cm_entry *entry,
+		       struct verve_cm_event **eventp, enum verve_cm_event_type type, int error)
 {
 	struct verve_cm_event *event = *eventp;
 
@@ -34,7 +34,7 @@ static void post(struct verve_cm *cm, struct verve_cm_entry *entry, struct verve
 	cm->has_news = true;
 }
 
-static void post_down(struct verve_cm *cm, struct verve_cm_entry *entry,
+static void event_post_down(struct verve_cm *cm, struct verve_cm_entry *entry,
 		      const struct verve_conn_out *out)
 {
 	char name[VERVE_ADDR_STRLEN];
@@ -42,10 +42,10 @@ static void post_down(struct verve_cm *cm, struct verve_cm_entry *entry,
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is down: %s\n", entry->id,
 		   verve_addr_str(&entry->conn.addr, name), fi_strerror(out->error));
 	entry->down->suspended = out->suspended;
-	post(cm, entry, &entry->down, VERVE_CM_DOWN, out->error);
+	event_post(cm, entry, &entry->down, VERVE_CM_DOWN, out->error);
 }
 
-static void post_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int error)
+static void event_post_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int error)
 {
 	char name[VERVE_ADDR_STRLEN];
 
@@ -53,11 +53,11 @@ static void post_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int e
 		return;
 	VERVE_WARN(EP_CTRL, "cannot connect to %s: %s\n", verve_addr_str(&entry->conn.addr, name),
 		   fi_strerror(error));
-	post(cm, entry, &entry->request, VERVE_CM_FAILED, error);
+	event_post(cm, entry, &entry->request, VERVE_CM_FAILED, error);
 	cm->stats.failed++;
 }
 
-static void post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
+static void event_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 		    const struct verve_conn_out *out)
 {
 	struct verve_cm_event *event = entry->up;
@@ -72,18 +72,18 @@ static void post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 	event->may_send = out->may_send;
 	event->listen = out->listen;
 	event->greet = out->greet;
-	post(cm, entry, &entry->up, VERVE_CM_UP, 0);
+	event_post(cm, entry, &entry->up, VERVE_CM_UP, 0);
 	entry->qp = NULL;
 	free(entry->request);
 	entry->request = NULL;
 	cm->stats.connected++;
 }
 
-static void post_ready(struct verve_cm *cm, struct verve_cm_entry *entry,
+static void event_post_ready(struct verve_cm *cm, struct verve_cm_entry *entry,
 		       const struct verve_conn_out *out)
 {
 	entry->ready->greet = out->greet;
-	post(cm, entry, &entry->ready, VERVE_CM_READY, 0);
+	event_post(cm, entry, &entry->ready, VERVE_CM_READY, 0);
 }
 
 void verve_cm_fail_request(struct verve_cm *cm, struct verve_cm_event *request, int error)
@@ -96,7 +96,7 @@ void verve_cm_fail_request(struct verve_cm *cm, struct verve_cm_event *request, 
 	cm->stats.failed++;
 }
 
-/* Returns the result of sending a datagram; 0: none was to be sent. */
+/* Returns the result of sending the datagram; 0: there was none to send. */
 static int perform_once(struct verve_cm *cm, struct verve_cm_entry *entry,
 			struct verve_conn_out *out)
 {
@@ -109,13 +109,13 @@ static int perform_once(struct verve_cm *cm, struct verve_cm_entry *entry,
 			verve_conn_abort(&entry->conn, -ret, out);
 	}
 	if (out->actions & VERVE_CONN_DO_DOWN)
-		post_down(cm, entry, out);
+		event_post_down(cm, entry, out);
 	if (out->actions & VERVE_CONN_DO_FAIL)
-		post_failed(cm, entry, out->error);
+		event_post_failed(cm, entry, out->error);
 	if (out->actions & VERVE_CONN_DO_UP)
-		post_up(cm, entry, out);
+		event_post_up(cm, entry, out);
 	if (out->actions & VERVE_CONN_DO_READY)
-		post_ready(cm, entry, out);
+		event_post_ready(cm, entry, out);
 	if (out->foreign)
 		cm->stats.foreign++;
 	verve_cm_entry_settle(cm, entry);

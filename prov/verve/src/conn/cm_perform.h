@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Performing: everything that leaves the connection manager: connecting queue pairs, events for the
- * engine, datagrams to peers.
+ * Output of the connection manager: connects queue pairs, puts events for the engine, sends
+ * datagrams to peers.
  *
- * Connections decide (struct verve_conn_out), this file does. It must not know which input, or
- * which step, made the connection decide. Service thread.
+ * A connection decides on actions (struct verve_conn_out); this file performs them. It must not
+ * know the input or the step that made the connection decide. Service thread.
  */
 #ifndef VERVE_CONN_CM_PERFORM_H
 #define VERVE_CONN_CM_PERFORM_H
@@ -15,16 +15,16 @@
 #include "conn/hello.h"
 
 /*
- * Performs the actions of *out, and settles the entry (verve_cm_entry_settle). Actions that fail
- * are an input to the connection, whose actions are performed, too: *out is changed.
- * VERVE_CONN_DO_OPEN is the caller's.
+ * Performs the actions of *out, and settles the entry (verve_cm_entry_settle). A failed action is
+ * the connection's next input, and the actions that follow from it are performed as well; *out may
+ * be changed. VERVE_CONN_DO_OPEN is left to the caller.
  */
 void verve_cm_perform(struct verve_cm *cm, struct verve_cm_entry *entry,
 		      struct verve_conn_out *out);
-/* Sends a datagram, authenticated if there is a key. Returns what verve_net_dgram_send returns. */
+/* Sends a datagram, signed if there is a key. The result of verve_net_dgram_send. */
 int verve_cm_send(struct verve_cm *cm, const struct verve_hello *hello,
 		  const struct verve_addr *to);
-/* Reports a request for a connection as FAILED. Takes the request. error: positive FI errno. */
+/* Turns a request for a connection into its FAILED event, and puts it. error: positive FI errno. */
 void verve_cm_fail_request(struct verve_cm *cm, struct verve_cm_event *request, int error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connection: the inputs of the engine, of the timer and of the network. */
+/* Connection: the inputs of the engine, the timer and the network. */
 #include "conn/conn.h"
 
 #include <assert.h>
@@ -8,8 +8,8 @@
 #include "conn/conn_send.h"
 
 /*
- * Checks of a silent peer that must fail so before the peer is taken for dead. A cable may be
- * plugged in again.
+ * A silent peer is taken for dead after so many checks that its port refused in a row, or that did
+ * not reach its host. More than one, because a cable may be plugged in again.
  */
 enum { REFUSED = 2, UNREACHABLE = 4 };
 
@@ -89,20 +89,20 @@ void verve_conn_check(struct verve_conn *conn, bool first, struct verve_conn_out
 	if (first)
 		conn->unreachable = 0;
 	if (first || conn->checking)
-		conn->refusals = 0; /* the last check was not refused */
+		conn->refusals = 0; /* the port did not refuse the last check */
 	conn->checking = conn->seeking = true;
 	verve_conn_send_end(conn, VERVE_HELLO_READY, out);
 }
 
-static void refuse_check(struct verve_conn *conn, struct verve_conn_out *out)
+static void check_refused(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	conn->checking = false;
 	if (++conn->refusals == REFUSED)
 		verve_conn_end(conn, VERVE_CONN_DO_DOWN, FI_EHOSTUNREACH, out);
 }
 
-/* The kernel may report several checks at once, seconds later. */
-static void miss_host(struct verve_conn *conn, struct verve_conn_out *out)
+/* Counts one check at most: the kernel may report several at once, seconds later. */
+static void check_missed_host(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	conn->seeking = false;
 	if (++conn->unreachable == UNREACHABLE)
@@ -113,13 +113,16 @@ void verve_conn_unreachable(struct verve_conn *conn, int error, struct verve_con
 {
 	*out = (struct verve_conn_out){0};
 	if (conn->state == VERVE_CONN_UP && conn->checking && error == FI_ECONNREFUSED)
-		refuse_check(conn, out);
+		check_refused(conn, out);
 	else if (conn->state == VERVE_CONN_UP && conn->seeking &&
 		 (error == FI_EHOSTUNREACH || error == FI_ENETUNREACH))
-		miss_host(conn, out);
+		check_missed_host(conn, out);
 	if (conn->state != VERVE_CONN_WAIT_HELLO)
 		return;
-	/* Routes come back; a closed port and an impossible address do not, within a handshake. */
+	/*
+	 * A route may come back during the handshake, so this error is only the cause of a
+	 * time-out. A closed port or an impossible address does not change.
+	 */
 	if (error == FI_ECONNREFUSED || error == FI_EINVAL || error == EAFNOSUPPORT)
 		verve_conn_end(conn, VERVE_CONN_DO_FAIL, error, out);
 	else

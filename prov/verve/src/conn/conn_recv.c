@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Receiving of a connection: the effect of each datagram on the connection that its sender has
- * with us.
- */
+/* Receiving: the effect of each datagram on the connection with its sender. */
 #include "conn/conn_recv.h"
 
 #include <rdma/fi_errno.h>
 
 #include "conn/conn_send.h"
 
-static void end_suspended(struct verve_conn *conn, struct verve_conn_out *out)
+static void conn_end_suspended(struct verve_conn *conn, struct verve_conn_out *out)
 {
 	verve_conn_reset_suspended(conn);
 	out->actions |= VERVE_CONN_DO_DOWN;
@@ -21,7 +18,7 @@ static void end_suspended(struct verve_conn *conn, struct verve_conn_out *out)
  * True if the HELLO continues our suspended connection, and the peer is still the same
  * incarnation.
  */
-static bool resumes(const struct verve_conn *conn, const struct verve_hello *hello)
+static bool hello_resumes(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	return hello->resumes && conn->suspended.local &&
 	       hello->resumes == conn->suspended.remote &&
@@ -29,25 +26,25 @@ static bool resumes(const struct verve_conn *conn, const struct verve_hello *hel
 }
 
 /*
- * True if our HELLO will serve the peer as the answer. Our HELLO was sent a short time ago, so it
- * is hardly lost. If the peer's HELLO echoes a challenge, ours does, too, so the peer will not
- * challenge it.
+ * True if our own HELLO will serve the peer as the answer. It was sent a moment ago and not
+ * repeated yet, so it is hardly lost. If the peer's HELLO echoes a challenge, so does ours: the
+ * peer will not challenge our HELLO.
  */
-static bool is_on_its_way(const struct verve_conn *conn, const struct verve_hello *hello)
+static bool answer_is_on_its_way(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	return !conn->attempts && (conn->challenge.nonce || !hello->echo);
 }
 
 /*
- * When two HELLOs cross, one side answers and listens. The other side sends nothing, because the
- * answer comes.
+ * When two HELLOs cross, the side with the larger incarnation answers and listens. The other side
+ * sends nothing, because that answer comes.
  */
-static void answer_request(struct verve_conn *conn, const struct verve_hello *hello, bool crossing,
-			   struct verve_conn_out *out)
+static void hello_answer_request(struct verve_conn *conn, const struct verve_hello *hello,
+				 bool crossing, struct verve_conn_out *out)
 {
 	bool answers = conn->self->incarnation > hello->sender_incarnation;
 
-	if (crossing && !answers && is_on_its_way(conn, hello))
+	if (crossing && !answers && answer_is_on_its_way(conn, hello))
 		return;
 	conn->listens = crossing && answers;
 	out->listen = conn->listens || conn->answers;
@@ -55,8 +52,8 @@ static void answer_request(struct verve_conn *conn, const struct verve_hello *he
 }
 
 /* Our HELLO has been answered. */
-static void adopt_answer(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
-			 uint64_t random, struct verve_conn_out *out)
+static void hello_adopt_answer(struct verve_conn *conn, const struct verve_hello *hello,
+			       uint64_t now, uint64_t random, struct verve_conn_out *out)
 {
 	bool once = hello->features & VERVE_HELLO_ONCE;
 
@@ -70,25 +67,25 @@ static void adopt_answer(struct verve_conn *conn, const struct verve_hello *hell
 }
 
 /*
- * A side that only answers repeats nothing: its engine ends a connection over which no packet
- * comes.
+ * A side that only answers starts no timer, and repeats nothing. Its engine ends the connection if
+ * no packet comes.
  */
-static void adopt_request(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
-			  uint64_t random, struct verve_conn_out *out)
+static void hello_adopt_request(struct verve_conn *conn, const struct verve_hello *hello,
+				uint64_t now, uint64_t random, struct verve_conn_out *out)
 {
 	bool crossing = conn->state == VERVE_CONN_WAIT_HELLO;
 
 	conn->answers = conn->state == VERVE_CONN_IDLE;
 	verve_conn_set_state(conn, VERVE_CONN_WAIT_READY);
-	answer_request(conn, hello, crossing, out);
+	hello_answer_request(conn, hello, crossing, out);
 	if (!conn->answers)
 		verve_conn_start_timer(conn, now, random);
 }
 
-static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
+static void hello_adopt(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 		  uint64_t random, struct verve_conn_out *out)
 {
-	bool answered = hello->recipient_id, resumed = resumes(conn, hello);
+	bool answered = hello->recipient_id, resumed = hello_resumes(conn, hello);
 
 	if (!resumed)
 		verve_conn_forget(conn, 0);
@@ -106,12 +103,12 @@ static void adopt(struct verve_conn *conn, const struct verve_hello *hello, uint
 	out->actions |= VERVE_CONN_DO_CONNECT | VERVE_CONN_DO_UP;
 	out->may_send = answered;
 	if (answered)
-		adopt_answer(conn, hello, now, random, out);
+		hello_adopt_answer(conn, hello, now, random, out);
 	else
-		adopt_request(conn, hello, now, random, out);
+		hello_adopt_request(conn, hello, now, random, out);
 }
 
-static void become_ready(struct verve_conn *conn, const struct verve_hello *hello,
+static void conn_become_ready(struct verve_conn *conn, const struct verve_hello *hello,
 			 struct verve_conn_out *out)
 {
 	verve_conn_set_state(conn, VERVE_CONN_UP);
@@ -120,17 +117,17 @@ static void become_ready(struct verve_conn *conn, const struct verve_hello *hell
 	out->greet = hello->features & VERVE_HELLO_LISTENS;
 }
 
-/* What a datagram means. */
+/* What a datagram names: our end, the peer's end, a candidate. */
 
-/* True if the datagram names our end. Only a peer that has heard from our end knows the nonce. */
-static bool names_us(const struct verve_conn *conn, const struct verve_hello *hello)
+/* True if the datagram names our end. Only a peer that got a datagram of ours knows our nonce. */
+static bool hello_names_us(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	return conn->local.id && hello->recipient_id == conn->local.id &&
 	       hello->recipient_incarnation == conn->self->incarnation &&
 	       hello->echo == conn->local.nonce;
 }
 
-static bool is_from_remote(const struct verve_conn *conn, const struct verve_hello *hello)
+static bool hello_is_from_remote(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	return verve_conn_is_established(conn) &&
 	       hello->sender_incarnation == conn->remote.incarnation &&
@@ -138,7 +135,8 @@ static bool is_from_remote(const struct verve_conn *conn, const struct verve_hel
 	       hello->nonce == conn->remote.nonce;
 }
 
-static bool is_proven_candidate(const struct verve_conn *conn, const struct verve_hello *hello)
+static bool hello_is_proven_candidate(const struct verve_conn *conn,
+				      const struct verve_hello *hello)
 {
 	return conn->candidate.nonce && hello->echo == conn->candidate.nonce &&
 	       hello->recipient_incarnation == conn->self->incarnation &&
@@ -150,16 +148,16 @@ static bool is_proven_candidate(const struct verve_conn *conn, const struct verv
 static void receive_answer(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 			   uint64_t random, struct verve_conn_out *out)
 {
-	if (!names_us(conn, hello))
+	if (!hello_names_us(conn, hello))
 		verve_conn_send_denial(conn, hello, out);
 	else if (conn->state == VERVE_CONN_WAIT_HELLO)
-		adopt(conn, hello, now, random, out);
-	else if (!is_from_remote(conn, hello))
+		hello_adopt(conn, hello, now, random, out);
+	else if (!hello_is_from_remote(conn, hello))
 		verve_conn_send_denial(conn, hello, out);
 	else if (conn->state == VERVE_CONN_WAIT_READY)
-		become_ready(conn, hello, out);
+		conn_become_ready(conn, hello, out);
 	else
-		verve_conn_send_end(conn, VERVE_HELLO_READY, out); /* the READY before was lost */
+		verve_conn_send_end(conn, VERVE_HELLO_READY, out); /* our earlier READY was lost */
 }
 
 /*
@@ -168,49 +166,49 @@ static void receive_answer(struct verve_conn *conn, const struct verve_hello *he
 static void receive_request(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 			    uint64_t random, struct verve_conn_out *out)
 {
-	if (is_from_remote(conn, hello)) {
+	if (hello_is_from_remote(conn, hello)) {
 		if (conn->state == VERVE_CONN_WAIT_READY)
 			verve_conn_send_end(conn, VERVE_HELLO_HELLO, out);
 		else
-			out->foreign = true; /* a late copy: the peer has had our answer */
+			out->foreign = true; /* a late copy: the peer has our answer */
 	} else if (hello->sender_incarnation == conn->remote.incarnation &&
 		   hello->serial <= conn->remote.serial) {
 		/*
-		 * The last connection is over, perhaps unknown to the peer. Earlier ones the peer
-		 * ended itself.
+		 * The HELLO of an old connection. The peer may not know yet that its last one is
+		 * over. Connections before that one the peer has ended itself.
 		 */
 		if (hello->serial == conn->remote.serial && !verve_conn_is_established(conn))
 			verve_conn_send_denial(conn, hello, out);
 		else
 			out->foreign = true;
 	} else if (verve_conn_is_established(conn)) {
-		if (!is_proven_candidate(conn, hello)) {
+		if (!hello_is_proven_candidate(conn, hello)) {
 			verve_conn_send_challenge(conn, hello, random, out);
 			return;
 		}
 		if (hello->resumes == conn->remote.id &&
 		    hello->sender_incarnation == conn->remote.incarnation)
-			end_suspended(conn, out); /* the BYE was lost */
+			conn_end_suspended(conn, out); /* the peer's BYE was lost */
 		else
 			verve_conn_end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
 		out->actions |= VERVE_CONN_DO_OPEN;
 	} else if (!conn->local.id) {
 		out->actions |= VERVE_CONN_DO_OPEN;
 	} else {
-		adopt(conn, hello, now, random, out);
+		hello_adopt(conn, hello, now, random, out);
 	}
 }
 
 static void receive_ready(struct verve_conn *conn, const struct verve_hello *hello,
 			  struct verve_conn_out *out)
 {
-	if (!names_us(conn, hello) || !is_from_remote(conn, hello))
+	if (!hello_names_us(conn, hello) || !hello_is_from_remote(conn, hello))
 		verve_conn_send_denial(conn, hello, out);
 	else if (conn->state == VERVE_CONN_WAIT_READY)
-		become_ready(conn, hello, out);
+		conn_become_ready(conn, hello, out);
 }
 
-static int refusal(uint8_t reason)
+static int bye_errno(uint8_t reason)
 {
 	switch (reason) {
 	case VERVE_HELLO_VERSION:
@@ -223,20 +221,21 @@ static int refusal(uint8_t reason)
 }
 
 /*
- * An end that the peer denies is gone for good: ids, nonces and incarnations do not come back. A
- * later incarnation of the peer may deny a connection that it never had (UNKNOWN). Any other BYE
- * of another incarnation is about that incarnation's own connection, whose id may be the same.
+ * A connection that the peer denies is gone for good: its ids, nonces and incarnations are never
+ * used again. A restarted peer (another incarnation) denies our connection with UNKNOWN. Any other
+ * BYE of another incarnation is about that incarnation's own connection, which may have the same
+ * id.
  */
 static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello,
 			struct verve_conn_out *out)
 {
-	if (names_us(conn, hello) && conn->state == VERVE_CONN_WAIT_HELLO)
-		verve_conn_end(conn, VERVE_CONN_DO_FAIL, refusal(hello->reason), out);
-	else if (names_us(conn, hello) && verve_conn_is_established(conn) &&
+	if (hello_names_us(conn, hello) && conn->state == VERVE_CONN_WAIT_HELLO)
+		verve_conn_end(conn, VERVE_CONN_DO_FAIL, bye_errno(hello->reason), out);
+	else if (hello_names_us(conn, hello) && verve_conn_is_established(conn) &&
 		 hello->sender_id == conn->remote.id && hello->reason == VERVE_HELLO_SUSPENDED &&
 		 hello->sender_incarnation == conn->remote.incarnation)
-		end_suspended(conn, out);
-	else if (names_us(conn, hello) && verve_conn_is_established(conn) &&
+		conn_end_suspended(conn, out);
+	else if (hello_names_us(conn, hello) && verve_conn_is_established(conn) &&
 		 hello->sender_id == conn->remote.id &&
 		 (hello->reason == VERVE_HELLO_UNKNOWN ||
 		  hello->sender_incarnation == conn->remote.incarnation))
@@ -248,12 +247,12 @@ static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello
 static void receive_challenge(struct verve_conn *conn, const struct verve_hello *hello,
 			      struct verve_conn_out *out)
 {
-	if (!names_us(conn, hello) || conn->state != VERVE_CONN_WAIT_HELLO) {
+	if (!hello_names_us(conn, hello) || conn->state != VERVE_CONN_WAIT_HELLO) {
 		out->foreign = true;
 		return;
 	}
 	if (conn->challenge.nonce == hello->nonce)
-		return; /* we have echoed it; the timer repeats the HELLO */
+		return; /* our last HELLO echoed it already; the timer repeats that HELLO */
 	conn->challenge.incarnation = hello->sender_incarnation;
 	conn->challenge.nonce = hello->nonce;
 	verve_conn_send_end(conn, VERVE_HELLO_HELLO, out);
@@ -264,7 +263,7 @@ void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello
 {
 	*out = (struct verve_conn_out){0};
 	if (hello->sender_incarnation == conn->self->incarnation) {
-		out->foreign = true; /* our own, reflected */
+		out->foreign = true; /* our own datagram, reflected to us */
 		return;
 	}
 	switch (hello->kind) {
@@ -288,7 +287,7 @@ void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello
 
 bool verve_conn_doubt(struct verve_conn *conn, const struct verve_hello *bye)
 {
-	if (conn->state != VERVE_CONN_WAIT_HELLO || !names_us(conn, bye))
+	if (conn->state != VERVE_CONN_WAIT_HELLO || !hello_names_us(conn, bye))
 		return false;
 	conn->error = FI_EKEYREJECTED;
 	return true;

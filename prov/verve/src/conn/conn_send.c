@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sending of a connection: fills HELLO, READY, BYE and CHALLENGE. */
+/* Sending: fills HELLO, READY, BYE and CHALLENGE. */
 #include "conn/conn_send.h"
 
 #include <string.h>
 
-static void fill(const struct verve_conn_self *self, enum verve_hello_kind kind,
-		 struct verve_hello *hello)
+static void hello_fill(const struct verve_conn_self *self, enum verve_hello_kind kind,
+		       struct verve_hello *hello)
 {
 	memset(hello, 0, sizeof(*hello));
 	hello->kind = (uint8_t)kind;
@@ -19,7 +19,7 @@ void verve_conn_send_end(const struct verve_conn *conn, enum verve_hello_kind ki
 {
 	struct verve_hello *hello = &out->hello;
 
-	fill(conn->self, kind, hello);
+	hello_fill(conn->self, kind, hello);
 	hello->sender_id = conn->local.id;
 	hello->serial = conn->local.serial;
 	hello->nonce = conn->local.nonce;
@@ -48,7 +48,7 @@ void verve_conn_send_bye(const struct verve_conn *conn, enum verve_hello_reason 
 {
 	struct verve_hello *bye = &out->hello;
 
-	fill(conn->self, VERVE_HELLO_BYE, bye);
+	hello_fill(conn->self, VERVE_HELLO_BYE, bye);
 	bye->reason = (uint8_t)reason;
 	bye->sender_id = conn->local.id;
 	bye->recipient_incarnation = conn->remote.incarnation;
@@ -60,7 +60,7 @@ void verve_conn_send_bye(const struct verve_conn *conn, enum verve_hello_reason 
 void verve_conn_refuse(const struct verve_conn_self *self, const struct verve_hello *hello,
 		       enum verve_hello_reason reason, struct verve_hello *bye)
 {
-	fill(self, VERVE_HELLO_BYE, bye);
+	hello_fill(self, VERVE_HELLO_BYE, bye);
 	bye->reason = (uint8_t)reason;
 	bye->sender_id = hello->recipient_id;
 	bye->recipient_incarnation = hello->sender_incarnation;
@@ -71,7 +71,7 @@ void verve_conn_refuse(const struct verve_conn_self *self, const struct verve_he
 void verve_conn_challenge(const struct verve_conn_self *self, const struct verve_hello *hello,
 			  uint64_t nonce, struct verve_hello *challenge)
 {
-	fill(self, VERVE_HELLO_CHALLENGE, challenge);
+	hello_fill(self, VERVE_HELLO_CHALLENGE, challenge);
 	challenge->nonce = nonce;
 	challenge->recipient_incarnation = hello->sender_incarnation;
 	challenge->recipient_id = hello->sender_id;
@@ -91,7 +91,7 @@ void verve_conn_send_denial(const struct verve_conn *conn, const struct verve_he
 	out->actions |= VERVE_CONN_DO_SEND;
 }
 
-/* The same candidate gets the same nonce again: its answer may be under way. */
+/* The same candidate gets the same nonce again: its HELLO with the echo may be under way. */
 void verve_conn_send_challenge(struct verve_conn *conn, const struct verve_hello *hello,
 			       uint64_t random, struct verve_conn_out *out)
 {

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-/* Nanoseconds between repetitions: doubled each time, each up to a quarter more or less. */
+/* Nanoseconds between repetitions. The interval doubles each time; +-25 % of it are random. */
 static const uint64_t first_interval = 40000000, last_interval = 1000000000;
 
 static const char *const state_name[VERVE_CONN_STATES] = {
@@ -71,9 +71,9 @@ bool verve_conn_is_established(const struct verve_conn *conn)
 	return conn->state == VERVE_CONN_WAIT_READY || conn->state == VERVE_CONN_UP;
 }
 
-/* Time. */
+/* Timer. */
 
-static void set_timer(struct verve_conn *conn, uint64_t now, uint64_t random)
+static void conn_set_timer(struct verve_conn *conn, uint64_t now, uint64_t random)
 {
 	uint64_t half = conn->interval / 2;
 
@@ -87,7 +87,7 @@ void verve_conn_start_timer(struct verve_conn *conn, uint64_t now, uint64_t rand
 	conn->attempts = 0;
 	conn->interval = first_interval;
 	conn->deadline = now + conn->self->timeout;
-	set_timer(conn, now, random);
+	conn_set_timer(conn, now, random);
 }
 
 void verve_conn_back_off(struct verve_conn *conn, uint64_t now, uint64_t random)
@@ -96,7 +96,7 @@ void verve_conn_back_off(struct verve_conn *conn, uint64_t now, uint64_t random)
 	conn->interval *= 2;
 	if (conn->interval > last_interval)
 		conn->interval = last_interval;
-	set_timer(conn, now, random);
+	conn_set_timer(conn, now, random);
 }
 
 void verve_conn_reset(struct verve_conn *conn)

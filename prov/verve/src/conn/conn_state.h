@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * State of a connection: at most one connection at a time with one peer address, and the memory of
- * the last one. A peer is the address that its datagrams come from.
+ * State of a connection. There is at most one connection at a time with each peer address, and it
+ * remembers the last one. A peer is the address that its datagrams come from.
  *
- *   IDLE        no connection, and nobody asked for one
+ *   IDLE        no connection, and neither side has asked for one
  *   QUEUED      the engine asked for a connection; it waits to be admitted
  *   WAIT_HELLO  our HELLO is sent, and repeated until the peer answers
  *   WAIT_READY  the peer's HELLO is here and our queue pair is connected to its queue pair; if our
@@ -86,23 +86,23 @@ struct verve_conn {
 	uint64_t interval; /* nanoseconds between two repetitions of a datagram */
 	unsigned attempts; /* HELLOs that the timer has repeated since it was started */
 	int error;	   /* reported if the handshake times out, positive; 0: FI_ETIMEDOUT */
-	bool listens;	   /* WAIT_READY: a packet may say that the peer is connected */
-	bool answers;	   /* WAIT_READY: only the peer asked: one answer to each HELLO */
-	bool checking;	   /* UP: a check is under way, and its port has not refused it */
-	bool seeking;	   /* UP: a check is under way; no report of an unreachable host */
+	bool listens;	   /* WAIT_READY: the peer's first packet may take the place of READY */
+	bool answers;	   /* WAIT_READY: only the peer asked; each of its HELLOs gets one answer */
+	bool checking;	   /* UP: a check is under way that the peer's port did not refuse */
+	bool seeking;	   /* UP: a check is under way that did not fail to reach the host */
 	unsigned refusals; /* UP: checks that the peer's port refused, in a row */
-	unsigned unreachable; /* UP: checks that did not reach the host since the peer was heard */
+	unsigned unreachable; /* UP: checks that did not reach the host, since the peer was heard */
 };
 
-/* What the manager is to perform, in this order. */
+/* Actions that the manager performs, in this order. */
 enum {
-	VERVE_CONN_DO_DOWN = 1 << 0, /* report DOWN; the connection lets go of id and queue pair */
-	VERVE_CONN_DO_FAIL = 1 << 1, /* report FAILED, if the engine asked; lets go likewise */
+	VERVE_CONN_DO_DOWN = 1 << 0, /* report DOWN, and free our end */
+	VERVE_CONN_DO_FAIL = 1 << 1, /* report FAILED if the engine asked, and free our end */
 	VERVE_CONN_DO_OPEN = 1 << 2, /* call verve_conn_open, then give the same input again */
-	VERVE_CONN_DO_CONNECT = 1 << 3, /* connect to remote.qp; failing that: verve_conn_abort */
+	VERVE_CONN_DO_CONNECT = 1 << 3, /* connect to remote.qp; on failure verve_conn_abort */
 	VERVE_CONN_DO_UP = 1 << 4,	/* report UP */
 	VERVE_CONN_DO_READY = 1 << 5,	/* report READY */
-	/* send hello. Last: a peer that answers must find what hello says true */
+	/* send hello; the last action, because a peer may answer at once */
 	VERVE_CONN_DO_SEND = 1 << 6,
 };
 
@@ -110,10 +110,10 @@ struct verve_conn_out {
 	unsigned actions;
 	int error;	/* DOWN, FAIL: positive FI errno */
 	bool may_send;	/* UP: the engine may send at once; false: after READY */
-	bool listen;	/* UP: READY may come as a packet: verve_conn_hear */
-	bool greet;	/* UP, READY: the peer listens for a packet */
+	bool listen;	/* UP: the peer's first packet may take the place of READY */
+	bool greet;	/* UP, READY: the peer listens for our first packet */
 	bool suspended; /* DOWN: the peer wants to continue with another queue pair */
-	bool foreign;	/* the datagram did not mean this connection */
+	bool foreign;	/* the datagram was not about this connection */
 	struct verve_hello hello;
 };
 
@@ -129,21 +129,21 @@ bool verve_conn_is_self(const struct verve_conn *conn);
 /* The transition table. */
 bool verve_conn_is_legal(enum verve_conn_state from, enum verve_conn_state to);
 
-/* For the inputs. The transition must be legal. */
+/* For the inputs (conn.c, conn_recv.c). The transition must be legal. */
 void verve_conn_set_state(struct verve_conn *conn, enum verve_conn_state state);
-/* Sets the deadline, and the first repetition. random: any 64 bits. */
+/* Starts the handshake's time: sets deadline and first repetition. random: any 64 bits. */
 void verve_conn_start_timer(struct verve_conn *conn, uint64_t now, uint64_t random);
-/* Sets the next repetition, after twice the interval. */
+/* Sets the next repetition, after twice the last interval, at most a second. */
 void verve_conn_back_off(struct verve_conn *conn, uint64_t now, uint64_t random);
 
-/* Ends the connection: IDLE. The peer's incarnation and serial are remembered. Not reported. */
+/* Ends the connection: IDLE. Remembers the peer's incarnation and serial. No report. */
 void verve_conn_reset(struct verve_conn *conn);
-/* The same, and the next connection of the same incarnations continues this one. */
+/* The same; the next connection between the same incarnations continues this one. */
 void verve_conn_reset_suspended(struct verve_conn *conn);
 /* verve_conn_reset, reported: VERVE_CONN_DO_DOWN or _FAIL with error, a positive FI errno. */
 void verve_conn_end(struct verve_conn *conn, unsigned report, int error,
 		    struct verve_conn_out *out);
-/* The next connection continues no suspended one, unless the suspended one has this id, not 0. */
+/* Forgets the suspended connection, so that the next one continues none; keeps it if it has id. */
 void verve_conn_forget(struct verve_conn *conn, uint32_t id);
 
 #endif

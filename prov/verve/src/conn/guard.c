@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Guard: authentication, cookies (SipHash of libsodium), what is logged and how often. */
+/* Guard: authentication, cookies (SipHash of libsodium), warnings and their limits. */
 #include "conn/guard.h"
 
 #include <sodium.h>
@@ -8,11 +8,11 @@
 #include "base/log.h"
 #include "net/sys.h"
 
-enum { ANSWERS = 64 }; /* a second */
+enum { ANSWERS = 64 }; /* refusals per second */
 
 static const uint64_t second = 1000000000;
 static const uint64_t warn_interval = 60ull * 1000000000;
-static const uint64_t cookie_age = 60ull * 1000000000; /* a cookie is good for one to two of it */
+static const uint64_t cookie_age = 60ull * 1000000000; /* a cookie is valid for one to two ages */
 
 void verve_guard_init(struct verve_guard *guard, const struct verve_auth_key *key,
 		      const struct verve_addr *addr)
@@ -59,7 +59,7 @@ enum verve_guard_verdict verve_guard_check(const struct verve_guard *guard,
 									      VERVE_GUARD_FORGED;
 }
 
-/* Who asked for what, and when. */
+/* A cookie: the hash of the sender, its request, and the minute. */
 static uint64_t cookie_of(const struct verve_guard *guard, const struct verve_hello *hello,
 			  const struct verve_addr *from, uint64_t minute)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hello: the layout as a struct whose every offset is asserted, and what makes sense in it. */
+/* Hello: the layout as a struct with every offset asserted; the checks of received fields. */
 #include "conn/hello.h"
 
 #include <endian.h>
@@ -11,8 +11,8 @@
 
 enum {
 	MAGIC = 0x45565256, /* "VRVE" */
-	BITS_24 = 0xffffff, /* of a QP number or PSN */
-	QP_NUM_MIN = 2, /* 0 and 1 are the management ones */
+	BITS_24 = 0xffffff, /* the largest QP number or PSN */
+	QP_NUM_MIN = 2, /* 0 and 1 are management queue pairs */
 	MTU_LOG2_MIN = 8,
 	MTU_LOG2_MAX = 12,
 };
@@ -124,7 +124,9 @@ static void read_queue_pair(const struct layout *layout, struct verve_hello *hel
 	hello->resumes = le32toh(layout->resumes);
 }
 
-/* Who speaks, and whether whom it speaks to is named wholly or not at all. */
+/*
+ * True: the sender is named, and the recipient is named completely where it must be, or not at all.
+ */
 static bool identity_makes_sense(const struct verve_hello *hello)
 {
 	bool names_recipient = hello->recipient_id && hello->recipient_incarnation && hello->echo;
@@ -153,14 +155,16 @@ static bool queue_pair_makes_sense(const struct verve_net_qp_addr *qp)
 	       qp->mtu_log2 >= MTU_LOG2_MIN && qp->mtu_log2 <= MTU_LOG2_MAX;
 }
 
-/* With less nobody was configured. More is no harm: each side keeps to what it has itself. */
+/*
+ * No endpoint can be configured with less. More is harmless: each side keeps its own limits, too.
+ */
 static bool buffers_make_sense(const struct verve_hello *hello)
 {
 	return hello->eager_size >= VERVE_CONFIG_EAGER_MIN &&
 	       hello->window >= VERVE_CONFIG_WINDOW_MIN;
 }
 
-/* What is not claimed must not be there; what is, conn/auth.h checks. */
+/* An unsigned datagram must have zeros as its code. conn/auth.h checks the code of a signed one. */
 static bool auth_makes_sense(const struct verve_hello *hello)
 {
 	static const uint8_t none[VERVE_HELLO_AUTH_SIZE];

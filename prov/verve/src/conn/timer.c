@@ -37,21 +37,21 @@ int verve_timers_reserve(struct verve_timers *timers, size_t count)
 	return 0;
 }
 
-static void put(struct verve_timers *timers, size_t place, struct verve_timer *timer)
+static void heap_put(struct verve_timers *timers, size_t place, struct verve_timer *timer)
 {
 	timers->heap[place] = timer;
 	timer->place = place;
 }
 
-/* Moves timer, which belongs at place or nearer to the root, to where it belongs. */
+/* Inserts timer at place, or nearer to the root if it is earlier than its parents. */
 static void sift_up(struct verve_timers *timers, size_t place, struct verve_timer *timer)
 {
 	for (; place > 1 && timers->heap[place / 2]->when > timer->when; place /= 2)
-		put(timers, place, timers->heap[place / 2]);
-	put(timers, place, timer);
+		heap_put(timers, place, timers->heap[place / 2]);
+	heap_put(timers, place, timer);
 }
 
-/* Moves timer, which belongs at place or further from the root, to where it belongs. */
+/* Inserts timer at place, or further from the root if it is later than its children. */
 static void sift_down(struct verve_timers *timers, size_t place, struct verve_timer *timer)
 {
 	size_t child;
@@ -62,12 +62,12 @@ static void sift_down(struct verve_timers *timers, size_t place, struct verve_ti
 			child++;
 		if (timers->heap[child]->when >= timer->when)
 			break;
-		put(timers, place, timers->heap[child]);
+		heap_put(timers, place, timers->heap[child]);
 	}
-	put(timers, place, timer);
+	heap_put(timers, place, timer);
 }
 
-static void stop(struct verve_timers *timers, struct verve_timer *timer)
+static void timer_stop(struct verve_timers *timers, struct verve_timer *timer)
 {
 	struct verve_timer *last = timers->heap[timers->count--];
 	size_t place = timer->place;
@@ -86,7 +86,7 @@ void verve_timers_set(struct verve_timers *timers, struct verve_timer *timer, ui
 	if (timer->place && timer->when == when)
 		return;
 	if (timer->place)
-		stop(timers, timer);
+		timer_stop(timers, timer);
 	if (when == VERVE_TIMER_NEVER)
 		return;
 	assert(timers->count < timers->room);

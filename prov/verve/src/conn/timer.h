@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Timers: a binary heap of points in time, earliest first. Embedded in what they are for; setting
- * one costs the logarithm of how many run, finding the first costs nothing. The owner's thread.
+ * Timers: a binary heap of timers, the earliest first. A timer is embedded in its object. Setting a
+ * timer takes O(log n) steps for n running timers; finding the first takes none. The heap has no
+ * lock: one thread uses it.
  */
 #ifndef VERVE_CONN_TIMER_H
 #define VERVE_CONN_TIMER_H
@@ -11,29 +12,32 @@
 
 #define VERVE_TIMER_NEVER UINT64_MAX
 
-/* All zero: not running. */
+/* A timer of all zeros does not run. */
 struct verve_timer {
-	uint64_t when; /* nanoseconds */
-	size_t place;  /* in the heap, from 1; 0: not running */
+	uint64_t when; /* nanoseconds of verve_net_now() */
+	size_t place;  /* index in the heap, from 1; 0: the timer does not run */
 };
 
 struct verve_timers {
 	struct verve_timer **heap;
-	size_t count;
-	size_t room;
+	size_t count; /* timers that run */
+	size_t room;  /* timers that may run */
 };
 
 void verve_timers_init(struct verve_timers *timers);
-/* No timer is touched. */
+/* Frees the heap; touches no timer. */
 void verve_timers_fini(struct verve_timers *timers);
 
 /* Makes room for count timers to run at the same time. -FI_ENOMEM. */
 int verve_timers_reserve(struct verve_timers *timers, size_t count);
 
-/* Starts or moves a timer, for which there must be room; VERVE_TIMER_NEVER stops it. */
+/*
+ * Starts a timer, or moves it; when VERVE_TIMER_NEVER stops it. verve_timers_reserve must have made
+ * room for it.
+ */
 void verve_timers_set(struct verve_timers *timers, struct verve_timer *timer, uint64_t when);
 
-/* The earliest; NULL: none runs. */
+/* The timer with the earliest time; NULL: no timer runs. */
 static inline struct verve_timer *verve_timers_first(const struct verve_timers *timers)
 {
 	return timers->count ? timers->heap[1] : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Registration cache. A get that misses publishes its entry, watches the memory, registers, and
- * only then asks whether anything went in the meantime: in any other order, an unmap could fall
- * between.
+ * Registration cache. A get that misses does four steps in this order: it publishes its entry,
+ * watches the memory, registers it, and asks the monitor whether an event is unread. In any other
+ * order, an unmap between two steps could be missed.
  */
 #include "mr/cache.h"
 
@@ -20,7 +20,9 @@
 static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 			       VERVE_NET_REMOTE_ATOMIC;
 
-/* Beside negative errors. It is for one use: keeping it is not worth it, or not possible. */
+/*
+ * Results beside negative errors: do not keep the region, as it is not worth it, or not possible.
+ */
 enum { NOT_WORTH = 1, NOT_KEPT = 2 };
 
 static uintptr_t page_down(const struct verve_mr_cache *cache, uintptr_t addr)
@@ -28,14 +30,14 @@ static uintptr_t page_down(const struct verve_mr_cache *cache, uintptr_t addr)
 	return addr & -cache->page;
 }
 
-/* 0 where memory ends. */
+/* Returns 0 if the next page would be beyond the end of the address space. */
 static uintptr_t page_up(const struct verve_mr_cache *cache, uintptr_t addr)
 {
 	return page_down(cache, addr + cache->page - 1);
 }
 
-/* In the watch's thread: unlinks, no more. */
-static void gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+/* The listener's callback, in the watch's thread: may only unlink entries (mr/monitor.h). */
+static void cache_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
 {
 	struct verve_mr_cache *cache = (struct verve_mr_cache *)listener;
 
@@ -49,7 +51,7 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	memset(cache, 0, sizeof(*cache));
 	cache->dev = dev;
 	cache->page = sysconf(_SC_PAGESIZE);
-	cache->listener.gone = gone;
+	cache->listener.gone = cache_gone;
 	cache->strict = strcmp(verve_config.mr_cache, "on") != 0;
 	verve_mr_odp_open(&cache->odp, dev);
 	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
@@ -66,37 +68,37 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	}
 }
 
-static AO_t pinned(const struct verve_mr_region *region)
+static AO_t region_pinned(const struct verve_mr_region *region)
 {
 	return region->access & VERVE_NET_ON_DEMAND ? 0 : region->len;
 }
 
-static void close_region(struct verve_mr_cache *cache, struct verve_mr_region *region)
+static void region_close(struct verve_mr_cache *cache, struct verve_mr_region *region)
 {
 	AO_fetch_and_sub1(&cache->regions);
-	AO_fetch_and_add(&cache->bytes, -pinned(region));
+	AO_fetch_and_add(&cache->bytes, -region_pinned(region));
 	verve_mr_region_close(region);
 }
 
-static void free_entry(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
+static void entry_free(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 {
 	if (cache->reuse && verve_mr_store_found(entry) >= VERVE_MR_REUSE_PAYS)
 		verve_mr_reuse_paid(cache->reuse, &(struct verve_mr_want){
 							  entry->node.start, entry->node.end,
 							  entry->access, entry->exact});
 	if (entry->region)
-		close_region(cache, entry->region);
+		region_close(cache, entry->region);
 	entry->region = NULL;
 	verve_mr_store_free(cache->store, entry);
 }
 
-/* What evictions and the monitor left behind. */
-static void bury(struct verve_mr_cache *cache)
+/* Closes the regions of entries that an eviction or the monitor has unlinked. */
+static void cache_bury(struct verve_mr_cache *cache)
 {
 	struct verve_mr_entry *entry;
 
 	while ((entry = verve_mr_store_bury(cache->store)))
-		free_entry(cache, entry);
+		entry_free(cache, entry);
 }
 
 void verve_mr_cache_fini(struct verve_mr_cache *cache)
@@ -104,7 +106,7 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache)
 	if (cache->store) {
 		verve_mr_monitor_remove(&cache->listener);
 		verve_mr_store_invalidate(cache->store, 0, UINTPTR_MAX);
-		bury(cache);
+		cache_bury(cache);
 		verve_mr_store_close(cache->store);
 	}
 	free(cache->reuse);
@@ -112,7 +114,7 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache)
 	assert(!AO_load(&cache->regions));
 }
 
-static int open_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+static int region_open_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		     uint32_t *base, struct verve_mr_region **region)
 {
 	access = verve_mr_odp_access(&cache->odp, access);
@@ -120,39 +122,42 @@ static int open_once(struct verve_mr_cache *cache, void *addr, size_t len, unsig
 		      verve_mr_region_open(cache->dev, addr, len, access, region);
 }
 
-static int open_region(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+static int region_open(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		       uint32_t *base, struct verve_mr_region **region)
 {
-	int ret = open_once(cache, addr, len, access, base, region);
+	int ret = region_open_once(cache, addr, len, access, base, region);
 
-	/* What is idle is pinned for no good reason. */
+	/* Too much memory is pinned: drop the idle entries, and try again. */
 	if (ret == -FI_ENOMEM && cache->store && verve_mr_store_evict_idle(cache->store)) {
-		bury(cache);
-		ret = open_once(cache, addr, len, access, base, region);
+		cache_bury(cache);
+		ret = region_open_once(cache, addr, len, access, base, region);
 	}
 	if (!ret) {
 		AO_fetch_and_add1(&cache->regions);
-		AO_fetch_and_add(&cache->bytes, pinned(*region));
+		AO_fetch_and_add(&cache->bytes, region_pinned(*region));
 	}
 	return ret;
 }
 
-/* Published already: whatever goes from now on unlinks it. NOT_KEPT: it cannot be watched. */
-static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
+/*
+ * Registers the memory of a new entry. The entry is published already, so any unmap from now on
+ * unlinks it. NOT_KEPT: the memory cannot be watched.
+ */
+static int entry_fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 {
 	uintptr_t start = entry->node.start, end = entry->node.end;
 	struct verve_mr_region *region;
 	int ret;
 
-	bury(cache);
+	cache_bury(cache);
 	if (verve_mr_monitor_watch(page_down(cache, start), page_up(cache, end)))
 		return NOT_KEPT;
-	ret = open_region(cache, (void *)start, end - start, entry->access, NULL, &region);
+	ret = region_open(cache, (void *)start, end - start, entry->access, NULL, &region);
 	if (ret)
 		return ret;
 	entry->region = region;
 	region->owner = entry;
-	/* An event that is not heard yet may be about what was there before it was registered. */
+	/* An unread event may be about older memory at this address: then keep no entry. */
 	if (!verve_mr_monitor_quiet())
 		verve_mr_store_unlink(cache->store, entry);
 	if (!verve_mr_store_ready(cache->store, entry))
@@ -160,44 +165,45 @@ static int fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry)
 	return 0;
 }
 
-/* Registers what is to be kept, and was added just now. NULL, it could not be: NOT_KEPT. */
-static int keep_new(struct verve_mr_cache *cache, struct verve_mr_entry *entry,
-		    struct verve_mr_region **region)
+/* Registers a new entry. entry NULL: the store had no place for it; returns NOT_KEPT. */
+static int entry_open(struct verve_mr_cache *cache, struct verve_mr_entry *entry,
+		      struct verve_mr_region **region)
 {
 	int ret;
 
 	if (!entry)
 		return NOT_KEPT;
-	/* What came twice, and not again since, is pinned for no good reason. */
+	/* Drop idle entries: buffers used twice and never since only cost pinned memory. */
 	if (cache->reuse)
 		verve_mr_store_age(cache->store);
-	ret = fill(cache, entry);
+	ret = entry_fill(cache, entry);
 	if (ret) {
 		verve_mr_store_unlink(cache->store, entry);
 		if (verve_mr_store_put(entry))
-			free_entry(cache, entry);
+			entry_free(cache, entry);
 		return ret;
 	}
 	*region = entry->region;
 	return 0;
 }
 
-static bool may_keep(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
+static bool want_may_keep(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
 {
 	return cache->store && want->start < want->end && page_up(cache, want->end) >= want->end &&
 	       !(cache->strict && want->access & remote);
 }
 
-/* Nobody minds if it is larger. Peers reach no more than was asked for. */
-static bool may_widen(const struct verve_mr_want *want)
+/* A larger region serves as well, unless peers could reach the additional bytes. */
+static bool want_may_widen(const struct verve_mr_want *want)
 {
 	return !want->exact && !(want->access & remote);
 }
 
-/* What to keep for it. Whole pages serve their neighbours, too. */
-static struct verve_mr_want widen(const struct verve_mr_cache *cache, struct verve_mr_want want)
+/* Widens a request to whole pages: the entry then serves other buffers in these pages, too. */
+static struct verve_mr_want want_widen(const struct verve_mr_cache *cache,
+				       struct verve_mr_want want)
 {
-	if (may_widen(&want)) {
+	if (want_may_widen(&want)) {
 		want.start = page_down(cache, want.start);
 		want.end = page_up(cache, want.end);
 	}
@@ -205,38 +211,38 @@ static struct verve_mr_want widen(const struct verve_mr_cache *cache, struct ver
 }
 
 /*
- * Registers what is to be kept, in one with what is kept of the memory around it: or an application
- * whose buffers lie at random, in one piece of memory, would pin its pages several times over.
+ * Registers memory for a new entry, together with overlapping entries: else an application whose
+ * buffers lie anywhere in one piece of memory would pin its pages several times.
  */
-static int get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-		   struct verve_mr_region **region)
+static int cache_get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+			 struct verve_mr_region **region)
 {
-	struct verve_mr_want own = widen(cache, *want);
+	struct verve_mr_want own = want_widen(cache, *want);
 	bool again = !cache->reuse || verve_mr_reuse_missed(cache->reuse, &own);
 	struct verve_mr_entry *entry;
 	bool joined = false;
 	int ret = NOT_WORTH;
 
-	/* What shares pages with memory that came twice is as good as that. */
-	if (may_widen(&own)) {
+	/* A buffer that overlaps a kept entry is kept at its first use already. */
+	if (want_may_widen(&own)) {
 		entry = verve_mr_store_add_joined(cache->store, &own, &joined);
 		if (joined)
-			ret = keep_new(cache, entry, region);
+			ret = entry_open(cache, entry, region);
 	}
-	/* Those may have gone meanwhile, or be too much. */
+	/* The larger range may be unmapped in part, or too large to register: try the own range. */
 	if (ret && (joined || again))
-		ret = keep_new(cache, verve_mr_store_add(cache->store, &own), region);
+		ret = entry_open(cache, verve_mr_store_add(cache->store, &own), region);
 	return ret;
 }
 
-static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
-	       struct verve_mr_region **region)
+static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
+		     struct verve_mr_region **region)
 {
-	bool keep = !base && may_keep(cache, want);
+	bool keep = !base && want_may_keep(cache, want);
 	struct verve_mr_entry *entry;
 	int ret = NOT_KEPT;
 
-	if (cache->odp.all && may_widen(want)) {
+	if (cache->odp.all && want_may_widen(want)) {
 		AO_fetch_and_add1(&cache->spared);
 		*region = cache->odp.all;
 		return 0;
@@ -247,11 +253,11 @@ static int get(struct verve_mr_cache *cache, const struct verve_mr_want *want, u
 			*region = entry->region;
 			return 0;
 		}
-		ret = get_new(cache, want, region);
+		ret = cache_get_new(cache, want, region);
 	}
 	if (ret > 0) {
 		keep &= ret == NOT_KEPT;
-		ret = open_region(cache, (void *)want->start, want->end - want->start, want->access,
+		ret = region_open(cache, (void *)want->start, want->end - want->start, want->access,
 				  base, region);
 		if (!ret && keep)
 			AO_fetch_and_add1(&cache->unkept);
@@ -265,7 +271,7 @@ int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, uns
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return get(cache, &want, NULL, region);
+	return cache_get(cache, &want, NULL, region);
 }
 
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
@@ -273,7 +279,7 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, true};
 
-	return get(cache, &want, base, region);
+	return cache_get(cache, &want, base, region);
 }
 
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region)
@@ -281,11 +287,11 @@ void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *re
 	if (region == cache->odp.all)
 		return;
 	if (!region->owner)
-		close_region(cache, region);
+		region_close(cache, region);
 	else if (verve_mr_store_put(region->owner))
-		free_entry(cache, region->owner);
+		entry_free(cache, region->owner);
 	if (cache->store)
-		bury(cache);
+		cache_bury(cache);
 }
 
 void verve_mr_cache_stats_get(const struct verve_mr_cache *cache,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Registration cache: one per domain; where regions come from: for buffers that the application did
- * not register, and for those that it did.
+ * Registration cache: one per domain. It registers buffers that the application did not register,
+ * and the application's own regions.
  *
- * What comes back is kept, idle, until it is the one not used for longest and others need its
- * place, or its memory went; by default, only what is used again (mr/reuse.h), and while it is. A region may outlive its mapping only where every unmap is heard:
- * where the monitor does not open, for memory that it cannot watch, and while it has an event
- * under way, each get registers and each put deregisters. A region is its caller's from get to
- * put, whatever happens to the mapping. Any thread.
+ * A registration that is given back stays in the cache, idle, until its memory goes, or until it is
+ * the least recently used one and others need its place. By default the cache keeps only buffers
+ * that are used again and again (mr/reuse.h). A registration may outlive its mapping only if every
+ * unmap is reported. So where the monitor does not open, for memory that it cannot watch, and while
+ * an event is unread, each get registers and each put deregisters. From get to put a region belongs
+ * to its caller, even if its memory is unmapped meanwhile. Any thread; see doc/registration.md.
  */
 #ifndef VERVE_MR_CACHE_H
 #define VERVE_MR_CACHE_H
@@ -26,46 +27,52 @@ struct verve_mr_store;
 struct verve_net_device;
 
 struct verve_mr_cache {
-	struct verve_mr_listener listener; /* first */
+	struct verve_mr_listener listener; /* must be first: cast to the cache */
 	struct verve_net_device *dev;
-	struct verve_mr_store *store; /* what it keeps; NULL: nothing */
-	struct verve_mr_reuse *reuse; /* which of what it may; NULL: all */
-	uintptr_t page;		      /* bytes */
-	bool strict;		      /* keeps nothing that peers can reach */
-	struct verve_mr_odp odp;      /* with it, nothing needs keeping */
-	volatile AO_t spared; /* by the region of all memory */
-	volatile AO_t misses, failures, unkept, invalidations;
-	volatile AO_t regions; /* out or kept */
-	volatile AO_t bytes;   /* pinned by those */
+	struct verve_mr_store *store; /* the kept registrations; NULL: none is kept */
+	struct verve_mr_reuse *reuse; /* which ranges are worth keeping; NULL: all */
+	uintptr_t page;		      /* bytes of a page */
+	bool strict;		      /* keeps no registration that grants remote access */
+	struct verve_mr_odp odp;      /* if on, no registration is kept */
+	volatile AO_t spared; /* gets that were served by the region of all memory */
+	volatile AO_t misses, failures, unkept, invalidations; /* verve_mr_cache_stats */
+	volatile AO_t regions; /* regions that are in use or kept */
+	volatile AO_t bytes;   /* bytes that those regions pin */
 };
 
-/* As the configuration says (base/config.h). Without memory, or a monitor, it keeps nothing. */
+/*
+ * Opens a cache as base/config.h says. Never fails: without memory or monitor the cache keeps no
+ * registration. dev outlives the cache.
+ */
 void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev);
-/* Every region must have come back. */
+/* Every region must have been given back. */
 void verve_mr_cache_fini(struct verve_mr_cache *cache);
 
 /*
- * A region that contains addr to addr + len and grants at least access (VERVE_NET_*); others may
- * have it, too. It may be larger and grant more, but lets peers reach no byte that nobody asked for
- * with that access. Never waits for another thread's registration. Errors as verve_mr_region_open.
+ * Gets a region that contains addr to addr + len and grants at least access (VERVE_NET_*). Other
+ * callers may get the same region. It may be larger and grant more; but peers can reach only bytes
+ * for which some caller asked for that access. Never waits for another thread's registration. The
+ * caller gives it back with verve_mr_cache_put. Errors as verve_mr_region_open.
  */
 int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		       struct verve_mr_region **region);
 /*
- * The same, but exactly that range and access, and nobody else has it. base: NULL, or peers reach
- * it by offset, as verve_mr_region_open_offset; such a region is not kept.
+ * The same, but the region has exactly that range and access, and no other caller gets it until
+ * put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset explains. A
+ * region with base is never kept.
  */
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len,
 			     unsigned access, uint32_t *base, struct verve_mr_region **region);
-/* Nothing may use the region on the caller's behalf any more. */
+/* Gives a region back. No request of the caller may use it any more. */
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region);
 
-/* Counts since init, except regions and bytes, which are as of now. */
+/* Counts since init; regions and bytes are the present values. */
 struct verve_mr_cache_stats {
-	uint64_t hits, misses, failures; /* gets that registered nothing; did; could not */
-	uint64_t unkept;		 /* misses whose region was to be kept, and could not be */
-	uint64_t evictions, invalidations;
-	uint64_t regions, bytes;
+	uint64_t hits, misses, failures; /* gets: already registered; registered now; failed */
+	uint64_t unkept;		 /* misses whose region could not be kept */
+	uint64_t evictions;		 /* entries that lost their place to others */
+	uint64_t invalidations;		 /* entries whose memory went */
+	uint64_t regions, bytes;	 /* regions in use or kept; bytes that they pin */
 };
 void verve_mr_cache_stats_get(const struct verve_mr_cache *cache,
 			      struct verve_mr_cache_stats *stats);

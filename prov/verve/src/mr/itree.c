@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Interval tree: split and merge are all there is to a treap. */
+/* Interval tree: a treap, changed only by split and merge. */
 #include "mr/itree.h"
 
 #include <assert.h>
@@ -14,13 +14,13 @@ static void update(struct verve_itree_node *node)
 		node->max_end = node->right->max_end;
 }
 
-/* Ranges that start at the same address are told apart by where their nodes are. */
-static bool before(const struct verve_itree_node *a, const struct verve_itree_node *b)
+/* The order of the tree. Nodes with the same start are ordered by their own addresses. */
+static bool node_before(const struct verve_itree_node *a, const struct verve_itree_node *b)
 {
 	return a->start != b->start ? a->start < b->start : a < b;
 }
 
-/* Those before pivot, and the others. */
+/* Splits a subtree: *left gets the nodes before pivot, *right the others. */
 static void split(struct verve_itree_node *node, const struct verve_itree_node *pivot,
 		  struct verve_itree_node **left, struct verve_itree_node **right)
 {
@@ -28,7 +28,7 @@ static void split(struct verve_itree_node *node, const struct verve_itree_node *
 		*left = *right = NULL;
 		return;
 	}
-	if (before(node, pivot)) {
+	if (node_before(node, pivot)) {
 		split(node->right, pivot, &node->right, right);
 		*left = node;
 	} else {
@@ -38,7 +38,7 @@ static void split(struct verve_itree_node *node, const struct verve_itree_node *
 	update(node);
 }
 
-/* All of left come before all of right. */
+/* Joins two subtrees; every node of left must come before every node of right. */
 static struct verve_itree_node *merge(struct verve_itree_node *left, struct verve_itree_node *right)
 {
 	if (!left || !right)
@@ -59,7 +59,7 @@ static void insert(struct verve_itree_node **at, struct verve_itree_node *node)
 		split(*at, node, &node->left, &node->right);
 		*at = node;
 	} else {
-		insert(before(node, *at) ? &(*at)->left : &(*at)->right, node);
+		insert(node_before(node, *at) ? &(*at)->left : &(*at)->right, node);
 	}
 	update(*at);
 }
@@ -71,11 +71,11 @@ static void remove_below(struct verve_itree_node **at, struct verve_itree_node *
 		*at = merge(node->left, node->right);
 		return;
 	}
-	remove_below(before(node, *at) ? &(*at)->left : &(*at)->right, node);
+	remove_below(node_before(node, *at) ? &(*at)->left : &(*at)->right, node);
 	update(*at);
 }
 
-/* Applications choose addresses, not priorities: no order of insertion makes the tree deep. */
+/* Priorities are random, so no order of the application's addresses makes the tree deep. */
 static uint64_t next_priority(struct verve_itree *tree)
 {
 	uint64_t z = tree->seed += 0x9e3779b97f4a7c15u; /* splitmix64 */

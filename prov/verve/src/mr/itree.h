@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Interval tree: ranges of addresses, which may overlap and repeat, in a treap ordered by start
- * in which every node knows the highest end below it. Nothing is allocated; insert, remove and
- * each step of a search take O(log n) expected. The owner's lock protects it.
+ * Interval tree of address ranges, which may overlap and repeat. It is a treap ordered by start;
+ * each node knows the highest end in its subtree. The tree allocates nothing. Insert, remove and
+ * each step of a search take O(log n) expected time. The owner's lock protects it.
  */
 #ifndef VERVE_MR_ITREE_H
 #define VERVE_MR_ITREE_H
@@ -10,32 +10,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Embedded in what it stands for. start < end; both are constant while it is in a tree. */
+/* A range, embedded in its object. start < end; both constant while the node is in a tree. */
 struct verve_itree_node {
 	struct verve_itree_node *left, *right;
-	uint64_t priority;    /* higher than those below it */
-	uintptr_t max_end;    /* of this node and those below it */
-	uintptr_t start, end; /* end: the first address behind it */
+	uint64_t priority;    /* not lower than the priorities of its children */
+	uintptr_t max_end;    /* the highest end in this node's subtree */
+	uintptr_t start, end; /* end: the first address behind the range */
 };
 
+/* The caller's choice among nodes. Must not change the tree. */
 typedef bool verve_itree_accept(const struct verve_itree_node *node, void *arg);
 
 struct verve_itree {
 	struct verve_itree_node *root;
-	uint64_t seed; /* of the priorities; an empty tree is all zeros */
+	uint64_t seed; /* state of the random priorities; an empty tree is all zeros */
 };
 
+/* Sets the node's links and priority; start and end are the caller's. */
 void verve_itree_insert(struct verve_itree *tree, struct verve_itree_node *node);
-/* The node is in the tree. */
+/* The node must be in the tree. */
 void verve_itree_remove(struct verve_itree *tree, struct verve_itree_node *node);
 
 /*
- * A node that shares an address with start to end, and that accept(node, arg) takes; NULL: there is
- * none. Looks at such nodes, from the lowest start on, until one is taken.
+ * Calls accept(node, arg) for the nodes that overlap start to end, the lowest start first, until it
+ * returns true. Returns that node; NULL: no node was accepted.
  */
 struct verve_itree_node *verve_itree_overlap(const struct verve_itree *tree, uintptr_t start,
 					     uintptr_t end, verve_itree_accept *accept, void *arg);
-/* The same of nodes that contain start to end, from the highest start on. */
+/* The same for the nodes that contain all of start to end, the highest start first. */
 struct verve_itree_node *verve_itree_containing(const struct verve_itree *tree, uintptr_t start,
 						uintptr_t end, verve_itree_accept *accept,
 						void *arg);

@@ -9,7 +9,9 @@ void verve_mr_keytab_init(struct verve_mr_keytab *tab)
 {
 	pthread_rwlockattr_t attr;
 
-	/* Endpoints that look all the time must not keep a region from being closed. */
+	/*
+	 * Prefer writers: endpoints that read all the time must not delay the closing of a region.
+	 */
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&tab->lock, &attr);
@@ -26,7 +28,7 @@ void verve_mr_keytab_fini(struct verve_mr_keytab *tab)
 	pthread_rwlock_destroy(&tab->lock);
 }
 
-/* Devices count rkeys up in the upper bits and change the lower ones; applications do as they like. */
+/* A multiplicative hash, because rkeys of a device differ only in some of their bits. */
 static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint64_t key)
 {
 	_Static_assert(VERVE_MR_KEYTAB_BUCKETS == 1 << 10, "the upper 10 bits of the product");
@@ -35,7 +37,7 @@ static struct verve_mr_bucket *bucket_of(struct verve_mr_keytab *tab, uint64_t k
 }
 
 /* The lock is held. */
-static int insert(struct verve_mr_keytab *tab, struct verve_mr_key *key)
+static int key_insert(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 {
 	if (verve_mr_keytab_find(tab, key->key))
 		return -FI_ENOKEY;
@@ -49,7 +51,7 @@ int verve_mr_keytab_add(struct verve_mr_keytab *tab, struct verve_mr_key *key)
 
 	pthread_rwlock_wrlock(&tab->lock);
 	key->generation = ++tab->generation;
-	ret = insert(tab, key);
+	ret = key_insert(tab, key);
 	pthread_rwlock_unlock(&tab->lock);
 	return ret;
 }
@@ -61,7 +63,7 @@ void verve_mr_keytab_add_made(struct verve_mr_keytab *tab, struct verve_mr_key *
 	pthread_rwlock_wrlock(&tab->lock);
 	key->generation = ++tab->generation;
 	key->key = VERVE_MR_KEY_EXPORTED | key->generation;
-	ret = insert(tab, key);
+	ret = key_insert(tab, key);
 	pthread_rwlock_unlock(&tab->lock);
 	assert(!ret);
 	(void)ret;

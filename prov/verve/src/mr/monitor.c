@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Monitor: the listeners and the watch that they share. open_lock makes adding and removing one
- * at a time; the watch's thread never takes it, so that opening and closing may allocate.
+ * Monitor: the listeners and the watch that they share. open_lock serializes adding and removing;
+ * the watch's thread never takes it, so that opening and closing the watch may allocate.
  */
 #include "mr/monitor.h"
 
@@ -16,15 +16,16 @@
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, verve_mr_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
-/* Constant while there are listeners. NULL: the application tells. */
+/* Constant while there are listeners. NULL: only the application tells. */
 static struct verve_net_watch *watch;
-static volatile AO_t forked; /* a child: what its parent's application tells, it does not hear */
+static volatile AO_t forked; /* this process is a child; it may have the parent's listeners */
 
 /*
- * Whoever held a lock is not there, and the listeners are the parent's: the child hears of what it opens itself. No
- * lock may be taken before the fork, which allocates: that is the rule in the header.
+ * The child has no thread that could release a lock, and the listeners are the parent's: start
+ * anew. The locks cannot be taken before the fork instead, because fork(2) allocates, which the
+ * rule in monitor.h forbids under them.
  */
-static void in_child(void)
+static void monitor_in_child(void)
 {
 	pthread_mutex_init(&open_lock, NULL);
 	pthread_mutex_init(&lock, NULL);
@@ -35,11 +36,11 @@ static void in_child(void)
 
 static void register_fork(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, monitor_in_child);
 }
 
 /* The lock is held. */
-static void tell(uintptr_t start, uintptr_t end)
+static void listeners_tell(uintptr_t start, uintptr_t end)
 {
 	struct verve_mr_listener *listener;
 
@@ -50,29 +51,31 @@ static void tell(uintptr_t start, uintptr_t end)
 void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
 {
 	pthread_mutex_lock(&lock);
-	/* What the kernel does not tell may be that the mapping goes, which was watched. */
+	/*
+	 * The watched mapping itself may go without an event (shmat(2)): watch it anew next time.
+	 */
 	if (!LIST_EMPTY(&listeners) && watch)
 		verve_net_watch_forget(watch, start, end);
-	tell(start, end);
+	listeners_tell(start, end);
 	pthread_mutex_unlock(&lock);
 }
 
-static void gone(void *arg, uintptr_t start, uintptr_t end)
+static void monitor_gone(void *arg, uintptr_t start, uintptr_t end)
 {
 	(void)arg;
 	pthread_mutex_lock(&lock);
-	tell(start, end);
+	listeners_tell(start, end);
 	pthread_mutex_unlock(&lock);
 }
 
-/* The first listener's. */
-static int open_monitor(void)
+/* Called for the first listener. */
+static int monitor_open(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, register_fork);
 	if (strcmp(verve_config.mr_cache_monitor, "notify"))
-		return verve_net_watch_open(gone, NULL, &watch);
+		return verve_net_watch_open(monitor_gone, NULL, &watch);
 	return 0;
 }
 
@@ -82,7 +85,7 @@ int verve_mr_monitor_add(struct verve_mr_listener *listener)
 
 	pthread_mutex_lock(&open_lock);
 	if (LIST_EMPTY(&listeners))
-		ret = open_monitor();
+		ret = monitor_open();
 	if (!ret) {
 		pthread_mutex_lock(&lock);
 		LIST_INSERT_HEAD(&listeners, listener, link);
@@ -99,7 +102,7 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener)
 
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
-	/* In a child after fork(2) its parent's are not. */
+	/* In a child after fork(2) the parent's listeners are not in the list. */
 	LIST_FOREACH(listed, &listeners, link)
 		if (listed == listener)
 			break;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Monitor: one per process; tells every registration cache which memory went away. Opened for the
- * first cache, closed behind the last. It hears that from the kernel (net/watch.h), or from the
- * application alone where that has promised to tell (FI_VERVE_MR_CACHE_MONITOR=notify).
+ * Monitor: one per process; tells every registration cache which memory was unmapped. It opens with
+ * the first cache and closes with the last. The kernel tells the monitor (net/watch.h); with
+ * FI_VERVE_MR_CACHE_MONITOR=notify only the application does, as it promised.
  *
- * Its list of listeners has a lock of its own, taken before theirs. The watch's thread holds
- * both, while whoever unmaps stands still: nobody may map, unmap, allocate or free with either of
- * them held. The watch's own lock is taken last.
+ * The list of listeners has a lock, which is taken before a listener's own lock. The watch's thread
+ * takes both while the thread that unmaps waits in the kernel. So no thread may map, unmap,
+ * allocate or free memory while it holds one of them. The watch's own lock is taken last.
  */
 #ifndef VERVE_MR_MONITOR_H
 #define VERVE_MR_MONITOR_H
@@ -16,27 +16,31 @@
 #include <sys/queue.h>
 
 struct verve_mr_listener {
-	/* Memory from start to end lost its pages. Any thread; under the rule above. */
+	/* Called when memory from start to end lost its pages. Any thread; obeys the rule above. */
 	void (*gone)(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end);
 	LIST_ENTRY(verve_mr_listener) link;
 };
 
-/* Errors as verve_net_watch_open, which explains them in the log: nothing may be kept. */
+/*
+ * Adds a listener; it stays the caller's. Errors as verve_net_watch_open, which logs them: then the
+ * caller must keep no registration. Any thread.
+ */
 int verve_mr_monitor_add(struct verve_mr_listener *listener);
 /*
- * gone is not running, and will not be called, when it returns. In a child after fork(2), which hears of none that
- * its parent added, it does nothing with those.
+ * Removes a listener: when remove returns, gone is not running and is not called again. In a child
+ * after fork(2) it does nothing for a listener of the parent, which is not in the child's list.
  */
 void verve_mr_monitor_remove(struct verve_mr_listener *listener);
 
 /*
- * While a listener is there: as verve_net_watch_add and verve_net_watch_quiet. Where the application
- * tells, everything can be watched and, but in a child after fork(2), all is quiet, at no cost.
+ * As verve_net_watch_add and verve_net_watch_quiet, while there is a listener. If only the
+ * application tells, watch always returns 0 and quiet true at no cost; in a child after fork(2)
+ * quiet returns false.
  */
 int verve_mr_monitor_watch(uintptr_t start, uintptr_t end);
 bool verve_mr_monitor_quiet(void);
 
-/* The application says so itself, before memory goes. Does nothing without a listener. */
+/* The application tells that memory goes, before it does. Nothing happens without a listener. */
 void verve_mr_monitor_notify(uintptr_t start, uintptr_t end);
 
 #endif

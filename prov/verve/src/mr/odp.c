@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* On-demand paging: what the user asked for against what the device can do. */
+/* On-demand paging: compares the user's wish with the device's abilities. */
 #include "mr/odp.h"
 
 #include <stddef.h>
@@ -19,13 +19,15 @@ void verve_mr_odp_open(struct verve_mr_odp *odp, struct verve_net_device *dev)
 	if (strcmp(verve_config.odp, "on"))
 		return;
 	if (!port->limits.odp_rc) {
-		VERVE_WARN(MR, "%s: FI_VERVE_ODP=on, but the device does not page on demand for sends, "
-			   "receives, writes and reads of RC, or not rightly: memory is pinned\n", port->device);
+		VERVE_WARN(MR,
+			   "%s: FI_VERVE_ODP=on, but the device does not page on demand for sends, "
+			   "receives, writes and reads of RC, or not rightly: memory is pinned\n",
+			   port->device);
 		return;
 	}
 	odp->on = true;
 	odp->atomics = port->limits.odp_atomic;
-	/* What fails is explained where it does; buffers are then registered one by one. */
+	/* If this fails, verve_mr_region_open logs why, and each buffer is registered by itself. */
 	if (port->limits.odp_implicit &&
 	    verve_mr_region_open(dev, NULL, SIZE_MAX, VERVE_NET_LOCAL_WRITE | VERVE_NET_ON_DEMAND,
 				 &odp->all))

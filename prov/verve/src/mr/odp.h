@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * On-demand paging: whether registrations of a device leave memory where the kernel likes it, and
- * the region of all memory that spares local buffers theirs. FI_VERVE_ODP asks for it, the device must
- * have it. One per registration cache; constant while it is open.
+ * On-demand paging: registered memory is not pinned, and the device asks the kernel for pages. If
+ * the device can, one region covers all memory of the process, and local buffers need no
+ * registration. FI_VERVE_ODP=on asks for it; the device must support it. One per registration
+ * cache; constant while it is open.
  *
  * Source: ibv_query_device_ex(3), odp_caps; ibv_reg_mr(3), IBV_ACCESS_ON_DEMAND.
  */
@@ -15,15 +16,16 @@ struct verve_mr_region;
 struct verve_net_device;
 
 struct verve_mr_odp {
-	bool on;
-	bool atomics; /* of peers, too */
-	struct verve_mr_region *all; /* of this process alone: no peer reaches it; NULL: none */
+	bool on;      /* registrations are paged on demand */
+	bool atomics; /* registrations with remote atomics are paged on demand, too */
+	struct verve_mr_region *all; /* all memory, local access only; NULL: no such region */
 };
 
-/* Never fails: what the device cannot do is done without, and a line of the log says which. */
+/* Never fails: if the device cannot page on demand, memory is pinned, and the log says so. */
 void verve_mr_odp_open(struct verve_mr_odp *odp, struct verve_net_device *dev);
+/* Closes the region of all memory. */
 void verve_mr_odp_close(struct verve_mr_odp *odp);
-/* What to register with that is to grant access (VERVE_NET_*): paged on demand if it may be. */
+/* The access to register with (VERVE_NET_*): adds VERVE_NET_ON_DEMAND if the device supports it. */
 unsigned verve_mr_odp_access(const struct verve_mr_odp *odp, unsigned access);
 
 #endif

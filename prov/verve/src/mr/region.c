@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Region: registers, and says in one line why the device or the kernel would not. */
+/* Region: registers memory, and logs one line if the device or the kernel refuses. */
 #include "mr/region.h"
 
 #include <atomic_ops.h>
@@ -16,8 +16,8 @@
 enum { TEXT_MAX = 96 };
 
 /*
- * What a region of length 0 registers: ibv_reg_mr(3) refuses to register nothing, but such a region
- * has keys like any other, and its remote key must not open any memory.
+ * A region of length 0 needs keys like any other, but ibv_reg_mr(3) refuses length 0. So it
+ * registers this byte, without remote access: its remote key opens no memory.
  */
 static uint8_t nothing;
 
@@ -45,7 +45,7 @@ static const char *memlock_str(char *buf)
 	return buf;
 }
 
-static const char *remedy(int error, unsigned access)
+static const char *region_remedy(int error, unsigned access)
 {
 	switch (error) {
 	case FI_EFAULT:
@@ -60,22 +60,24 @@ static const char *remedy(int error, unsigned access)
 	}
 }
 
-static void explain(struct verve_net_device *dev, const void *addr, size_t len, unsigned access,
-		    int error)
+static void region_explain(struct verve_net_device *dev, const void *addr, size_t len,
+			   unsigned access, int error)
 {
-	static AO_t shortages; /* of the process: each message that is copied instead would say so */
+	/* Shortages of the process: warned of once, since each message would repeat the warning. */
+	static AO_t shortages;
 	const struct verve_net_port *port = verve_net_device_port(dev);
 	char access_text[TEXT_MAX], limit[TEXT_MAX];
 
 	if (len > PTRDIFF_MAX && !(access & VERVE_NET_ON_DEMAND))
 		VERVE_WARN(MR,
-			   "%s: cannot register all memory (%zu bytes at %p): memory must be mapped when it is "
-			   "registered (FI_MR_ALLOCATED is needed, granted or not); register what is mapped "
-			   "(Sandia OpenSHMEM: configure it without --enable-remote-virtual-addressing)\n",
+			   "%s: cannot register all memory (%zu bytes at %p): memory must be "
+			   "mapped when it is registered (FI_MR_ALLOCATED is needed, granted or "
+			   "not); register what is mapped (Sandia OpenSHMEM: configure it without "
+			   "--enable-remote-virtual-addressing)\n",
 			   port->device, len, addr);
 	else if (error == FI_ENOMEM && AO_fetch_and_add1(&shortages))
-		VERVE_INFO(MR, "%s: no memory to register %zu bytes at %p, again\n", port->device, len,
-			   addr);
+		VERVE_INFO(MR, "%s: no memory to register %zu bytes at %p, again\n",
+			   port->device, len, addr);
 	else if (error == FI_ENOMEM)
 		VERVE_WARN(MR,
 			   "%s: no memory to register %zu bytes at %p: RLIMIT_MEMLOCK is %s, the "
@@ -84,21 +86,23 @@ static void explain(struct verve_net_device *dev, const void *addr, size_t len, 
 			   port->device, len, addr, memlock_str(limit), port->limits.mr,
 			   (unsigned long long)port->limits.mr_size);
 	else if (len > port->limits.mr_size)
-		VERVE_WARN(MR, "%s: cannot register %zu bytes at %p: the device's largest region has "
-			   "%llu\n", port->device, len, addr,
-			   (unsigned long long)port->limits.mr_size);
+		VERVE_WARN(MR,
+			   "%s: cannot register %zu bytes at %p: the device's largest region has "
+			   "%llu\n",
+			   port->device, len, addr, (unsigned long long)port->limits.mr_size);
 	else
 		VERVE_WARN(MR, "%s: cannot register %zu bytes at %p-%p for %s: %s; %s\n",
 			   port->device, len, addr, (const void *)((uintptr_t)addr + len),
-			   access_str(access, access_text), strerror(error), remedy(error, access));
+			   access_str(access, access_text), strerror(error),
+			   region_remedy(error, access));
 }
 
-static const char *remedy_dmabuf(int error)
+static const char *dmabuf_remedy(int error)
 {
 	switch (error) {
 	case FI_EOPNOTSUPP:
-		return "the device, its driver or this kernel (5.12 and later) takes none; copy to host "
-		       "memory first";
+		return "the device, its driver or this kernel (5.12 and later) takes none; copy to "
+		       "host memory first";
 	case FI_EBADF:
 		return "it is not an open descriptor";
 	default:
@@ -106,7 +110,7 @@ static const char *remedy_dmabuf(int error)
 	}
 }
 
-static void explain_dmabuf(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
+static void dmabuf_explain(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
 			   size_t len, unsigned access, int error)
 {
 	char access_text[TEXT_MAX];
@@ -114,12 +118,13 @@ static void explain_dmabuf(struct verve_net_device *dev, const struct verve_mr_d
 	VERVE_WARN(MR, "%s: cannot register %zu bytes from %llu on of dmabuf descriptor %d for %s: "
 		   "%s; %s\n", verve_net_device_port(dev)->device, len,
 		   (unsigned long long)dmabuf->offset, dmabuf->fd, access_str(access, access_text),
-		   strerror(error), remedy_dmabuf(error));
+		   strerror(error), dmabuf_remedy(error));
 }
 
 /* dmabuf: NULL for memory of this process. */
-static int reg(struct verve_net_device *dev, void *addr, const struct verve_mr_dmabuf *dmabuf,
-	       size_t len, uint64_t iova, unsigned access, struct verve_net_mr *net)
+static int region_reg(struct verve_net_device *dev, void *addr,
+		      const struct verve_mr_dmabuf *dmabuf, size_t len, uint64_t iova,
+		      unsigned access, struct verve_net_mr *net)
 {
 	if (!len)
 		return verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, net);
@@ -131,7 +136,7 @@ static int reg(struct verve_net_device *dev, void *addr, const struct verve_mr_d
 	return verve_net_mr_reg_iova(dev, addr, len, iova, access, net);
 }
 
-static int open_region(struct verve_net_device *dev, void *addr,
+static int region_open(struct verve_net_device *dev, void *addr,
 		       const struct verve_mr_dmabuf *dmabuf, size_t len, uint64_t iova,
 		       unsigned access, struct verve_mr_region **regionp)
 {
@@ -143,12 +148,12 @@ static int open_region(struct verve_net_device *dev, void *addr,
 	region = malloc(sizeof(*region));
 	if (!region)
 		return -FI_ENOMEM;
-	ret = reg(dev, addr, dmabuf, len, iova, access, &region->net);
+	ret = region_reg(dev, addr, dmabuf, len, iova, access, &region->net);
 	if (ret) {
 		if (dmabuf)
-			explain_dmabuf(dev, dmabuf, len, access, -ret);
+			dmabuf_explain(dev, dmabuf, len, access, -ret);
 		else
-			explain(dev, addr, len, access, -ret);
+			region_explain(dev, addr, len, access, -ret);
 		free(region);
 		return ret;
 	}
@@ -166,14 +171,14 @@ static int open_region(struct verve_net_device *dev, void *addr,
 int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 			 struct verve_mr_region **region)
 {
-	return open_region(dev, addr, NULL, len, (uintptr_t)addr, access, region);
+	return region_open(dev, addr, NULL, len, (uintptr_t)addr, access, region);
 }
 
-int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
-				uint32_t *base, struct verve_mr_region **region)
+int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len,
+				unsigned access, uint32_t *base, struct verve_mr_region **region)
 {
 	*base = (uintptr_t)addr % sysconf(_SC_PAGESIZE);
-	return open_region(dev, addr, NULL, len, *base, access, region);
+	return region_open(dev, addr, NULL, len, *base, access, region);
 }
 
 int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
@@ -184,7 +189,7 @@ int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve
 
 	if (base)
 		iova = *base = dmabuf->offset % sysconf(_SC_PAGESIZE);
-	return open_region(dev, dmabuf->addr, dmabuf, len, iova, access, region);
+	return region_open(dev, dmabuf->addr, dmabuf, len, iova, access, region);
 }
 
 void verve_mr_region_close(struct verve_mr_region *region)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Region: one registration of memory with the device, whoever asked for it: the application (its
- * fi_mr_desc(3) is a pointer to one) or the provider's cache. Constant while it is open.
+ * Region: one registration of memory with the device, for the application (its fi_mr_desc(3) points
+ * to a region) or for the provider's cache. Constant while it is open. Any thread.
  */
 #ifndef VERVE_MR_REGION_H
 #define VERVE_MR_REGION_H
@@ -13,42 +13,43 @@
 
 struct verve_mr_region {
 	void *addr;
-	size_t len;	 /* bytes; 0: a valid region that nothing can be moved to or from */
+	size_t len;	 /* bytes; 0: a valid region without memory */
 	unsigned access; /* VERVE_NET_*: exactly what the device grants beside local reads */
 	uint32_t lkey;
 	uint32_t rkey;
-	uint64_t shift; /* from where memory is to the address that goes with its keys */
+	uint64_t shift; /* added to a memory address, gives the address that goes with the keys */
 	struct verve_net_mr net;
-	void *owner; /* the cache's entry; NULL: it is in no cache */
+	void *owner; /* the cache's entry of the region; NULL: the cache does not keep it */
 };
 
 /*
- * Registers; REMOTE_WRITE and REMOTE_ATOMIC add LOCAL_WRITE (ibv_reg_mr(3)). May block, allocates.
- * Errors as verve_net_mr_reg, explained in one line of the log.
+ * Registers len bytes at addr. access: VERVE_NET_*; REMOTE_WRITE and REMOTE_ATOMIC add LOCAL_WRITE
+ * (ibv_reg_mr(3)). May block, and allocates. Errors as verve_net_mr_reg; one line of the log
+ * explains them.
  */
 int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 			 struct verve_mr_region **region);
 /*
- * The same; peers reach it by offset (ibv_reg_mr_iova(3)). Not quite from 0: addresses begin where
- * addr does in its page, because the kernel wants it so; *base says where. The local key goes with
- * the same addresses.
+ * The same, but peers reach the region by offset (ibv_reg_mr_iova(3)). Its first byte has the
+ * address *base, which is addr's offset in its page, because the kernel refuses any other. The
+ * local key goes with the same addresses.
  */
 int verve_mr_region_open_offset(struct verve_net_device *dev, void *addr, size_t len,
 				unsigned access, uint32_t *base, struct verve_mr_region **region);
-/* Device memory: from offset on of what the descriptor fd stands for. */
+/* Device memory: the bytes from offset on of the dmabuf that the descriptor fd names. */
 struct verve_mr_dmabuf {
-	int fd; /* may be closed when the region is open */
-	uint64_t offset;
-	void *addr; /* of that first byte, for peers; nobody else uses it: it need not be mapped */
+	int fd; /* the caller's; may be closed once the region is open */
+	uint64_t offset; /* bytes */
+	void *addr; /* the first byte's address for peers; it need not be mapped */
 };
 /*
- * The same; base: NULL, or peers reach it by offset, as above. -FI_EOPNOTSUPP: the device, its driver
- * or the kernel takes no dmabuf.
+ * The same for device memory. base: NULL; or peers reach the region by offset, as above.
+ * -FI_EOPNOTSUPP: the device, its driver or the kernel does not register dmabufs.
  */
 int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve_mr_dmabuf *dmabuf,
 				size_t len, unsigned access, uint32_t *base,
 				struct verve_mr_region **region);
-/* Nothing may use its keys any more. */
+/* No request may use the region's keys any more. */
 void verve_mr_region_close(struct verve_mr_region *region);
 
 #endif

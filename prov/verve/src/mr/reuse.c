@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Reuse: a place is one word, so that no two threads mix two ranges: a part of the range's hash, how
- * often it is to miss until it is kept, and how often it has since. That two threads which miss at
- * the same moment count as one does no harm.
+ * Reuse: each place of the table is one word, so that two threads cannot mix two ranges. The word
+ * has a part of the range's hash, the misses that are needed until the range is kept, and the
+ * misses counted so far. Two threads that miss at the same moment may count as one miss, which is
+ * harmless.
  */
 #include "mr/reuse.h"
 
@@ -12,8 +13,8 @@ enum { COUNT_BITS = 8, NEED_BITS = 8, HASH_SHIFT = COUNT_BITS + NEED_BITS };
 
 _Static_assert(VERVE_MR_REUSE_MAX < 1 << COUNT_BITS, "a count has room for what is needed");
 
-/* splitmix64's */
-static uint64_t mix(uint64_t z)
+/* The mixing function of splitmix64. */
+static uint64_t hash_mix(uint64_t z)
 {
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -22,10 +23,12 @@ static uint64_t mix(uint64_t z)
 
 static uint64_t hash_of(const struct verve_mr_want *want)
 {
-	return mix(mix(mix(want->start) + want->end) + want->access * 2 + want->exact);
+	uint64_t range = hash_mix(hash_mix(want->start) + want->end);
+
+	return hash_mix(range + want->access * 2 + want->exact);
 }
 
-/* need: misses until it is kept; count: those that were, less than need. */
+/* need: misses until the range is kept; count: misses so far, less than need. */
 static AO_t word_of(uint64_t hash, unsigned need, unsigned count)
 {
 	return (AO_t)hash >> HASH_SHIFT << HASH_SHIFT | need << COUNT_BITS | count;
@@ -52,7 +55,7 @@ bool verve_mr_reuse_missed(struct verve_mr_reuse *reuse, const struct verve_mr_w
 		AO_store(place, word_of(hash, need, count));
 		return false;
 	}
-	/* It does not pay, until paid says so. */
+	/* Assume that keeping will not pay, until verve_mr_reuse_paid says otherwise. */
 	need = need < VERVE_MR_REUSE_MAX ? 2 * need : need;
 	AO_store(place, word_of(hash, need, 0));
 	return true;

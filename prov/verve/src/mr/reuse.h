@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Reuse: which ranges came again lately, and whether keeping their registrations paid. To keep one costs
- * more than to register: its memory has to be watched, and its end heard. So what comes for the
- * first time is not kept, and what was kept and lost before it was found again is tried less and less often.
+ * Reuse: which ranges were used again lately, and whether keeping their registrations paid. Keeping
+ * a registration costs more than registering: its memory must be watched, and the event of its end
+ * handled. So a range that comes for the first time is not kept. A range that was kept but went
+ * before it was found again is tried less and less often.
  *
- * A guess, in a table of fixed size: ranges that share a place in it forget each other. Any thread; no lock.
+ * The answer is a guess from a table of fixed size: ranges that share a place in it overwrite each
+ * other. Any thread; no lock.
  */
 #ifndef VERVE_MR_REUSE_H
 #define VERVE_MR_REUSE_H
@@ -16,18 +18,18 @@
 
 enum {
 	VERVE_MR_REUSE_PLACES = 4096,
-	VERVE_MR_REUSE_PAYS = 2,  /* a registration that was found again so often was worth keeping */
-	VERVE_MR_REUSE_MAX = 128, /* what never pays is tried once in so many misses */
+	VERVE_MR_REUSE_PAYS = 2,  /* hits that make a registration worth keeping */
+	VERVE_MR_REUSE_MAX = 128, /* misses of a range that never pays until it is tried again */
 };
 
-/* All zero: nothing came yet. */
+/* All zeros: no range was seen yet. */
 struct verve_mr_reuse {
 	volatile AO_t places[VERVE_MR_REUSE_PLACES];
 };
 
-/* A range has missed. True: it is to be kept this time. */
+/* Notes a miss of a range. True: keep the range's registration this time. */
 bool verve_mr_reuse_missed(struct verve_mr_reuse *reuse, const struct verve_mr_want *want);
-/* It was kept, which paid: when it misses again, it is kept again. */
+/* Keeping the range has paid: after its next misses it is kept again without delay. */
 void verve_mr_reuse_paid(struct verve_mr_reuse *reuse, const struct verve_mr_want *want);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Segments: from addresses to positions and back. */
+/* Segments: translates addresses to positions, and positions to segments. */
 #include "mr/segments.h"
 
-static uint64_t sum_of(const struct verve_mr_segments *segments)
+static uint64_t segments_sum(const struct verve_mr_segments *segments)
 {
 	uint64_t sum = 0;
 
@@ -11,8 +11,8 @@ static uint64_t sum_of(const struct verve_mr_segments *segments)
 	return sum;
 }
 
-/* The very end of a segment belongs to it if no other begins there. */
-static bool position_of(const struct verve_mr_segments *segments, uint64_t addr, bool at_end,
+/* at_end: also accept the address right behind a segment, for a range of no bytes. */
+static bool segments_position(const struct verve_mr_segments *segments, uint64_t addr, bool at_end,
 			uint64_t *position)
 {
 	*position = 0;
@@ -32,11 +32,11 @@ static bool position_of(const struct verve_mr_segments *segments, uint64_t addr,
 bool verve_mr_segments_find(const struct verve_mr_segments *segments, uint64_t addr, uint64_t len,
 			    uint64_t *position)
 {
-	uint64_t sum = sum_of(segments);
+	uint64_t sum = segments_sum(segments);
 
 	*position = addr;
-	if (segments->virt && !position_of(segments, addr, false, position) &&
-	    (len || !position_of(segments, addr, true, position)))
+	if (segments->virt && !segments_position(segments, addr, false, position) &&
+	    (len || !segments_position(segments, addr, true, position)))
 		return false;
 	return *position <= sum && len <= sum - *position;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Segments: what one key opens, as its owner and its users see it: pieces of memory, one behind the
- * other, each with an rkey of its own. A place among them is a position: bytes from the first one.
+ * Segments: the memory that one key opens: pieces of memory, one behind the other, each with its
+ * own rkey. A position is a place in them: the number of bytes from the begin of the first segment.
  * Plain values; no lock.
  */
 #ifndef VERVE_MR_SEGMENTS_H
@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { VERVE_MR_SEGMENTS_MAX = 64 }; /* of one key: mr_iov_limit */
+enum { VERVE_MR_SEGMENTS_MAX = 64 }; /* segments of one key: mr_iov_limit */
 
 struct verve_mr_segment {
-	uint64_t addr; /* virtual, of the owner; goes with rkey if peers ask for it */
-	uint64_t len;  /* bytes; the sum of a key's does not wrap around */
+	uint64_t addr; /* virtual address in the owner's process; goes with rkey */
+	uint64_t len;  /* bytes; the sum of a key's segments does not wrap around */
 	uint32_t rkey;
 };
 
@@ -22,16 +22,18 @@ struct verve_mr_segments {
 	const struct verve_mr_segment *at;
 	uint32_t count; /* from 1 to VERVE_MR_SEGMENTS_MAX */
 	/*
-	 * What peers say: false: positions; true: virtual addresses (FI_MR_VIRT_ADDR). Then the first
-	 * segment that contains the address counts, and what is longer goes on in the next one.
+	 * True: peers use virtual addresses (FI_MR_VIRT_ADDR): the first segment that contains the
+	 * address counts, and the range goes on in the next segment. False: peers use positions.
 	 */
 	bool virt;
 };
 
-/* Where len bytes from addr begin. False: they are not all there. */
+/* Finds the position of the range of len bytes from addr. False: it is not all in the segments. */
 bool verve_mr_segments_find(const struct verve_mr_segments *segments, uint64_t addr, uint64_t len,
 			    uint64_t *position);
-/* The rest, from position on, of the segment that it lies in. False: it is at the end of all. */
+/*
+ * Cuts a segment: *rest is its part from position on. False: position is the end of all segments.
+ */
 bool verve_mr_segments_rest(const struct verve_mr_segments *segments, uint64_t position,
 			    struct verve_mr_segment *rest);
 

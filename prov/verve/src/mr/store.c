@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Store: an interval tree; before it a table of the entries that were found last, by page, which
- * is read without the lock; behind it a queue for second-chance eviction.
+ * Store: an interval tree of the entries; a table of hints (the entry found last for a page), which
+ * is read without the lock before the tree is searched; and a queue for second-chance eviction.
  */
 #include "mr/store.h"
 
@@ -12,22 +12,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The state of an entry: two bits, and above them how often it is in use. */
+/* The state of an entry: two bits, and the number of uses in the bits above. */
 enum { LINKED = 1, READY = 2, USE = 4 };
 
 enum {
 	CHUNK = 64,	      /* entries allocated at a time */
 	HINTS_MAX = 1 << 18,
-	WAYS = 4,	      /* hints in a bucket, which is one line of the processor's cache */
-	PAGE_SHIFT = 12,      /* of hints; any would do */
+	WAYS = 4,	      /* hints per bucket; a bucket is one line of the processor's cache */
+	PAGE_SHIFT = 12,      /* of hints; need not be the kernel's page size */
 	EVICT_LOOKS = 128,    /* entries that an eviction looks at before it gives up */
-	AGE_FROM = 64,	      /* as many entries do not age */
-	AGE_LOOKS = 4,	      /* more than the two that an entry which nobody finds outlives */
+	AGE_FROM = 64,	      /* no entry ages while there are at most so many */
+	AGE_LOOKS = 4,	      /* entries looked at with each add; two would only keep the number */
 };
 
 _Static_assert(offsetof(struct verve_mr_entry, node.start) % 64 == 0, "one line for a hit");
 
-/* Who was found last for a range that starts in that page; which may be anybody else by now. */
+/* The entry found last for a range that starts in that page. It may be another entry by now. */
 struct hint {
 	volatile AO_t page;
 	volatile AO_t entry; /* struct verve_mr_entry * */
@@ -47,10 +47,10 @@ TAILQ_HEAD(queue, verve_mr_entry);
 struct verve_mr_store {
 	pthread_mutex_t lock;
 	struct verve_itree tree;
-	struct queue linked, dead, unused;
+	struct queue linked, dead, unused; /* dead: to be buried */
 	SLIST_HEAD(, chunk) chunks;
-	size_t count, size, max_count, max_size; /* entries, bytes: linked */
-	uint64_t hits;				 /* of entries that are not linked any more */
+	size_t count, size, max_count, max_size; /* entries and bytes that are linked */
+	uint64_t hits;				 /* hits that entries have counted */
 	uint64_t evictions;
 	volatile AO_t dead_count;
 	uintptr_t page;
@@ -105,8 +105,11 @@ static struct verve_mr_entry *entry_of(const struct verve_itree_node *node)
 	return (void *)((char *)node - offsetof(struct verve_mr_entry, node));
 }
 
-/* One use more of an entry that may be any by now; alone: if it has none. */
-static bool use(struct verve_mr_entry *entry, bool alone)
+/*
+ * Takes a use of an entry, which may be another entry by now: the caller checks it afterwards.
+ * alone: only if it is not in use. False: the entry is not linked and ready, or is in use.
+ */
+static bool entry_use(struct verve_mr_entry *entry, bool alone)
 {
 	AO_t state = AO_load(&entry->state);
 
@@ -128,13 +131,13 @@ bool verve_mr_store_put(struct verve_mr_entry *entry)
 	return state < USE && !(state & LINKED);
 }
 
-/* A plain store: counting is not worth another instruction that locks the line. */
-static void hit(struct verve_mr_entry *entry)
+/* Counts with a plain store: a lost count is cheaper than another atomic instruction. */
+static void entry_hit(struct verve_mr_entry *entry)
 {
 	AO_store(&entry->hits, AO_load(&entry->hits) + 1);
 }
 
-static void count_hits(struct verve_mr_store *store, struct verve_mr_entry *entry)
+static void entry_count_hits(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
 	AO_t hits = AO_load(&entry->hits);
 
@@ -142,33 +145,33 @@ static void count_hits(struct verve_mr_store *store, struct verve_mr_entry *entr
 	entry->counted = hits;
 }
 
-/* Bytes of the pages that it pins. */
-static size_t pinned(const struct verve_mr_store *store, uintptr_t start, uintptr_t end)
+/* Bytes of the pages that the range touches. */
+static size_t range_pinned(const struct verve_mr_store *store, uintptr_t start, uintptr_t end)
 {
 	return ((end - 1) | (store->page - 1)) - (start & -store->page) + 1;
 }
 
-/* Nobody finds it, nobody uses it. The lock is held. */
-static void lay_out(struct verve_mr_store *store, struct verve_mr_entry *entry)
+/* Queues an entry that is neither linked nor used for burying. The lock is held. */
+static void entry_queue_dead(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
 	TAILQ_INSERT_TAIL(&store->dead, entry, link);
 	AO_fetch_and_add1(&store->dead_count);
 }
 
-/* It is linked. The lock is held. */
-static void unlink_entry(struct verve_mr_store *store, struct verve_mr_entry *entry)
+/* The entry is linked. The lock is held. */
+static void entry_unlink(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
 	verve_itree_remove(&store->tree, &entry->node);
 	TAILQ_REMOVE(&store->linked, entry, link);
 	store->count--;
-	store->size -= pinned(store, entry->node.start, entry->node.end);
-	count_hits(store, entry);
+	store->size -= range_pinned(store, entry->node.start, entry->node.end);
+	entry_count_hits(store, entry);
 	if (AO_fetch_and_add_full(&entry->state, (AO_t)0 - LINKED) - LINKED < USE)
-		lay_out(store, entry);
+		entry_queue_dead(store, entry);
 }
 
-/* Of an entry that is in use, or under the lock. */
-static bool grants(const struct verve_mr_entry *entry, const struct verve_mr_want *want)
+/* True: the entry serves the request. The caller has a use of the entry, or holds the lock. */
+static bool entry_grants(const struct verve_mr_entry *entry, const struct verve_mr_want *want)
 {
 	if (entry->exact != want->exact)
 		return false;
@@ -184,7 +187,7 @@ static struct hint *hints_of(struct verve_mr_store *store, uintptr_t page)
 	return store->buckets[page * 0x9e3779b97f4a7c15u >> store->bucket_shift].hints;
 }
 
-static struct verve_mr_entry *hinted(struct verve_mr_store *store, uintptr_t start)
+static struct verve_mr_entry *hint_get(struct verve_mr_store *store, uintptr_t start)
 {
 	uintptr_t page = start >> PAGE_SHIFT;
 	struct hint *hints = hints_of(store, page);
@@ -195,8 +198,8 @@ static struct verve_mr_entry *hinted(struct verve_mr_store *store, uintptr_t sta
 	return NULL;
 }
 
-/* The lock is held. In place of what was said of that page, of nobody, or of any other. */
-static void give_hint(struct verve_mr_store *store, uintptr_t start, struct verve_mr_entry *entry)
+/* Overwrites the page's own hint, or an empty one, or else any in the bucket. The lock is held. */
+static void hint_set(struct verve_mr_store *store, uintptr_t start, struct verve_mr_entry *entry)
 {
 	uintptr_t page = start >> PAGE_SHIFT;
 	struct hint *hints = hints_of(store, page), *hint = &hints[page % WAYS];
@@ -213,25 +216,26 @@ static void give_hint(struct verve_mr_store *store, uintptr_t start, struct verv
 	AO_store_release(&hint->entry, (AO_t)entry);
 }
 
-static bool take(const struct verve_itree_node *node, void *arg)
+static bool entry_take(const struct verve_itree_node *node, void *arg)
 {
 	struct verve_mr_entry *entry = entry_of(node);
 	const struct verve_mr_want *want = arg;
 
-	return grants(entry, want) && use(entry, want->exact);
+	return entry_grants(entry, want) && entry_use(entry, want->exact);
 }
 
-static struct verve_mr_entry *find_in_tree(struct verve_mr_store *store,
-					   const struct verve_mr_want *want)
+static struct verve_mr_entry *tree_find(struct verve_mr_store *store,
+					const struct verve_mr_want *want)
 {
 	struct verve_mr_entry *entry = NULL;
 	struct verve_itree_node *node;
 
 	pthread_mutex_lock(&store->lock);
-	node = verve_itree_containing(&store->tree, want->start, want->end, take, (void *)want);
+	node = verve_itree_containing(&store->tree, want->start, want->end, entry_take,
+				      (void *)want);
 	if (node) {
 		entry = entry_of(node);
-		give_hint(store, want->start, entry);
+		hint_set(store, want->start, entry);
 	}
 	pthread_mutex_unlock(&store->lock);
 	return entry;
@@ -240,34 +244,37 @@ static struct verve_mr_entry *find_in_tree(struct verve_mr_store *store,
 struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 					   const struct verve_mr_want *want)
 {
-	struct verve_mr_entry *entry = hinted(store, want->start);
+	struct verve_mr_entry *entry = hint_get(store, want->start);
 
-	if (entry && use(entry, want->exact)) {
-		if (grants(entry, want)) {
-			hit(entry);
+	if (entry && entry_use(entry, want->exact)) {
+		if (entry_grants(entry, want)) {
+			entry_hit(entry);
 			return entry;
 		}
 		if (verve_mr_store_put(entry)) {
 			pthread_mutex_lock(&store->lock);
-			lay_out(store, entry);
+			entry_queue_dead(store, entry);
 			pthread_mutex_unlock(&store->lock);
 		}
 	}
-	entry = find_in_tree(store, want);
+	entry = tree_find(store, want);
 	if (entry)
-		hit(entry);
+		entry_hit(entry);
 	return entry;
 }
 
-/* Second chance: the one at the head goes unless it is in use, or was found since the last look. */
-static bool look(struct verve_mr_store *store)
+/*
+ * Second chance: evicts the first entry of the queue, unless it is in use or was found since the
+ * last look; then it goes to the end of the queue. True: an entry was evicted.
+ */
+static bool evict_look(struct verve_mr_store *store)
 {
 	struct verve_mr_entry *entry = TAILQ_FIRST(&store->linked);
 
 	if (!entry)
 		return false;
 	if (AO_load(&entry->state) < USE && AO_load(&entry->hits) == entry->seen) {
-		unlink_entry(store, entry);
+		entry_unlink(store, entry);
 		store->evictions++;
 		return true;
 	}
@@ -277,10 +284,10 @@ static bool look(struct verve_mr_store *store)
 	return false;
 }
 
-static bool evict(struct verve_mr_store *store)
+static bool evict_one(struct verve_mr_store *store)
 {
 	for (int i = 0; i < EVICT_LOOKS; i++)
-		if (look(store))
+		if (evict_look(store))
 			return true;
 	return false;
 }
@@ -289,7 +296,7 @@ void verve_mr_store_age(struct verve_mr_store *store)
 {
 	pthread_mutex_lock(&store->lock);
 	for (int i = 0; i < AGE_LOOKS && store->count > AGE_FROM; i++)
-		look(store);
+		evict_look(store);
 	pthread_mutex_unlock(&store->lock);
 }
 
@@ -298,7 +305,7 @@ static bool make_room(struct verve_mr_store *store, size_t size)
 	if (size > store->max_size)
 		return false;
 	while (store->count >= store->max_count || store->size > store->max_size - size)
-		if (!evict(store))
+		if (!evict_one(store))
 			return false;
 	return true;
 }
@@ -308,7 +315,7 @@ struct join {
 	size_t max; /* bytes */
 };
 
-static bool can_join(const struct verve_itree_node *node, void *arg)
+static bool entry_can_join(const struct verve_itree_node *node, void *arg)
 {
 	const struct verve_mr_entry *entry = entry_of(node);
 	const struct join *join = arg;
@@ -320,23 +327,24 @@ static bool can_join(const struct verve_itree_node *node, void *arg)
 	       end - start > want->end - want->start && end - start <= join->max;
 }
 
-/* The lock is held. */
-static struct verve_mr_want join_overlapping(const struct verve_mr_store *store,
-					     const struct verve_mr_want *want)
+/* Widens a request by all ready entries that it may join. The lock is held. */
+static struct verve_mr_want want_join(const struct verve_mr_store *store,
+				      const struct verve_mr_want *want)
 {
 	struct verve_mr_want all = *want;
 	struct join join = {&all, (want->end - want->start) * VERVE_MR_STORE_JOIN};
 	struct verve_itree_node *node;
 
-	while ((node = verve_itree_overlap(&store->tree, all.start, all.end, can_join, &join))) {
+	while ((node = verve_itree_overlap(&store->tree, all.start, all.end, entry_can_join,
+					   &join))) {
 		all.start = node->start < all.start ? node->start : all.start;
 		all.end = node->end > all.end ? node->end : all.end;
 	}
 	return all;
 }
 
-/* An unused entry; the lock is held, and let go of to allocate. */
-static struct verve_mr_entry *take_unused(struct verve_mr_store *store)
+/* Takes an unused entry. The lock is held; it is released while memory is allocated. */
+static struct verve_mr_entry *entry_take_unused(struct verve_mr_store *store)
 {
 	struct verve_mr_entry *entry;
 	struct chunk *chunk;
@@ -358,11 +366,11 @@ static struct verve_mr_entry *take_unused(struct verve_mr_store *store)
 	return entry;
 }
 
-/* The lock is held, as take_unused. */
-static struct verve_mr_entry *link_new(struct verve_mr_store *store, struct verve_mr_entry *entry,
-				       const struct verve_mr_want *want)
+/* Links a new entry; NULL: no room, and the entry is unused again. The lock is held. */
+static struct verve_mr_entry *entry_link(struct verve_mr_store *store, struct verve_mr_entry *entry,
+					 const struct verve_mr_want *want)
 {
-	size_t size = pinned(store, want->start, want->end);
+	size_t size = range_pinned(store, want->start, want->end);
 
 	if (!make_room(store, size)) {
 		TAILQ_INSERT_HEAD(&store->unused, entry, link);
@@ -374,7 +382,7 @@ static struct verve_mr_entry *link_new(struct verve_mr_store *store, struct verv
 	entry->exact = want->exact;
 	entry->region = NULL;
 	entry->born = AO_load(&entry->hits);
-	entry->seen = entry->born - 1; /* it is as good as found */
+	entry->seen = entry->born - 1; /* a new entry gets a second chance, too */
 	AO_store_release(&entry->state, LINKED | USE);
 	verve_itree_insert(&store->tree, &entry->node);
 	TAILQ_INSERT_TAIL(&store->linked, entry, link);
@@ -389,9 +397,9 @@ struct verve_mr_entry *verve_mr_store_add(struct verve_mr_store *store,
 	struct verve_mr_entry *entry;
 
 	pthread_mutex_lock(&store->lock);
-	entry = take_unused(store);
+	entry = entry_take_unused(store);
 	if (entry)
-		entry = link_new(store, entry, want);
+		entry = entry_link(store, entry, want);
 	pthread_mutex_unlock(&store->lock);
 	return entry;
 }
@@ -404,17 +412,17 @@ struct verve_mr_entry *verve_mr_store_add_joined(struct verve_mr_store *store,
 
 	*joined = false;
 	pthread_mutex_lock(&store->lock);
-	entry = take_unused(store);
+	entry = entry_take_unused(store);
 	if (!entry)
 		goto out;
 	/*
-	 * From here on the lock is held. Pages may be about to go of which we were told already
-	 * (madvise): an entry joined before that, and linked behind it, would be believed.
+	 * The lock is held from here on. If it were not, an invalidation could come between: it
+	 * would unlink the entries that are joined here, and miss the new entry of the same memory.
 	 */
-	all = join_overlapping(store, want);
+	all = want_join(store, want);
 	*joined = all.end - all.start > want->end - want->start;
 	if (*joined) {
-		entry = link_new(store, entry, &all);
+		entry = entry_link(store, entry, &all);
 	} else {
 		TAILQ_INSERT_HEAD(&store->unused, entry, link);
 		entry = NULL;
@@ -429,13 +437,13 @@ uint64_t verve_mr_store_found(const struct verve_mr_entry *entry)
 	return AO_load(&entry->hits) - entry->born;
 }
 
-/* Ready, another, and grants nothing that better does not: nobody needs to find it any more. */
-static bool is_superfluous(const struct verve_itree_node *node, void *arg)
+/* True: a ready entry grants nothing that better does not, so it need not be found any more. */
+static bool entry_is_superfluous(const struct verve_itree_node *node, void *arg)
 {
 	const struct verve_mr_entry *entry = entry_of(node), *better = arg;
 	struct verve_mr_want all = {node->start, node->end, entry->access, entry->exact};
 
-	return entry != better && AO_load(&entry->state) & READY && grants(better, &all);
+	return entry != better && AO_load(&entry->state) & READY && entry_grants(better, &all);
 }
 
 bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *entry)
@@ -447,10 +455,10 @@ bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *e
 	linked = AO_load(&entry->state) & LINKED;
 	if (linked) {
 		AO_fetch_and_add_full(&entry->state, READY);
-		give_hint(store, entry->node.start, entry);
+		hint_set(store, entry->node.start, entry);
 		while ((old = verve_itree_overlap(&store->tree, entry->node.start, entry->node.end,
-						  is_superfluous, entry)))
-			unlink_entry(store, entry_of(old));
+						  entry_is_superfluous, entry)))
+			entry_unlink(store, entry_of(old));
 	}
 	pthread_mutex_unlock(&store->lock);
 	return linked;
@@ -460,7 +468,7 @@ void verve_mr_store_unlink(struct verve_mr_store *store, struct verve_mr_entry *
 {
 	pthread_mutex_lock(&store->lock);
 	if (AO_load(&entry->state) & LINKED)
-		unlink_entry(store, entry);
+		entry_unlink(store, entry);
 	pthread_mutex_unlock(&store->lock);
 }
 
@@ -474,7 +482,7 @@ bool verve_mr_store_evict_idle(struct verve_mr_store *store)
 		next = TAILQ_NEXT(entry, link);
 		if (AO_load(&entry->state) >= USE)
 			continue;
-		unlink_entry(store, entry);
+		entry_unlink(store, entry);
 		store->evictions++;
 		found = true;
 	}
@@ -482,7 +490,7 @@ bool verve_mr_store_evict_idle(struct verve_mr_store *store)
 	return found;
 }
 
-static bool take_any(const struct verve_itree_node *node, void *arg)
+static bool entry_take_any(const struct verve_itree_node *node, void *arg)
 {
 	(void)node;
 	(void)arg;
@@ -495,8 +503,8 @@ size_t verve_mr_store_invalidate(struct verve_mr_store *store, uintptr_t start, 
 	size_t count = 0;
 
 	pthread_mutex_lock(&store->lock);
-	while ((node = verve_itree_overlap(&store->tree, start, end, take_any, NULL))) {
-		unlink_entry(store, entry_of(node));
+	while ((node = verve_itree_overlap(&store->tree, start, end, entry_take_any, NULL))) {
+		entry_unlink(store, entry_of(node));
 		count++;
 	}
 	pthread_mutex_unlock(&store->lock);
@@ -522,7 +530,7 @@ struct verve_mr_entry *verve_mr_store_bury(struct verve_mr_store *store)
 void verve_mr_store_free(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
 	pthread_mutex_lock(&store->lock);
-	count_hits(store, entry);
+	entry_count_hits(store, entry);
 	AO_store(&entry->state, 0);
 	TAILQ_INSERT_HEAD(&store->unused, entry, link);
 	pthread_mutex_unlock(&store->lock);

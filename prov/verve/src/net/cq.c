@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion queue: polling, waking, and what the statuses mean. */
+/* Completion queue: polling, arming, the wake-up channel, and the meaning of each status. */
 #include "net/cq.h"
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ _Static_assert((int) VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "statu
 
 const char *verve_net_wc_str(uint32_t status)
 {
-	/* What soft-RoCE says when it cannot send. */
+	/* soft-RoCE reports this status when the port is down and no packet can leave. */
 	if (status == IBV_WC_LOC_QP_OP_ERR)
 		return "local QP operation error (is the port of this endpoint up?)";
 	return ibv_wc_status_str(status);
@@ -100,7 +100,7 @@ void verve_net_channel_drain(struct verve_net_channel *channel)
 	struct ibv_cq *cq;
 	void *context;
 
-	/* A queue cannot be closed while an event of it is not acknowledged. */
+	/* ibv_destroy_cq(3) waits for ever while an event of the queue is not acknowledged. */
 	while (!ibv_get_cq_event(channel->channel, &cq, &context))
 		ibv_ack_cq_events(cq, 1);
 }
@@ -136,7 +136,7 @@ void verve_net_cq_close(struct verve_net_cq *cq)
 	free(cq);
 }
 
-static void translate(const struct ibv_wc *from, struct verve_net_wc *to)
+static void wc_translate(const struct ibv_wc *from, struct verve_net_wc *to)
 {
 	to->wr_id = from->wr_id;
 	to->status = from->status;
@@ -167,7 +167,7 @@ int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc)
 			return count ? count : -FI_EIO;
 		}
 		for (int i = 0; i < got; i++)
-			translate(&batch[i], &wc[count + i]);
+			wc_translate(&batch[i], &wc[count + i]);
 		count += got;
 		if (got < want)
 			break;

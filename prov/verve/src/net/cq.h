@@ -3,7 +3,7 @@
  * Completion queue of the device, and the channel that wakes a waiter.
  *
  * Source: ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3), ibv_get_cq_event(3).
- * The engine's lock serializes all calls on one queue.
+ * The engine's lock serializes all calls on one queue, and on its channel.
  */
 #ifndef VERVE_NET_CQ_H
 #define VERVE_NET_CQ_H
@@ -15,23 +15,26 @@ struct verve_net_cq;
 struct verve_net_channel;
 
 enum verve_net_opcode {
-	VERVE_NET_WC_SEND, /* sends, writes, reads: whatever the send queue did */
+	VERVE_NET_WC_SEND, /* any request of a send queue: send, write, read, atomic */
 	VERVE_NET_WC_RECV,
 	VERVE_NET_WC_RECV_IMM, /* write with immediate: imm is valid */
 };
 
-/* status 0: success; otherwise the ibv_wc_status. Only wr_id, status, vendor_err and qp_num count then. */
+/*
+ * One completion. With a status other than VERVE_NET_WC_OK only wr_id, status, vendor_err and
+ * qp_num are valid (ibv_poll_cq(3)).
+ */
 struct verve_net_wc {
-	uint64_t wr_id;
-	uint32_t status;
-	uint32_t vendor_err;
-	uint32_t opcode;
-	uint32_t byte_len;
-	uint32_t imm; /* host byte order */
-	uint32_t qp_num;
+	uint64_t wr_id;	     /* of the work request or the receive buffer */
+	uint32_t status;     /* an ibv_wc_status; 0: success */
+	uint32_t vendor_err; /* the device's own error code */
+	uint32_t opcode;     /* enum verve_net_opcode */
+	uint32_t byte_len;   /* bytes received; receives only */
+	uint32_t imm;	     /* host byte order; VERVE_NET_WC_RECV_IMM only */
+	uint32_t qp_num;     /* of the local queue pair */
 };
 
-/* The statuses that the left side tells apart (InfiniBand spec. vol. 1, 11.6.2). */
+/* The statuses that the upper layers handle by name (InfiniBand spec. vol. 1, 11.6.2). */
 enum {
 	VERVE_NET_WC_OK = 0,
 	VERVE_NET_WC_FLUSHED = 5,	/* IBV_WC_WR_FLUSH_ERR */
@@ -41,26 +44,38 @@ enum {
 	VERVE_NET_WC_RETRY_EXCEEDED = 12, /* IBV_WC_RETRY_EXC_ERR */
 };
 
-/* ibv_wc_status_str(3). */
+/* A text for the log, constant: ibv_wc_status_str(3), with a hint where one helps. */
 const char *verve_net_wc_str(uint32_t status);
-/* The libfabric error, positive, that an unsuccessful status means to an application. */
+/* The libfabric error (positive) that the application gets for a status; 0 for success. */
 int verve_net_wc_errno(uint32_t status);
 
+/* A channel whose descriptor never blocks. Logs. -FI_ENOMEM, or the error of libibverbs. */
 int verve_net_channel_open(struct verve_net_device *dev, struct verve_net_channel **channel);
+/* Every queue of the channel must be closed. */
 void verve_net_channel_close(struct verve_net_channel *channel);
+/* Polls readable while an event of an armed queue waits. The channel owns the descriptor. */
 int verve_net_channel_fd(const struct verve_net_channel *channel);
 /* Takes and acknowledges every event that waits in the channel; never blocks. */
 void verve_net_channel_drain(struct verve_net_channel *channel);
 
-/* depth in entries, at most limits.cqe. channel may be NULL: no waiting. */
-int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_channel *channel,
-		      struct verve_net_cq **cq);
-/* All queues that use it must be closed. */
+/*
+ * depth: entries, at most limits.cqe. channel: NULL if nobody will wait for the queue. Logs.
+ * -FI_ENOMEM, or the error of libibverbs.
+ */
+int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
+		      struct verve_net_channel *channel, struct verve_net_cq **cq);
+/* Every queue pair that uses the completion queue must be closed. */
 void verve_net_cq_close(struct verve_net_cq *cq);
 
-/* Up to max completions into wc; returns how many, or a negative error (the device is lost). */
+/*
+ * Writes at most max completions into wc and returns their number. -FI_EIO: the queue cannot be
+ * polled, because the device is lost; logged once.
+ */
 int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc);
-/* Asks for one event at the next completion; poll once more afterwards, or lose a wake-up. */
+/*
+ * Asks for one event at the next completion. The caller must poll once more after arming:
+ * completions that came before make no event. 0, or the negative error of libibverbs.
+ */
 int verve_net_cq_arm(struct verve_net_cq *cq);
 
 #endif

@@ -97,6 +97,11 @@ int verve_net_port_list(struct verve_net_port **ports, size_t *count)
 			   strerror(errno));
 		return 0;
 	}
+	if (!device_count)
+		VERVE_INFO(FABRIC,
+			   "no RDMA devices: libibverbs finds none in this network namespace (is "
+			   "the NIC's RDMA driver loaded, such as mlx5_ib? without an RDMA NIC: "
+			   "rdma link add rxe0 type rxe netdev INTERFACE; verve_info says more)\n");
 	for (int i = 0; !ret && i < device_count; i++)
 		ret = list_device(&list, devices[i]);
 	ibv_free_device_list(devices);
@@ -151,7 +156,7 @@ static int open_context(struct verve_net_device *dev, const char *name)
 	return ret;
 }
 
-/* The port keeps the one address that the device is opened for. */
+/* Leaves in the port only the address that the device is opened for. want NULL: the best. */
 static int choose_addr(struct verve_net_device *dev, const struct verve_addr *want)
 {
 	struct verve_net_port *port = &dev->port;
@@ -260,14 +265,14 @@ int verve_net_device_async_next(struct verve_net_device *dev)
 	if (ibv_get_async_event(dev->ctx, &event)) {
 		if (errno == EAGAIN || errno == EINTR)
 			return dev->lost ? -FI_ENODEV : -FI_EAGAIN;
-		/* The driver let go of us: its descriptor says so from now on. */
+		/* The driver has gone: each further read of the descriptor fails the same way. */
 		if (!dev->lost)
 			VERVE_WARN(DOMAIN, "%s: the device was removed: %s\n", dev->port.device,
 				   strerror(errno));
 		dev->lost = true;
 		return -FI_ENODEV;
 	}
-	/* What is open on it can only be closed (ibv_get_async_event(3)). */
+	/* After this event all objects of the device can only be closed: ibv_get_async_event(3). */
 	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
 		dev->lost = true;
 	switch (event.event_type) {
@@ -282,7 +287,7 @@ int verve_net_device_async_next(struct verve_net_device *dev)
 		VERVE_INFO(DOMAIN, "%s: %s\n", dev->port.device,
 			   ibv_event_type_str(event.event_type));
 	}
-	/* What it is about cannot be closed before. */
+	/* Closing the queue or queue pair of the event waits until the event is acknowledged. */
 	ibv_ack_async_event(&event);
 	return 0;
 }

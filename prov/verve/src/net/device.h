@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Device: which RDMA ports this host has, why one cannot be used, and an open one.
+ * Device: the list of this host's RDMA ports, usable or not and why; an open device on one port.
  *
  * Source: ibv_get_device_list(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_gid_ex(3).
  */
@@ -15,29 +15,33 @@
 struct verve_net_device; /* an open device: context, protection domain, one port */
 
 /*
- * Every port of every device, usable or not; *count 0 and return 0 when there is none.
- * A fresh look at each call; free with verve_net_port_list_free. -FI_ENOMEM.
+ * Every port of every device, usable or not. No device is not an error: *count is 0, the return
+ * value 0, and the log says at level info what was looked for and what to do. Queries the devices
+ * anew at each call. The caller frees the list with verve_net_port_list_free. -FI_ENOMEM. Any
+ * thread.
  */
 int verve_net_port_list(struct verve_net_port **list, size_t *count);
 void verve_net_port_list_free(struct verve_net_port *list, size_t count);
 
 /*
- * Opens the port by names, chooses the GID for addr (the endpoint's own IP; NULL: the best) and
- * proves the choice by creating an address handle. Logs why not.
- * -FI_ENODEV: no such device, port or address; -FI_ENOMEM, or what libibverbs said.
+ * Opens a device by its name ("mlx5_0") and one of its ports (from 1), and chooses the port's GID
+ * for addr, the endpoint's own IP address (NULL: the best address). An address handle was created
+ * for that GID as a proof. Logs the reason of a failure.
+ * -FI_ENODEV: no such device, port or address; -FI_ENOMEM, or the error of libibverbs.
  */
 int verve_net_device_open(const char *device, uint8_t port_num, const struct verve_addr *addr,
 			  struct verve_net_device **dev);
-/* Everything opened on it must be closed. */
+/* Every object opened on the device must be closed. */
 void verve_net_device_close(struct verve_net_device *dev);
 
-/* Owned by the device, constant while it is open. addrs holds the one chosen address. */
+/* Owned by the device, constant while the device is open. addrs holds the one chosen address. */
 const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev);
 
 /*
- * Asynchronous events (ibv_get_async_event(3)): a descriptor that polls readable, and a call that
- * takes one event without blocking, logs it, and says whether the device is lost.
- * -FI_EAGAIN: none. -FI_ENODEV: device removed or fatal.
+ * Asynchronous events (ibv_get_async_event(3)). The descriptor polls readable while an event
+ * waits; the device owns it. verve_net_device_async_next takes one event without blocking and
+ * logs it. Service thread only. 0: an event was taken, call again. -FI_EAGAIN: no event waits.
+ * -FI_ENODEV: no event waits, and the device is lost (removed, or a fatal error).
  */
 int verve_net_device_async_fd(const struct verve_net_device *dev);
 int verve_net_device_async_next(struct verve_net_device *dev);

@@ -17,9 +17,11 @@ struct verve_net_dgram {
 };
 
 enum {
-	/* A thousand peers may say HELLO at once. The kernel cuts it to net.core.rmem_max. */
+	/*
+	 * Bytes: a thousand peers may send HELLO at once. The kernel's limit is net.core.rmem_max.
+	 */
 	RECEIVE_BUFFER = 4 << 20,
-	/* Errors of earlier datagrams that a send steps over. */
+	/* One send retries so often when it fails with the errors of earlier datagrams. */
 	SEND_TRIES = 16,
 };
 
@@ -91,8 +93,8 @@ int verve_net_dgram_fd(const struct verve_net_dgram *dgram)
 	return dgram->fd;
 }
 
-/* Not about one address: the caller cannot do anything but try again. */
-static bool is_shortage(int error)
+/* A shortage of this host, whatever the destination: sending again later may succeed. */
+static bool errno_is_shortage(int error)
 {
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
 }
@@ -101,20 +103,20 @@ int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t 
 			 const struct verve_addr *to)
 {
 	/*
-	 * A send also fails with the pending error of an earlier datagram to somebody else, and
-	 * takes it away; the error queue keeps it for verve_net_dgram_recv.
+	 * A send also fails with the pending error of an earlier datagram to another address, and
+	 * clears that error. The error queue still has it for verve_net_dgram_recv. So send again.
 	 */
 	for (int try = 0; try < SEND_TRIES; try++) {
 		if (sendto(dgram->fd, buf, len, MSG_NOSIGNAL, &to->sa, verve_addr_len(to)) >= 0)
 			return 0;
-		if (is_shortage(errno))
+		if (errno_is_shortage(errno))
 			return -FI_EAGAIN;
 	}
-	/* An unconnected socket is never refused at once: these were all others' errors. */
+	/* The kernel never refuses a datagram at once: ECONNREFUSED belongs to an earlier one. */
 	return errno == ECONNREFUSED ? -FI_EAGAIN : -errno;
 }
 
-static const struct sock_extended_err *find_error(struct msghdr *msg)
+static const struct sock_extended_err *msg_find_error(struct msghdr *msg)
 {
 	struct cmsghdr *cmsg;
 
@@ -125,7 +127,10 @@ static const struct sock_extended_err *find_error(struct msghdr *msg)
 	return NULL;
 }
 
-/* 1: *error is of datagrams to *to; 0: of no use, look again; -FI_EAGAIN: there is none. */
+/*
+ * Takes one error off the error queue. 1: datagrams to *to failed with *error (positive errno);
+ * 0: the entry says nothing about a peer, take the next; -FI_EAGAIN: the queue is empty.
+ */
 static int take_error(struct verve_net_dgram *dgram, struct verve_addr *to, int *error)
 {
 	union {
@@ -148,7 +153,7 @@ static int take_error(struct verve_net_dgram *dgram, struct verve_addr *to, int 
 
 	if (recvmsg(dgram->fd, &msg, MSG_ERRQUEUE) < 0)
 		return -FI_EAGAIN;
-	err = find_error(&msg);
+	err = msg_find_error(&msg);
 	if (!err || verve_addr_set(to, &name, msg.msg_namelen))
 		return 0;
 	*error = err->ee_errno;
@@ -173,7 +178,7 @@ ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t le
 		}
 		if (errno == EINTR)
 			continue;
-		/* Any other is a pending error, taken away by this call; the queue has it, too. */
+		/* Any other errno is a pending error, which the error queue has as well. */
 		empty = errno == EAGAIN;
 		ret = take_error(dgram, from, &error);
 		if (ret > 0)

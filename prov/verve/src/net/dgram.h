@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Datagram socket: the handshake's UDP socket, non-blocking, close-on-exec, with IP_RECVERR.
- * Source: udp(7), ip(7), ipv6(7).
+ * Source: udp(7), ip(7), ipv6(7). The socket has no state of its own to lock: the connection
+ * manager calls it, one thread at a time.
  */
 #ifndef VERVE_NET_DGRAM_H
 #define VERVE_NET_DGRAM_H
@@ -14,20 +15,27 @@
 struct verve_net_dgram;
 
 /*
- * Binds to *addr; port 0 lets the kernel choose. *addr becomes the bound address.
- * -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EACCES, -FI_EMFILE, -FI_ENOMEM.
+ * Opens a socket bound to *addr; with port 0 the kernel chooses the port. *addr becomes the bound
+ * address. Logs. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EACCES, -FI_EMFILE, -FI_ENOMEM.
  */
 int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgram);
 void verve_net_dgram_close(struct verve_net_dgram *dgram);
-/* Polls readable when there is something to receive, an error included; -1 in the simulation. */
+/*
+ * Polls readable while a datagram or an error waits. The socket owns the descriptor. -1 in the
+ * simulation.
+ */
 int verve_net_dgram_fd(const struct verve_net_dgram *dgram);
 
-/* May be lost, like any datagram. -FI_EAGAIN: no room; other errors: it cannot be sent there. */
+/*
+ * Sends len bytes as one datagram, which may be lost without notice. -FI_EAGAIN: no room in the
+ * host, send again later; any other error: the address cannot be reached.
+ */
 int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t len,
 			 const struct verve_addr *to);
 /*
- * Bytes received and their source; a datagram longer than len is cut. -FI_EAGAIN: none.
- * -FI_ECONNREFUSED, -FI_EHOSTUNREACH, -FI_ENETUNREACH: ICMP said so of datagrams to *from.
+ * Receives one datagram: returns its bytes, and its source in *from. A datagram longer than len
+ * is cut. -FI_EAGAIN: none waits. -FI_ECONNREFUSED, -FI_EHOSTUNREACH, -FI_ENETUNREACH: an ICMP
+ * error for an earlier datagram *to* the address in *from.
  */
 ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t len,
 			     struct verve_addr *from);

@@ -16,10 +16,11 @@
 
 enum {
 	HOP_LIMIT = 64,
-	TABLE_MAX = 2040, /* entries, of all ports of a device: the kernel takes less than 64 KiB */
+	/* GIDs of all ports of a device that one query returns: the kernel copies below 64 KiB. */
+	TABLE_MAX = 2040,
 };
 
-/* What a search works with. */
+/* The input of one search for a port's addresses, and the port that gets the result. */
 struct finder {
 	struct ibv_gid_entry *table;
 	size_t table_count;
@@ -27,16 +28,16 @@ struct finder {
 	struct verve_net_port *port;
 };
 
-/* Before which others an address stands. */
-static int rank(const struct verve_net_portaddr *addr)
+/* IPv4 addresses come first, then global IPv6 addresses, then link-local ones. */
+static int portaddr_rank(const struct verve_net_portaddr *addr)
 {
 	if (addr->addr.sa.sa_family == AF_INET)
 		return 0;
 	return IN6_IS_ADDR_LINKLOCAL(&addr->addr.in6.sin6_addr) ? 2 : 1;
 }
 
-/* Behind those of its rank. */
-static int add(struct verve_net_port *port, const struct verve_net_portaddr *addr)
+/* Inserts the address behind all addresses of the same or a better rank. */
+static int port_add_addr(struct verve_net_port *port, const struct verve_net_portaddr *addr)
 {
 	size_t at = port->addr_count;
 	struct verve_net_portaddr *addrs;
@@ -45,7 +46,7 @@ static int add(struct verve_net_port *port, const struct verve_net_portaddr *add
 	if (!addrs)
 		return -FI_ENOMEM;
 	port->addrs = addrs;
-	while (at && rank(&addrs[at - 1]) > rank(addr))
+	while (at && portaddr_rank(&addrs[at - 1]) > portaddr_rank(addr))
 		at--;
 	memmove(&addrs[at + 1], &addrs[at], (port->addr_count - at) * sizeof(*addrs));
 	addrs[at] = *addr;
@@ -69,8 +70,9 @@ int verve_gid_refuse(struct verve_net_port *port, const struct verve_net_gid *gi
 	return 0;
 }
 
-/* What is not a way into the port, and why. */
-static int refuse(const struct finder *finder, const struct ibv_gid_entry *entry, const char *reason)
+/* Notes a GID that leads to no usable address of the port, and the reason. */
+static int gid_refuse(const struct finder *finder, const struct ibv_gid_entry *entry,
+		      const char *reason)
 {
 	struct verve_net_gid gid;
 
@@ -78,20 +80,20 @@ static int refuse(const struct finder *finder, const struct ibv_gid_entry *entry
 	return verve_gid_refuse(finder->port, &gid, entry->gid_index, reason);
 }
 
-static bool is_ip(const struct ifaddrs *ifa)
+static bool ifaddr_is_ip(const struct ifaddrs *ifa)
 {
 	return ifa->ifa_addr && ifa->ifa_flags & IFF_UP &&
 	       (ifa->ifa_addr->sa_family == AF_INET || ifa->ifa_addr->sa_family == AF_INET6);
 }
 
-static void get_addr(const struct ifaddrs *ifa, struct verve_addr *addr)
+static void ifaddr_get(const struct ifaddrs *ifa, struct verve_addr *addr)
 {
-	/* getifaddrs(3) gives whole socket addresses of the two families, and no byte more. */
+	/* getifaddrs(3) allocates exactly one sockaddr of the family: do not read beyond it. */
 	verve_addr_set(addr, ifa->ifa_addr, ifa->ifa_addr->sa_family == AF_INET ?
 		       sizeof(addr->in) : sizeof(addr->in6));
 }
 
-/* The address that a RoCE v2 GID spells. */
+/* A RoCE v2 GID is an IP address; IPv4 addresses are IPv4-mapped. */
 static void gid_to_addr(const struct ibv_gid_entry *entry, struct verve_addr *addr)
 {
 	struct in6_addr ip;
@@ -109,7 +111,10 @@ static void gid_to_addr(const struct ibv_gid_entry *entry, struct verve_addr *ad
 		addr->in6.sin6_scope_id = entry->ndev_ifindex;
 }
 
-/* The interface of this network namespace that has the address; NULL: none. */
+/*
+ * The network interface of this namespace that has the address. ifindex: only that interface; 0:
+ * any. NULL: none.
+ */
 static const char *find_netdev(const struct finder *finder, const struct verve_addr *addr,
 			       uint32_t ifindex)
 {
@@ -117,17 +122,19 @@ static const char *find_netdev(const struct finder *finder, const struct verve_a
 	struct verve_addr have;
 
 	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
-		if (!is_ip(ifa) || (ifindex && if_nametoindex(ifa->ifa_name) != ifindex))
+		if (!ifaddr_is_ip(ifa) || (ifindex && if_nametoindex(ifa->ifa_name) != ifindex))
 			continue;
-		get_addr(ifa, &have);
+		ifaddr_get(ifa, &have);
 		if (verve_addr_same_host(&have, addr))
 			return ifa->ifa_name;
 	}
 	return NULL;
 }
 
-/* Interfaces of other network namespaces have an index, but none here has it. */
-static bool is_elsewhere(const struct finder *finder, uint32_t ifindex)
+/*
+ * True if the GID's interface lies in another network namespace: no interface here has its index.
+ */
+static bool ifindex_is_elsewhere(const struct finder *finder, uint32_t ifindex)
 {
 	const struct ifaddrs *ifa;
 
@@ -137,7 +144,7 @@ static bool is_elsewhere(const struct finder *finder, uint32_t ifindex)
 	return ifindex;
 }
 
-static void set_addr(struct verve_net_portaddr *addr, const struct ibv_gid_entry *entry,
+static void portaddr_set(struct verve_net_portaddr *addr, const struct ibv_gid_entry *entry,
 		     const char *netdev)
 {
 	addr->gid_index = entry->gid_index;
@@ -145,9 +152,10 @@ static void set_addr(struct verve_net_portaddr *addr, const struct ibv_gid_entry
 	snprintf(addr->netdev, sizeof(addr->netdev), "%s", netdev);
 }
 
-/* Why a RoCE entry is none of verve's; NULL: *addr is filled in. */
-static const char *reject_ethernet(const struct finder *finder, const struct ibv_gid_entry *entry,
-				   struct verve_net_portaddr *addr)
+/* The reason why a RoCE GID cannot be used; NULL: it can, and *addr is filled in. */
+static const char *gid_reject_ethernet(const struct finder *finder,
+				       const struct ibv_gid_entry *entry,
+				       struct verve_net_portaddr *addr)
 {
 	const char *netdev;
 
@@ -157,15 +165,15 @@ static const char *reject_ethernet(const struct finder *finder, const struct ibv
 		return "its index is above 255";
 	gid_to_addr(entry, &addr->addr);
 	netdev = find_netdev(finder, &addr->addr, entry->ndev_ifindex);
-	if (!netdev && is_elsewhere(finder, entry->ndev_ifindex))
+	if (!netdev && ifindex_is_elsewhere(finder, entry->ndev_ifindex))
 		return "its interface is in another network namespace";
 	if (!netdev)
 		return "its interface does not have this address, or is down";
-	set_addr(addr, entry, netdev);
+	portaddr_set(addr, entry, netdev);
 	return NULL;
 }
 
-static void explain_ethernet(struct verve_net_port *port, bool any, bool elsewhere)
+static void port_explain_ethernet(struct verve_net_port *port, bool any, bool elsewhere)
 {
 	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
 
@@ -183,7 +191,10 @@ static void explain_ethernet(struct verve_net_port *port, bool any, bool elsewhe
 			 "ADDRESS/LENGTH dev %.16s", netdev);
 }
 
-/* RoCE: a v2 GID is an IP address; the default one, of the link address, may be nobody's. */
+/*
+ * RoCE: a v2 GID is usable if an interface here has its IP address. The default GID, made from the
+ * link address, often belongs to no interface.
+ */
 static int find_ethernet(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
@@ -196,20 +207,20 @@ static int find_ethernet(const struct finder *finder)
 
 		if (entry->port_num != port->port_num)
 			continue;
-		why = reject_ethernet(finder, entry, &addr);
+		why = gid_reject_ethernet(finder, entry, &addr);
 		if (entry->gid_type == IBV_GID_TYPE_ROCE_V2) {
 			any = true;
-			elsewhere |= is_elsewhere(finder, entry->ndev_ifindex);
+			elsewhere |= ifindex_is_elsewhere(finder, entry->ndev_ifindex);
 		}
-		if (why ? refuse(finder, entry, why) : add(port, &addr))
+		if (why ? gid_refuse(finder, entry, why) : port_add_addr(port, &addr))
 			return -FI_ENOMEM;
 	}
 	if (!port->addr_count)
-		explain_ethernet(port, any, elsewhere);
+		port_explain_ethernet(port, any, elsewhere);
 	return 0;
 }
 
-/* The first entry of the table is the port's own identity (InfiniBand spec. vol. 1, 4.1.1). */
+/* The port's GID of the lowest index is its own identity (InfiniBand spec. vol. 1, 4.1.1). */
 static const struct ibv_gid_entry *default_gid(const struct finder *finder)
 {
 	const struct ibv_gid_entry *best = NULL;
@@ -225,19 +236,22 @@ static const struct ibv_gid_entry *default_gid(const struct finder *finder)
 	return best;
 }
 
-static int refuse_others(const struct finder *finder, const struct ibv_gid_entry *chosen)
+static int gid_refuse_others(const struct finder *finder, const struct ibv_gid_entry *chosen)
 {
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < finder->table_count; i++)
 		if (finder->table[i].port_num == finder->port->port_num &&
 		    &finder->table[i] != chosen)
-			ret = refuse(finder, &finder->table[i],
+			ret = gid_refuse(finder, &finder->table[i],
 				     "queue pairs use the port's default GID");
 	return ret;
 }
 
-/* InfiniBand: the handshake needs an IP address, the queue pairs do not. */
+/*
+ * InfiniBand: queue pairs use the port's default GID; the handshake's IP address is that of the
+ * IPoIB interface, or of FI_VERVE_IFACE.
+ */
 static int find_infiniband(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
@@ -245,22 +259,22 @@ static int find_infiniband(const struct finder *finder)
 	struct verve_net_portaddr addr;
 	const struct ifaddrs *ifa;
 
-	if (refuse_others(finder, entry))
+	if (gid_refuse_others(finder, entry))
 		return -FI_ENOMEM;
 	if (!entry || entry->gid_index > UINT8_MAX) {
 		snprintf(port->reason, sizeof(port->reason), "the port has no GID");
 		return 0;
 	}
-	set_addr(&addr, entry, "");
+	portaddr_set(&addr, entry, "");
 	verve_sysfs_ipoib(&addr.gid, port->netdev);
 	if (!port->netdev[0] && verve_config.iface && strcmp(verve_config.iface, port->device))
 		snprintf(port->netdev, sizeof(port->netdev), "%s", verve_config.iface);
 	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
-		if (!is_ip(ifa) || strcmp(ifa->ifa_name, port->netdev))
+		if (!ifaddr_is_ip(ifa) || strcmp(ifa->ifa_name, port->netdev))
 			continue;
-		get_addr(ifa, &addr.addr);
-		set_addr(&addr, entry, ifa->ifa_name);
-		if (add(port, &addr))
+		ifaddr_get(ifa, &addr.addr);
+		portaddr_set(&addr, entry, ifa->ifa_name);
+		if (port_add_addr(port, &addr))
 			return -FI_ENOMEM;
 	}
 	if (!port->addr_count && port->netdev[0])

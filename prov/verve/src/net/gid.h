@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * GIDs: which IP addresses lead into a port, and by which entry of its GID table; never just
- * index 0. For the sources of net alone.
+ * GIDs: the IP addresses that lead into a port, each with the entry of the port's GID table that
+ * carries it. Index 0 is not always the right one. For the sources of net alone. Any thread.
  */
 #ifndef VERVE_NET_GID_H
 #define VERVE_NET_GID_H
@@ -11,20 +11,24 @@
 #include "net/port_info.h"
 
 /*
- * port->addrs: each IP address of the port's network devices that a GID carries, best first: RoCE
- * v2 with an IPv4-mapped GID, with a global IPv6 one, with a link-local one; on InfiniBand the
- * default GID for each address of the IPoIB device, or of FI_VERVE_IFACE where there is none.
- * port->refused: the other entries of the port, and why.
- * port->netdev: of the best one, if there is one. None found is not an error, and port->reason says
- * why. -FI_ENOMEM.
+ * Fills three fields of the port.
+ * addrs: on RoCE each IP address that a RoCE v2 GID carries and an interface of this namespace has,
+ * best first: IPv4, global IPv6, link-local IPv6. On InfiniBand each address of the IPoIB device,
+ * or of FI_VERVE_IFACE where the port has no IPoIB device, always with the port's default GID.
+ * refused: the port's other GIDs, each with a reason.
+ * netdev: the interface of the best address.
+ * No address is not an error: port->reason says why. -FI_ENOMEM, or the error of getifaddrs(3).
  */
 int verve_gid_find_addrs(struct ibv_context *ctx, struct verve_net_port *port);
 
-/* Appends to port->refused. -FI_ENOMEM. */
+/* Appends a GID to port->refused; copies reason, cut to VERVE_NET_NAME_MAX bytes. -FI_ENOMEM. */
 int verve_gid_refuse(struct verve_net_port *port, const struct verve_net_gid *gid,
 		     uint32_t gid_index, const char *reason);
 
-/* Creates an address handle from the address to itself. 0, or what libibverbs said. */
+/*
+ * Proves that the port can send with the address: creates an address handle from it to itself, and
+ * destroys the handle. lid: the port's own. 0, or the negative error of libibverbs.
+ */
 int verve_gid_prove(struct ibv_pd *pd, const struct verve_net_port *port,
 		    const struct verve_net_portaddr *addr, uint16_t lid);
 

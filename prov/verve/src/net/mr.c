@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory region: registers and deregisters. */
+/* Memory region: registers and deregisters memory with the device. */
 #include "net/mr.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@ static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 			       VERVE_NET_REMOTE_ATOMIC;
 
 /*
- * What arrives may reach memory in any order where only a completion says that it is there: receives and
- * the targets of our own reads. Peers are promised the order of what they write (FI_ORDER_RMA_WAW), and
- * may poll for it. The bit is one that drivers without it ignore, but for soft-RoCE of some kernels,
- * and it is about PCI.
+ * Relaxed PCI ordering is safe for memory that is read only after a completion: receive buffers
+ * and the targets of our own reads. Memory that peers can write stays strictly ordered: peers are
+ * promised FI_ORDER_RMA_WAW, and the application may poll that memory. Drivers that do not know
+ * the bit ignore it, except soft-RoCE of some kernels, which is not on PCI.
  */
-static unsigned order_of(const struct verve_net_device *dev, unsigned access)
+static unsigned relaxed_ordering(const struct verve_net_device *dev, unsigned access)
 {
 	bool strict = !dev->port.on_pci || access & (remote | VERVE_NET_ON_DEMAND);
 
@@ -26,7 +26,7 @@ static unsigned order_of(const struct verve_net_device *dev, unsigned access)
 
 static unsigned verbs_access(const struct verve_net_device *dev, unsigned access)
 {
-	return order_of(dev, access) |
+	return relaxed_ordering(dev, access) |
 	       (access & VERVE_NET_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
 	       (access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 	       (access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
@@ -34,7 +34,7 @@ static unsigned verbs_access(const struct verve_net_device *dev, unsigned access
 	       (access & VERVE_NET_ON_DEMAND ? IBV_ACCESS_ON_DEMAND : 0);
 }
 
-static int keep(struct ibv_mr *handle, struct verve_net_mr *mr)
+static int mr_set_keys(struct ibv_mr *handle, struct verve_net_mr *mr)
 {
 	if (!handle)
 		return verve_net_error(errno);
@@ -47,23 +47,29 @@ static int keep(struct ibv_mr *handle, struct verve_net_mr *mr)
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
-	return keep(ibv_reg_mr(dev->pd, addr, len, verbs_access(dev, access)), mr);
+	unsigned flags = verbs_access(dev, access);
+
+	return mr_set_keys(ibv_reg_mr(dev->pd, addr, len, flags), mr);
 }
 
 int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
 			  unsigned access, struct verve_net_mr *mr)
 {
-	return keep(ibv_reg_mr_iova(dev->pd, addr, len, iova, verbs_access(dev, access)), mr);
+	unsigned flags = verbs_access(dev, access);
+
+	return mr_set_keys(ibv_reg_mr_iova(dev->pd, addr, len, iova, flags), mr);
 }
 
 int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
 			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
 {
-	int ret = keep(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, (int)verbs_access(dev, access)),
-		       mr);
+	int flags = (int)verbs_access(dev, access);
+	int ret = mr_set_keys(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, flags), mr);
 
-	/* What a kernel says that does not know the call. */
-	return ret == -FI_ENOSYS || ret == -ENOTTY || ret == -EPROTONOSUPPORT ? -FI_EOPNOTSUPP : ret;
+	/* Kernels before 5.12 do not know the call, and answer with one of these errors. */
+	if (ret == -FI_ENOSYS || ret == -ENOTTY || ret == -EPROTONOSUPPORT)
+		return -FI_EOPNOTSUPP;
+	return ret;
 }
 
 void verve_net_mr_dereg(struct verve_net_mr *mr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Port: its attributes in our terms, and why it cannot be used. */
+/* Port: its attributes in our terms, and the reason if it cannot be used. */
 #include "net/port.h"
 
 #include <arpa/inet.h>
@@ -17,13 +17,14 @@
 
 enum {
 	SGE_MAX = 30,
-	READS_MAX = 16, /* more in flight brings nothing, and the target keeps state for each */
-	SOFT_ROCE = 0xffffff, /* what rdma_rxe has for a vendor */
+	READS_MAX = 16, /* more reads in flight gain nothing; the target keeps state for each */
+	SOFT_ROCE = 0xffffff, /* the vendor id of rdma_rxe */
 };
 
 /*
- * soft-RoCE says that it can, from Linux 6.15 on. But on 7.2 regions that do not begin with a page get and
- * give wrong bytes, and accesses were looked up beyond its tables, which ended the kernel.
+ * soft-RoCE claims on-demand paging from Linux 6.15 on, but must not be believed. Seen on Linux
+ * 7.2: regions that do not begin at a page boundary transfer wrong bytes, and an access read beyond
+ * the driver's tables, which crashed the kernel.
  */
 static bool pages_on_demand(const struct ibv_device_attr_ex *attr)
 {
@@ -52,8 +53,9 @@ static uint32_t least(uint64_t a, uint64_t b)
 }
 
 /*
- * soft-RoCE of Linux 6.1, where it repeats a part of a read of several packets, was seen to report it as done with the
- * rest missing, and to end the queue pair; it warns of that in the kernel's log (rxe_comp.c).
+ * Seen with soft-RoCE of Linux 6.1: after it repeated a part of a read of several packets, it
+ * reported the read as done although the rest was missing, and put the queue pair into the error
+ * state. The kernel's log has a warning then (rxe_comp.c).
  */
 static bool doubtful_reads(const struct ibv_device_attr *device)
 {
@@ -89,7 +91,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 }
 
 /* Bits per second (InfiniBand spec. vol. 1, 14.2.5.6: LinkWidthActive, LinkSpeedActive). */
-static uint64_t speed(const struct ibv_port_attr *attr)
+static uint64_t port_speed(const struct ibv_port_attr *attr)
 {
 	uint64_t lanes = 1, lane = 2500;
 
@@ -144,9 +146,9 @@ static void set_identity(struct verve_net_port *port, const struct verve_port_at
 	verve_sysfs_pci(port->device, port);
 }
 
-/* What is wrong with it before its addresses are looked at. */
-static void check(struct ibv_context *ctx, struct verve_net_port *port,
-		  const struct verve_port_attr *attr)
+/* Rejects a port for what its attributes say: transport, link layer, queues, state. */
+static void port_check(struct ibv_context *ctx, struct verve_net_port *port,
+		       const struct verve_port_attr *attr)
 {
 	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
 
@@ -165,13 +167,13 @@ static void check(struct ibv_context *ctx, struct verve_net_port *port,
 		reject(port, "port is %s: ip link set %.16s up; is the cable in?",
 		       ibv_port_state_str(attr->port.state), netdev);
 	else if (attr->port.state == IBV_PORT_INIT)
-		reject(port, "port is %s, no subnet manager runs on this network: systemctl start opensm",
-		       ibv_port_state_str(attr->port.state));
+		reject(port, "port is %s, no subnet manager runs on this network: "
+		       "systemctl start opensm", ibv_port_state_str(attr->port.state));
 	else
 		reject(port, "port is %s: is the cable in?", ibv_port_state_str(attr->port.state));
 }
 
-/* Leaves the addresses that work. */
+/* Keeps the addresses that make an address handle; moves the others to port->refused. */
 static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t lid)
 {
 	char gid[INET6_ADDRSTRLEN] = "?";
@@ -240,13 +242,13 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 		return 0;
 	}
 	port->ethernet = attr->port.link_layer == IBV_LINK_LAYER_ETHERNET;
-	port->mtu = 128u << attr->port.active_mtu; /* enum ibv_mtu counts from 256 bytes, 1 */
-	port->speed = speed(&attr->port);
+	port->mtu = 128u << attr->port.active_mtu; /* enum ibv_mtu: 1 is 256 bytes */
+	port->speed = port_speed(&attr->port);
 	set_limits(&port->limits, attr);
 	set_identity(port, attr);
 	if (port->ethernet)
 		verve_sysfs_netdev(port->device, port_num, port->netdev);
-	check(ctx, port, attr);
+	port_check(ctx, port, attr);
 	ret = port->usable ? look_at_addrs(ctx, pd, port, attr->port.lid) : 0;
 	set_link_addr(ctx, port);
 	return ret;
@@ -259,7 +261,7 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 	memset(port, 0, sizeof(*port));
 	snprintf(port->device, sizeof(port->device), "%s", ibv_get_device_name(device));
 	port->port_num = 1;
-	/* libibverbs looks in several places, and says what was wrong with the last. */
+	/* libibverbs tries several paths, and its errno is of the last: ask for this one again. */
 	snprintf(path, sizeof(path), "/dev/infiniband/%.32s", device->dev_name);
 	if (access(path, R_OK | W_OK))
 		error = errno;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is known of a port: its addresses, what its device can do, why it cannot be used. Data alone. */
+/*
+ * A port as data: its addresses, its device's limits, and the reason if it cannot be used. Plain
+ * values; no lock.
+ */
 #ifndef VERVE_NET_PORT_INFO_H
 #define VERVE_NET_PORT_INFO_H
 
@@ -21,37 +24,39 @@ struct verve_net_gid {
 /* One way into a port: an IP address of its netdev and the GID that carries it. */
 struct verve_net_portaddr {
 	struct verve_addr addr; /* port number 0 */
-	char netdev[VERVE_NET_NAME_MAX]; /* the interface that has it: "eth0", "eth0.100" */
+	char netdev[VERVE_NET_NAME_MAX]; /* the interface with the address: "eth0", "eth0.100" */
 	uint8_t gid_index;
 	struct verve_net_gid gid;
 };
 
-/* An entry of a port's GID table that is no way into it. */
+/* An entry of a port's GID table that leads to no usable address, and the reason. */
 struct verve_net_gid_refusal {
 	struct verve_net_gid gid;
 	uint32_t gid_index;
 	char reason[VERVE_NET_NAME_MAX];
 };
 
-/* What a device can do; the smaller of the device's and of what verve uses. */
+/* The limits of a device, each lowered to the largest value that verve uses. */
 struct verve_net_limits {
-	uint32_t cqe;		/* entries a CQ */
-	uint32_t srq_wr;	/* receives a shared receive queue */
-	uint32_t qp_wr;		/* sends a QP */
-	uint32_t sge;		/* segments a work request, send and SRQ */
-	uint32_t qp;		/* QPs */
-	uint32_t rd_atomic;	/* reads in flight a QP, as initiator */
-	uint32_t rd_atomic_target; /* and as target */
-	uint32_t msg_size;	/* bytes a work request */
-	uint64_t mr_size;	/* bytes a region */
-	uint32_t mr;		/* regions */
-	/* On-demand paging for RC: sends, receives, writes, reads; atomics, too; all memory at once. */
-	bool odp_rc, odp_atomic, odp_implicit;
-	bool doubtful_reads;	/* what it says of a read is true only while the queue pair works */
-	bool atomics;		/* 64-bit fetch-and-add, compare-and-swap, at least among themselves */
+	uint32_t cqe;		/* entries of a CQ */
+	uint32_t srq_wr;	/* buffers of a shared receive queue */
+	uint32_t qp_wr;		/* work requests of a QP's send queue */
+	uint32_t sge;		/* segments of a work request, send and SRQ */
+	uint32_t qp;		/* QPs of the device */
+	uint32_t rd_atomic;	/* reads and atomics in flight on a QP, as initiator */
+	uint32_t rd_atomic_target; /* reads and atomics in flight on a QP, as target */
+	uint32_t msg_size;	/* bytes of a work request */
+	uint64_t mr_size;	/* bytes of a region */
+	uint32_t mr;		/* regions of the device */
+	bool odp_rc;		/* on-demand paging for RC sends, receives, writes and reads */
+	bool odp_atomic;	/* on-demand paging for RC atomics, too */
+	bool odp_implicit;	/* one region may cover all memory of the process */
+	bool doubtful_reads;	/* a read may complete well with bytes missing, when its QP fails */
+	bool atomics;		/* 64-bit fetch-and-add and compare-and-swap; atomic at least among
+				 * requests to this device */
 };
 
-/* A port with an address, usable, or rejected with a reason. */
+/* One port: usable, with at least one address; or not usable, with a reason. */
 struct verve_net_port {
 	char device[VERVE_NET_NAME_MAX]; /* "rxe0" */
 	char netdev[VERVE_NET_NAME_MAX]; /* "eth0"; empty on InfiniBand without IPoIB */
@@ -63,7 +68,7 @@ struct verve_net_port {
 	uint64_t speed;			   /* bits per second */
 	struct verve_net_limits limits;
 	char firmware[VERVE_NET_NAME_MAX];
-	char driver[VERVE_NET_NAME_MAX];    /* "mlx5_core"; what a software device calls itself */
+	char driver[VERVE_NET_NAME_MAX];    /* "mlx5_core"; of a software device "rxe" */
 	char link_addr[VERVE_NET_NAME_MAX]; /* MAC address on Ethernet, else GID; may be empty */
 	uint32_t vendor_id, vendor_part_id, hw_version;
 	bool on_pci;
@@ -75,10 +80,10 @@ struct verve_net_port {
 	size_t refused_count;
 };
 
-/* Frees what a port owns; not the port. */
+/* Frees addrs and refused, not the port itself. Harmless on a port that was freed before. */
 void verve_net_port_fini(struct verve_net_port *port);
 
-/* What the reason says to do: the part behind the first ": "; NULL: it says nothing. */
+/* The REMEDY in port->reason: the text behind the first ": "; NULL: the reason has none. */
 const char *verve_net_port_remedy(const struct verve_net_port *port);
 
 #endif

@@ -12,13 +12,13 @@
 #include "net/verbs.h"
 
 enum {
-	BATCH = 32, /* work requests a doorbell */
-	INLINE_STEP = 32, /* bytes */
+	BATCH = 32, /* work requests per doorbell */
+	INLINE_STEP = 32, /* bytes: the inline size is lowered to its next multiple */
 	HOP_LIMIT = 64,
-	MIN_RNR_TIMER = 12, /* 0.64 ms between tries (InfiniBand spec. vol. 1, 9.7.5.2.8) */
+	MIN_RNR_TIMER = 12, /* code of 0.64 ms between tries (InfiniBand spec. vol. 1, 9.7.5.2.8) */
 	/*
-	 * soft-RoCE repeats for ever at 7; below, it counts a receiver that is not ready like a
-	 * silent one, and a peer that computes for long would be taken for dead.
+	 * Below 7, soft-RoCE counts a receiver that is not ready like a silent one: a peer that
+	 * computes for a long time would be taken for dead. At 7 soft-RoCE retries for ever.
 	 */
 	RETRIES = 7,
 	RNR_FOREVER = 7,
@@ -35,14 +35,17 @@ struct verve_net_qp {
 	struct ibv_qp *qp;
 	struct verve_net_device *dev;
 	struct verve_net_srq *srq;
-	LIST_ENTRY(verve_net_qp) user; /* of srq */
-	uint32_t serial;
+	LIST_ENTRY(verve_net_qp) user; /* in srq->users */
+	uint32_t serial; /* verve_net_qp_serial */
 	uint32_t inline_size;
 	uint32_t psn;
 };
 
-/* A queue pair that cannot have so much inline data is refused: ibv_create_qp(3). */
-static struct ibv_qp *create(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
+/*
+ * ibv_create_qp(3) fails if the device cannot send so much inline data, and does not tell how much
+ * it can: try smaller sizes, and remember the first that works for the device's next queue pairs.
+ */
+static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 			     uint32_t *inline_size)
 {
 	uint32_t max = AO_load(&dev->inline_max);
@@ -75,7 +78,7 @@ static struct ibv_qp *create(struct verve_net_device *dev, const struct verve_ne
 	}
 }
 
-static int to_init(struct verve_net_qp *qp)
+static int qp_to_init(struct verve_net_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -90,8 +93,8 @@ static int to_init(struct verve_net_qp *qp)
 			     IBV_QP_ACCESS_FLAGS);
 }
 
-/* Before it can receive anything. */
-static void join(struct verve_net_qp *qp, struct verve_net_srq *srq)
+/* Called before the queue pair can receive: it takes no buffer without being counted. */
+static void qp_join_srq(struct verve_net_qp *qp, struct verve_net_srq *srq)
 {
 	qp->srq = srq;
 	verve_lock_acquire(&srq->lock);
@@ -100,8 +103,8 @@ static void join(struct verve_net_qp *qp, struct verve_net_srq *srq)
 	verve_lock_release(&srq->lock);
 }
 
-/* It receives nothing any more. */
-static void leave(struct verve_net_qp *qp)
+/* Called after ibv_destroy_qp(3): the queue pair can take no buffer any more. */
+static void qp_leave_srq(struct verve_net_qp *qp)
 {
 	struct verve_net_srq *srq = qp->srq;
 
@@ -121,17 +124,17 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 		return -FI_ENOMEM;
 	qp->dev = dev;
 	qp->psn = psn & MAX_24_BITS;
-	qp->qp = create(dev, attr, &qp->inline_size);
+	qp->qp = qp_create(dev, attr, &qp->inline_size);
 	if (!qp->qp) {
 		ret = verve_net_error(errno);
 		goto err_free;
 	}
-	ret = to_init(qp);
+	ret = qp_to_init(qp);
 	if (ret) {
 		ret = verve_net_error(ret);
 		goto err_qp;
 	}
-	join(qp, attr->srq);
+	qp_join_srq(qp, attr->srq);
 	*qpp = qp;
 	return 0;
 
@@ -154,7 +157,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	if (ret)
 		VERVE_WARN(EP_CTRL, "%s: cannot close queue pair %#x: %s\n", qp->dev->port.device,
 			   qp->qp->qp_num, strerror(ret));
-	leave(qp);
+	qp_leave_srq(qp);
 	free(qp);
 }
 
@@ -185,8 +188,11 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
 	return qp->inline_size;
 }
 
-/* Queue pairs 0 and 1 are the management ones (InfiniBand spec. vol. 1, 3.9). */
-static bool is_sane(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
+/*
+ * False: a queue pair must not be connected to this address, which came in a datagram. Numbers 0
+ * and 1 are the management queue pairs (InfiniBand spec. vol. 1, 3.9).
+ */
+static bool remote_is_sane(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
 {
 	static const struct verve_net_gid none;
 
@@ -200,8 +206,8 @@ static bool is_sane(const struct verve_net_qp *qp, const struct verve_net_qp_add
 }
 
 /*
- * The exponent t of the local ACK timeout, 4.096 us * 2^t: the first try and the retries take, all
- * together, at least timeout_ms (InfiniBand spec. vol. 1, 9.9.2.1.1 and 11.2.4.2).
+ * The exponent t of the local ACK timeout, 4.096 us * 2^t. The first try and all retries together
+ * take at least timeout_ms (InfiniBand spec. vol. 1, 9.9.2.1.1 and 11.2.4.2).
  */
 static uint8_t ack_timeout(uint32_t timeout_ms)
 {
@@ -220,7 +226,7 @@ static enum ibv_mtu path_mtu(const struct verve_net_qp *qp, const struct verve_n
 	return IBV_MTU_256 + (log2 - 8);
 }
 
-static int to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
+static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
 {
 	const struct verve_net_device *dev = qp->dev;
 	struct ibv_qp_attr attr = {
@@ -241,14 +247,17 @@ static int to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *remot
 	};
 
 	memcpy(&attr.ah_attr.grh.dgid, &remote->gid, sizeof(remote->gid));
-	/* Ethernet always routes, InfiniBand between subnets: the upper halves of GIDs. */
+	/*
+	 * RoCE always needs a global route header. InfiniBand needs it between subnets only, where
+	 * the upper 8 bytes of the two GIDs (the subnet prefix) differ.
+	 */
 	attr.ah_attr.is_global = dev->port.ethernet || memcmp(&remote->gid, &dev->addr.gid, 8);
 	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 			     IBV_QP_MIN_RNR_TIMER);
 }
 
-static int to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
+static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 		  uint32_t timeout_ms)
 {
 	uint32_t reads = qp->dev->port.limits.rd_atomic;
@@ -272,10 +281,10 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	char gid[INET6_ADDRSTRLEN] = "?";
 	int ret = EINVAL;
 
-	if (is_sane(qp, remote))
-		ret = to_rtr(qp, remote);
+	if (remote_is_sane(qp, remote))
+		ret = qp_to_rtr(qp, remote);
 	if (!ret)
-		ret = to_rts(qp, remote, timeout_ms);
+		ret = qp_to_rts(qp, remote, timeout_ms);
 	if (!ret)
 		return 0;
 	inet_ntop(AF_INET6, &remote->gid, gid, sizeof(gid));
@@ -305,7 +314,7 @@ int verve_net_qp_error(struct verve_net_qp *qp)
 	return ret ? verve_net_error(ret) : 0;
 }
 
-static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr *to)
+static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send_wr *to)
 {
 	static const enum ibv_wr_opcode opcode[] = {
 		[VERVE_NET_SEND] = IBV_WR_SEND,
@@ -317,7 +326,7 @@ static inline void translate(const struct verve_net_wr *from, struct ibv_send_wr
 	};
 
 	to->wr_id = from->wr_id;
-	/* ibv_post_send(3) takes a pointer to mutable segments and does not write to them. */
+	/* The cast is safe: ibv_post_send(3) does not write to the segments. */
 	to->sg_list = (struct ibv_sge *) (uintptr_t) from->sge;
 	to->num_sge = from->sge_count;
 	to->opcode = opcode[from->op];
@@ -344,7 +353,7 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, ui
 		int ret;
 
 		for (uint32_t i = 0; i < batch; i++) {
-			translate(&wr[i], &chain[i]);
+			wr_translate(&wr[i], &chain[i]);
 			chain[i].next = &chain[i + 1];
 		}
 		chain[batch - 1].next = NULL;
@@ -446,7 +455,7 @@ int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *r
 		bad = chain;
 		ret = ibv_post_srq_recv(srq->srq, chain, &bad);
 		if (__builtin_expect(ret, 0)) {
-			/* The device has what stands before the one that it did not take. */
+			/* The device took every buffer before *bad, and none from there on. */
 			for (struct ibv_recv_wr *wr = chain; wr && wr != bad; wr = wr->next)
 				++*posted;
 			VERVE_WARN(EP_DATA, "a shared receive queue takes no buffer: %s\n",

@@ -3,8 +3,8 @@
  * Reliable-connected queue pairs on a shared receive queue.
  *
  * Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_send(3), ibv_post_srq_recv(3).
- * The engine's lock serializes posts. Opening and connecting may be done by the service thread,
- * before the engine is told of the queue pair.
+ * The engine's lock serializes posts. The connection manager opens and connects a queue pair before
+ * it hands the queue pair to the engine. What fails logs once, unless a comment says otherwise.
  */
 #ifndef VERVE_NET_QP_H
 #define VERVE_NET_QP_H
@@ -18,10 +18,10 @@ struct verve_net_cq;
 struct verve_net_srq;
 struct verve_net_qp;
 
-/* Same layout as struct ibv_sge; net asserts it. */
+/* A piece of local memory. Same layout as struct ibv_sge; qp.c asserts it. */
 struct verve_net_sge {
-	uint64_t addr;
-	uint32_t length;
+	uint64_t addr;	 /* virtual address */
+	uint32_t length; /* bytes */
 	uint32_t lkey;
 };
 
@@ -30,101 +30,111 @@ enum verve_net_wr_op {
 	VERVE_NET_WRITE,
 	VERVE_NET_WRITE_IMM,
 	VERVE_NET_READ,
-	/* Of the 8 aligned bytes at remote_addr; what was there comes into the 8 bytes of sge. */
+	/* On 8 aligned bytes at remote_addr; their old value is written to the 8 bytes of sge. */
 	VERVE_NET_FETCH_ADD,
 	VERVE_NET_COMPARE_SWAP,
 };
 
 enum {
-	VERVE_NET_SIGNALED = 1 << 0, /* a completion on success; failures always complete */
-	VERVE_NET_INLINE = 1 << 1,   /* sge memory is copied before post returns; lkey is not looked at */
+	VERVE_NET_SIGNALED = 1 << 0, /* success makes a completion; a failure always makes one */
+	VERVE_NET_INLINE = 1 << 1,   /* the post copies the payload, and ignores lkey */
 };
 
 struct verve_net_wr {
-	uint64_t wr_id;
+	uint64_t wr_id; /* comes back in the completion */
 	enum verve_net_wr_op op;
-	uint32_t flags;
-	uint32_t imm; /* host byte order */
-	uint32_t rkey;
+	uint32_t flags; /* VERVE_NET_SIGNALED, VERVE_NET_INLINE */
+	uint32_t imm;	/* host byte order; VERVE_NET_WRITE_IMM only */
+	uint32_t rkey;	/* with remote_addr: all but VERVE_NET_SEND */
 	uint64_t remote_addr;
-	uint64_t compare_add; /* what must be there, or what is added */
-	uint64_t swap;	      /* what comes in its place */
-	const struct verve_net_sge *sge;
-	uint32_t sge_count;
+	uint64_t compare_add; /* COMPARE_SWAP: the expected old value; FETCH_ADD: the addend */
+	uint64_t swap;	      /* COMPARE_SWAP: the new value */
+	const struct verve_net_sge *sge; /* the caller's; read before the post returns */
+	uint32_t sge_count;		 /* 0 to limits.sge */
 };
 
 struct verve_net_qp_attr {
 	struct verve_net_cq *send_cq;
 	struct verve_net_cq *recv_cq;
 	struct verve_net_srq *srq;
-	uint32_t send_wr;     /* work requests outstanding */
-	uint32_t send_sge;    /* segments a request */
+	uint32_t send_wr;     /* work requests outstanding at most; up to limits.qp_wr */
+	uint32_t send_sge;    /* segments per request; up to limits.sge */
 	uint32_t inline_size; /* bytes wanted; lowered until the device agrees */
 };
 
-/* What the two sides of a connection must know of each other. */
+/* A queue pair's address: one side of a connection sends it to the other in the handshake. */
 struct verve_net_qp_addr {
 	struct verve_net_gid gid;
 	uint16_t lid; /* 0 on Ethernet */
-	uint8_t mtu_log2; /* 8 (256 bytes) to 12 (4096) */
-	uint8_t rd_atomic_target;
-	uint32_t qp_num;
-	uint32_t psn; /* 24 bits: the first this side sends */
+	uint8_t mtu_log2; /* active path MTU: 8 (256 bytes) to 12 (4096) */
+	uint8_t rd_atomic_target; /* reads and atomics in flight that this side accepts */
+	uint32_t qp_num; /* 24 bits, from 2 on */
+	uint32_t psn; /* 24 bits: of the first packet that this side sends */
 };
 
-/* Opens in state INIT, remote read, write and atomic allowed. psn: the first PSN this side will send. */
-int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr, uint32_t psn,
-		      struct verve_net_qp **qp);
+/*
+ * Opens a queue pair in state INIT; remote reads, writes and, if limits.atomics, atomics are
+ * allowed. psn: of the first packet that it will send; the lower 24 bits count. -FI_ENOMEM, or the
+ * error of libibverbs.
+ */
+int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
+		      uint32_t psn, struct verve_net_qp **qp);
+/* Closes the queue pair in any state. Completions that were not polled yet may be lost. */
 void verve_net_qp_close(struct verve_net_qp *qp);
 
-/* What to tell the peer. */
+/* The address that the peer needs for verve_net_qp_connect. */
 void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *addr);
 uint32_t verve_net_qp_num(const struct verve_net_qp *qp);
-/* How many queue pairs had been opened on its shared receive queue before it. */
+/* Number of queue pairs that were opened earlier on the same shared receive queue; wraps. */
 uint32_t verve_net_qp_serial(const struct verve_net_qp *qp);
-uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp); /* bytes granted */
+/* Bytes of inline data that the device granted; may be more or less than was wanted. */
+uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
 
 /*
- * INIT to RTR to RTS towards remote. timeout_ms: how long the transport retries a silent peer
- * before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and 7 retries; soft-RoCE never gives up);
- * receiver-not-ready is retried for ever. Logs. -FI_EINVAL: remote makes no sense (bad GID, QP
- * number or PSN).
+ * Takes the queue pair from INIT through RTR to RTS, connected to remote. timeout_ms: how long the
+ * device retries a silent peer before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and 7 retries;
+ * soft-RoCE never gives up). A receiver that is not ready is retried for ever. -FI_EINVAL: remote
+ * makes no sense (bad GID, QP number or PSN); or the error of libibverbs.
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);
-/* Whether it is in the error state, as far as the device knows. A system call. */
+/* True if the queue pair is in the error state, or cannot be queried. Costs a system call. */
 bool verve_net_qp_has_failed(const struct verve_net_qp *qp);
 /*
- * To the error state: everything outstanding completes as flushed. Logs. Negative: the device refuses, and may
- * be gone; whether anything completes any more is not known.
+ * Moves the queue pair to the error state: all outstanding requests complete as flushed. A negative
+ * error: the device refuses and may be gone; outstanding requests may never complete.
  */
 int verve_net_qp_error(struct verve_net_qp *qp);
 
 /*
- * Posts count requests with one doorbell, in order, all or none: the caller knows that the queue has
- * room. A negative error means that the queue pair is unusable, or in error: some devices take nothing then.
+ * Posts count requests, in order. The caller makes sure that the send queue has room. After a
+ * negative error the queue pair is unusable, or it is in the error state, in which some devices
+ * refuse every request.
  */
 int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count);
 
+/* depth: buffers, at most limits.srq_wr. -FI_ENOMEM, or the error of libibverbs. */
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srq);
+/* Every queue pair on it must be closed. Its buffers go back to the caller without completion. */
 void verve_net_srq_close(struct verve_net_srq *srq);
 
 /*
- * Queue pairs that have been opened on it, and closed, since it was opened; and those open of a smaller serial number.
- * Any thread: queue pairs come and go meanwhile.
+ * Numbers of queue pairs on a shared receive queue: how many were opened, and how many closed,
+ * since the shared receive queue was opened (both wrap); how many are open whose serial number is
+ * smaller than serial. Any thread; another thread may open and close queue pairs at the same time.
  */
 uint32_t verve_net_srq_opened(struct verve_net_srq *srq);
 uint32_t verve_net_srq_closed(struct verve_net_srq *srq);
 uint32_t verve_net_srq_older(struct verve_net_srq *srq, uint32_t serial);
 
-/* One buffer each; wr_id comes back in the completion. */
+/* One receive buffer; wr_id comes back in its completion. */
 struct verve_net_recv {
 	uint64_t wr_id;
 	struct verve_net_sge sge;
 };
 /*
- * Posts count buffers, in order. *posted: the queue has so many of them, from the first on; all, unless a negative
- * error says why it took no more.
+ * Posts count buffers, in order. *posted: the number of buffers that the queue took, from the first
+ * on: count, or fewer with a negative error.
  */
 int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
 		       uint32_t *posted);

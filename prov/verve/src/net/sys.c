@@ -18,7 +18,7 @@
 
 struct verve_net_thread {
 	pthread_t thread;
-	pid_t pid; /* of the process it runs in */
+	pid_t pid; /* of the process that started the thread */
 	uint64_t (*step)(void *arg);
 	void *arg;
 	int epoll_fd;
@@ -38,7 +38,7 @@ uint64_t verve_net_now(void)
 
 static void init_sodium(void)
 {
-	/* It fails only where there is no source of randomness at all. */
+	/* sodium_init fails only on a host without any source of randomness: no key is safe. */
 	if (sodium_init() < 0)
 		abort();
 }
@@ -56,7 +56,7 @@ void verve_net_pause(void)
 	sched_yield();
 }
 
-/* epoll_wait(2) counts milliseconds; waking early would make the caller spin. */
+/* epoll_wait(2) counts milliseconds. Round up: a thread that wakes too early would spin. */
 static int sleep_ms(uint64_t ns)
 {
 	uint64_t ms = ns / 1000000 + (ns % 1000000 != 0);
@@ -66,7 +66,7 @@ static int sleep_ms(uint64_t ns)
 	return ms > INT_MAX ? INT_MAX : (int) ms;
 }
 
-static void *run(void *arg)
+static void *thread_run(void *arg)
 {
 	struct verve_net_thread *thread = arg;
 	struct epoll_event events[EVENTS];
@@ -74,8 +74,8 @@ static void *run(void *arg)
 
 	for (;;) {
 		/*
-		 * Reset before the step, so that a wake during it ends the sleep that follows; and
-		 * before the question, so that no wake to stop is lost.
+		 * Reset the counter before the step, so that a wake during the step ends the next
+		 * sleep; and before stop is read, so that the wake of a stop is not lost.
 		 */
 		(void) !read(thread->wake_fd, &wakes, sizeof(wakes));
 		if (AO_load_acquire(&thread->stop))
@@ -84,15 +84,15 @@ static void *run(void *arg)
 	}
 }
 
-/* No signal handler of the application runs in our thread. */
-static int create(struct verve_net_thread *thread)
+/* All signals are blocked, so that no signal handler of the application runs in this thread. */
+static int thread_create(struct verve_net_thread *thread)
 {
 	sigset_t all, old;
 	int ret;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&thread->thread, NULL, run, thread);
+	ret = pthread_create(&thread->thread, NULL, thread_run, thread);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -ret;
 }
@@ -121,7 +121,7 @@ int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *
 	ret = verve_net_thread_watch(thread, thread->wake_fd);
 	if (ret)
 		goto err_epoll_fd;
-	ret = create(thread);
+	ret = thread_create(thread);
 	if (ret)
 		goto err_epoll_fd;
 	pthread_setname_np(thread->thread, name);
@@ -154,7 +154,7 @@ void verve_net_thread_wake(struct verve_net_thread *thread)
 {
 	uint64_t one = 1;
 
-	/* It fails only when the counter is full, and then the thread is being woken already. */
+	/* The write fails only when the counter is full; then a wake-up is under way already. */
 	(void) !write(thread->wake_fd, &one, sizeof(one));
 }
 

@@ -15,7 +15,10 @@
 
 enum { ARPHRD_INFINIBAND = 32 }; /* linux/if_arp.h, which cannot stand beside libc's headers */
 
-/* First line of a file, without its newline; false and empty: there is none. */
+/*
+ * Reads the first line of a file, without its newline. False, and text empty: no file, or it is
+ * empty.
+ */
 __attribute__((format(printf, 2, 3)))
 static bool read_text(char *text, const char *format, ...)
 {
@@ -37,7 +40,7 @@ static bool read_text(char *text, const char *format, ...)
 	return text[0];
 }
 
-/* Last component of where a link points to. */
+/* Reads the last component of a symbolic link's target. False, and text empty: no link. */
 __attribute__((format(printf, 2, 3)))
 static bool read_link(char *text, const char *format, ...)
 {
@@ -81,7 +84,7 @@ void verve_sysfs_pci(const char *device, struct verve_net_port *port)
 	port->pci_function = function;
 }
 
-/* Calls visit with every entry until it returns true. */
+/* Calls visit for each entry of the directory until visit returns true. */
 static void visit_dir(const char *path, bool (*visit)(const char *name, void *arg), void *arg)
 {
 	DIR *dir = opendir(path);
@@ -97,16 +100,16 @@ static void visit_dir(const char *path, bool (*visit)(const char *name, void *ar
 
 struct search {
 	uint8_t port_num;
-	char wanted[VERVE_NET_NAME_MAX]; /* link address */
+	char wanted[VERVE_NET_NAME_MAX]; /* the end of the link address */
 	char *netdev;
 };
 
-static bool is_ports(const char *name, void *arg)
+static bool netdev_is_of_port(const char *name, void *arg)
 {
 	const struct search *search = arg;
 	char text[VERVE_NET_NAME_MAX];
 
-	/* Numbered from 0; older drivers number in dev_id. */
+	/* dev_port counts from 0, port numbers from 1. */
 	if (!read_text(text, CLASS_NET "/%s/dev_port", name) ||
 	    strtoul(text, NULL, 0) != search->port_num - 1u)
 		return false;
@@ -119,15 +122,18 @@ void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev)
 	struct search search = {.port_num = port_num, .netdev = netdev};
 	char path[PATH_MAX];
 
-	/* Of the default GID; of a software device; of the same PCI function. */
+	/*
+	 * In this order: the interface of the port's default GID; the interface under a software
+	 * device; an interface on the same PCI function.
+	 */
 	if (read_text(netdev, CLASS_IB "/%s/ports/%u/gid_attrs/ndevs/0", device, port_num) ||
 	    read_text(netdev, CLASS_IB "/%s/parent", device))
 		return;
 	snprintf(path, sizeof(path), CLASS_IB "/%s/device/net", device);
-	visit_dir(path, is_ports, &search);
+	visit_dir(path, netdev_is_of_port, &search);
 }
 
-static bool has_gid(const char *name, void *arg)
+static bool netdev_has_gid(const char *name, void *arg)
 {
 	const struct search *search = arg;
 	char text[VERVE_NET_NAME_MAX];
@@ -152,7 +158,7 @@ void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
 	for (size_t i = 0; i < sizeof(gid->raw); i++)
 		end += sprintf(end, "%s%02x", i ? ":" : "", gid->raw[i]);
 	netdev[0] = '\0';
-	visit_dir(CLASS_NET, has_gid, &search);
+	visit_dir(CLASS_NET, netdev_has_gid, &search);
 }
 
 void verve_sysfs_link_addr(const char *netdev, char *addr)

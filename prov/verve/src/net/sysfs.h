@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What only /sys tells about a device: its driver, its place on PCI, its network devices.
- * All texts are buffers of VERVE_NET_NAME_MAX bytes, left empty where there is nothing to tell.
+ * /sys: a device's driver, its PCI address, its network interfaces; libibverbs does not tell them.
+ * Each text is written into a buffer of VERVE_NET_NAME_MAX bytes; the text is empty if /sys has no
+ * answer. Nothing is logged. Any thread.
  */
 #ifndef VERVE_NET_SYSFS_H
 #define VERVE_NET_SYSFS_H
@@ -11,15 +12,15 @@
 
 #include "net/port_info.h"
 
-/* Kernel driver of an RDMA device; of a software device, what it calls itself. */
+/* Kernel driver of an RDMA device ("mlx5_core"); of a software device, its node_desc ("rxe"). */
 void verve_sysfs_driver(const char *device, char *driver);
-/* on_pci and pci_*. */
+/* Sets on_pci and pci_* of the port; on_pci is false for a software device. */
 void verve_sysfs_pci(const char *device, struct verve_net_port *port);
-/* Network device of an Ethernet port, also of one that is down. */
+/* Network interface of an Ethernet port, also of a port that is down. port_num counts from 1. */
 void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev);
-/* Network device (IPoIB) whose link address ends in the GID. */
+/* IPoIB interface of a port: its link address ends with the port's GID. */
 void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
-/* Link address of a network device: "52:54:00:00:00:01". */
+/* Link address of a network interface: "52:54:00:00:00:01". netdev may be empty. */
 void verve_sysfs_link_addr(const char *netdev, char *addr);
 
 #endif

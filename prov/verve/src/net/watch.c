@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Watch: the userfaultfd, the thread that reads it, the ranges that are watched already, and the
- * canary that proves them.
+ * canary: pages of our own whose events prove that the kernel tells.
  *
- * The thread allocates nothing and touches no mapping. While an event is unread, the kernel (from
- * 5.15 on) refuses to write-protect with EAGAIN, before it looks at the argument: asking for that with an
- * empty range, which is invalid, is how a thread learns, in one system call, that nothing is on
- * its way. (With no argument at all it would cost a page fault, and the lock of all mappings.)
+ * The thread allocates nothing and changes no mapping. Any thread can ask with one system call
+ * whether an event is unread: while it is, the kernel (from 5.15 on) answers UFFDIO_WRITEPROTECT
+ * with EAGAIN, before it looks at the argument. Without an unread event, the empty range in the
+ * argument gives EINVAL. (A NULL argument would cost a page fault, and the lock of all mappings.)
  */
 #include "net/watch.h"
 
@@ -34,10 +34,10 @@
 enum {
 	CANARY_PAGES = 4,
 	QUIET_TRIES = 4,
-	KNOWN = 64,	/* ranges remembered */
-	LOOKS = 4,	/* until all pieces of a mapping are watched */
+	KNOWN = 64,	/* ranges in the list of watched ones */
+	LOOKS = 4,	/* readings of /proc/self/maps until all pieces of a mapping are watched */
 	LINE_REST = 16, /* letters behind the addresses of a line, at least */
-	EXACT_ADDRESS = 1 << 11, /* UFFD_FEATURE_EXACT_ADDRESS of Linux 5.18: headers may be older */
+	EXACT_ADDRESS = 1 << 11, /* UFFD_FEATURE_EXACT_ADDRESS, Linux 5.18: headers may lack it */
 };
 
 struct range {
@@ -49,24 +49,24 @@ struct verve_net_watch {
 	void *arg;
 	pthread_t thread;
 	int fd, stop_fd;
-	volatile AO_t busy;	/* from before an event is read until gone returned */
-	volatile AO_t forked;	/* a child: events and thread are its parent's */
-	volatile AO_t proving;	/* the canary's events, not the caller's */
-	volatile AO_t proved;	/* bit i: page i of the canary was reported */
-	volatile AO_t unseen;	/* an event was there, but asking did not tell */
+	volatile AO_t busy;	/* not 0: the thread reads an event, or gone is running */
+	volatile AO_t forked;	/* this process is a child: the parent has events and thread */
+	volatile AO_t proving;	/* events are the canary's; gone is not called */
+	volatile AO_t proved;	/* bit i: an event told of page i of the canary */
+	volatile AO_t unseen;	/* an event was unread, but watch_has_event said no */
 	uintptr_t canary;
 	size_t page;
-	/* What is watched, so that nobody has to ask. Under the lock, which is held across nothing. */
+	/* Ranges watched already, to save system calls. Guarded by lock, held across no call. */
 	pthread_mutex_t lock;
 	struct range known[KNOWN];
-	unsigned victim;
-	uint64_t losses; /* how often mappings went */
+	unsigned victim; /* the next range to overwrite */
+	uint64_t losses; /* number of times that watched mappings went */
 };
 
-/* For the child after fork(2), which has one thread and may do almost nothing. */
+/* The open watch, for watch_in_child, which runs in the child after fork(2) without argument. */
 static struct verve_net_watch *opened;
 
-static void in_child(void)
+static void watch_in_child(void)
 {
 	if (!opened)
 		return;
@@ -78,10 +78,10 @@ static void in_child(void)
 
 static void register_fork(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, watch_in_child);
 }
 
-static bool is_pending(const struct verve_net_watch *watch)
+static bool watch_has_event(const struct verve_net_watch *watch)
 {
 	struct uffdio_writeprotect nothing = {.range = {0, 0}};
 
@@ -90,38 +90,41 @@ static bool is_pending(const struct verve_net_watch *watch)
 
 bool verve_net_watch_quiet(struct verve_net_watch *watch)
 {
-	/* Whoever has just unmapped something comes here while gone still runs: not for long. */
+	/* A thread that has just unmapped memory gets here while gone still runs: wait a little. */
 	for (int i = 0; i < QUIET_TRIES && !AO_load(&watch->forked); i++) {
-		/* In this order: what the kernel counts no more was read, and busy set before. (A
-		 * barrier of its own is nothing that a thread sanitizer knows.) */
-		if (!is_pending(watch) && !AO_fetch_and_add_full(&watch->busy, 0))
+		/*
+		 * Ask the kernel before busy: the thread sets busy before it reads an event, so an
+		 * event that the kernel does not count any more shows in busy. (An atomic addition
+		 * of 0, because ThreadSanitizer does not know barriers.)
+		 */
+		if (!watch_has_event(watch) && !AO_fetch_and_add_full(&watch->busy, 0))
 			return true;
 		sched_yield();
 	}
 	return false;
 }
 
-static bool contains(const struct range *range, uintptr_t start, uintptr_t end)
+static bool range_contains(const struct range *range, uintptr_t start, uintptr_t end)
 {
 	return range->start <= start && end <= range->end;
 }
 
-/* Watched already. If not, losses is what remember is to be told. */
-static bool is_known(struct verve_net_watch *watch, uintptr_t start, uintptr_t end,
+/* True: the range is watched already. *losses: for a later call of known_add. */
+static bool known_contains(struct verve_net_watch *watch, uintptr_t start, uintptr_t end,
 		     uint64_t *losses)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&watch->lock);
 	for (int i = 0; i < KNOWN && !found; i++)
-		found = contains(&watch->known[i], start, end);
+		found = range_contains(&watch->known[i], start, end);
 	*losses = watch->losses;
 	pthread_mutex_unlock(&watch->lock);
 	return found;
 }
 
-/* All of it is watched, if there have been no losses since is_known. */
-static void remember(struct verve_net_watch *watch, struct range range, uint64_t losses)
+/* Notes that the whole range is watched, unless a mapping went since known_contains was called. */
+static void known_add(struct verve_net_watch *watch, struct range range, uint64_t losses)
 {
 	struct range *place = NULL;
 
@@ -147,7 +150,10 @@ out:
 	pthread_mutex_unlock(&watch->lock);
 }
 
-/* Of what is left of a range, one side will do. */
+/*
+ * A hole in the middle of a known range leaves two pieces; only the lower one stays known. The
+ * other costs one system call when it is needed again.
+ */
 void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
 	pthread_mutex_lock(&watch->lock);
@@ -165,7 +171,7 @@ void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uint
 	pthread_mutex_unlock(&watch->lock);
 }
 
-static void report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+static void watch_report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
 	if (!AO_load_acquire(&watch->proving)) {
 		watch->gone(watch->arg, start, end);
@@ -180,35 +186,35 @@ static void report(struct verve_net_watch *watch, uintptr_t start, uintptr_t end
 }
 
 /*
- * In this order, so that who was told that memory is watched, and had said before what it is to
- * keep of it, is told afterwards that it went.
+ * Forget before report: a thread that still finds the range known has published its cache entry
+ * before that, and so the report reaches the entry.
  */
-static void lose(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+static void watch_lose(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
 {
 	verve_net_watch_forget(watch, start, end);
-	report(watch, start, end);
+	watch_report(watch, start, end);
 }
 
-static void handle(struct verve_net_watch *watch)
+static void watch_handle_events(struct verve_net_watch *watch)
 {
 	struct uffd_msg event;
 
-	if (AO_load_acquire(&watch->proving) && !is_pending(watch))
+	if (AO_load_acquire(&watch->proving) && !watch_has_event(watch))
 		AO_store(&watch->unseen, 1);
 	AO_fetch_and_add1_full(&watch->busy);
 	while (read(watch->fd, &event, sizeof(event)) == sizeof(event)) {
 		if (event.event == UFFD_EVENT_UNMAP)
-			lose(watch, event.arg.remove.start, event.arg.remove.end);
+			watch_lose(watch, event.arg.remove.start, event.arg.remove.end);
 		else if (event.event == UFFD_EVENT_REMAP)
-			lose(watch, event.arg.remap.from,
+			watch_lose(watch, event.arg.remap.from,
 			     event.arg.remap.from + event.arg.remap.len);
 		else if (event.event == UFFD_EVENT_REMOVE)
-			report(watch, event.arg.remove.start, event.arg.remove.end);
+			watch_report(watch, event.arg.remove.start, event.arg.remove.end);
 	}
 	AO_fetch_and_sub1_full(&watch->busy);
 }
 
-static void *run(void *arg)
+static void *watch_run(void *arg)
 {
 	struct verve_net_watch *watch = arg;
 	struct pollfd fds[] = {
@@ -218,21 +224,24 @@ static void *run(void *arg)
 
 	while (!fds[1].revents) {
 		if (poll(fds, 2, -1) > 0 && fds[0].revents)
-			handle(watch);
+			watch_handle_events(watch);
 	}
-	/* A thread that ends gives its stack's pages back: it would wait for itself. */
+	/*
+	 * Close before the thread ends: its stack's pages are discarded then, which would be an
+	 * event that only this thread could read.
+	 */
 	close(watch->fd);
 	return NULL;
 }
 
-/* A line of /proc/self/maps. */
+/* A line of /proc/self/maps: proc(5). */
 struct line {
 	uintptr_t start, end;
-	uint32_t kind; /* its four letters; 0: not private anonymous memory */
+	uint32_t kind; /* the four letters of the access; 0: not private anonymous memory */
 };
 
-/* From text of length size; its length, 0: no whole line is there. proc(5). */
-static size_t next_line(const char *text, size_t size, struct line *line)
+/* Parses the first line of text; returns its length in bytes. 0: text has no whole line. */
+static size_t line_parse(const char *text, size_t size, struct line *line)
 {
 	const char *newline = memchr(text, '\n', size);
 	char *at;
@@ -255,17 +264,17 @@ static size_t next_line(const char *text, size_t size, struct line *line)
 }
 
 /*
- * The mappings that start to end lies in (whole), and these with what adjoins them and looks the
- * same (run). They may be pieces of one mapping.
+ * A range from start to end in /proc/self/maps. whole: the mappings that contain the range. run:
+ * whole, and the mappings beside it with the same access, which may be pieces of one mapping.
  */
 struct place {
 	uintptr_t start, end;
 	struct range whole, run;
-	uint32_t kind; /* of the last line of run */
+	uint32_t kind; /* kind of the last line of run */
 };
 
-/* The lines come in the order of their addresses. False: there is no more to learn. */
-static bool learn(struct place *place, const struct line *line)
+/* Extends whole and run by the next line, in order of addresses. False: no further line counts. */
+static bool place_extend(struct place *place, const struct line *line)
 {
 	bool joins = line->kind && line->kind == place->kind && line->start == place->run.end;
 
@@ -288,8 +297,8 @@ static bool learn(struct place *place, const struct line *line)
 	return true;
 }
 
-/* False: start to end is not private anonymous memory, all of it. */
-static bool look(uintptr_t start, uintptr_t end, struct place *place)
+/* Fills in *place. False: a part of start to end is not private anonymous memory. */
+static bool place_look_up(uintptr_t start, uintptr_t end, struct place *place)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	char text[8192];
@@ -304,8 +313,8 @@ static bool look(uintptr_t start, uintptr_t end, struct place *place)
 	while (more && (n = read(fd, text + used, sizeof(text) - 1 - used)) > 0) {
 		used += n;
 		text[used] = '\0';
-		for (at = 0; more && (len = next_line(text + at, used - at, &line)); at += len)
-			more = learn(place, &line);
+		for (at = 0; more && (len = line_parse(text + at, used - at, &line)); at += len)
+			more = place_extend(place, &line);
 		memmove(text, text + at, used - at);
 		used -= at;
 	}
@@ -332,31 +341,31 @@ int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_
 
 	if (start >= end)
 		return -FI_EOPNOTSUPP;
-	if (is_known(watch, start, end, &losses))
+	if (known_contains(watch, start, end, &losses))
 		return 0;
-	if (!look(start, end, &place))
+	if (!place_look_up(start, end, &place))
 		return -FI_EOPNOTSUPP;
 	/*
-	 * Whole mappings: a mapping of which a part is watched becomes several, and mremap(2) of
-	 * all of it, which has nothing to do with us, would fail. So it would if another thread
-	 * mapped something between our looking and watching that is of one piece with what we
-	 * saw: we look again until all pieces are watched. The last look also shows that what is
-	 * watched is what we think; what is mapped there instead after that is an event.
+	 * Watch whole mappings: watching a part splits a mapping, and then the application's
+	 * mremap(2) of the whole would fail. Another thread may map memory beside the run, which
+	 * joins it, between the reading of maps and the ioctl: read again until all pieces are
+	 * watched. The last reading also shows that the watched memory is still the expected one;
+	 * a change after that makes an event.
 	 */
 	do {
 		tried = place.run;
-		/* What adjoins may be somebody else's to watch, or such that nobody can. */
+		/* Memory beside whole may belong to another userfaultfd, or be unwatchable. */
 		if ((watch_range(watch, &place.run) && watch_range(watch, &place.whole)) ||
-		    !look(start, end, &place))
+		    !place_look_up(start, end, &place))
 			return -FI_EOPNOTSUPP;
-	} while (!contains(&tried, place.run.start, place.run.end) && ++looks < LOOKS);
-	/* The kernel watches a mapping or does not: each line that has some of our memory, all of it. */
-	remember(watch, place.whole, losses);
+	} while (!range_contains(&tried, place.run.start, place.run.end) && ++looks < LOOKS);
+	/* The kernel watches a mapping wholly or not at all, so all of place.whole is watched. */
+	known_add(watch, place.whole, losses);
 	return 0;
 }
 
-/* Changes a page in each of the ways that mappings change. Waits for no event but its own. */
-static int change(struct verve_net_watch *watch, char *canary, char *elsewhere)
+/* Discards, moves, replaces and unmaps one page of the canary each; waits for the events. */
+static int canary_change(struct verve_net_watch *watch, char *canary, char *elsewhere)
 {
 	const int over = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
 	const int move = MREMAP_MAYMOVE | MREMAP_FIXED;
@@ -372,7 +381,7 @@ static int change(struct verve_net_watch *watch, char *canary, char *elsewhere)
 	return 0;
 }
 
-static int prove(struct verve_net_watch *watch)
+static int watch_prove(struct verve_net_watch *watch)
 {
 	size_t size = CANARY_PAGES * watch->page;
 	char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -384,11 +393,13 @@ static int prove(struct verve_net_watch *watch)
 	memset(memory, 1, size);
 	watch->canary = (uintptr_t)memory;
 	AO_store_release(&watch->proving, 1);
-	/* Nothing is watched: of a kernel that says otherwise we do not know how to ask. */
-	ret = is_pending(watch) ? -FI_ENOSYS :
+	/*
+	 * Nothing is watched yet: a kernel that reports an unread event cannot be asked this way.
+	 */
+	ret = watch_has_event(watch) ? -FI_ENOSYS :
 				  verve_net_watch_add(watch, watch->canary, watch->canary + size);
 	if (!ret)
-		ret = change(watch, memory, memory + size);
+		ret = canary_change(watch, memory, memory + size);
 	if (!ret && (AO_load(&watch->unseen) ||
 		     AO_load(&watch->proved) != (1u << CANARY_PAGES) - 1))
 		ret = -FI_ENOSYS;
@@ -400,9 +411,10 @@ static int prove(struct verve_net_watch *watch)
 }
 
 /*
- * Until 5.15 the kernel remembered in one bit that events are under way (mmap_changing): the first that
- * was read cleared it, and asking did not tell of the others. No feature says that it counts them. A
- * kernel of that release does, and one with a feature of a later release, whatever number it bears.
+ * Before Linux 5.15 the kernel had one bit for unread events (mmap_changing): reading one event
+ * cleared it, and UFFDIO_WRITEPROTECT did not tell of the others. No feature flag tells that a
+ * kernel counts events. So accept a release number from 5.15 on, or a feature of a later release
+ * (a distribution's kernel with an old number).
  */
 static bool counts_events(uint64_t features)
 {
@@ -416,7 +428,7 @@ static bool counts_events(uint64_t features)
 	return major > 5 || (major == 5 && minor >= 15);
 }
 
-static int open_fd(void)
+static int userfaultfd_open(void)
 {
 	struct uffdio_api api = {
 		.api = UFFD_API,
@@ -436,23 +448,23 @@ static int open_fd(void)
 	return -error;
 }
 
-/* No signal handler of the application runs in our thread. */
-static int start(struct verve_net_watch *watch)
+/* All signals are blocked, so that no signal handler of the application runs in this thread. */
+static int thread_start(struct verve_net_watch *watch)
 {
 	sigset_t all, old;
 	int ret;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&watch->thread, NULL, run, watch);
+	ret = pthread_create(&watch->thread, NULL, watch_run, watch);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!ret)
 		pthread_setname_np(watch->thread, "verve-watch");
 	return -ret;
 }
 
-/* The descriptor is closed, too. */
-static void stop(struct verve_net_watch *watch)
+/* The thread closes the userfaultfd when it ends. */
+static void thread_stop(struct verve_net_watch *watch)
 {
 	uint64_t one = 1;
 
@@ -473,7 +485,7 @@ int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end)
 	watch->arg = arg;
 	pthread_mutex_init(&watch->lock, NULL);
 	watch->page = sysconf(_SC_PAGESIZE);
-	ret = watch->fd = open_fd();
+	ret = watch->fd = userfaultfd_open();
 	if (ret < 0)
 		goto err_watch;
 	ret = watch->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -481,10 +493,10 @@ int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end)
 		ret = -errno;
 		goto err_fd;
 	}
-	ret = start(watch);
+	ret = thread_start(watch);
 	if (ret)
 		goto err_stop_fd;
-	ret = prove(watch);
+	ret = watch_prove(watch);
 	if (ret)
 		goto err_thread;
 	pthread_once(&once, register_fork);
@@ -493,7 +505,7 @@ int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end)
 	return 0;
 
 err_thread:
-	stop(watch);
+	thread_stop(watch);
 	close(watch->stop_fd);
 	goto err_watch;
 err_stop_fd:
@@ -513,7 +525,7 @@ void verve_net_watch_close(struct verve_net_watch *watch)
 {
 	if (!AO_load(&watch->forked)) {
 		opened = NULL;
-		stop(watch);
+		thread_stop(watch);
 		close(watch->stop_fd);
 	}
 	pthread_mutex_destroy(&watch->lock);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Watch: hears from the kernel that memory of this process goes away: userfaultfd(2), registered
- * for write protection that is never set, so that no access ever faults. A thread that changes a
- * mapping stands still until the watch's own thread has read the event, hence the rule for what
- * that calls.
+ * Watch: the kernel tells when memory of this process is unmapped, moved or discarded. Source:
+ * userfaultfd(2). Memory is registered for write protection, which is never set, so that no access
+ * ever faults. A thread that changes a watched mapping stops in the kernel until the watch's own
+ * thread has read the event; hence the rule for gone below.
  *
- * The fake has no kernel to ask: it opens only where a test says so, which also says what goes.
+ * In the simulation no kernel tells: the watch opens only if the test allows it, and the test
+ * itself reports the events.
  */
 #ifndef VERVE_NET_WATCH_H
 #define VERVE_NET_WATCH_H
@@ -16,37 +17,38 @@
 struct verve_net_watch;
 
 /*
- * One a process. gone(arg, start, end) is called in the watch's thread after, or while, watched
- * memory in that range lost its pages. It must not map, unmap, allocate or free, nor take a lock
- * that anybody holds while doing so. Mappings of the watch's own prove first that each kind of
- * event arrives. -FI_ENOSYS: no events here, or not all of them, said in one line of the log;
- * -FI_ENOMEM and what starting a thread says.
+ * At most one watch per process. The watch's thread calls gone(arg, start, end) when watched memory
+ * in that range has lost its pages, or is losing them. gone must not map, unmap, allocate or free
+ * memory, and must not take a lock that any thread holds while doing so. Opening changes mappings
+ * of the watch's own first, to prove that each kind of event arrives. -FI_ENOSYS: the kernel gives
+ * no events, or not all kinds, or the thread cannot start; -FI_ENOMEM. Logs.
  */
 int verve_net_watch_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end), void *arg,
 			 struct verve_net_watch **watch);
-/* No gone is running when it returns. Nothing that gone needs may be held. */
+/* gone is not running when close returns. The caller must hold no lock that gone takes. */
 void verve_net_watch_close(struct verve_net_watch *watch);
 
 /*
- * Watches the mappings that start to end, whole pages, lie in, until they are unmapped. That memory
- * stays mapped during the call; its neighbours may change. What is watched already costs no system
- * call: 0 is then as true as what has been given to gone, and no more, so whoever relies on it has
- * told gone before what to do, and asks quiet afterwards. -FI_EOPNOTSUPP: not all of it is private
- * anonymous memory; files and shared memory lose pages without any event.
+ * Watches the whole mappings that contain start to end (page boundaries), until they are unmapped.
+ * The caller keeps that memory mapped during the call; memory beside it may change. A range that is
+ * watched already costs no system call, but then an event may be under way that gone has not
+ * handled yet. So the caller must first tell gone what to do about the range (publish the cache
+ * entry), then call add, and at last ask verve_net_watch_quiet. Any thread. -FI_EOPNOTSUPP: a part
+ * is not private anonymous memory; files and shared memory lose pages without any event.
  */
 int verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
 
 /*
- * Mappings in start to end went, or go before they are watched again, without an event: what was
- * watched there is no longer relied on. Any thread; under the rule for gone.
+ * Tells the watch that mappings in start to end have gone, or will go, without an event: the next
+ * verve_net_watch_add asks the kernel again for that range. Any thread; obeys the rule for gone.
  */
 void verve_net_watch_forget(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
 
 /*
- * True: whatever went before this call began has been given to gone, and gone has returned. The
- * address of unmapped memory can be another thread's new memory before the event has been read:
- * who trusts what it knows about an address has to ask first. Yields the processor a few times
- * before it says no. False in a child after fork(2). Any thread.
+ * True: for all memory that went before this call began, gone has been called and has returned.
+ * After an unmap, another thread can get the same address for new memory before the event is read.
+ * So the cache must call this before it trusts an entry for an address. Yields the processor a few
+ * times before it returns false. Always false in a child after fork(2). Any thread.
  */
 bool verve_net_watch_quiet(struct verve_net_watch *watch);
 

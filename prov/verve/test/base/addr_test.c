@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Address: what is equal, what is refused, and how it reads. */
+/* Address: equality, refused input, and the text. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -167,7 +167,7 @@ Test(addr, a_link_local_name_is_where_we_are)
 
 	cr_expect_eq(scope_taken(&theirs, &own, sizeof(own)), 3);
 	cr_expect_eq(scope_taken(&global, &own, sizeof(own)), 0);
-	/* Not link-local ourselves, we cannot know better. */
+	/* Our own address is not link-local: the scope of the peer's address stays. */
 	cr_expect_eq(scope_taken(&theirs, &global, sizeof(global)), 9);
 	cr_expect_eq(scope_taken(&theirs, &in, sizeof(in)), 9);
 }

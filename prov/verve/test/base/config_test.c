@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Configuration: what the environment can set, and what it is told when it cannot. */
+/* Configuration: setting each variable, and the warning for each value that is not allowed. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <ctype.h>
@@ -15,7 +15,7 @@
 static struct fi_provider provider = {.name = "verve"};
 static char log_text[16384];
 
-/* Loads, and collects what was logged. FI_LOG_LEVEL is read at the first fi_getparams. */
+/* Loads, and collects the log. libfabric reads FI_LOG_LEVEL at the first fi_getparams. */
 static void load(void)
 {
 	struct fi_param *params;
@@ -50,7 +50,7 @@ Test(config, nothing_set_keeps_the_defaults)
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
-/* The variable's name, as applications set it, into buf. */
+/* Writes the variable's name, as applications set it, to buf. */
 static void name_of(const struct verve_config_param *param, char *buf, size_t len)
 {
 	snprintf(buf, len, "FI_VERVE_%s", param->name);
@@ -58,7 +58,7 @@ static void name_of(const struct verve_config_param *param, char *buf, size_t le
 		*buf = (char)toupper((unsigned char)*buf);
 }
 
-/* A value that is allowed, is not the default, and is no other row's: the row's place is in it. */
+/* Writes an allowed value, not the default; it depends on place, so that no two rows have it. */
 static void value_of(const struct verve_config_param *param, size_t place, char *buf, size_t len)
 {
 	size_t last = 0;
@@ -95,7 +95,7 @@ Test(config, every_row_of_the_table_is_read)
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
-/* Each variable fills the field that is called like it. */
+/* Each variable sets the field of the same name. */
 Test(config, every_variable_is_read)
 {
 	setenv("FI_VERVE_IFACE", "eth7", 1);
@@ -200,7 +200,7 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 	fi_freeparams(params);
 }
 
-/* libfabric's own variables, which apply to every cache of registrations: fi_mr(3). */
+/* libfabric's own variables are for the registration caches of all providers: fi_mr(3). */
 Test(config, the_cache_heeds_what_libfabric_offers_for_all)
 {
 	setenv("FI_MR_CACHE_MAX_COUNT", "77", 1);

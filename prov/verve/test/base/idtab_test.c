@@ -21,7 +21,7 @@ static void teardown(void)
 
 TestSuite(idtab, .init = setup, .fini = teardown);
 
-/* Criterion reports every assertion that holds, too: too slow for a loop of a million. */
+/* Criterion's assertions are too slow for a loop of a million: it reports each that holds. */
 static void expect(bool holds, const char *what)
 {
 	if (!holds)

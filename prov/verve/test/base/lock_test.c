@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Lock: who has it, who may try, and elision. */
+/* Lock: holding, trying, and elision. */
 #include "base/lock.h"
 
 #include <criterion/criterion.h>
@@ -41,7 +41,7 @@ Test(lock, excludes_others_while_it_is_held)
 	verve_lock_acquire(&lock);
 	cr_expect(verve_lock_held(&lock));
 	cr_expect_not(another_thread_gets_it());
-	cr_expect(verve_lock_held(&lock)); /* who tried in vain changed nothing */
+	cr_expect(verve_lock_held(&lock)); /* the failed try has changed nothing */
 	verve_lock_release(&lock);
 	cr_expect_not(verve_lock_held(&lock));
 	cr_expect(another_thread_gets_it());

@@ -12,7 +12,7 @@
 static struct fi_provider provider = {.name = "verve"};
 static char text[4096];
 
-/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+/* libfabric reads FI_LOG_LEVEL at the first call of any of its functions. */
 static void start(const char *level)
 {
 	struct fi_param *params;
@@ -24,7 +24,7 @@ static void start(const char *level)
 	setenv("FI_PROVIDER_PATH", "/nonexistent", 1);
 	cr_assert_eq(fi_getparams(&params, &count), 0);
 	fi_freeparams(params);
-	cr_redirect_stderr(); /* what its own start says is not ours */
+	cr_redirect_stderr(); /* from here on, without libfabric's own messages at its start */
 	verve_log_provider = &provider;
 }
 

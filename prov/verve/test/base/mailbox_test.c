@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Mailbox: order, the wake-up hint, and many senders beside one reader. */
+/* Mailbox: order, the wake-up hint, and many senders with one reader. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>

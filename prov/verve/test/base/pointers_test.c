@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Pointers: growth, holes, what is beyond the end. */
+/* Pointers: growth, holes, indices beyond the end. */
 #include "base/pointers.h"
 
 #include <criterion/criterion.h>

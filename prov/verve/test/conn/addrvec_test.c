@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Address table: indices, duplicates, reuse, growth, and readers beside a writer. */
+/* Address table: indices, duplicates, reuse, growth, and readers during a change. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static struct verve_addr in_addr_of(uint32_t n)
 	return addr;
 }
 
-/* The n-th of many different IPv6 addresses, all bytes of it depending on n. */
+/* The n-th of many different IPv6 addresses; every byte depends on n. */
 static struct verve_addr in6_addr_of(uint8_t n)
 {
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(n * 0x0101)};
@@ -166,7 +166,7 @@ Test(addrvec, version_counts_what_becomes_known_or_unknown)
 	cr_expect_gt(verve_addrvec_version(&vec), after);
 }
 
-/* Random insertions and removals against an array that is searched from end to end. */
+/* Random insertions and removals, compared with an array that is searched from end to end. */
 Test(addrvec, agrees_with_a_naive_table)
 {
 	enum { SLOTS = 400, STEPS = 40000 };
@@ -212,7 +212,10 @@ Test(addrvec, grows_without_losing_anything)
 enum { CHANGES = 20000 };
 static volatile AO_t changed; /* the writer has ended */
 
-/* Index 0 changes between two addresses that differ in every byte; others come to make it grow. */
+/*
+ * The writer: index 0 changes between two addresses that differ in every byte; other addresses make
+ * the table grow.
+ */
 static void *change(void *arg)
 {
 	void *wrong = NULL;

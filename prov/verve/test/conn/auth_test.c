@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Authentication of datagrams: what the code covers, and that it is the standard's. */
+/* Authentication of datagrams: the code covers every byte, and is standard HMAC-SHA-256. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void setup(void)
 
 TestSuite(auth, .init = setup);
 
-/* Computed by another implementation (Python's hmac). */
+/* The expected code was computed by another implementation (Python's hmac). */
 Test(auth, code_is_the_standards)
 {
 	static const uint8_t expected[VERVE_HELLO_AUTH_SIZE] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection manager and strangers: other keys, no keys, and datagrams that are recorded,
- * reflected, cut, changed, or too many. Many seeds with a key, and replays, are in cm_test.c.
+ * Connection manager and attackers: other keys, no keys, and datagrams that are recorded,
+ * reflected, cut, changed, or too many. cm_test.c has many seeds with a key, and replays.
  */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -51,7 +51,7 @@ static void expect_apart(unsigned a, unsigned b)
 	cr_expect_eq(cm_world_qps(), 0);
 }
 
-/* Until the handshake has timed out: what it ended with. */
+/* Runs until the handshake has timed out; returns the error of its FAILED event. */
 static int error_of(unsigned n, unsigned peer)
 {
 	nodes_run(cm_world_time + 61000 * ms);
@@ -116,7 +116,7 @@ Test(cm_auth, who_has_a_key_does_not_talk_to_who_has_none)
 	nodes_stop();
 }
 
-/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+/* libfabric reads FI_LOG_LEVEL at the first call of any of its functions. */
 static void start_log(void)
 {
 	struct fi_param *params;
@@ -150,7 +150,7 @@ static unsigned count_lines(const char *text, const char *what)
 	return count;
 }
 
-/* Once a minute, whatever strangers do. */
+/* Each warning comes once a minute, however many datagrams cause it. */
 Test(cm_auth, the_log_says_why_on_both_sides)
 {
 	const char *text;
@@ -161,12 +161,12 @@ Test(cm_auth, the_log_says_why_on_both_sides)
 	error_of(0, 1);
 	nodes_stop();
 	text = read_log();
-	cr_expect_eq(count_lines(text, "refused a connection from 10.1.0.1:1000: its authentication "
-				       "key is another"), 1, "%s", text);
+	cr_expect_eq(count_lines(text, "refused a connection from 10.1.0.1:1000: its "
+				       "authentication key is another"), 1, "%s", text);
 	cr_expect_eq(count_lines(text, "10.1.0.1:1001 does not accept this endpoint's "
 				       "authentication key"), 1, "%s", text);
-	cr_expect_eq(count_lines(text, "cannot connect to 10.1.0.1:1001: Key was rejected"), 1, "%s",
-		     text);
+	cr_expect_eq(count_lines(text, "cannot connect to 10.1.0.1:1001: Key was rejected"), 1,
+		     "%s", text);
 }
 
 Test(cm_auth, the_log_says_who_has_none)
@@ -183,7 +183,7 @@ Test(cm_auth, the_log_says_who_has_none)
 	cr_expect(strstr(text, "authentication key (there is none)"), "%s", text);
 }
 
-/* A stranger says that the peer has another key: nobody believes it. */
+/* A forged BYE says that the peer has another key: the handshake goes on. */
 Test(cm_auth, a_lie_about_the_key_stops_nothing)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
@@ -210,7 +210,7 @@ Test(cm_auth, a_lie_about_the_key_stops_nothing)
 	nodes_stop();
 }
 
-/* What was recorded of a handshake, all of it, to the same endpoints and to ones that are new. */
+/* Sends all recorded datagrams of a handshake again, to the same endpoints and to new ones. */
 static void replay_all(void)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
@@ -237,7 +237,7 @@ Test(cm_auth, a_recording_does_nothing)
 	cr_expect_eq(nodes[0].links[1].conn_id, id);
 	cr_expect_eq(cm_world_qps(), 2);
 
-	/* Both are new, nobody asks: not even a queue pair is made. */
+	/* Both endpoints are new and do not connect: the replay must not even open a queue pair. */
 	node_close(0, false);
 	node_close(1, false);
 	node_open(0);
@@ -248,7 +248,7 @@ Test(cm_auth, a_recording_does_nothing)
 	nodes_stop();
 }
 
-/* A cookie is good for one to two minutes, for who got it, for what it said, where it got it. */
+/* A cookie is valid for one to two minutes, for one address, for one request, at one endpoint. */
 Test(cm_auth, cookies_are_of_a_time_and_an_address)
 {
 	struct verve_hello hello = {.kind = VERVE_HELLO_HELLO, .sender_incarnation = 1,
@@ -280,7 +280,7 @@ Test(cm_auth, cookies_are_of_a_time_and_an_address)
 	verve_guard_fini(&elsewhere);
 }
 
-/* Without a key only a crowd is asked for them; who answers us never is. */
+/* Without a key, only many half-open connections make cookies needed; an answer never needs one. */
 Test(cm_auth, cookies_are_for_crowds)
 {
 	struct verve_hello hello = {.kind = VERVE_HELLO_HELLO, .sender_incarnation = 1,
@@ -308,12 +308,12 @@ Test(cm_auth, a_reflection_does_nothing)
 	node_connect(0, 1);
 	nodes_run(cm_world_time + ms);
 	cr_assert_eq(cm_world_recorded(0, 1, VERVE_HELLO_HELLO, buf), sizeof(buf));
-	/* Back to who said it, and to somebody whom it was not for. */
+	/* Reflect the HELLO to its sender, and send it to another endpoint. */
 	cm_world_inject(1, 0, buf, sizeof(buf));
 	cm_world_inject(0, 2, buf, sizeof(buf));
 	cm_world_inject(1, 2, buf, sizeof(buf));
 	nodes_run(cm_world_time + ms);
-	/* The one from node 1, and what node 2 answered to the one in its own name. */
+	/* Two: the one in node 1's name, and node 2's answer to the one in node 0's name. */
 	cr_expect_eq(stats_of(0).unauthenticated, 2);
 	cr_expect_eq(nodes[0].links[1].fails, 0);
 	cr_expect_eq(stats_of(2).unauthenticated, 2);
@@ -322,7 +322,7 @@ Test(cm_auth, a_reflection_does_nothing)
 	nodes_stop();
 }
 
-/* A HELLO with a good cookie, which the node would take, but for the change. */
+/* Records a HELLO with a valid cookie: the node would accept it if it were not changed. */
 static void record_proven(uint8_t *buf)
 {
 	start(2, &key, &key);
@@ -364,7 +364,7 @@ Test(cm_auth, changed_datagrams_do_nothing)
 		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		nodes_run(cm_world_time + ms);
 	}
-	/* Those with another version are both. */
+	/* A datagram with another version counts as both. */
 	cr_expect_geq(stats_of(1).malformed + stats_of(1).unauthenticated,
 		      before.malformed + before.unauthenticated + 8 * VERVE_HELLO_SIZE);
 	cr_expect_eq(stats_of(1).connected, before.connected);
@@ -373,7 +373,7 @@ Test(cm_auth, changed_datagrams_do_nothing)
 	nodes_stop();
 }
 
-/* HELLOs of a stranger's making, each from another address. */
+/* Injects forged HELLOs, each from another address. */
 static void flood(unsigned to, unsigned count)
 {
 	struct verve_hello hello = {
@@ -390,7 +390,7 @@ static void flood(unsigned to, unsigned count)
 	nodes_run(cm_world_time + 10 * ms);
 }
 
-/* A stranger in our own name is not us. */
+/* A forged datagram with our own address as its source is not ours. */
 Test(cm_auth, own_address_is_nobody_elses)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
@@ -409,7 +409,7 @@ Test(cm_auth, own_address_is_nobody_elses)
 	nodes_stop();
 }
 
-/* Strangers, whoever they say they are, get so many queue pairs; who hears us gets one still. */
+/* Forged requests get a limited number of queue pairs; a real peer still gets one. */
 Test(cm_auth, a_flood_is_bounded)
 {
 	start(2, NULL, NULL);
@@ -437,7 +437,7 @@ Test(cm_auth, with_a_key_a_flood_gets_nothing)
 	nodes_stop();
 }
 
-/* Authentic once: each would make a queue pair if it were believed. */
+/* Each recording was authentic once, and would open a queue pair if it were believed. */
 Test(cm_auth, with_a_key_a_flood_of_recordings_gets_nothing)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
@@ -457,7 +457,7 @@ Test(cm_auth, with_a_key_a_flood_of_recordings_gets_nothing)
 	nodes_stop();
 }
 
-/* A peer of a later version is told so, and told so authentically. */
+/* A peer of a later version gets a signed BYE that says so. */
 Test(cm_auth, versions_are_told_apart_with_a_key)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
@@ -472,7 +472,7 @@ Test(cm_auth, versions_are_told_apart_with_a_key)
 	buf[8] = buf[9] = VERVE_HELLO_VERSION_MAX + 1;
 	cm_world_addr(1, &from);
 	cm_world_addr(0, &to);
-	/* As said by the other, who is of that version. */
+	/* Make it the datagram of another endpoint, which has that version. */
 	memset(buf + 16, 0x55, 8);
 	verve_auth_sign(&key, buf, sizeof(buf), &from, &to);
 	cm_world_inject(1, 0, buf, sizeof(buf));

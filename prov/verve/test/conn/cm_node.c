@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Nodes: the loop of the simulation, and the engine of each. */
+/* Nodes: the loop of the simulation, and the small engine of each node. */
 #include "cm_node.h"
 
 #include <inttypes.h>
@@ -160,18 +160,19 @@ void node_suspend(unsigned n, unsigned peer)
 	link->asked = true;
 }
 
-/* The peer began to connect, and was not heard of again. */
+/* Expires a connection whose peer asked for it, and sent nothing for a minute. */
 static void expire(unsigned n, unsigned peer)
 {
 	struct link *link = &nodes[n].links[peer];
 
-	if (!link->qp || !link->listen || link->may_send || cm_world_time - link->since < 60000 * ms)
+	if (!link->qp || !link->listen || link->may_send ||
+	    cm_world_time - link->since < 60000 * ms)
 		return;
 	verve_cm_expire(nodes[n].cm, &link->drop);
 	close_link(link);
 }
 
-/* Whoever may send finds the other side connected, and its engine told. */
+/* A node that may send: the peer's queue pair is connected, and the peer's engine knows it. */
 static void expect_partner(unsigned n, unsigned peer)
 {
 	const struct link *link = &nodes[n].links[peer];
@@ -183,12 +184,13 @@ static void expect_partner(unsigned n, unsigned peer)
 	expect(partner == nodes[peer].links[n].qp, "may send to who has not been told", n, peer);
 }
 
-/* A packet, over the queue pair. */
+/* Sends a packet over the queue pair. */
 static void greet(unsigned n, unsigned peer)
 {
 	struct link *theirs = &nodes[peer].links[n];
 
-	if (!theirs->qp || theirs->qp != cm_world_partner(nodes[n].links[peer].qp) || theirs->may_send)
+	if (!theirs->qp || theirs->qp != cm_world_partner(nodes[n].links[peer].qp) ||
+	    theirs->may_send)
 		return;
 	expect(theirs->listen, "a packet for who does not listen", peer, n);
 	theirs->may_send = theirs->told = true;
@@ -201,7 +203,7 @@ static void take_up(unsigned n, unsigned peer, struct verve_cm_event *event)
 	struct link *link = &nodes[n].links[peer];
 
 	expect(!link->qp, "UP on top of a connection", n, peer);
-	/* Where a stranger may speak in somebody's name, it says what it likes. */
+	/* With forged datagrams the announced window may be any. */
 	expect(nodes_may_break || event->window == WINDOW + peer, "wrong window", n, peer);
 	expect(event->conn_id && event->remote_id && event->qp, "incomplete UP", n, peer);
 	expect(event->window >= VERVE_CONFIG_WINDOW_MIN &&
@@ -305,8 +307,8 @@ static void step_node(unsigned n)
 }
 
 /*
- * What the transport does: who may send and finds nobody gives up after a while. And the
- * application tries again what failed.
+ * Stands in for transport and application: a link that may send but has no partner is dropped after
+ * a while, and a failed connection is asked for again.
  */
 static void step_transport(void)
 {

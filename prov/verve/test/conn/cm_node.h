@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Nodes: connection managers in the fake world, each with a small engine that takes its events and
- * checks, at every step, what conn/cm.h promises. A violation names the seed and aborts.
+ * Nodes: connection managers in the fake world. Each node has a small engine that reads the events,
+ * and checks the contracts of conn/cm.h at every step. A violation prints the seed and aborts.
  */
 #ifndef VERVE_TEST_CONN_CM_NODE_H
 #define VERVE_TEST_CONN_CM_NODE_H
@@ -14,67 +14,67 @@
 
 enum {
 	NODES = 64,
-	PEERS = 129, /* whom they may ask for: every port, and one that cannot be */
+	PEERS = 129, /* peers that a node may ask for: every port, and an impossible one */
 };
 
 /* A node's view of one peer. */
 struct link {
 	bool wanted;	/* asks again after DOWN and FAILED */
 	bool asked;	/* UP or FAILED will come */
-	bool may_send;
+	bool may_send; /* as in struct verve_cm_event */
 	bool listen;
-	bool told; /* may send because of a packet: READY may come, too */
+	bool told; /* may send because a packet came; READY may still come, too */
 	struct verve_net_qp *qp; /* NULL: no connection */
 	struct verve_cm_request *drop;
 	uint32_t conn_id, remote_id, window;
 	unsigned ups, downs, fails, suspended;
 	uint32_t resumes; /* of the last UP */
-	int error; /* of the last DOWN or FAILED */
-	uint64_t since; /* UP */
-	uint64_t broken_at; /* since when the transport would find nobody; 0: it is well */
+	int error;	  /* of the last DOWN or FAILED */
+	uint64_t since;	  /* time of the last UP */
+	uint64_t broken_at; /* time when the partner was first missing; 0: it is there */
 };
 
 struct node {
 	struct verve_cm *cm;
 	struct verve_mailbox events;
-	uint64_t next; /* when the manager wants to be stepped */
-	unsigned notified;
-	unsigned strangers; /* connections with ports that are nobody's: their queue pairs are closed */
+	uint64_t next; /* time of the manager's next step */
+	unsigned notified; /* calls of notify */
+	unsigned strangers; /* connections with ports that no node has: closed at once */
 	struct link links[PEERS];
 };
 
 extern struct node nodes[NODES];
 
-/* What each opens with; NULL: no key. Stays until changed. */
+/* The key that each node opens with; NULL: no key. Stays until it is changed. */
 extern const struct verve_auth_key *node_keys[NODES];
-/* The same for all; by default none. */
+/* Sets the same key for all nodes; the default is NULL. */
 void nodes_set_key(const struct verve_auth_key *key);
 
-/* Faults are part of the test: partners may be gone, connections may end. */
+/* The test injects faults: partners may be gone, connections may end. */
 extern bool nodes_may_break;
-/* Their engines do not run: no packet comes. */
+/* The nodes' engines do not run: no packet is sent or read. */
 extern bool nodes_are_deaf;
 
-/* The run that fails is to be named. */
+/* Starts a run of count nodes. A failure prints seed. */
 void nodes_start(uint64_t seed, unsigned count);
 void nodes_stop(void);
 _Noreturn void nodes_fail(const char *what, unsigned node, unsigned peer);
 
 void node_open(unsigned n);
-/* orderly: with BYE. What the engine has goes, too. */
+/* orderly: with BYE; else as a killed process. The engine's queue pairs are closed, too. */
 void node_close(unsigned n, bool orderly);
 
 void node_connect(unsigned n, unsigned peer);
-/* The engine's queue pair failed, or so it says. Nothing happens if there is no memory. */
+/* The engine gives the connection up. Nothing happens if there is no memory. */
 void node_drop(unsigned n, unsigned peer);
 
-/* The engine wants to go on with another queue pair. */
+/* The engine continues the connection with another queue pair. */
 void node_suspend(unsigned n, unsigned peer);
 
-/* Runs until the time, or until nothing is left to happen before it. */
+/* Runs until the time until, or until no event is left before it. */
 void nodes_run(uint64_t until);
 
-/* Both sides of n and peer have the same connection, and may use it. */
+/* Asserts that n and peer have the same connection, and that both may send. */
 void nodes_expect_connected(unsigned n, unsigned peer);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection manager without memory: every allocation of a handshake fails once, and then all from
- * it on; what was asked for still ends in UP or FAILED, and all is well again afterwards.
+ * Connection manager without memory: each allocation of a handshake fails in its turn, first alone,
+ * then with all later ones. Each request still ends in UP or FAILED, and later requests succeed.
  * Linked with support/oom.c and the options named in support/oom.h.
  */
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 
 static const uint64_t ms = 1000000;
 
-/* Both ask, one drops and asks again: with memory failing from the nth allocation on. */
+/* Both nodes ask; one drops its connection and asks again. */
 static void ask_twice(void)
 {
 	node_connect(0, 1);
@@ -24,7 +24,7 @@ static void ask_twice(void)
 	nodes_run(cm_world_time + 2000 * ms);
 }
 
-/* How many allocations failed. */
+/* Returns the number of allocations that failed. */
 static long run_short(long nth, bool forever)
 {
 	long failed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connection manager: what conn/cm.h promises, one by one, then many nodes and many seeds in a
- * network that does its worst. VERVE_SEED=n runs one seed, VERVE_SEEDS=n that many times the usual.
+ * Connection manager: the contracts of conn/cm.h one by one; then many nodes and many seeds in a
+ * network with all faults. VERVE_SEED=n runs one seed, VERVE_SEEDS=n that many times the usual.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -31,7 +31,7 @@ static uint64_t sent_by_all(unsigned count)
 	return sent;
 }
 
-/* One by one. */
+/* The contracts one by one. */
 
 Test(cm, one_side_asks_three_datagrams)
 {
@@ -50,7 +50,7 @@ Test(cm, one_side_asks_three_datagrams)
 	nodes_stop();
 }
 
-/* Whoever keeps quiet: it is random. */
+/* The incarnations are random, so each side is the quiet one in some of the runs. */
 Test(cm, both_ask_three_datagrams)
 {
 	for (unsigned seed = 1; seed <= 20; seed++) {
@@ -65,7 +65,7 @@ Test(cm, both_ask_three_datagrams)
 	}
 }
 
-/* Who waits for the packet asks again, and hears READY. */
+/* The side that waits for a packet repeats its HELLO, and gets READY instead. */
 Test(cm, both_ask_and_no_engine_runs)
 {
 	nodes_start(2, 2);
@@ -162,7 +162,7 @@ Test(cm, no_queue_pair_there)
 
 Test(cm, queue_pair_that_cannot_be_connected)
 {
-	for (unsigned nth = 1; nth <= 2; nth++) { /* there; here */
+	for (unsigned nth = 1; nth <= 2; nth++) { /* 1: at the peer; 2: here */
 		nodes_start(9, 2);
 		nodes_may_break = true;
 		cm_world_fail_connect(nth);
@@ -252,7 +252,7 @@ Test(cm, suspended_by_one_side)
 	nodes_run(UINT64_MAX);
 	cr_assert_eq(nodes[1].links[0].suspended, 1);
 	expect_resumed(id_0, id_1);
-	/* The next one resumes nothing. */
+	/* The connection after that resumes none. */
 	node_drop(1, 0);
 	node_connect(1, 0);
 	nodes_run(UINT64_MAX);
@@ -347,7 +347,7 @@ Test(cm, drop_of_an_old_id_is_nothing)
 	nodes_stop();
 }
 
-/* The dead fill the window, and must not keep the living out. */
+/* Handshakes with dead peers fill the window; live peers must be reached all the same. */
 Test(cm, the_dead_do_not_block_the_living)
 {
 	nodes_start(14, 2);
@@ -387,7 +387,7 @@ Test(cm, another_version)
 	nodes_stop();
 }
 
-/* Strangers from many addresses and ids ask for connections that they never finish. */
+/* Forged requests from many addresses and ids are never finished. */
 Test(cm, a_flood_of_requests_is_bounded)
 {
 	struct verve_hello hello = {
@@ -445,7 +445,7 @@ Test(cm, any_bytes)
 	nodes_stop();
 }
 
-/* Many seeds; in every other one all have a key. */
+/* Many seeds; with every other seed all nodes have a key. */
 
 static void run_seed(uint64_t seed, void (*run)(uint64_t seed))
 {
@@ -476,7 +476,7 @@ static bool coin(uint32_t of_1000)
 	return cm_world_random() % 1000 < of_1000;
 }
 
-/* Up to 40 % loss; copies; some datagrams overtaken by seconds. */
+/* Up to 40 % loss; copies; some datagrams arrive seconds late. */
 static void do_its_worst(void)
 {
 	static const uint32_t loss[] = {0, 200, 400};
@@ -488,7 +488,7 @@ static void do_its_worst(void)
 	cm_world_config.delay_max = coin(500) ? 100 * ms : 200000;
 }
 
-/* Exactly one connection a pair, never a DOWN, no queue pair too many. */
+/* Asserts one connection for each pair, no DOWN, and no queue pair left over. */
 static void expect_all_to_all(unsigned count)
 {
 	for (unsigned n = 0; n < count; n++) {
@@ -504,7 +504,7 @@ static void expect_all_to_all(unsigned count)
 		nodes_fail("queue pairs leak", count, count);
 }
 
-/* Everybody asks for everybody, itself included, at its own time. */
+/* Each node asks for each node, itself included, at random times. */
 static void ask_all(unsigned count, uint64_t within)
 {
 	uint64_t start = cm_world_time;
@@ -549,8 +549,8 @@ Test(cm, many_nodes_in_a_bad_network)
 }
 
 /*
- * Lower ones ask, or both at once: 3 datagrams a pair. With a key, each request is challenged: 2 more, and a
- * READY where a challenge is overtaken.
+ * Only the node with the lower number asks, or both at once: 3 datagrams for each pair. With a key
+ * each request is challenged: 2 datagrams more, and a READY where a challenge is overtaken.
  */
 static void run_frugal(uint64_t seed)
 {
@@ -580,7 +580,7 @@ Test(cm, handshakes_are_frugal)
 	each_seed(30000, 4, run_frugal);
 }
 
-/* Recorded datagrams come again and again: nobody may lose a connection by it. */
+/* Recorded datagrams come again and again: no connection may be lost by that. */
 static void run_replay(uint64_t seed)
 {
 	nodes_start(seed, 3);
@@ -635,7 +635,7 @@ static void do_something(unsigned count)
 	}
 }
 
-/* Restarts, killings, drops and replays at random, in a bad network; then peace. */
+/* Restarts, kills, drops and replays at random, in a bad network; then no more faults. */
 static void quarrel(unsigned count)
 {
 	nodes_may_break = true;
@@ -649,7 +649,7 @@ static void quarrel(unsigned count)
 	nodes_run(cm_world_time + 200000 * ms);
 }
 
-/* Each link with the given chance. */
+/* Each link is wanted with the given chance, in 1/1000. */
 static void want(unsigned count, uint32_t of_1000)
 {
 	for (unsigned n = 0; n < count; n++) {
@@ -661,7 +661,7 @@ static void want(unsigned count, uint32_t of_1000)
 	}
 }
 
-/* Whoever wants a connection has one; no queue pair is left over. */
+/* Asserts that each wanted link has a connection, and that no queue pair is left over. */
 static void expect_wanted(unsigned count)
 {
 	unsigned links = 0;
@@ -693,7 +693,7 @@ Test(cm, faults_then_peace)
 	each_seed(50000, 1000, run_faults);
 }
 
-/* Datagrams of earlier connections and incarnations come again: nobody loses a connection by it. */
+/* Datagrams of earlier connections and incarnations come again: no connection is lost by that. */
 static void run_history(uint64_t seed)
 {
 	unsigned ids[3][3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The fake under the connection managers' tests. One thread. */
+/* The fake net under the connection managers' tests. One thread. */
 #include "cm_world.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ struct packet {
 	TAILQ_ENTRY(packet) link;
 	uint64_t when, order;
 	unsigned from, to; /* ports, from 0 */
-	int error;	   /* not 0: ICMP about a datagram to from */
+	int error;	   /* not 0: an ICMP error for a datagram to port from */
 	size_t len;
 	uint8_t data[DGRAM_MAX];
 };
@@ -41,7 +41,7 @@ uint64_t cm_world_time;
 
 static struct verve_net_dgram *sockets[CM_WORLD_PORTS];
 static bool muted[CM_WORLD_PORTS];
-static struct packet **heap; /* from 1 */
+static struct packet **heap; /* elements from 1 on */
 static size_t heap_count, heap_room;
 static uint64_t next_order;
 static struct verve_net_qp *qps[QPS]; /* by number */
@@ -79,7 +79,7 @@ void verve_net_random(void *buf, size_t len)
 		((uint8_t *)buf)[i] = (uint8_t)cm_world_random();
 }
 
-/* The network: a heap of what is under way. */
+/* The network: a heap of the packets that are under way. */
 
 static bool is_before(const struct packet *a, const struct packet *b)
 {
@@ -217,7 +217,7 @@ void cm_world_start(uint64_t seed)
 	memset(&cm_world_config, 0, sizeof(cm_world_config));
 	cm_world_config.delay_min = 50000;
 	cm_world_config.delay_max = 100000;
-	last_qp_num = 1; /* 0 and 1 are the management ones */
+	last_qp_num = 1; /* 0 and 1 are management queue pairs */
 	record_count = 0;
 	fail_open = fail_connect = 0;
 }
@@ -311,7 +311,7 @@ ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t le
 	return ret;
 }
 
-/* net/qp.h, as far as a connection manager goes */
+/* net/qp.h: the functions that a connection manager calls */
 
 static bool comes_due(unsigned *nth)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connection: the state machine, one behaviour a test, datagrams carried by hand. */
+/* Connection: the state machine, one behaviour per test; each test carries datagrams by hand. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -19,13 +19,13 @@ enum {
 	REPORT_UP = VERVE_CONN_DO_UP,
 	REPORT_READY = VERVE_CONN_DO_READY,
 	SEND = VERVE_CONN_DO_SEND,
-	/* A HELLO's effect on who can take it. */
+	/* The actions of a connection that accepts a HELLO. */
 	ADOPT = CONNECT | REPORT_UP | SEND,
 };
 
 static const uint64_t ms = 1000000;
 
-/* An endpoint and its one connection, to the other. */
+/* An endpoint and its connection to the other endpoint. */
 struct end {
 	struct verve_conn_self self;
 	struct verve_conn conn;
@@ -50,7 +50,7 @@ static struct verve_addr addr_of(uint8_t host)
 	return addr;
 }
 
-/* A fresh endpoint: at the start, and when its process is started again. */
+/* Makes a new endpoint: at the start of a test, and when its process is started again. */
 static void start_end(struct end *end, uint8_t host, uint8_t peer)
 {
 	struct verve_addr addr = addr_of(peer);
@@ -90,7 +90,7 @@ static void open_end(struct end *end)
 	verve_conn_open(&end->conn, &local);
 }
 
-/* The engine asks; what goes out is the first HELLO. */
+/* The engine asks for the connection; returns the first HELLO. */
 static struct verve_hello request(struct end *end)
 {
 	verve_conn_connect(&end->conn);
@@ -103,10 +103,10 @@ static struct verve_hello request(struct end *end)
 	return out.hello;
 }
 
-/* A datagram arrives; the actions, and in out what goes with them. */
+/* A datagram arrives; returns the actions, with their arguments in out. */
 static unsigned receive(struct end *end, const struct verve_hello *arrived)
 {
-	struct verve_hello hello = *arrived; /* which may be the one in out */
+	struct verve_hello hello = *arrived; /* a copy: arrived may be out.hello */
 	unsigned actions = 0;
 
 	for (;;) {
@@ -118,7 +118,7 @@ static unsigned receive(struct end *end, const struct verve_hello *arrived)
 	}
 }
 
-/* a asks, b answers, nothing is lost. Returns the HELLO that began it. */
+/* a asks, b answers, no datagram is lost. Returns the first HELLO. */
 static struct verve_hello establish(void)
 {
 	struct verve_hello first = request(&a), answer, ready;
@@ -135,7 +135,7 @@ static struct verve_hello establish(void)
 
 static void expect_agreement(void)
 {
-	/* Their engines have the connection. */
+	/* Both engines have read UP. */
 	verve_conn_taken(&a.conn);
 	verve_conn_taken(&b.conn);
 	cr_assert_eq(a.conn.remote.id, b.conn.local.id);
@@ -216,7 +216,7 @@ Test(conn, crossing_requests_merge)
 	cr_assert_eq(b.conn.state, VERVE_CONN_UP);
 }
 
-/* b's answer overtakes its HELLO. */
+/* b's answer arrives before b's HELLO. */
 Test(conn, crossing_request_that_is_overtaken)
 {
 	struct verve_hello from_a = request(&a), from_b = request(&b);
@@ -229,7 +229,7 @@ Test(conn, crossing_request_that_is_overtaken)
 	expect_agreement();
 }
 
-/* The packet does not come, because a's engine does not run. */
+/* No packet takes the place of READY, because a's engine does not run. */
 Test(conn, crossing_requests_merge_without_a_packet)
 {
 	struct verve_hello from_a = request(&a), from_b = request(&b);
@@ -245,7 +245,7 @@ Test(conn, crossing_requests_merge_without_a_packet)
 	expect_agreement();
 }
 
-/* a keeps quiet, and b's answer is lost: b repeats it, or a asks. */
+/* a is the quiet side, and b's answer is lost: b repeats the answer, or a its HELLO. */
 Test(conn, crossing_requests_whose_answer_is_lost)
 {
 	for (int first = 0; first < 2; first++) {
@@ -275,7 +275,7 @@ Test(conn, crossing_requests_whose_answer_is_lost)
 	}
 }
 
-/* a's HELLO is lost, and it has adopted b's. */
+/* a's HELLO is lost, and a has adopted b's HELLO. */
 Test(conn, crossing_requests_of_which_the_quiet_ones_is_lost)
 {
 	struct verve_hello from_b;
@@ -291,7 +291,7 @@ Test(conn, crossing_requests_of_which_the_quiet_ones_is_lost)
 	expect_agreement();
 }
 
-/* A HELLO that had to be repeated may never have arrived: nobody waits for its answer. */
+/* A HELLO that had to be repeated may never have arrived: its answer must not be waited for. */
 Test(conn, old_request_does_not_keep_quiet)
 {
 	struct verve_hello from_b;
@@ -309,7 +309,7 @@ Test(conn, crossing_requests_of_which_one_is_lost_merge)
 {
 	struct verve_hello from_b, answer_a;
 
-	a.self.incarnation = UINT64_MAX; /* a answers */
+	a.self.incarnation = UINT64_MAX; /* the larger incarnation answers: a */
 	request(&a);
 	from_b = request(&b);
 	cr_assert_eq(receive(&a, &from_b), ADOPT);
@@ -391,7 +391,7 @@ Test(conn, lost_answer_is_repeated_at_once_when_asked_again)
 	cr_assert_eq(receive(&a, &out.hello), ADOPT);
 }
 
-/* While its engine does not run: whose packet is not lost. */
+/* READY is repeated until the asking side's engine runs; then the first packet cannot be lost. */
 Test(conn, lost_ready_is_repeated_by_who_asked)
 {
 	struct verve_hello first = request(&a), answer;
@@ -444,7 +444,7 @@ Test(conn, lost_ready_is_made_up_for_by_a_packet)
 	expect_agreement();
 }
 
-/* The address of who asked may be forged: it is sent no more than came from it. */
+/* The asking side's address may be forged: it gets no more datagrams than came from it. */
 Test(conn, who_only_answers_repeats_nothing)
 {
 	struct verve_hello first = request(&a);
@@ -539,7 +539,7 @@ Test(conn, refusal_is_nothing_to_who_has_heard_from_the_peer)
 	cr_assert_eq(a.conn.state, VERVE_CONN_UP);
 }
 
-/* A check of a peer that is there, that is another, and that is gone. */
+/* Checks of a live peer, of a restarted peer, and of a dead peer. */
 Test(conn, check_of_a_living_peer_changes_nothing)
 {
 	struct verve_hello check;
@@ -553,7 +553,7 @@ Test(conn, check_of_a_living_peer_changes_nothing)
 		cr_assert_eq(out.actions, 0);
 		cr_assert_eq(b.conn.state, VERVE_CONN_UP);
 	}
-	/* Refused now and then, by whomever: not twice in a row. */
+	/* Single refusals, which may be forged: never two in a row. */
 	for (int i = 0; i < 3; i++) {
 		verve_conn_check(&a.conn, false, &out);
 		verve_conn_unreachable(&a.conn, FI_ECONNREFUSED, &out);
@@ -596,7 +596,7 @@ Test(conn, checks_that_are_refused_twice_in_a_row_end_the_connection)
 	cr_assert_eq(a.conn.state, VERVE_CONN_IDLE);
 }
 
-/* A cable that is out for a while is no dead host: four checks must not get there, in one silence. */
+/* A cable may be out for a while: only four missed checks in one silence mean a dead host. */
 Test(conn, checks_that_do_not_get_to_the_host_four_times_end_the_connection)
 {
 	establish();
@@ -604,7 +604,7 @@ Test(conn, checks_that_do_not_get_to_the_host_four_times_end_the_connection)
 		for (int i = 0; i < 4; i++) {
 			verve_conn_check(&a.conn, i == 0, &out);
 			cr_assert_eq(out.actions, SEND);
-			/* The answer to one may come when the next is on its way, and twice. */
+			/* The ICMP error may come after the next check was sent, and twice. */
 			if (i % 2)
 				verve_conn_check(&a.conn, false, &out);
 			for (int answer = 0; answer < 2; answer++) {
@@ -612,9 +612,10 @@ Test(conn, checks_that_do_not_get_to_the_host_four_times_end_the_connection)
 
 				if (!silence && i == 3)
 					continue;
-				verve_conn_unreachable(&a.conn, i % 2 ? FI_EHOSTUNREACH : FI_ENETUNREACH,
-						       &out);
-				cr_assert_eq(out.actions, last ? DOWN : 0, "silence %d, %d", silence, i);
+				verve_conn_unreachable(
+					&a.conn, i % 2 ? FI_EHOSTUNREACH : FI_ENETUNREACH, &out);
+				cr_assert_eq(out.actions, last ? DOWN : 0, "silence %d, %d",
+					     silence, i);
 				cr_assert(!last || out.error == FI_EHOSTUNREACH);
 			}
 		}
@@ -630,7 +631,7 @@ Test(conn, checks_need_a_connection_to_another)
 	cr_assert_eq(out.actions, 0);
 }
 
-/* Who has seen the HELLO may say anything; only a time-out believes it. */
+/* Anybody who saw the HELLO can forge this BYE; only a time-out reports its reason. */
 Test(conn, doubts_about_the_key_are_the_reason_at_the_end_only)
 {
 	struct verve_hello hello = request(&a), bye, wrong;
@@ -727,7 +728,7 @@ Test(conn, drops_that_cross_are_harmless)
 	cr_assert_eq(b.conn.state, VERVE_CONN_WAIT_READY);
 }
 
-/* a begins anew while b's end is up: b asks for proof, then changes over. */
+/* a asks anew while b's connection is UP: b challenges, then replaces its connection. */
 static void expect_change_over(struct verve_hello first)
 {
 	struct verve_hello challenge, proof, answer, ready;
@@ -814,10 +815,10 @@ Test(conn, stale_hello_tears_nothing_down)
 	verve_conn_drop(&a.conn, &out);
 	receive(&b, &out.hello);
 	establish();
-	/* Same incarnation, earlier serial: known to be over. */
+	/* Same incarnation, earlier serial: that connection is over. */
 	cr_assert_eq(receive(&b, &old), 0);
 	cr_assert_eq(receive(&b, &very_old), 0);
-	/* Another incarnation: may be new, and is asked; nobody answers. */
+	/* Another incarnation may be new: it is challenged, and does not answer. */
 	old.sender_incarnation += 77;
 	cr_assert_eq(receive(&b, &old), SEND);
 	challenge = out.hello;
@@ -842,20 +843,20 @@ Test(conn, stale_hello_without_a_connection_is_over_at_once)
 	cr_assert_eq(b.conn.state, VERVE_CONN_IDLE);
 }
 
-/* a merges with an HELLO of b's last incarnation; b's present one sets it right. */
+/* a merges with a HELLO of b's last incarnation; b's present incarnation corrects that. */
 Test(conn, merged_with_a_stale_hello)
 {
 	struct verve_hello stale = request(&b), from_a, answer;
 
 	start_end(&b, 2, 1);
-	a.self.incarnation = UINT64_MAX; /* a answers */
+	a.self.incarnation = UINT64_MAX; /* the larger incarnation answers: a */
 	from_a = request(&a);
 	cr_assert_eq(receive(&a, &stale), ADOPT);
 	answer = out.hello;
 	cr_assert_eq(receive(&b, &answer), SEND);
 	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
 	answer = out.hello;
-	/* b answers a's first HELLO too: a's end is connected elsewhere, and says so. */
+	/* b answers a's first HELLO too: a's end is connected already, and a denies. */
 	cr_assert_eq(receive(&b, &from_a), OPEN | ADOPT);
 	cr_assert_eq(receive(&a, &out.hello), SEND);
 	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
@@ -864,7 +865,7 @@ Test(conn, merged_with_a_stale_hello)
 	establish();
 }
 
-/* The same, and a keeps quiet at first. */
+/* The same, and a is the quiet side at first. */
 Test(conn, merged_quietly_with_a_stale_hello)
 {
 	struct verve_hello stale = request(&b), from_a;
@@ -882,12 +883,12 @@ Test(conn, merged_quietly_with_a_stale_hello)
 	establish();
 }
 
-/* b's answer of before its restart comes after a merged with b's new HELLO. */
+/* An answer that b sent before its restart comes after a has merged with b's new HELLO. */
 Test(conn, stale_answer_does_not_part_who_merged)
 {
 	struct verve_hello from_a, stale, from_b, answer;
 
-	a.self.incarnation = UINT64_MAX; /* a answers */
+	a.self.incarnation = UINT64_MAX; /* the larger incarnation answers: a */
 	from_a = request(&a);
 	receive(&b, &from_a);
 	stale = out.hello;
@@ -910,7 +911,7 @@ Test(conn, ready_of_a_forgotten_connection_is_denied)
 	receive(&b, &first);
 	receive(&a, &out.hello);
 	ready = out.hello;
-	verve_conn_drop(&b.conn, &out); /* its BYE is lost */
+	verve_conn_drop(&b.conn, &out); /* b's BYE is lost */
 	cr_assert_eq(receive(&b, &ready), SEND);
 	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
 	cr_assert_eq(receive(&a, &out.hello), DOWN);
@@ -974,7 +975,7 @@ Test(conn, abort_before_and_after_the_peer_is_known)
 
 /* Suspending. */
 
-/* a's engine goes on with another queue pair; the BYE that says so. */
+/* a's engine suspends the connection; returns a's BYE. */
 static struct verve_hello suspend(uint32_t *id_a, uint32_t *id_b)
 {
 	establish();
@@ -1012,7 +1013,7 @@ Test(conn, suspended_connection_is_resumed)
 	cr_assert_eq(hello.resumes, id_a);
 	cr_assert_eq(receive(&b, &hello), OPEN | ADOPT);
 	expect_resumed(id_a, id_b);
-	/* Once: the next connection is one of its own. */
+	/* Only once: the connection after that resumes none. */
 	verve_conn_drop(&a.conn, &out);
 	cr_assert_eq(request(&a).resumes, 0);
 }

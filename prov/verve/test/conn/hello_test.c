@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hello: round trips, stable bytes, and any bytes at all. */
+/* Hello: round trips, a stable layout, and random bytes. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static struct verve_hello hello;
 
 static int decode(size_t len)
 {
-	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees one byte too far */
+	uint8_t *exact = malloc(len ? len : 1); /* exact, so that ASan sees a read beyond it */
 	int ret;
 
 	memcpy(exact, bytes, len);
@@ -207,7 +207,7 @@ Test(hello, no_version_in_common)
 
 	future.version_min = 2;
 	future.version_max = 9;
-	future.qp.mtu_log2 = 77; /* may mean something else by then */
+	future.qp.mtu_log2 = 77; /* another meaning in that version */
 	verve_hello_encode(&future, bytes);
 	cr_assert_eq(decode(VERVE_HELLO_SIZE), -FI_ENOPROTOOPT);
 	cr_assert_eq(hello.sender_incarnation, sample.sender_incarnation);
@@ -233,7 +233,7 @@ Test(hello, authentication_is_zero_unless_claimed)
 	cr_assert_eq(memcmp(&hello, &claimed, sizeof(claimed)), 0);
 }
 
-/* What decodes makes sense, and encodes to what it was read from. */
+/* A datagram that decodes makes sense, and encodes to the same bytes. */
 static void expect_sense(size_t len)
 {
 	uint8_t again[VERVE_HELLO_SIZE];
@@ -260,7 +260,7 @@ Test(hello, any_bytes)
 	for (int round = 0; round < 100000; round++) {
 		size_t len = (size_t)random() % (2 * VERVE_HELLO_SIZE);
 
-		if (round % 2) { /* a good one, mutated */
+		if (round % 2) { /* a valid datagram, mutated */
 			verve_hello_encode(&sample, bytes);
 			bytes[6] = (uint8_t)(1 + random() % 4);
 			for (long i = random() % 4; i > 0; i--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Registration cache: what get and put promise, and what they count. */
+/* Registration cache: the contracts of get and put, and the counts. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <rdma/fi_errno.h>
@@ -100,7 +100,7 @@ Test(cache, counts_what_is_registered)
 	cr_expect_eq(stats().failures, 0);
 }
 
-/* The monitor does not open: nobody would hear that the mapping went. */
+/* The monitor does not open: no event would tell that a mapping went, so none is kept. */
 Test(cache, keeps_nothing_pinned)
 {
 	for (int i = 0; i < 10; i++)
@@ -138,7 +138,7 @@ static void setup_auto(void)
 	cr_assert_not_null(cache.store);
 }
 
-/* As configured unless one says otherwise. */
+/* The default configuration. */
 TestSuite(reused, .init = setup_auto, .fini = teardown);
 
 static void use(void *addr, size_t len, unsigned access)
@@ -162,7 +162,7 @@ Test(kept, hits_ranges_inside_what_was_registered)
 	cr_expect_eq(stats().misses, 2);
 }
 
-/* Whoever finds the page by the table that is read without the lock must still be right. */
+/* The hint for a page may name an entry that is too short: the right one must be found. */
 Test(kept, overlapping_ranges_from_the_same_page)
 {
 	struct verve_mr_region *one = get(pages, PAGE, 0), *four = get(pages, 4 * PAGE, 0), *again;
@@ -197,7 +197,7 @@ Test(kept, more_access_replaces_less)
 	cr_expect_eq(stats().hits, 3);
 }
 
-/* Whole pages serve their neighbours, but peers reach none of those. */
+/* An entry is widened to whole pages, but never for remote access. */
 Test(kept, peers_reach_no_more_than_was_asked_for)
 {
 	struct verve_mr_region *local, *remote;
@@ -249,7 +249,7 @@ Test(kept, exactly_what_was_closed_is_opened_again)
 	cr_expect_eq(stats().regions, 0);
 }
 
-/* A key is one region's. */
+/* The application's regions have keys of their own: an exact region has one user. */
 Test(kept, exact_ones_are_nobody_elses)
 {
 	struct verve_mr_region *a = get_exact(pages, PAGE, readable), *b, *shared;
@@ -274,7 +274,8 @@ Test(kept, nothing_and_what_is_addressed_by_offset_are_not_kept)
 	struct verve_mr_region *region;
 	uint32_t base;
 
-	cr_assert_eq(verve_mr_cache_get_exact(&cache, pages + 5, PAGE, readable, &base, &region), 0);
+	cr_assert_eq(verve_mr_cache_get_exact(&cache, pages + 5, PAGE, readable, &base, &region),
+		     0);
 	cr_expect_eq(base, 5);
 	verve_mr_cache_put(&cache, region);
 	verve_mr_cache_put(&cache, get_exact(pages, 0, 0));
@@ -309,7 +310,7 @@ Test(kept, a_region_in_use_outlives_its_memory)
 	cr_expect_eq(stats().regions, 1);
 }
 
-/* The address may be another's memory already, before anyone heard that it went. */
+/* The address may be new memory already, while the event of the unmap is unread. */
 Test(kept, trusts_nothing_while_an_event_is_under_way)
 {
 	struct verve_mr_region *old = get(pages, PAGE, 0), *now;
@@ -353,7 +354,7 @@ Test(kept, never_exceeds_the_bytes)
 		use(pages + 5 * i * PAGE, 5 * PAGE, 0);
 		cr_expect_leq(stats().bytes, 16 * PAGE);
 	}
-	use(pages, 17 * PAGE, 0); /* more than it may keep at all */
+	use(pages, 17 * PAGE, 0); /* more than the cache may keep */
 	cr_expect_leq(stats().bytes, 16 * PAGE);
 	cr_expect_eq(stats().failures, 0);
 }
@@ -445,7 +446,7 @@ Test(strict, off_keeps_nothing_at_all)
 	verve_mr_cache_fini(&off);
 }
 
-/* Bytes of those regions, each once. */
+/* The sum of the regions' bytes; a region that stands there twice counts once. */
 static size_t bytes_of(struct verve_mr_region *const *regions, int count)
 {
 	size_t bytes = 0;
@@ -461,7 +462,7 @@ static size_t bytes_of(struct verve_mr_region *const *regions, int count)
 	return bytes;
 }
 
-/* With room for all that the test has. */
+/* Opens the cache again, with room for all memory of the test. */
 static void reopen_with_room(void)
 {
 	verve_mr_cache_fini(&cache);
@@ -475,7 +476,7 @@ Test(kept, what_overlaps_becomes_one)
 	struct verve_mr_region *held = get(pages + 2 * PAGE, 2 * PAGE, 0), *all;
 
 	use(pages + 6 * PAGE, 2 * PAGE, 0);
-	use(pages + 8 * PAGE, PAGE, 0); /* shares no page */
+	use(pages + 8 * PAGE, PAGE, 0); /* overlaps no entry */
 	cr_expect_eq(stats().regions, 3);
 	all = get(pages + 3 * PAGE, 4 * PAGE, 0);
 	cr_expect_eq(all->addr, pages + 2 * PAGE);
@@ -504,7 +505,7 @@ Test(kept, what_overlaps_but_is_much_longer_or_for_other_access_stays)
 	cr_expect_eq(stats().bytes, 8 * PAGE + 3 * PAGE + 2 * PAGE, "it would cost too much");
 }
 
-/* Its neighbours' memory is not there any more, or is too much. */
+/* The union with the neighbours is unmapped in part, or too large to register. */
 Test(kept, what_cannot_be_registered_in_one_is_registered_alone)
 {
 	struct verve_mr_region *region;
@@ -521,7 +522,7 @@ Test(kept, what_cannot_be_registered_in_one_is_registered_alone)
 	cr_expect_eq(stats().hits, 1);
 }
 
-/* What the watch's thread does behind the nth unlocking of a mutex from now on (0: the next), once. */
+/* Run once, in place of the watch's thread, after the nth unlocking of a mutex (0: the next). */
 static void (*meanwhile)(void);
 static int unlockings;
 
@@ -546,8 +547,9 @@ static void third_page_will_go(void)
 }
 
 /*
- * madvise(2) tells that pages will go, waits until that has been heard, and only then takes them. What
- * was registered before is stale, whenever in a miss that joins the page with its own it is heard.
+ * madvise(2) reports that pages will go, waits until the event was read, and only then takes the
+ * pages. A registration from before is stale. The test reports the event at each moment of a miss
+ * that joins that page with its own.
  */
 Test(kept, what_will_go_is_not_joined_whenever_that_is_heard)
 {
@@ -564,7 +566,7 @@ Test(kept, what_will_go_is_not_joined_whenever_that_is_heard)
 		use(pages, 2 * PAGE, 0);
 		heard = !meanwhile;
 		meanwhile = NULL;
-		/* Now it goes. */
+		/* Now the page goes. */
 		misses = stats().misses;
 		use(pages + 3 * PAGE, PAGE, 0);
 		cr_expect_eq(stats().misses - misses, heard, "heard behind unlocking %d", when);
@@ -572,7 +574,7 @@ Test(kept, what_will_go_is_not_joined_whenever_that_is_heard)
 	cr_expect_gt(when, 3);
 }
 
-/* What a buffer for many messages, or malloc, makes of one piece of memory. */
+/* Buffers at random places of one piece of memory, as a message pool or malloc makes them. */
 Test(reused, ranges_at_random_pin_their_memory_once)
 {
 	enum { PAGES = sizeof(pages) / PAGE, USES = 3000 };
@@ -592,7 +594,7 @@ Test(reused, ranges_at_random_pin_their_memory_once)
 	cr_expect_leq(stats().misses - misses, 20, "%lu misses", stats().misses - misses);
 }
 
-/* Interleaved at random with what the kernel says: nothing stale, nothing lost, no cap exceeded. */
+/* Random steps and events: no stale region, no lost region, no limit exceeded. */
 Test(kept, random_steps)
 {
 	struct verve_mr_region *out[6] = {0};
@@ -619,12 +621,13 @@ Test(kept, random_steps)
 
 			len = random >> 55 & 1 ? len % 3 + 1 : len;
 
-			cr_assert(fake_lkey_covers(dev, region->lkey, (uintptr_t)addr, len, access));
+			cr_assert(
+				fake_lkey_covers(dev, region->lkey, (uintptr_t)addr, len, access));
 			out[i] = region;
 		}
 		fake_net_watch_pending(random >> 59 & 1);
 		cr_assert_leq(stats().regions, 8 + 6);
-		/* What nobody uses is kept, and within the bounds. */
+		/* Idle regions stay within the limit; regions in use come on top. */
 		cr_assert_leq(stats().bytes, 16 * PAGE + bytes_of(out, 6));
 	}
 	for (int i = 0; i < 6; i++)
@@ -648,7 +651,7 @@ Test(reused, is_kept_when_it_comes_again)
 	cr_expect_eq(stats().unkept, 0);
 }
 
-/* The same address each time, but never the same memory. */
+/* The memory goes after each use, and comes back at the same address. */
 Test(reused, what_goes_after_each_use_is_kept_ever_less_often)
 {
 	enum { ROUNDS = 2000 };
@@ -672,13 +675,13 @@ Test(reused, what_paid_is_kept_at_once)
 		use(pages, PAGE, 0);
 	cr_expect_eq(stats().hits, 2);
 	fake_net_watch_gone(pages, PAGE);
-	use(pages + PAGE, PAGE, 0); /* buries it */
+	use(pages + PAGE, PAGE, 0); /* buries the entry of the first page */
 	cr_expect_eq(stats().regions, 0);
 	use(pages, PAGE, 0);
 	cr_expect_eq(stats().regions, 1);
 }
 
-/* Without any pressure: there would be room for all. */
+/* There is room for all entries: only their age makes them go. */
 Test(reused, what_is_not_found_any_more_goes)
 {
 	enum { ROUNDS = 500, FEW = 64 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Interval tree against a model that looks at everything. */
+/* Interval tree, compared with a model that searches an array from end to end. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static void check_search(void)
 			  overlaps(odd_overlap, start, end));
 }
 
-/* Order, priorities and ends hold at each node; how many there are. */
+/* Checks order, priorities and max_end at each node of a subtree; returns its number of nodes. */
 static int check_below(const struct verve_itree_node *node, uintptr_t *max_end)
 {
 	uintptr_t left = 0, right = 0;
@@ -126,7 +126,7 @@ static int depth(const struct verve_itree_node *node)
 	return node ? 1 + (left > right ? left : right) : 0;
 }
 
-/* Ascending addresses, what an application that allocates a lot gives. */
+/* Ascending addresses, as of an application that allocates many buffers. */
 Test(itree, stays_shallow)
 {
 	static struct verve_itree_node many[100000];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Key table: found by key and by nothing else; what is found stays until the table is unlocked. */
+/* Key table: finding by key; a key that was found stays until the table is unlocked. */
 #include "mr/keytab.h"
 
 #include <criterion/criterion.h>
@@ -57,7 +57,8 @@ Test(keytab, a_key_is_one_regions)
 	cr_assert_null(find(UINT32_MAX));
 	verve_mr_keytab_remove(&tab, &a);
 	cr_assert_eq(verve_mr_keytab_add(&tab, &b), 0);
-	cr_assert_gt(b.generation, generation, "whoever has the key again is not taken for the old one");
+	cr_assert_gt(b.generation, generation,
+		     "a region with the same key again has another generation");
 	cr_assert_eq(find(UINT64_MAX), &b);
 	verve_mr_keytab_remove(&tab, &b);
 	verve_mr_keytab_fini(&tab);
@@ -91,9 +92,9 @@ Test(keytab, numbers_that_the_domain_could_have_made_can_be_chosen)
 	verve_mr_keytab_fini(&tab);
 }
 
-static unsigned is_open, is_over; /* is_open: ordered by the table's lock alone */
+static unsigned is_open, is_over; /* is_open: only the table's lock guards it */
 
-/* One region is opened and closed for ever; whoever finds it must find it open. */
+/* A thread that opens and closes one region for ever; a reader must find it open, or not at all. */
 static void *open_and_close(void *arg)
 {
 	struct verve_mr_key region = {.key = 7};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Monitor: who hears what, from the kernel or from the application. */
+/* Monitor: the listeners are told what the kernel, or the application, reports. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <sys/wait.h>
@@ -10,9 +10,9 @@
 #include "mr/monitor.h"
 
 struct ear {
-	struct verve_mr_listener listener; /* first */
-	int heard;
-	uintptr_t start, end; /* last */
+	struct verve_mr_listener listener; /* must be first */
+	int heard;	      /* number of calls */
+	uintptr_t start, end; /* of the last call */
 };
 
 static struct ear a, b;
@@ -58,7 +58,7 @@ Test(monitor, everybody_who_listens_hears_what_goes)
 	cr_expect(a.heard == 2 && b.heard == 4);
 }
 
-/* The fake opens one watch at a time. */
+/* The fake refuses a second watch, so that one left open would be noticed. */
 Test(monitor, there_is_one_watch_while_anybody_listens)
 {
 	for (int i = 0; i < 3; i++) {
@@ -124,7 +124,7 @@ Test(notify, needs_nothing_of_the_kernel)
 	cr_expect(a.heard == 2 && b.heard == 1);
 }
 
-/* The parent's memory, and what its application tells, are not the child's. */
+/* The child must trust no registration of the parent, nor wait for the parent's notices. */
 Test(notify, a_child_is_never_quiet)
 {
 	pid_t child = fork();
@@ -139,7 +139,7 @@ Test(notify, a_child_is_never_quiet)
 
 static pid_t born;
 
-/* The lock is held. In the child nobody is there to release it; two seconds are for ever. */
+/* Called under the lock, which no thread of the child releases: a hang ends after two seconds. */
 static void fork_and_use(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
 {
 	gone(listener, start, end);
@@ -149,7 +149,7 @@ static void fork_and_use(struct verve_mr_listener *listener, uintptr_t start, ui
 	alarm(2);
 	verve_mr_monitor_notify(start, end);
 	verve_mr_monitor_remove(&a.listener);
-	/* It hears of its own. */
+	/* A listener that the child adds itself is told. */
 	b.heard = 0;
 	if (verve_mr_monitor_add(&b.listener))
 		_exit(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* On-demand paging: what is asked for, what the device has, and what the cache makes of both. */
+/* On-demand paging: the user's wish, the device's abilities, and the cache's regions. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
@@ -126,7 +126,7 @@ Test(odp, what_peers_reach_is_registered_as_far_as_it_was_asked)
 	cr_expect_eq(region->len, sizeof(buffer));
 	cr_expect_eq(region->access, VERVE_NET_REMOTE_READ | VERVE_NET_ON_DEMAND);
 	verve_mr_cache_put(&cache, region);
-	/* The application's own. */
+	/* A region of the application. */
 	cr_assert_eq(verve_mr_cache_get_exact(&cache, buffer + 1, 10, 0, NULL, &own), 0);
 	cr_expect_eq(own->addr, buffer + 1);
 	cr_expect_eq(own->len, 10);

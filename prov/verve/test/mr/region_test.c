@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Region: what is registered, and what a user reads when it cannot be. */
+/* Region: what is registered; the log's explanation when the registration fails. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <rdma/fi_errno.h>
@@ -67,7 +67,7 @@ Test(region, of_a_dmabuf_begins_at_its_offset)
 	verve_mr_region_close(region);
 }
 
-/* libfabric reads FI_LOG_LEVEL when it is first asked for something. */
+/* libfabric reads FI_LOG_LEVEL at the first call of any of its functions. */
 static void show_warnings(void)
 {
 	struct fi_param *params;
@@ -81,7 +81,7 @@ static void show_warnings(void)
 	fi_freeparams(params);
 }
 
-/* The lines about memory regions that the log gained, into text; returns how many. */
+/* Writes the log's new lines about memory regions to text; returns their number. */
 static int read_warnings(char *text, size_t size)
 {
 	FILE *log = cr_get_redirected_stderr();
@@ -99,7 +99,7 @@ static int read_warnings(char *text, size_t size)
 	return count;
 }
 
-/* What the user reads when a registration of buffer ends with error. */
+/* Writes the log's line for a registration of buffer that fails with error to text. */
 static void explained(int error, unsigned access, char *text, size_t size)
 {
 	struct verve_mr_region *region;
@@ -185,7 +185,7 @@ Test(region, refused_reading_does_not_speak_of_writing)
 	cr_expect_not(strstr(text, "writable"), "%s", text);
 }
 
-/* Not because a test says so, but because there is no more. */
+/* The fake's true limits, not an error that the test injects. */
 Test(region, limits_that_are_reached_are_explained)
 {
 	struct verve_mr_region *region;
@@ -196,7 +196,8 @@ Test(region, limits_that_are_reached_are_explained)
 	cr_assert_eq(verve_mr_region_open(dev, buffer, sizeof(buffer), 0, &region), -FI_ENOMEM);
 	cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
 	cr_expect(strstr(text, "RLIMIT_MEMLOCK is"), "%s", text);
-	cr_assert_eq(verve_mr_region_open(dev, buffer, verve_net_device_port(dev)->limits.mr_size + 1,
+	cr_assert_eq(verve_mr_region_open(dev, buffer,
+					  verve_net_device_port(dev)->limits.mr_size + 1,
 					  0, &region), -FI_EINVAL);
 	cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
 	cr_expect(strstr(text, "the device's largest region has 1099511627776"), "%s", text);
@@ -226,7 +227,7 @@ Test(region, invalid_range_is_explained)
 	cr_expect(strstr(text, "ordinary memory"), "%s", text);
 }
 
-/* NULL to SIZE_MAX, as applications register that were told that memory need not be mapped. */
+/* NULL to SIZE_MAX, as of an application that takes unmapped memory for allowed. */
 Test(region, all_memory_says_what_to_register)
 {
 	static const int errors[] = {-FI_EINVAL, -FI_ENOMEM, -FI_EFAULT};
@@ -236,9 +237,11 @@ Test(region, all_memory_says_what_to_register)
 	show_warnings();
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		fake_net_fail(FAKE_NET_MR_REG, 1, errors[i]);
-		cr_assert_eq(verve_mr_region_open(dev, NULL, SIZE_MAX, VERVE_NET_REMOTE_READ, &region),
+		cr_assert_eq(verve_mr_region_open(dev, NULL, SIZE_MAX, VERVE_NET_REMOTE_READ,
+						  &region),
 			     errors[i]);
-		cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s", text);
+		cr_expect_eq(read_warnings(text, sizeof(text)), 1, "one line a failure, not: %s",
+			     text);
 		cr_expect(strstr(text, "all memory"), "%s", text);
 		cr_expect(strstr(text, "FI_MR_ALLOCATED"), "%s", text);
 		cr_expect(strstr(text, "register what is mapped"), "%s", text);

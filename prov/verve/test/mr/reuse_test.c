@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reuse: when a range that misses is to be kept. */
+/* Reuse: which miss of a range makes it kept. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool missed(uintptr_t start, uintptr_t end, unsigned access)
 	return verve_mr_reuse_missed(&reuse, &(struct verve_mr_want){start, end, access, false});
 }
 
-/* Misses until one is kept, that one included. */
+/* Number of misses until the range is kept, the last one included. */
 static unsigned misses(uintptr_t start)
 {
 	unsigned count = 1;
@@ -40,7 +40,8 @@ Test(reuse, first_is_not_kept_second_is)
 Test(reuse, range_and_access_tell_apart)
 {
 	static const struct verve_mr_want wants[] = {
-		{1, 5, 0, false}, {2, 5, 0, false}, {1, 6, 0, false}, {1, 5, 1, false}, {1, 5, 0, true},
+		{1, 5, 0, false}, {2, 5, 0, false}, {1, 6, 0, false}, {1, 5, 1, false},
+		{1, 5, 0, true},
 	};
 
 	for (size_t i = 0; i < sizeof(wants) / sizeof(*wants); i++)
@@ -70,7 +71,7 @@ Test(reuse, what_paid_is_kept_at_the_next_miss)
 	cr_expect_eq(misses(7), 2);
 }
 
-/* As many ranges as there are places, a few times over: they may forget each other, never mix. */
+/* More ranges than places: ranges may overwrite each other, but never mix. */
 Test(reuse, full_table_forgets)
 {
 	unsigned kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Segments: by offset and by virtual address, at every border. */
+/* Segments: positions and virtual addresses, at every border of a segment. */
 #include "mr/segments.h"
 
 #include <criterion/criterion.h>
@@ -55,7 +55,8 @@ Test(segments, rest_of_each_position)
 	struct verve_mr_segment rest;
 
 	for (uint64_t position = 0; position < 60; position++) {
-		const struct verve_mr_segment *in = &three[position < 10 ? 0 : position < 30 ? 1 : 2];
+		int index = position < 10 ? 0 : position < 30 ? 1 : 2;
+		const struct verve_mr_segment *in = &three[index];
 		uint64_t offset = position - (position < 10 ? 0 : position < 30 ? 10 : 30);
 
 		cr_assert(verve_mr_segments_rest(&by_addr, position, &rest));
@@ -68,7 +69,8 @@ Test(segments, rest_of_each_position)
 
 Test(segments, empty_ones_are_passed_over)
 {
-	static const struct verve_mr_segment list[] = {{7, 0, 1}, {100, 8, 2}, {7, 0, 3}, {50, 8, 4}};
+	static const struct verve_mr_segment list[] = {
+		{7, 0, 1}, {100, 8, 2}, {7, 0, 3}, {50, 8, 4}};
 	struct verve_mr_segments segments = {list, 4, true};
 	struct verve_mr_segment rest;
 

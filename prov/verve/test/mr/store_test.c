@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Store against a model that looks at everything: who is found, who goes for whom, whose it then
- * is, and that what is linked never exceeds the bounds. The cache's test shows the rest.
+ * Store, compared with a model that searches an array: which entry is found, which is evicted, who
+ * must free it; and the limits of linked entries. cache_test.c has the rest.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@ enum { PAGE = 4096, PAGES = 24, COUNT = 10, SIZE = 40 * PAGE, ENTRIES = 40, STEP
 
 /* An entry that was added and not freed yet. */
 struct model {
-	struct verve_mr_entry *entry; /* NULL: a free place */
+	struct verve_mr_entry *entry; /* NULL: this place of the model is free */
 	struct verve_mr_want want;
 	bool linked, ready;
 	int uses;
@@ -92,7 +92,7 @@ static void free_model(struct model *model)
 	*model = (struct model){0};
 }
 
-/* Those that nobody uses and that the model knows to be unlinked, and no others, wait for it. */
+/* Buries: exactly the entries that the model knows as unlinked and not in use must come. */
 static void bury(void)
 {
 	struct verve_mr_entry *entry;
@@ -124,7 +124,7 @@ static void check_find(void)
 	hits++;
 }
 
-/* What was evicted for it is known by its grave. */
+/* Buries after an add: an entry that comes although the model has it linked was evicted. */
 static void bury_evicted(void)
 {
 	struct verve_mr_entry *entry;
@@ -138,7 +138,7 @@ static void bury_evicted(void)
 	}
 }
 
-/* NULL: there is no more than the model knows. used: what no eviction may take. */
+/* A free place of the model; NULL: none. used_: sums of entries in use, never evicted. */
 static struct model *place_of(size_t *used_count, size_t *used_size)
 {
 	struct model *place = NULL;
@@ -192,7 +192,7 @@ static bool can_join(const struct model *model, const struct verve_mr_want *want
 	       shares(&model->want, want->start, want->end);
 }
 
-/* All of it was known memory, it is not too long, and nothing more would have fit. */
+/* A joined range has only memory of its entries, is not too long, and could take no more. */
 static void check_range(const struct model *before, const struct verve_mr_want *own,
 			const struct verve_mr_want *all)
 {
@@ -279,7 +279,8 @@ static void check_invalidate(void)
 	for (int i = 0; i < ENTRIES; i++) {
 		struct model *model = &models[i];
 
-		if (model->linked && model->want.start < range.end && model->want.end > range.start) {
+		if (model->linked && model->want.start < range.end &&
+		    model->want.end > range.start) {
 			model->linked = model->ready = false;
 			count++;
 		}
@@ -297,7 +298,7 @@ static void check_evict_idle(void)
 	bury_evicted();
 }
 
-/* Something that somebody may do with an entry that is in use: who adds one makes it ready once. */
+/* A random step with an entry in use. The model's add makes each entry ready at most once. */
 static void step_used(struct model *model)
 {
 	if (model->linked && !model->ready && below(2)) {
@@ -381,7 +382,7 @@ Test(store, evicts_what_was_found_least_lately)
 
 	for (uintptr_t i = 1; i <= COUNT; i++)
 		add_ready(i);
-	add_ready(COUNT + 1); /* looked at all, none was found since: 1 went */
+	add_ready(COUNT + 1); /* eviction gave all a second chance: entry 1 went */
 	for (uintptr_t i = 2; i <= COUNT; i++)
 		if (i != 5)
 			cr_expect(use(i));
@@ -395,7 +396,7 @@ Test(store, evicts_what_was_found_least_lately)
 	clear();
 }
 
-/* Found without the lock while another thread takes it away: whoever is last has it to free. */
+/* Threads find an entry without the lock while another unlinks it: the last user frees it. */
 enum { THREADS = 4, FINDS = 20000 };
 
 static int freed;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Torture of the registration cache, on the real kernel with a device made of pipes: vmsplice(2)
- * holds the very pages that a range had when it was registered, whatever is mapped there later,
- * and tee(2) reads them again and again, as a device does. Threads map memory, fill it with a
- * pattern that nobody else ever writes, let the device read it through the cache, and take it
- * away in every way there is, while others are given the same addresses. One stale byte ends it.
+ * Torture of the registration cache on the real kernel. The device is made of pipes: vmsplice(2)
+ * holds the pages that a range had when it was registered, whatever is mapped there later; tee(2)
+ * reads them again and again, as a device does. Threads map memory, fill it with a pattern that no
+ * other thread writes, let the device read it through the cache, and unmap it in every possible
+ * way, while other threads are given the same addresses. One stale byte ends the test.
  *
- * Then the same with a monitor that watches nothing: that must be caught, or the test proves
- * nothing.
+ * Then the same with a monitor that watches nothing: the test must find a stale byte then, or it
+ * proves nothing.
  *
- * usage: torture [SECONDS of each, instead of a number of rounds]
+ * usage: torture [SECONDS of each part, instead of a number of rounds]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,8 +36,8 @@
 
 enum { THREADS = 4, PAGE = 4096, PAGES = 12, SIZE = PAGES * PAGE, ROUNDS = 3000 };
 
-enum { OK = 0, STALE = 3 }; /* of a run */
-enum { SKIPPED = 77 };	    /* of the program, automake's */
+enum { OK = 0, STALE = 3 }; /* exit status of a part */
+enum { SKIPPED = 77 };	    /* exit status of the program: automake's number for a skip */
 
 struct pinned {
 	int pipe[2];
@@ -48,13 +48,13 @@ struct worker {
 	pthread_t thread;
 	uint64_t id, fill, random;
 	int tee[2];
-	uint64_t reads, split; /* what the device read; mappings that could not be moved */
+	uint64_t reads, split; /* reads of the device; mappings that could not be moved */
 };
 
 static struct fi_provider provider = {.name = "verve"};
 static struct verve_mr_cache cache;
 static bool blind;
-static time_t until; /* 0: ROUNDS */
+static time_t until; /* end of the part; 0: after ROUNDS */
 static int stale;
 
 static void die(const char *what)
@@ -63,7 +63,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* The device: support/plain_mr.c has the rest of it. */
+/* The device; support/plain_mr.c has its other functions. */
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr)
 {
@@ -74,7 +74,7 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 	(void)access;
 	if (!pinned || pipe2(pinned->pipe, O_CLOEXEC | O_NONBLOCK))
 		die("pipe");
-	/* A hole in it. */
+	/* vmsplice stops at a hole: the range is not all mapped. */
 	if (vmsplice(pinned->pipe[1], &iov, 1, 0) != (ssize_t)len) {
 		close(pinned->pipe[0]);
 		close(pinned->pipe[1]);
@@ -127,8 +127,8 @@ static void fill(struct worker *worker, uint64_t *memory)
 		memory[i] = worker->id << 56 | worker->fill << 16 | i;
 }
 
-/* What the device sees of it, compared with what is there. */
-static void check(struct worker *worker, char *memory, size_t len)
+/* Compares the bytes that the device reads with the bytes in memory. */
+static void check_read(struct worker *worker, char *memory, size_t len)
 {
 	char seen[PAGES * PAGE];
 	struct verve_mr_region *region;
@@ -157,20 +157,20 @@ static void check_part(struct worker *worker, char *memory)
 {
 	size_t from = next(worker) % (SIZE / 2), len = 1 + next(worker) % (SIZE / 2);
 
-	check(worker, memory + from, len);
+	check_read(worker, memory + from, len);
 }
 
-/* A part of what is kept already; or parts that overlap, and are kept as one. */
+/* Reads a part of a kept range; or overlapping parts, which the cache joins. */
 static void check_twice(struct worker *worker, char *memory)
 {
 	if (next(worker) % 2)
 		check_part(worker, memory);
 	else
-		check(worker, memory, SIZE);
+		check_read(worker, memory, SIZE);
 	check_part(worker, memory);
 }
 
-/* Ends with nothing mapped. */
+/* One round; the thread has no memory mapped afterwards. */
 static void one_round(struct worker *worker)
 {
 	char *memory = map(NULL), *moved;
@@ -189,14 +189,18 @@ static void one_round(struct worker *worker)
 		if (mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED)
 			break;
-		/* Another thread was given the page: it stays theirs. */
+		/* Another thread has mapped the page meanwhile: leave that page alone. */
 		munmap(memory, 2 * PAGE);
 		munmap(memory + 3 * PAGE, (PAGES - 3) * PAGE);
 		return;
 	case 3:
 		moved = map(NULL);
-		if (mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, moved) == MAP_FAILED) {
-			/* Split by a neighbour's watch, see doc/registration.md; moved may be gone. */
+		if (mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, moved) ==
+		    MAP_FAILED) {
+			/*
+			 * A neighbour's watch split the mapping (doc/registration.md); moved may be
+			 * gone.
+			 */
 			if (errno != EFAULT)
 				die("mremap");
 			worker->split++;
@@ -265,7 +269,7 @@ static int torture(bool is_blind, int seconds)
 	return stale ? STALE : OK;
 }
 
-/* Each in a process of its own: what one leaves mapped is nothing to the other. */
+/* Runs a part in a process of its own, so that its mappings do not disturb the next part. */
 static int torture_apart(bool is_blind, int seconds)
 {
 	pid_t child = fork();
@@ -282,7 +286,7 @@ static int torture_apart(bool is_blind, int seconds)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
-/* Containers may forbid it. That everything else works is this test's to say, not the kernel's. */
+/* Some containers forbid userfaultfd(2): only then the test is skipped. */
 static bool is_allowed(void)
 {
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagram socket: on the loopback interface, which loses nothing. */
+/* Datagram socket, tested on the loopback interface, which loses no datagram. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void await(struct verve_net_dgram *dgram)
 	cr_assert_eq(poll(&poll_fd, 1, -1), 1);
 }
 
-/* An address that nobody has: the socket that had it is closed. */
+/* An address at which no socket listens: its socket has just been closed. */
 static struct verve_addr nobody(sa_family_t family)
 {
 	struct verve_addr addr = loopback(family);
@@ -102,8 +102,8 @@ Test(dgram, longer_than_the_buffer_is_cut)
 	verve_net_dgram_close(b);
 }
 
-/* Also what is sent to others meanwhile must not be taken for refused. */
-static void refuse(sa_family_t family)
+/* Datagrams to a live address between refused ones must not be reported as refused. */
+static void dgram_refuse(sa_family_t family)
 {
 	struct verve_addr a_addr = loopback(family), b_addr = loopback(family);
 	struct verve_addr dead[2] = {nobody(family), nobody(family)}, from;
@@ -140,15 +140,15 @@ static void refuse(sa_family_t family)
 
 Test(dgram, refusal_names_the_destination)
 {
-	refuse(AF_INET);
+	dgram_refuse(AF_INET);
 }
 
 Test(dgram, refusal_names_the_destination_on_ipv6)
 {
-	refuse(AF_INET6);
+	dgram_refuse(AF_INET6);
 }
 
-/* Refusals that wait are as many errors of the socket; none of them may hide a datagram. */
+/* Each refusal is a pending error of the socket; no error may hide a datagram that arrived. */
 Test(dgram, datagrams_arrive_between_refusals)
 {
 	struct verve_addr a_addr = loopback(AF_INET), b_addr = loopback(AF_INET), from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Stand-ins for libibverbs' and libc's view of the host. */
+/* Stand-ins for the functions of libibverbs and libc that tell about the host. */
 #include "fake_verbs.h"
 
 #include <arpa/inet.h>
@@ -24,6 +24,8 @@ int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 unsigned __wrap_if_nametoindex(const char *name);
 int __wrap_access(const char *path, int mode);
+struct ibv_device **ibv_get_device_list(int *count);
+void ibv_free_device_list(struct ibv_device **list);
 
 static int query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 			struct ibv_device_attr_ex *attr, size_t size)
@@ -128,6 +130,25 @@ int __wrap_access(const char *path, int mode)
 	return fake_verbs.access_error ? -1 : 0;
 }
 
+struct ibv_device **ibv_get_device_list(int *count)
+{
+	static struct ibv_device *none[1];
+
+	*count = 0;
+	if (fake_verbs.get_device_list_error) {
+		errno = fake_verbs.get_device_list_error;
+		return NULL;
+	}
+	fake_verbs.open_lists++;
+	return none;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	(void)list;
+	fake_verbs.open_lists--;
+}
+
 void fake_verbs_reset(void)
 {
 	for (int i = 0; i < fake_verbs.ifaddr_count; i++)
@@ -163,7 +184,7 @@ void fake_verbs_add_gid(uint32_t port, uint32_t index, enum ibv_gid_type type, c
 		abort();
 }
 
-/* Socket addresses of exactly their size, as getifaddrs(3) gives them. */
+/* Allocates exactly one sockaddr, as getifaddrs(3) does, so that ASan sees a read beyond it. */
 void fake_verbs_add_addr(const char *name, unsigned ifindex, bool up, const char *ip)
 {
 	struct ifaddrs *ifa = &fake_verbs.ifaddrs[fake_verbs.ifaddr_count];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* GIDs: which of the table's entries become addresses, in which order, and why there are none. */
+/*
+ * GIDs: which entries of the GID table become addresses, in which order; the reason if none does.
+ */
 #include "net/gid.h"
 
 #include <criterion/criterion.h>
@@ -86,8 +88,8 @@ Test(gid, only_v2_of_this_port_on_an_interface_that_is_up)
 	fake_verbs_add_gid(1, 0, V1, "::ffff:10.0.0.1", 2);
 	fake_verbs_add_gid(2, 1, V2, "::ffff:10.0.0.2", 2);
 	fake_verbs_add_gid(1, 2, V2, "::ffff:10.0.0.3", 3);
-	fake_verbs_add_gid(1, 3, V2, "::ffff:10.0.0.4", 4); /* another interface has it */
-	fake_verbs_add_gid(1, 4, V2, "::ffff:10.0.0.5", 2); /* nobody has it */
+	fake_verbs_add_gid(1, 3, V2, "::ffff:10.0.0.4", 4); /* an address of another interface */
+	fake_verbs_add_gid(1, 4, V2, "::ffff:10.0.0.5", 2); /* an address of no interface */
 	fake_verbs_add_gid(1, 256, V2, "::ffff:10.0.0.6", 2); /* sgid_index has 8 bits */
 	fake_verbs_add_gid(1, 255, V2, "::ffff:10.0.0.7", 2);
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
@@ -113,7 +115,8 @@ Test(gid, interface_of_another_namespace_has_a_reason)
 	fake_verbs_add_gid(1, 0, V2, "::ffff:10.0.0.1", 7);
 	fake_verbs_add_addr("eth9", 2, true, "10.0.0.9");
 	find(0);
-	cr_expect_not_null(strstr(port.reason, "another network namespace: ip link set eth0 netns"));
+	cr_expect_not_null(
+		strstr(port.reason, "another network namespace: ip link set eth0 netns"));
 }
 
 Test(gid, entry_without_an_interface_number_is_found_by_its_address)
@@ -160,7 +163,7 @@ Test(gid, host_without_a_list_of_interfaces_is_an_error)
 	cr_expect_eq(verve_gid_find_addrs(fake_verbs_context(), &port), -ENOBUFS);
 }
 
-/* InfiniBand: the named interface, since the host has no IPoIB one for this GID. */
+/* InfiniBand: FI_VERVE_IFACE names the interface, as no IPoIB interface belongs to this GID. */
 
 Test(gid, infiniband_has_the_default_gid_for_each_address)
 {
@@ -190,7 +193,7 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	find(0);
 	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE"));
 	port.reason[0] = '\0';
-	verve_config.iface = "none0"; /* the device's own name is no interface's */
+	verve_config.iface = "none0"; /* a device, not an interface */
 	find(0);
 	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE"));
 	port.reason[0] = '\0';
@@ -200,7 +203,7 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	cr_expect_not_null(strstr(port.reason, "ipoib0 has no IP address, or is down"));
 }
 
-/* The proof. */
+/* The proof of an address: an address handle. */
 
 Test(gid, is_proven_by_an_address_handle_to_itself)
 {

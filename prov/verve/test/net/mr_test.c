@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory regions: what libibverbs is told to grant, and what its errors mean. */
+/* Memory regions: the access that libibverbs is asked to grant, and the meaning of its errors. */
 #include "net/mr.h"
 
 #include <criterion/criterion.h>
@@ -10,9 +10,9 @@
 
 static struct verve_net_device dev;
 static struct ibv_mr handle = {.lkey = 3, .rkey = 4};
-static unsigned asked; /* IBV_ACCESS_*, of the last registration */
-static uint64_t asked_offset, asked_iova;
-static int error; /* positive errno; 0: none */
+static unsigned asked; /* IBV_ACCESS_* of the last registration */
+static uint64_t asked_offset, asked_iova; /* of the last registration */
+static int error; /* positive errno of the next registrations; 0: they succeed */
 static char buffer[64];
 
 struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -62,13 +62,14 @@ Test(mr, access_is_what_was_asked)
 		     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
 }
 
-/* Peers may rely on the order of what they write; whoever waits for a completion does not. */
+/* Peers may rely on the order of their writes; a reader that waits for a completion needs none. */
 Test(mr, order_is_relaxed_where_no_peer_writes)
 {
 	static const unsigned strict[] = {VERVE_NET_REMOTE_READ, VERVE_NET_REMOTE_WRITE,
 					  VERVE_NET_REMOTE_ATOMIC, VERVE_NET_ON_DEMAND};
 
-	cr_expect_eq(verbs(VERVE_NET_LOCAL_WRITE), IBV_ACCESS_LOCAL_WRITE, "no PCI, no order of it");
+	cr_expect_eq(verbs(VERVE_NET_LOCAL_WRITE), IBV_ACCESS_LOCAL_WRITE,
+		     "a device off PCI gets no relaxed order");
 	dev.port.on_pci = true;
 	cr_expect_eq(verbs(0), IBV_ACCESS_RELAXED_ORDERING);
 	cr_expect_eq(verbs(VERVE_NET_LOCAL_WRITE),
@@ -83,7 +84,8 @@ Test(mr, dmabuf_that_nobody_knows_is_not_supported)
 	static const int unknown[] = {EOPNOTSUPP, ENOSYS, ENOTTY, EPROTONOSUPPORT};
 	struct verve_net_mr mr;
 
-	cr_assert_eq(verve_net_mr_reg_dmabuf(&dev, 5, 4096, 64, 8192, VERVE_NET_REMOTE_READ, &mr), 0);
+	cr_assert_eq(
+		verve_net_mr_reg_dmabuf(&dev, 5, 4096, 64, 8192, VERVE_NET_REMOTE_READ, &mr), 0);
 	cr_expect_eq(asked, IBV_ACCESS_REMOTE_READ);
 	cr_expect_eq(asked_offset, 4096);
 	cr_expect_eq(asked_iova, 8192);

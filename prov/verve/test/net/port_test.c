@@ -1,16 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Port: attributes in our terms, and for each way of being unusable its reason. */
+/* Port: attributes in our terms; the reason for each port that cannot be used; no device at all. */
 #include "net/port.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <rdma/providers/fi_log.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake_verbs.h"
+#include "net/device.h"
 
 static struct verve_net_port port;
 static struct verve_port_attr attr;
+
+/* The last line of the log. */
+static char logged[512];
+
+/* Take the place of libfabric's log, at level info. */
+int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
+		   enum fi_log_subsys subsys)
+{
+	(void)prov;
+	(void)subsys;
+	return level <= FI_LOG_INFO;
+}
+
+void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
+	    const char *func, int line, const char *format, ...)
+{
+	va_list args;
+
+	(void)prov;
+	(void)level;
+	(void)subsys;
+	(void)func;
+	(void)line;
+	va_start(args, format);
+	vsnprintf(logged, sizeof(logged), format, args);
+	va_end(args);
+}
 
 /* A port that works. */
 static void setup(void)
@@ -27,6 +58,7 @@ static void teardown(void)
 	verve_net_port_fini(&port);
 	cr_expect_eq(fake_verbs.open_ahs, 0);
 	cr_expect_eq(fake_verbs.open_ifaddrs, 0);
+	cr_expect_eq(fake_verbs.open_lists, 0);
 	fake_verbs_reset();
 }
 
@@ -81,7 +113,7 @@ Test(port, limits_are_the_smaller_of_the_devices_and_ours)
 	cr_expect_not(port.limits.odp_rc);
 	cr_expect_not(port.limits.atomics);
 	fake_verbs.attr.max_sge = 100;
-	fake_verbs.attr.max_sge_rd = 0; /* not told */
+	fake_verbs.attr.max_sge_rd = 0; /* the driver does not fill it in */
 	look();
 	cr_expect_eq(port.limits.sge, 30);
 }
@@ -126,7 +158,7 @@ Test(port, on_demand_paging_is_all_of_it_or_none)
 	cr_expect(port.limits.odp_implicit);
 	fake_verbs.attr.vendor_id = 0xffffff;
 	look();
-	cr_expect_not(port.limits.odp_rc, "soft-RoCE only says so");
+	cr_expect_not(port.limits.odp_rc, "soft-RoCE is not believed");
 	cr_expect_not(port.limits.odp_implicit);
 	fake_verbs.attr.vendor_id = 0x2c9;
 	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT_IMPLICIT;
@@ -201,7 +233,7 @@ Test(port, one_that_is_down_is_rejected_with_what_to_do)
 	expect_rejected("ip link set INTERFACE up");
 	fake_verbs.port.link_layer = IBV_LINK_LAYER_INFINIBAND;
 	expect_rejected("is the cable in?");
-	fake_verbs.port.link_layer = IBV_LINK_LAYER_UNSPECIFIED; /* which is InfiniBand */
+	fake_verbs.port.link_layer = IBV_LINK_LAYER_UNSPECIFIED; /* InfiniBand, ibv_query_port(3) */
 	fake_verbs.port.state = IBV_PORT_INIT;
 	expect_rejected("no subnet manager");
 }
@@ -274,6 +306,26 @@ Test(port, device_that_cannot_be_opened_says_what_to_do)
 	expect_unopened(ENXIO, "--device");
 	expect_unopened(ENOMEM, "ulimit -l");
 	expect_unopened(EBUSY, strerror(EBUSY));
+}
+
+/* An operator asks why the NIC is not used: the log answers, whether or not modules are loaded. */
+Test(port, host_without_devices_says_what_to_do)
+{
+	struct verve_net_port *list = &port;
+	size_t count = 7;
+
+	logged[0] = '\0';
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_expect_null(list);
+	cr_expect_eq(count, 0);
+	cr_expect_not_null(strstr(logged, "no RDMA devices"), "\"%s\"", logged);
+	cr_expect_not_null(strstr(logged, "rdma link add rxe0"), "\"%s\"", logged);
+	fake_verbs.get_device_list_error = ENOSYS;
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_expect_not_null(strstr(logged, "are the modules ib_core and ib_uverbs loaded?"),
+			   "\"%s\"", logged);
+	fake_verbs.get_device_list_error = ENOMEM;
+	cr_expect_eq(verve_net_port_list(&list, &count), -ENOMEM);
 }
 
 Test(port, what_the_device_file_says_goes_before)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared receive queues: what became of a list of which the device took a part. */
+/* Shared receive queues: the device takes only a part of a list of buffers. */
 #include "net/qp.h"
 
 #include <criterion/criterion.h>
@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "net/verbs.h"
 
-enum { LIST = 40 }; /* more than one doorbell's */
+enum { LIST = 40 }; /* more buffers than one doorbell posts */
 
-static uint64_t taken[2 * LIST]; /* wr_id of each buffer that the device has */
+static uint64_t taken[2 * LIST]; /* wr_id of each buffer that the device took */
 static uint32_t count, room;
 static struct fi_provider provider = {.name = "verve"};
 
@@ -27,7 +27,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 	return 0;
 }
 
-/* A device that has room for so many more; the rest is posted until all are taken. */
+/* The device has room for that many buffers at a time; posting goes on until it took all. */
 static void post_all(uint32_t rooms)
 {
 	struct ibv_context context = {.ops.post_srq_recv = post_srq_recv};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* System: the thread runs its step when it should. Every wait is for an event, none for a time. */
+/* System: the thread runs its step when it should. The tests wait for events, never for a time. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 struct seen {
 	sem_t steps; /* one for each step taken */
 	uint64_t sleep; /* what the step returns */
-	int fd; /* to read a byte from; negative: none */
+	int fd; /* the step reads a byte from it; negative: none */
 	bool signals_blocked;
 	char name[16];
 };
@@ -144,8 +144,9 @@ Test(sys, a_bad_descriptor_is_an_error)
 }
 
 /*
- * The thread looks for a wake just when it is stopped: it must not drain that one and then sleep for
- * ever. read and write stand in for libc's and hold the thread until the wake is written.
+ * verve_net_thread_stop writes its wake-up while the thread is about to read one: the thread must
+ * not take that wake-up and then sleep for ever. read and write here replace libc's, and hold the
+ * thread until the wake-up is written.
  */
 static struct {
 	_Atomic bool on;
@@ -199,7 +200,7 @@ Test(sys, thread_has_its_name_and_no_signals)
 	thread = start(&seen, UINT64_MAX);
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	await_steps(&seen, 1);
-	/* The name is given after the thread was created: a later step sees it. */
+	/* The thread gets its name after it was created: only a later step surely sees it. */
 	verve_net_thread_wake(thread);
 	await_steps(&seen, 1);
 	cr_expect(seen.signals_blocked);
@@ -208,7 +209,7 @@ Test(sys, thread_has_its_name_and_no_signals)
 	verve_net_thread_stop(thread);
 }
 
-/* It is not there in the child, which must neither hang nor stop the parent's. */
+/* The child has no thread to join: stop must not hang there, nor stop the parent's thread. */
 Test(sys, stop_in_a_forked_child_returns)
 {
 	struct seen seen;

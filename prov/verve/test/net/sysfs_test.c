@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * /sys: the program is linked with --wrap=fopen,--wrap=opendir,--wrap=readlink, and finds what it
- * asks /sys for in a folder of its own.
+ * /sys: the program is linked with --wrap=fopen,--wrap=opendir,--wrap=readlink, so that each path
+ * under /sys is looked up in a temporary folder instead.
  */
 #include "net/sysfs.h"
 
@@ -52,7 +52,7 @@ ssize_t __wrap_readlink(const char *path, char *out, size_t size)
 	return __real_readlink(mapped(path, buf), out, size);
 }
 
-/* All folders that lead to path. */
+/* Makes all folders on the way to path. */
 static void make_folders(char *path)
 {
 	for (char *at = path + 1; (at = strchr(at, '/')); at++) {
@@ -220,7 +220,7 @@ Test(sysfs, ipoib_is_the_interface_whose_address_ends_in_the_gid)
 		{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77}};
 
 	add_file(NET "eth0/type", "1\n");
-	add_file(NET "eth0/address", hw); /* no InfiniBand interface */
+	add_file(NET "eth0/address", hw); /* type 1: an Ethernet interface */
 	add_file(NET "ib0/type", "32\n");
 	add_file(NET "ib0/address",
 		"80:00:02:08:fe:80:00:00:00:00:00:00:00:11:22:33:44:55:66:78\n");

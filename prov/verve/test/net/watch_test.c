@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Watch on the real kernel: which changes are heard, and which memory cannot be watched. */
+/* Watch on the real kernel: which changes make events, and which memory cannot be watched. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +27,13 @@ enum { PAGE = 4096, PAGES = 8 };
 static struct fi_provider provider = {.name = "verve"};
 static struct verve_net_watch *watch;
 static char *memory;
-static unsigned gone; /* bit i: page i of memory */
-static int watchings;		   /* how often the kernel was asked to watch */
-/* What another thread does, once: before the kernel is asked, and behind the last look. */
+static unsigned gone; /* bit i: page i of memory went */
+static int watchings; /* number of UFFDIO_REGISTER calls */
+/* Run once: before the next UFFDIO_REGISTER; after the next reading of /proc/self/maps. */
 static void (*before_watching)(void), (*after_looking)(void);
-static void (*while_going)(uintptr_t start);
+static void (*while_going)(uintptr_t start); /* run inside of gone */
 
-/* What the kernel says of itself: its release (NULL: the truth), and features that it hides. */
+/* The kernel's release as uname(2) tells it (NULL: the true one); features that are hidden. */
 static const char *release;
 static uint64_t hidden;
 
@@ -46,7 +46,7 @@ static void once(void (**step)(void))
 		now();
 }
 
-/* The watch's. */
+/* Replaces libc's for the watch. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	va_list list;
@@ -66,7 +66,7 @@ int ioctl(int fd, unsigned long request, ...)
 	return ret;
 }
 
-/* The watch's. */
+/* Replaces libc's for the watch. */
 int uname(struct utsname *name)
 {
 	int ret = (int)syscall(SYS_uname, name);
@@ -76,7 +76,7 @@ int uname(struct utsname *name)
 	return ret;
 }
 
-/* Of /proc/self/maps. */
+/* Replaces libc's: the watch closes /proc/self/maps after each reading. */
 int close(int fd)
 {
 	if (watchings)
@@ -110,7 +110,7 @@ static int add(void *start, size_t pages)
 	return verve_net_watch_add(watch, (uintptr_t)start, (uintptr_t)start + pages * PAGE);
 }
 
-/* Containers may forbid it. */
+/* Some containers forbid userfaultfd(2). */
 static bool is_allowed(void)
 {
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
@@ -127,7 +127,7 @@ static void setup(void)
 	if (!is_allowed())
 		cr_skip_test("userfaultfd(2) is not allowed here");
 	cr_assert_eq(verve_net_watch_open(on_gone, NULL, &watch), 0);
-	/* Where the kernel puts nothing that it may choose a place for: holes in it stay holes. */
+	/* A fixed address far from the kernel's own choices: a hole there stays a hole. */
 	memory = mmap((void *)0x20000000, PAGES * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	cr_assert_neq(memory, MAP_FAILED);
@@ -146,7 +146,7 @@ static void teardown(void)
 
 TestSuite(watch, .init = setup, .fini = teardown, .timeout = 60);
 
-/* What went since the last call. */
+/* The pages that went since the last call. */
 static unsigned heard(void)
 {
 	while (!verve_net_watch_quiet(watch))
@@ -166,7 +166,8 @@ Test(watch, hears_each_way_to_lose_pages)
 	cr_expect_eq(heard(), 1 << 2);
 	cr_assert_eq(madvise(memory + 3 * PAGE, PAGE, MADV_FREE), 0);
 	cr_expect_eq(heard(), 1 << 3);
-	cr_assert_neq(mmap(memory + 4 * PAGE, PAGE, PROT_READ, flags | MAP_FIXED, -1, 0), MAP_FAILED);
+	cr_assert_neq(mmap(memory + 4 * PAGE, PAGE, PROT_READ, flags | MAP_FIXED, -1, 0),
+		      MAP_FAILED);
 	cr_expect_eq(heard(), 1 << 4);
 	cr_assert_neq(mremap(memory + 5 * PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other),
 		      MAP_FAILED);
@@ -193,18 +194,20 @@ Test(watch, hears_of_memory_that_is_watched_twice_once_it_goes)
 	cr_expect_eq(heard(), (1 << PAGES) - 1);
 }
 
-/* mremap(2) takes one mapping: watching a part must not make two of it. */
+/* mremap(2) moves only one mapping: watching a part must not split a mapping. */
 Test(watch, a_mapping_stays_one)
 {
-	char *mapped = map(MAP_PRIVATE | MAP_ANONYMOUS, -1), *other = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	char *mapped = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	char *other = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 
 	cr_assert_eq(add(mapped + 2 * PAGE, 1), 0);
-	cr_expect_neq(mremap(mapped, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, other),
+	cr_expect_neq(mremap(mapped, PAGES * PAGE, PAGES * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+			     other),
 		      MAP_FAILED);
 	munmap(other, PAGES * PAGE);
 }
 
-/* Larger or smaller: memory of two mappings cannot be, in any version of Linux. */
+/* mremap(2) to another size fails on memory of two mappings, in every version of Linux. */
 static bool is_one_mapping(char *start, size_t pages)
 {
 	return mremap(start, pages * PAGE, (pages + 1) * PAGE, MREMAP_MAYMOVE) != MAP_FAILED;
@@ -236,7 +239,7 @@ static void map_over_the_start(void)
 	map_at(area, 6);
 }
 
-/* Another thread's mapping, half of which lies in what we saw before it was there. */
+/* Another thread maps memory that joins the mapping, after the watch has read /proc/self/maps. */
 Test(watch, a_mapping_made_meanwhile_stays_one)
 {
 	area = reserve(16);
@@ -251,7 +254,7 @@ Test(watch, a_mapping_made_meanwhile_stays_one)
 	cr_expect(is_one_mapping(area, 6));
 }
 
-/* What adjoins is watched with it, but need not be. */
+/* Memory beside the mapping is watched too, if it can be. */
 Test(watch, a_neighbour_that_another_watches_is_no_obstacle)
 {
 	struct uffdio_api api = {.api = UFFD_API};
@@ -268,7 +271,7 @@ Test(watch, a_neighbour_that_another_watches_is_no_obstacle)
 	close(fd);
 }
 
-/* True: nobody had to ask the kernel. */
+/* True: the range was known, and the kernel was not asked. */
 static bool is_known(char *start, size_t pages)
 {
 	int before = watchings;
@@ -283,7 +286,8 @@ Test(watch, what_is_watched_is_remembered_until_it_is_unmapped)
 	cr_expect(is_known(memory + 3 * PAGE, 1));
 	cr_assert_eq(madvise(memory, PAGES * PAGE, MADV_DONTNEED), 0);
 	cr_expect_eq(heard(), (1 << PAGES) - 1);
-	cr_expect(is_known(memory, PAGES), "it lost its pages, and would again be heard to lose them");
+	cr_expect(is_known(memory, PAGES),
+		  "discarded pages stay watched: a second discard is heard as well");
 	cr_assert_eq(madvise(memory, PAGES * PAGE, MADV_DONTNEED), 0);
 	cr_expect_eq(heard(), (1 << PAGES) - 1);
 	map_at(memory + 5 * PAGE, 1);
@@ -336,8 +340,9 @@ static void ask_while_going(uintptr_t start)
 }
 
 /*
- * Who publishes what it keeps and then is told that the memory is watched must hear that it went.
- * Were it forgotten after gone was called, it would be told so between the two, and hear nothing.
+ * A thread publishes a cache entry, and add then finds the range known: the thread must still hear
+ * that the memory went. If the range were forgotten only after gone was called, a thread that comes
+ * between the two would be told that the range is watched, and never hear that it went.
  */
 Test(watch, is_forgotten_before_anybody_hears_that_it_went)
 {
@@ -349,7 +354,7 @@ Test(watch, is_forgotten_before_anybody_hears_that_it_went)
 	while_going = NULL;
 }
 
-/* shmat(2) replaces mappings without an event: who does that says so. */
+/* shmat(2) replaces mappings without an event, so verve_net_watch_forget must be called. */
 Test(watch, forgets_when_told)
 {
 	int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
@@ -395,7 +400,7 @@ Test(watch, heap_and_stack_can_be_watched)
 	cr_expect_eq(add(page, 1), 0);
 }
 
-/* Holes can be punched into them through other mappings and descriptors, without an event. */
+/* Another mapping or descriptor can punch holes into such memory, without an event. */
 Test(watch, files_and_shared_memory_cannot_be_watched)
 {
 	int fd = memfd_create("memory", 0), file = open("/proc/self/exe", O_RDONLY);
@@ -411,7 +416,8 @@ Test(watch, files_and_shared_memory_cannot_be_watched)
 	cr_expect_eq(add(shm, PAGES), -FI_EOPNOTSUPP);
 	shmdt(shm);
 	shmctl(id, IPC_RMID, NULL);
-	cr_assert_neq(mmap(mixed + 3 * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), MAP_FAILED);
+	cr_assert_neq(mmap(mixed + 3 * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0),
+		      MAP_FAILED);
 	cr_expect_eq(add(mixed, PAGES), -FI_EOPNOTSUPP);
 	cr_expect_eq(add(mixed, 3), 0);
 }
@@ -419,12 +425,12 @@ Test(watch, files_and_shared_memory_cannot_be_watched)
 Test(watch, what_is_not_mapped_cannot_be_watched)
 {
 	munmap(memory + 2 * PAGE, PAGE);
-	cr_expect_eq(heard(), 1 << 2); /* until then it may be remembered */
+	cr_expect_eq(heard(), 1 << 2); /* waits: the range may be known until gone was called */
 	cr_expect_eq(add(memory, PAGES), -FI_EOPNOTSUPP);
 	cr_expect_eq(add(memory, 2), 0);
 }
 
-/* The stack of the watch's own thread among it, which that thread gives back when it ends. */
+/* All memory includes the stack of the watch's own thread, which goes when that thread ends. */
 Test(watch, closes_with_everything_watched)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -440,7 +446,7 @@ Test(watch, closes_with_everything_watched)
 	cr_expect_gt(watched, 3);
 }
 
-/* Does the watch open on a kernel of that release, with or without what came with 5.18? */
+/* Opens a watch on a kernel of that release, with or without the feature of 5.18; the result. */
 static int open_on(const char *its_release, bool has_exact_address)
 {
 	struct verve_net_watch *other;
@@ -456,11 +462,12 @@ static int open_on(const char *its_release, bool has_exact_address)
 	return ret;
 }
 
-/* Before 5.15 the kernel says that nothing is under way while something is. */
+/* Before 5.15 the kernel could say that no event was unread while one was. */
 Test(kernels, those_that_do_not_count_their_events_are_not_asked)
 {
 	static const char *const old[] = {
-		"5.11.0", "5.14.21-150400.22-default", "5.9.1", "4.18.0-553.el8_10.x86_64", "2.6.78", "5",
+		"5.11.0", "5.14.21-150400.22-default", "5.9.1",
+		"4.18.0-553.el8_10.x86_64", "2.6.78", "5",
 		"five", ""};
 	static const char *const new[] = {
 		"5.15.0", "5.15.0-91-generic", "5.17.15", "6.1.0-49-amd64", "6.18.44", "10.0"};
@@ -474,17 +481,18 @@ Test(kernels, those_that_do_not_count_their_events_are_not_asked)
 	}
 	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
 		cr_expect_eq(open_on(old[i], false), -FI_ENOSYS, "%s", old[i]);
-		/* Distributions keep numbers and take over what is new; personality(2) says 2.6. */
+		/* Distributions backport features under an old number; personality(2) says 2.6. */
 		cr_expect_eq(open_on(old[i], true), 0, "%s", old[i]);
 	}
 }
 
-/* The event comes before its munmap(2) returns, however fast threads go. */
+/* munmap(2) returns only after its event was read, however fast the threads go. */
 static void *churn(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < 2000; i++) {
-		char *mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
 
 		mine[0] = 1;
 		verve_net_watch_add(watch, (uintptr_t)mine, (uintptr_t)mine + PAGE);
@@ -504,7 +512,7 @@ Test(watch, threads_unmap_at_full_speed)
 	cr_expect_eq(heard(), 0);
 }
 
-/* The events, and the thread that reads them, are the parent's: a child must not trust anything. */
+/* Only the parent gets events and has the thread: in the child, quiet must always say no. */
 Test(watch, a_child_is_never_quiet_and_its_parent_is_not_disturbed)
 {
 	pid_t child = fork();
