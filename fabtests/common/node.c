@@ -270,6 +270,15 @@ void node_close(struct node *node)
 	fi_freeinfo(node->info);
 }
 
+struct fid_cntr *node_open_cntr(struct node *node, enum fi_wait_obj wait_obj)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = wait_obj };
+	struct fid_cntr *cntr = NULL;
+
+	REQUIRE_RET(fi_cntr_open(node->domain, &attr, &cntr, node), 0);
+	return cntr;
+}
+
 void node_progress(struct node *node)
 {
 	fi_cq_read(node->txcq, NULL, 0);

@@ -86,6 +86,9 @@ void node_close(struct node *node);
 /* Closes the endpoint alone, first; node_close() does the rest later. */
 void node_close_ep(struct node *node);
 
+/* A counter of completions, whose context is the node. */
+struct fid_cntr *node_open_cntr(struct node *node, enum fi_wait_obj wait_obj);
+
 /* Makes progress without reading a completion. */
 void node_progress(struct node *node);
 /* fi_getname, at most NODE_ADDR_MAX bytes; returns the length. */

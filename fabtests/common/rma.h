@@ -38,6 +38,18 @@ struct remote region_exchange(struct node *node, const struct region *region);
 /* How a node of this process addresses it. */
 struct remote region_remote(const struct node *node, const struct region *region);
 
+/* A node, its region that the other half accesses, and the other half's. */
+struct rma_ends {
+	struct node node;
+	struct region target;
+	struct remote remote;
+};
+
+/* Both sides call both. attr may be NULL; len and access are of the region. */
+void rma_ends_open(struct rma_ends *ends, struct env *env, const struct node_attr *attr, size_t len,
+		   uint64_t access);
+void rma_ends_close(struct rma_ends *ends);
+
 enum rma_op {
 	RMA_WRITE,
 	RMA_WRITEV,

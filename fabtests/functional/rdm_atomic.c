@@ -27,13 +27,6 @@
 
 static const struct node_attr attr = { .caps = CAPS };
 
-struct ends {
-	struct node node;
-	struct region target; /* what the other half accesses */
-	struct remote remote;
-	size_t elements; /* of the calls under test */
-};
-
 /* Then the processor takes no part, and elements are single. FI_INT8 is the processor's alone. */
 static bool is_by_device(const struct node *node)
 {
@@ -42,22 +35,19 @@ static bool is_by_device(const struct node *node)
 	return fi_atomicvalid(node->ep, FI_INT8, FI_SUM, &count) == -FI_EOPNOTSUPP;
 }
 
-static void ends_open(struct ends *ends, struct env *env, size_t size)
+/* Of each call under test. */
+static size_t elements(const struct rma_ends *ends)
 {
-	node_start(&ends->node, env, &attr);
-	region_open(&ends->node, &ends->target, size + 2 * GAP, TARGET_ACCESS);
-	ends->remote = region_exchange(&ends->node, &ends->target);
+	return is_by_device(&ends->node) ? 1 : ELEMENTS;
 }
 
-static void ends_close(struct ends *ends)
+static void ends_open(struct rma_ends *ends, struct env *env, size_t size)
 {
-	node_sync(&ends->node);
-	region_close(&ends->target);
-	node_close(&ends->node);
+	rma_ends_open(ends, env, &attr, size + 2 * GAP, TARGET_ACCESS);
 }
 
 /* An atomic on this half's view of the other's words. */
-static struct atomic atomic_on(const struct ends *ends, enum atomic_call call,
+static struct atomic atomic_on(const struct rma_ends *ends, enum atomic_call call,
 			       enum fi_datatype datatype, enum fi_op op, size_t count)
 {
 	return (struct atomic){
@@ -84,12 +74,12 @@ static long compare_at(size_t i)
 }
 
 /* What the target is to look like. */
-static void check_target(const struct ends *ends, enum fi_datatype datatype, enum fi_op op)
+static void check_target(const struct rma_ends *ends, enum fi_datatype datatype, enum fi_op op)
 {
 	const char *base = ends->target.buf;
-	size_t len = ends->elements * atomic_size(datatype);
+	size_t len = elements(ends) * atomic_size(datatype);
 
-	for (size_t i = 0; i < ends->elements; i++)
+	for (size_t i = 0; i < elements(ends); i++)
 		CHECK_EQ(atomic_get(base + GAP, datatype, i),
 			 atomic_model(op, value_at(i), operand_at(i), compare_at(i)));
 	pattern_check_byte(base, GAP, PATTERN_EMPTY);
@@ -97,27 +87,27 @@ static void check_target(const struct ends *ends, enum fi_datatype datatype, enu
 }
 
 /* An update may be complete before it is executed: what reads after it says that it is. */
-static void confirm(struct ends *ends, enum fi_datatype datatype, enum fi_op op)
+static void confirm(struct rma_ends *ends, enum fi_datatype datatype, enum fi_op op)
 {
 	char result[SPAN];
 	struct atomic read = atomic_on(ends, ATOMIC_FETCH, datatype, FI_ATOMIC_READ,
-				       ends->elements);
+				       elements(ends));
 
 	read.result = result;
 	read.context = &read;
 	atomic_run(&ends->node, &read);
-	for (size_t i = 0; i < ends->elements; i++)
+	for (size_t i = 0; i < elements(ends); i++)
 		CHECK_EQ(atomic_get(result, datatype, i),
 			 atomic_model(op, value_at(i), operand_at(i), compare_at(i)));
 }
 
-static void initiate(struct ends *ends, enum atomic_call call, enum fi_datatype datatype,
+static void initiate(struct rma_ends *ends, enum atomic_call call, enum fi_datatype datatype,
 		     enum fi_op op)
 {
 	char buf[SPAN], compare[SPAN], result[SPAN];
-	struct atomic atomic = atomic_on(ends, call, datatype, op, ends->elements);
+	struct atomic atomic = atomic_on(ends, call, datatype, op, elements(ends));
 
-	for (size_t i = 0; i < ends->elements; i++) {
+	for (size_t i = 0; i < elements(ends); i++) {
 		atomic_put(buf, datatype, i, operand_at(i));
 		atomic_put(compare, datatype, i, compare_at(i));
 	}
@@ -129,16 +119,16 @@ static void initiate(struct ends *ends, enum atomic_call call, enum fi_datatype 
 	atomic_run(&ends->node, &atomic);
 	if (call == ATOMIC_INJECT)
 		memset(buf, PATTERN_EMPTY, sizeof(buf));
-	for (size_t i = 0; i < ends->elements && atomic_family(call); i++)
+	for (size_t i = 0; i < elements(ends) && atomic_family(call); i++)
 		CHECK_EQ(atomic_get(result, datatype, i), value_at(i));
 	confirm(ends, datatype, op);
 }
 
-static void exchange(struct ends *ends, enum atomic_call call, enum fi_datatype datatype,
+static void exchange(struct rma_ends *ends, enum atomic_call call, enum fi_datatype datatype,
 		     enum fi_op op, bool initiator)
 {
 	memset(ends->target.buf, PATTERN_EMPTY, ends->target.len);
-	for (size_t i = 0; i < ends->elements; i++)
+	for (size_t i = 0; i < elements(ends); i++)
 		atomic_put((char *)ends->target.buf + GAP, datatype, i, value_at(i));
 	node_sync(&ends->node);
 	if (initiator)
@@ -151,11 +141,10 @@ static void exchange(struct ends *ends, enum atomic_call call, enum fi_datatype 
 /* All datatypes with all operations; both halves say the same of what is valid. */
 static void run_call(struct env *env, enum atomic_call call)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	bool turn = false;
 
 	ends_open(&ends, env, SPAN);
-	ends.elements = is_by_device(&ends.node) ? 1 : ELEMENTS;
 	for (int datatype = 0; datatype < ATOMIC_DATATYPES; datatype++)
 		for (int op = 0; op < ATOMIC_OPS; op++) {
 			size_t count;
@@ -165,14 +154,14 @@ static void run_call(struct env *env, enum atomic_call call)
 				CHECK_RET(ret, -FI_EOPNOTSUPP);
 				continue;
 			}
-			if (!CHECK(ends.elements == 1 ? count == 1 : count >= ELEMENTS))
+			if (!CHECK(elements(&ends) == 1 ? count == 1 : count >= ELEMENTS))
 				continue;
 			turn = !turn;
 			exchange(&ends, call, datatype, op, env->server == turn);
 		}
 	comp_expect_none(&ends.node, ends.node.txcq);
 	comp_expect_none(&ends.node, ends.node.rxcq);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_atomic(struct env *env)
@@ -266,7 +255,7 @@ static void run_valid(struct env *env)
 /* As many elements as valid says, and one more. */
 static void run_limits(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	size_t count = 0;
 	struct atomic swap;
 	char *buf;
@@ -299,7 +288,7 @@ static void run_limits(struct env *env)
 		pattern_check_byte((char *)ends.target.buf + GAP + count * 8, 8, 0);
 	}
 	free(buf);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /*
@@ -311,7 +300,7 @@ static void run_contention(struct env *env)
 	enum { TOTAL = 2000 };
 	unsigned window = env->opts.window, posted = 0, done = 0, own = 0;
 	uint64_t one = 1, *results = calloc(TOTAL, sizeof(*results));
-	struct ends ends;
+	struct rma_ends ends;
 	volatile uint64_t *word;
 	struct atomic add;
 	struct comp comp;
@@ -353,7 +342,7 @@ static void run_contention(struct env *env)
 	if (env->server)
 		CHECK_EQ(*word, 2 * TOTAL + own);
 	free(results);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /* Each compare-and-swap needs what the one before it left. */
@@ -361,7 +350,7 @@ static void run_order(struct env *env)
 {
 	enum { CHAIN = 200 };
 	static uint64_t links[CHAIN + 1], results[CHAIN];
-	struct ends ends;
+	struct rma_ends ends;
 	struct comp comp;
 
 	ends_open(&ends, env, 8);
@@ -386,15 +375,13 @@ static void run_order(struct env *env)
 	node_sync(&ends.node);
 	if (env->server)
 		CHECK_EQ(*(uint64_t *)((char *)ends.target.buf + GAP), CHAIN);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
-static struct fid_cntr *open_cntr(struct node *node, uint64_t flags)
+static struct fid_cntr *bind_cntr(struct node *node, uint64_t flags)
 {
-	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *cntr;
+	struct fid_cntr *cntr = node_open_cntr(node, FI_WAIT_NONE);
 
-	REQUIRE_RET(fi_cntr_open(node->domain, &cntr_attr, &cntr, NULL), 0);
 	REQUIRE_RET(fi_ep_bind(node->ep, &cntr->fid, flags), 0);
 	return cntr;
 }
@@ -406,11 +393,11 @@ static void run_counters(struct env *env)
 	struct fid_cntr *write, *read;
 	uint64_t one = 1, result;
 	struct atomic add;
-	struct ends ends;
+	struct rma_ends ends;
 
 	node_open(&ends.node, env, &attr);
-	write = open_cntr(&ends.node, FI_WRITE);
-	read = open_cntr(&ends.node, FI_READ);
+	write = bind_cntr(&ends.node, FI_WRITE);
+	read = bind_cntr(&ends.node, FI_READ);
 	node_enable(&ends.node);
 	node_connect(&ends.node);
 	region_open(&ends.node, &ends.target, 8 + 2 * GAP, TARGET_ACCESS);
@@ -445,7 +432,7 @@ static void run_counters(struct env *env)
  * An access that must fail: an error completion with the operation's context (or a refusal when
  * posted), nothing fetched, and the endpoint works on.
  */
-static void expect_refused(struct ends *ends, enum atomic_call call, uint64_t addr, uint64_t key)
+static void expect_refused(struct rma_ends *ends, enum atomic_call call, uint64_t addr, uint64_t key)
 {
 	uint64_t one = 1, result = 77;
 	struct atomic atomic = atomic_on(ends, call, FI_UINT64, FI_SUM, 1);
@@ -470,7 +457,7 @@ static void expect_refused(struct ends *ends, enum atomic_call call, uint64_t ad
 
 static void run_refused(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 
 	ends_open(&ends, env, 8);
 	memset(ends.target.buf, 0x11, ends.target.len);
@@ -486,7 +473,7 @@ static void run_refused(struct env *env)
 	node_sync(&ends.node);
 	pattern_check_byte(ends.target.buf, ends.target.len, 0x11);
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /*
@@ -497,7 +484,7 @@ static void run_access(struct env *env)
 {
 	static const uint64_t access[] = { FI_REMOTE_READ, FI_REMOTE_WRITE, TARGET_ACCESS };
 	static const enum atomic_call calls[] = { ATOMIC_PLAIN, ATOMIC_FETCH, ATOMIC_PLAIN };
-	struct ends ends;
+	struct rma_ends ends;
 
 	ends_open(&ends, env, 8);
 	for (size_t i = 0; i < 3; i++) {
@@ -524,14 +511,14 @@ static void run_access(struct env *env)
 			region_close(&only);
 	}
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_bad_input(struct env *env)
 {
 	size_t inject, count;
 	struct atomic bad;
-	struct ends ends;
+	struct rma_ends ends;
 	char *buf;
 
 	ends_open(&ends, env, 8);
@@ -564,7 +551,7 @@ static void run_bad_input(struct env *env)
 	comp_expect_none(&ends.node, ends.node.txcq);
 	exchange_hello(&ends.node);
 	free(buf);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static const struct suite_case cases[] = {
