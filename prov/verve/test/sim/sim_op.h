@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Operation: what a node asked the provider for, and what became of it. sim_traffic.c starts
- * operations, sim_check.c ends them.
+ * Operation: what a node asked the provider for, and what became of it. sim_traffic.c and its
+ * neighbours start operations, sim_check.c ends them.
  */
 #ifndef VERVE_TEST_SIM_OP_H
 #define VERVE_TEST_SIM_OP_H
@@ -15,11 +15,13 @@
 struct sim;
 struct sim_node;
 
+#define SIM_OP_MAGIC 0x766572766573696dull
+
 enum sim_kind { SIM_SEND, SIM_RECV, SIM_WRITE, SIM_READ, SIM_PEEK, SIM_ATOMIC };
 
 /* One accepted operation. Its address is the context; the provider must not write there. */
 struct sim_op {
-	uint64_t magic[2];
+	uint64_t magic[2]; /* SIM_OP_MAGIC, unless the provider writes to the context */
 	TAILQ_ENTRY(sim_op) link;     /* peer->inbound: a message that was not received yet */
 	TAILQ_ENTRY(sim_op) delivery; /* sim->delivered */
 	enum sim_kind kind;
@@ -78,7 +80,7 @@ struct sim_op {
 
 TAILQ_HEAD(sim_op_queue, sim_op);
 
-/* sim_traffic.c: each starts one operation of its kind if it can. */
+/* sim_traffic.c, sim_receive.c, sim_rma.c: each starts one operation of its kind if it can. */
 
 void sim_start_send(struct sim_node *node);
 void sim_start_rma(struct sim_node *node);
@@ -100,7 +102,7 @@ void sim_region_use(struct sim_op *op);
 /* It ends, with success or a positive FI errno. */
 void sim_region_check(struct sim_op *op, int error);
 
-/* sim_check.c */
+/* sim_check.c, sim_end.c */
 
 /* Reads up to max completions of each queue. Returns how many there were. */
 uint32_t sim_progress(struct sim_node *node, uint32_t max);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pairs and shared receive queues of the fake net: what fake_qp.c (opening, posting, closing)
- * and fake_rc.c (the transport) share.
+ * Queue pairs and shared receive queues of the fake net. fake_qp.c opens, posts and closes, fake_rc.c
+ * is the initiator's side of the transport, fake_responder.c the target's, and fake_wr.c knows the memory
+ * of a work request.
  *
  * A work request goes POSTED, FLYING (its packets are under way; executed at the target when they
  * arrive, in order), EXECUTED (a read or atomic whose response is under way), DONE (its completion is under
@@ -103,5 +104,39 @@ void fake_rc_launch(struct verve_net_qp *qp);
 /* To the error state. */
 void fake_rc_error(struct verve_net_qp *qp);
 void fake_wr_free(struct verve_net_qp *qp, struct fake_wr *wr);
+
+/* fake_wr.c: qp is the initiator's queue pair, on which wr was posted. */
+
+/* True if the local keys of wr cover its segments, with the right to write for reads and atomics. */
+bool fake_wr_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr);
+/* The memory of a segment, which is valid. */
+void *fake_wr_memory(const struct verve_net_qp *qp, const struct verve_net_sge *sge);
+/* Copies the segments, or the inline data, into wr->len bytes. */
+void fake_wr_gather(const struct verve_net_qp *qp, const struct fake_wr *wr, void *to);
+/* Copies wr->len bytes into the segments. */
+void fake_wr_scatter(const struct verve_net_qp *qp, const struct fake_wr *wr, const void *from);
+/* Spoils the destination of a read, which may hold anything until the read completes. */
+void fake_wr_poison(const struct verve_net_qp *qp, const struct fake_wr *wr);
+
+/* fake_responder.c */
+
+/* Results of fake_responder_execute() beside FAKE_WC_*. */
+enum {
+	FAKE_NOT_READY = -1, /* the target has no receive: the initiator tries again */
+	FAKE_BEGUN = -2,     /* the first packet has arrived: the rest is to be executed later */
+};
+
+/* Executes a request at the target: FAKE_WC_* for the initiator, or one of the two above. */
+int fake_responder_execute(struct verve_net_qp *qp, struct fake_wr *wr,
+			   struct verve_net_qp *target);
+/* Puts the target's queue pair in error. Returns status, which is the initiator's. */
+int fake_responder_refuse(struct verve_net_qp *target, int status);
+/* True if the remote key of a read covers its range. */
+bool fake_responder_may_read(const struct fake_wr *wr, const struct verve_net_qp *target);
+/*
+ * The same for a read whose response was lost and which is asked for again. soft-RoCE then wants a
+ * region even for a read of 0 bytes.
+ */
+bool fake_responder_may_read_again(const struct fake_wr *wr, const struct verve_net_qp *target);
 
 #endif
