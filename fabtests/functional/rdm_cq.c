@@ -324,6 +324,8 @@ static void run_errors(struct env *env)
 	CHECK(fi_cq_strerror(node.rxcq, err.prov_errno, err.err_data, text, sizeof(text)));
 	CHECK_RET(fi_cq_readerr(node.rxcq, &err, 0), -FI_EAGAIN);
 	CHECK_RET(fi_cq_read(node.rxcq, &entry, 1), -FI_EAGAIN);
+	/* The other half's greeting must not find the receive that is to be cancelled. */
+	node_sync(&node);
 	exchange_hello(&node);
 	node_close(&node);
 }
