@@ -295,10 +295,15 @@ size_t node_name(const struct node *node, void *addr)
 	return len;
 }
 
-/* IPv6's has it in the same place. */
-void node_port(const void *name, char port[NODE_PORT_MAX])
+/* The port stands in the same place in both families' addresses. */
+const char *node_port(const char *name, char port[NODE_PORT_MAX])
 {
-	snprintf(port, NODE_PORT_MAX, "%u", ntohs(((const struct sockaddr_in *)name)->sin_port));
+	const struct sockaddr_in *addr = (const void *)name;
+
+	if (!addr->sin_family)
+		return NULL;
+	snprintf(port, NODE_PORT_MAX, "%u", ntohs(addr->sin_port));
+	return port;
 }
 
 fi_addr_t node_insert(struct node *node, const void *addr)

@@ -93,8 +93,8 @@ struct fid_cntr *node_open_cntr(struct node *node, enum fi_wait_obj wait_obj);
 void node_progress(struct node *node);
 /* fi_getname, at most NODE_ADDR_MAX bytes; returns the length. */
 size_t node_name(const struct node *node, void *addr);
-/* The port in a name, as attr.src_port wants it. */
-void node_port(const void *name, char port[NODE_PORT_MAX]);
+/* The port of a name, written to port, as attr.src_port wants it. NULL if the name is all zeros. */
+const char *node_port(const char *name, char port[NODE_PORT_MAX]);
 /* Inserts one address that must be accepted. */
 fi_addr_t node_insert(struct node *node, const void *addr);
 /* Returns when both halves are here, driving progress meanwhile. */

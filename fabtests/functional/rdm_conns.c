@@ -6,7 +6,6 @@
  *
  * A half's processes meet in shared memory; their parent, which never calls libfabric, meets the other's.
  */
-#include <malloc.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/usage.h"
 #include "common/xfer.h"
 
 #define DEFAULT_PROCESSES 8
@@ -72,26 +72,10 @@ static void meet(struct process *p)
 	}
 }
 
-static long status_kb(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	long value = 0;
-	char line[256];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)))
-			value = strtol(line + strlen(name), NULL, 10);
-	if (file)
-		fclose(file);
-	return value;
-}
-
 static struct memory measure(void)
 {
-	struct mallinfo2 info = mallinfo2();
-
-	return (struct memory){ (long)(info.uordblks + info.hblkhd), 1024 * status_kb("VmPin:"),
-				1024 * status_kb("VmRSS:") };
+	return (struct memory){ usage_heap(), 1024 * usage_status_kb(getpid(), "VmPin:"),
+				1024 * usage_status_kb(getpid(), "VmRSS:") };
 }
 
 static unsigned peers_of(const struct process *p)

@@ -96,16 +96,13 @@ static void add_some(struct node *node, const struct scene *scene, struct op *op
 	}
 }
 
-/* name: where it had its endpoint; none: it is the first, and leaves its own there. */
+/* At the port in name, or, if name is all zeros, at any. The name is left there. */
 static void open_node(struct node *node, struct env *env, char *name)
 {
 	struct node_attr own = attr;
 	char port[NODE_PORT_MAX];
 
-	if (*name) {
-		node_port(name, port);
-		own.src_port = port;
-	}
+	own.src_port = node_port(name, port);
 	node_open(node, env, &own);
 	node->next_key = WORD_KEY - 1;
 	node_enable(node);

@@ -65,16 +65,13 @@ static void check_ends(struct node *node, struct op *ops)
 
 /* The server. */
 
-/* name: where it had its endpoint; none: it is the first, and leaves its own there. */
+/* At the port in name, or, if name is all zeros, at any. The name is left there. */
 static void open_peer(struct node *node, struct env *env, struct region *region, char *name)
 {
 	struct node_attr own = attr;
 	char port[NODE_PORT_MAX];
 
-	if (*name) {
-		node_port(name, port);
-		own.src_port = port;
-	}
+	own.src_port = node_port(name, port);
 	node_open(node, env, &own);
 	node->next_key = KEY - 1;
 	region_open(node, region, REGION, FI_REMOTE_READ | FI_REMOTE_WRITE);

@@ -2,7 +2,6 @@
 /* member: the life of one process of the soak. Every operation must complete within -T seconds. */
 #include "soak/member.h"
 
-#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/pattern.h"
+#include "common/usage.h"
 #include "soak/state.h"
 
 enum { BATCH = 16, NAP_MS = 20 };
@@ -90,10 +90,8 @@ static void run(struct soak_member *m)
 	while (m->board->phase == SOAK_RUN) {
 		turn(m, true);
 		if (m->turn - measured > second) {
-			struct mallinfo2 info = mallinfo2();
-
 			measured = m->turn;
-			m->entry->heap = (long)(info.uordblks + info.hblkhd);
+			m->entry->heap = usage_heap();
 		}
 	}
 }
@@ -162,8 +160,7 @@ static void open_endpoint(struct soak_member *m)
 		/* The device's port may be down. */
 		while (m->torn && !node_offered(&m->env, attr.caps) && clock_now() < end)
 			sched_yield();
-		node_port(name, port);
-		attr.src_port = port;
+		attr.src_port = node_port(name, port);
 	}
 	node_open(&m->node, &m->env, &attr);
 	m->node.next_key = SOAK_REGION_KEY - 1;

@@ -23,6 +23,7 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/oob.h"
+#include "common/usage.h"
 #include "soak/member.h"
 
 #define DEFAULT_MEMBERS 4
@@ -128,22 +129,6 @@ static bool have_left(const struct keeper *k, bool daemons)
 
 /* Samples. */
 
-static long status_kb(pid_t pid, const char *name)
-{
-	char path[64], line[256];
-	long value = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "r");
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)))
-			value = strtol(line + strlen(name), NULL, 10);
-	if (file)
-		fclose(file);
-	return value;
-}
-
 static unsigned count_fds(pid_t pid)
 {
 	unsigned count = 0;
@@ -182,9 +167,9 @@ static void sample(struct keeper *k)
 		if (!soak_is_mayfly(i))
 			printf("sample,%llu,%u,%u,%ld,%ld,%ld,%ld,%u,%ld,%lu,%lu\n",
 			       (unsigned long long)((now - k->begin) / SECOND), k->half, i,
-			       status_kb(pid, "VmRSS:"), status_kb(pid, "VmPin:"),
-			       status_kb(pid, "VmLck:"), entry->heap / 1024, count_fds(pid),
-			       status_kb(pid, "Threads:"), entry->operations, errors_of(entry));
+			       usage_status_kb(pid, "VmRSS:"), usage_status_kb(pid, "VmPin:"),
+			       usage_status_kb(pid, "VmLck:"), entry->heap / 1024, count_fds(pid),
+			       usage_status_kb(pid, "Threads:"), entry->operations, errors_of(entry));
 	}
 }
 
