@@ -24,7 +24,7 @@ enum { NAME_MAX_LEN = 64, ANSWER_MS = 5000, STEP_MS = 20000 };
 static const char default_port[] = "7471"; /* UDP, of the listener's handshake */
 static const char magic[8] = "vrvinfo1";
 
-/* Both messages. Little-endian. */
+/* The question and the answer. Little-endian. */
 struct letter {
 	char magic[8];
 	uint64_t addr, key; /* the listener's region */
@@ -48,7 +48,7 @@ static uint32_t own_mtu(const struct verve_endpoint *endpoint)
 	return nic && nic->link_attr ? (uint32_t) nic->link_attr->mtu : 0;
 }
 
-/* HOST, HOST:PORT or [HOST]:PORT in its parts; several colons and no bracket are an IPv6 address. */
+/* Splits HOST, HOST:PORT or [HOST]:PORT; several colons without a bracket are an IPv6 address. */
 static void split(const char *text, char *host, size_t room, const char **port)
 {
 	const char *colon = strrchr(text, ':');
@@ -67,7 +67,7 @@ static void split(const char *text, char *host, size_t room, const char **port)
 	snprintf(host, room, "%.*s", (int) len, text);
 }
 
-/* What can be done about a step's error. */
+/* The remedy for a step's error. */
 static const char *remedy_of(int error, const char *to, const char *port, char *buf, size_t room)
 {
 	switch (error) {
@@ -224,7 +224,7 @@ bool verve_peer_test(struct verve_report *report, const char *to, const char *fr
 	return passed;
 }
 
-/* One test; what goes wrong with a peer, its own side reports. */
+/* Serves one test. The peer's own side reports errors. */
 static int serve(struct verve_endpoint *endpoint)
 {
 	static struct letter question, answer;

@@ -13,7 +13,9 @@
  */
 bool verve_peer_test(struct verve_report *report, const char *to, const char *from);
 
-/* Serves such tests until SIGINT or SIGTERM, one after the other. False, and a finding: it cannot. */
+/*
+ * Serves such tests one after the other until SIGINT or SIGTERM. False, and a finding: it cannot.
+ */
 bool verve_peer_listen(struct verve_report *report, const char *from);
 
 #endif

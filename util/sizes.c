@@ -19,7 +19,7 @@
 
 enum { DEPTH = 16 };
 
-/* A queue pair as a connection's; only what it is granted counts. */
+/* Opens a queue pair like a connection's, to read the granted attributes. */
 static int measure_qp(struct verve_net_device *dev, size_t *granted)
 {
 	struct verve_net_qp_attr attr = {
