@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* node: opening, connecting and closing of one endpoint and what it needs. */
+/* node: opens, connects and closes an endpoint and the objects under it. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -48,7 +48,10 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	set_key(&hints->domain_attr->auth_key, &hints->domain_attr->auth_key_size,
 		attr->domain_auth_key);
 	hints->caps = attr->caps ? attr->caps : FI_MSG | FI_TAGGED;
-	/* FI_MR_LOCAL: what has a descriptor uses it. Providers clear the bit if they need none. */
+	/*
+	 * FI_MR_LOCAL is offered because callers pass descriptors where they have them. A provider
+	 * that needs none clears the bit.
+	 */
 	hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL |
 				      (attr->by_offset ? 0 : FI_MR_VIRT_ADDR) |
 				      (attr->app_keys ? 0 : FI_MR_PROV_KEY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * node: one endpoint with everything under it, opened as the options and the attributes say, and
- * the address of the node on the other side. What fails to open ends the program.
+ * node: one endpoint with everything under it, opened by the options and the attributes, and the
+ * address of the node on the other side. A failed open ends the program.
  */
 #ifndef FABTESTS_NODE_H
 #define FABTESTS_NODE_H
@@ -21,7 +21,7 @@
 #define NODE_ADDR_MAX 128
 #define NODE_PORT_MAX 8
 
-/* Zero means: what the options say, else the provider's default. */
+/* A field that is 0: the options' value, else the provider's default. */
 struct node_attr {
 	uint64_t caps;        /* zero: FI_MSG | FI_TAGGED */
 	enum fi_av_type av_type;

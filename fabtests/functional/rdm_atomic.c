@@ -22,12 +22,15 @@
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS (FI_ATOMIC | FI_MSG)
 #define ELEMENTS 12 /* of one call, where it takes more than one */
-#define GAP 64      /* bytes of the region before and behind what is accessed */
+#define GAP 64      /* bytes of the region before and behind the target */
 #define SPAN (ELEMENTS * 32)
 
 static const struct node_attr attr = { .caps = CAPS };
 
-/* Then the processor takes no part, and elements are single. FI_INT8 is the processor's alone. */
+/*
+ * True if the device executes atomics, on single elements, without the processor. Only the
+ * processor knows FI_INT8.
+ */
 static bool is_by_device(const struct node *node)
 {
 	size_t count;
@@ -73,7 +76,7 @@ static long compare_at(size_t i)
 	return i % 3 ? (long)(i * 3 % 10) : value_at(i);
 }
 
-/* What the target is to look like. */
+/* Checks the target's elements, and that no byte around them has changed. */
 static void check_target(const struct rma_ends *ends, enum fi_datatype datatype, enum fi_op op)
 {
 	const char *base = ends->target.buf;
@@ -86,7 +89,7 @@ static void check_target(const struct rma_ends *ends, enum fi_datatype datatype,
 	pattern_check_byte(base + GAP + len, ends->target.len - GAP - len, PATTERN_EMPTY);
 }
 
-/* An update may be complete before it is executed: what reads after it says that it is. */
+/* An update may complete before it is executed. A read behind it shows that it has been. */
 static void confirm(struct rma_ends *ends, enum fi_datatype datatype, enum fi_op op)
 {
 	char result[SPAN];
@@ -138,7 +141,7 @@ static void exchange(struct rma_ends *ends, enum atomic_call call, enum fi_datat
 		check_target(ends, datatype, op);
 }
 
-/* All datatypes with all operations; both halves say the same of what is valid. */
+/* All datatypes with all operations. Both halves find the same ones valid. */
 static void run_call(struct env *env, enum atomic_call call)
 {
 	struct rma_ends ends;
@@ -214,7 +217,7 @@ static void run_comparemsg(struct env *env)
 	run_call(env, ATOMIC_COMPAREMSG);
 }
 
-/* Endpoint and domain say the same, of what is and what is not. */
+/* Endpoint and domain agree on every pair, valid or not. */
 static void check_query(struct node *node, enum atomic_call call, int datatype, int op)
 {
 	struct fi_atomic_attr query = { 0 };
@@ -252,7 +255,7 @@ static void run_valid(struct env *env)
 	node_close(&node);
 }
 
-/* As many elements as valid says, and one more. */
+/* The most elements that fi_atomicvalid grants, and one more. */
 static void run_limits(struct env *env)
 {
 	struct rma_ends ends;
@@ -292,8 +295,8 @@ static void run_limits(struct env *env)
 }
 
 /*
- * -W fetch-adds in flight from each half, and the server's processor unless devices do it, on one word of
- * the server.
+ * Each half has -W fetch-adds in flight on one word of the server. The server's processor adds,
+ * too, unless devices execute atomics.
  */
 static void run_contention(struct env *env)
 {
@@ -335,7 +338,7 @@ static void run_contention(struct env *env)
 		if (env->server && !is_by_device(&ends.node) && ++own)
 			__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 	}
-	/* What one half sees grows. */
+	/* The values that one half fetches grow. */
 	for (unsigned i = 1; i < TOTAL; i++)
 		CHECK(results[i] > results[i - 1]);
 	node_sync(&ends.node);
@@ -345,7 +348,7 @@ static void run_contention(struct env *env)
 	rma_ends_close(&ends);
 }
 
-/* Each compare-and-swap needs what the one before it left. */
+/* Each compare-and-swap succeeds only after the one before it. */
 static void run_order(struct env *env)
 {
 	enum { CHAIN = 200 };
@@ -386,7 +389,7 @@ static struct fid_cntr *bind_cntr(struct node *node, uint64_t flags)
 	return cntr;
 }
 
-/* Updates count as writes, what brings something back as reads. */
+/* Updates count as writes; fetches and compares count as reads. */
 static void run_counters(struct env *env)
 {
 	enum { UPDATES = 7, FETCHES = 5 };
@@ -477,8 +480,8 @@ static void run_refused(struct env *env)
 }
 
 /*
- * A region to read takes no update, one to write gives nothing back (a device cannot tell), a closed one
- * does neither.
+ * A region for reading takes no update, a region for writing gives nothing back (a device cannot
+ * tell), a closed region does neither.
  */
 static void run_access(struct env *env)
 {

@@ -51,7 +51,7 @@ static void talk(struct node *node)
 	pattern_free(recv.buf);
 }
 
-/* One half tries to send, then to write; the other must not notice. */
+/* One half tries to send, then to write; the other half must not notice. */
 static void try_in_vain(struct node *node, bool active, const struct remote *remote)
 {
 	struct xfer send = { .op = XFER_SEND, .len = LEN, .addr = node->peer };
@@ -115,7 +115,7 @@ static void run_same(struct env *env)
 	run(env, &attr, &attr, talk);
 }
 
-/* Whoever is named by a wildcard has an address of its own, which is authenticated. */
+/* A peer that is named by a wildcard has an address of its own, which is authenticated. */
 static void run_wildcard(struct env *env)
 {
 	const struct node_attr attr = { .auth_key = one, .caps = FI_MSG | FI_RMA };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdm_cntr: counters: their arithmetic, waiting, and what they count when bound to an endpoint. */
+/*
+ * rdm_cntr: counters: their arithmetic, waiting, and the operations that they count on an endpoint.
+ */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -18,7 +20,7 @@
 #define COUNT 20
 #define SIZE 3000
 
-/* Progress is ours to make between two looks. */
+/* Progress is manual: the application makes it between two looks. */
 static void wait_value(struct node *node, struct fid_cntr *cntr, uint64_t value)
 {
 	uint64_t end = env_deadline(node->env);
@@ -208,7 +210,7 @@ static void run_error(struct env *env)
 		CHECK_RET(fi_cntr_wait(cntr, 1, 1000), -FI_EAVAIL);
 		CHECK_EQ(fi_cntr_readerr(cntr), 1);
 		CHECK_EQ(fi_cntr_read(cntr), 0);
-		/* It is no news any more. */
+		/* The next wait does not report the same error again. */
 		CHECK_RET(fi_cntr_wait(cntr, 1, 100), -FI_ETIMEDOUT);
 	} else {
 		xfer_send(&node, &send);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_conns: many processes, half of them of the server and half of the client, connect all to all:
- * each sends a message to every other, then -I - 1 more in any order. Prints how long the first took, and
- * what memory the connections did. -W sets the processes of a half.
+ * each sends a message to every other, then -I - 1 more in any order. Prints the time of the first
+ * messages, and the memory of the connections. -W sets the processes of a half.
  *
- * A half's processes meet in shared memory; their parent, which never calls libfabric, meets the other's.
+ * The processes of a half meet in shared memory. Their parent, which never calls libfabric, meets
+ * the other half's parent.
  */
 #include <sched.h>
 #include <stdatomic.h>

@@ -149,7 +149,7 @@ static void post_until_full(struct node *node, const struct xfer *kind, struct f
 		sum += (uintptr_t)comp.context;
 		done++;
 	}
-	/* Each once, in any order. */
+	/* Each message completes once, in any order. */
 	CHECK_EQ(sum, (uintptr_t)count * (count - 1) / 2);
 }
 
@@ -317,7 +317,7 @@ static void run_errors(struct env *env)
 	REQUIRE_RET(fi_cancel(&node.ep->fid, &recv), 0);
 	while (fi_cq_read(node.rxcq, &entry, 1) == -FI_EAGAIN)
 		REQUIRE(clock_now() < end);
-	/* It stays until it is read. */
+	/* The error stays in the queue until it is read. */
 	CHECK_RET(fi_cq_read(node.rxcq, &entry, 1), -FI_EAVAIL);
 	CHECK_RET(fi_cq_readerr(node.rxcq, &err, 0), 1);
 	CHECK_RET(err.err, FI_ECANCELED);
@@ -330,7 +330,10 @@ static void run_errors(struct env *env)
 	node_close(&node);
 }
 
-/* Makes progress by fi_poll alone until it has named both. It may name what has nothing, too. */
+/*
+ * Makes progress by fi_poll alone until it has named both contexts. It may name an empty queue,
+ * too.
+ */
 static void poll_for_both(struct node *node, struct fid_poll *set, void *const want[2])
 {
 	uint64_t end = env_deadline(node->env);

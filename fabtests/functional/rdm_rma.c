@@ -19,7 +19,7 @@
 
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE)
 #define UNATTENDED 1000 /* writes */
-#define GAP 24 /* bytes of the region before and behind what is accessed */
+#define GAP 24 /* bytes of the region before and behind the target */
 
 static const struct node_attr rma_attr = { .caps = FI_RMA | FI_MSG };
 
@@ -283,8 +283,8 @@ static void run_window(struct env *env)
 }
 
 /*
- * A write behind a fence waits for the read before it, which therefore sees what was there before.
- * Both halves do it to each other, both operations in flight together.
+ * A write behind a fence waits for the read before it, so the read sees the old bytes. Both halves
+ * do it to each other, with both operations in flight together.
  */
 static void run_fence(struct env *env)
 {
@@ -455,7 +455,7 @@ static void run_bad_input(struct env *env)
 	rma_ends_close(&ends);
 }
 
-/* What the provider offers where nothing is asked for. */
+/* The capabilities that the provider offers without hints. */
 static uint64_t offered_caps(const struct env *env)
 {
 	const char *name = env->opts.prov_name;
@@ -475,7 +475,7 @@ static uint64_t offered_caps(const struct env *env)
 	return caps;
 }
 
-/* MPI does this: takes what is offered, then puts to ranks that compute, and waits. */
+/* As MPI does: takes all that is offered, then puts to ranks that compute, and waits. */
 static void run_unattended(struct env *env)
 {
 	struct node_attr attr = { .caps = offered_caps(env) };

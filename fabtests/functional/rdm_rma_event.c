@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdm_rma_event: counters of memory regions: the target learns what was written and read. */
+/* rdm_rma_event: counters of memory regions: the target learns of peers' writes and reads. */
 #include <string.h>
 
 #include <rdma/fi_domain.h>

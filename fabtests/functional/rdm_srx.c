@@ -177,7 +177,7 @@ static void run_tagged(struct env *env)
 	run_messages(env, true);
 }
 
-/* A flood to all endpoints at once takes one receive for each message, whatever the order. */
+/* A flood to all endpoints at once takes one receive for each message, in any order. */
 static void run_flood(struct env *env)
 {
 	struct xfer xfers[EPS * ROUNDS];

@@ -206,7 +206,7 @@ static void cancel_round(struct hall *hall, unsigned thread, unsigned n)
 		pattern_fill(send.buf, size, tag);
 		hall_post(hall, &hall->ends[0], &send);
 	}
-	/* What it returns is not promised: it may be too late. */
+	/* The cancel may be too late, so its result is not promised. */
 	fi_cancel(&hall->ends[1].node.ep->fid, received);
 	hall_await(hall, received);
 	if (received->err) {
@@ -262,9 +262,9 @@ static fi_addr_t insert_self(struct node *node)
 }
 
 /*
- * An endpoint comes, posts receives that nobody sends to, sends messages of which the long ones are
- * under way when it closes, and goes. All messages arrive; what was not complete when it closed never
- * is, although its queue lives on: fi_close, fi_endpoint(3).
+ * An endpoint comes, posts receives that get no message, sends messages of which the long ones are
+ * under way when it closes, and goes. All messages arrive. Operations that have not completed when
+ * it closes never complete, although its queue lives on: fi_close, fi_endpoint(3).
  */
 static void guest_round(struct hall *hall, unsigned thread, unsigned n)
 {
@@ -349,7 +349,7 @@ static void visit_round(struct hall *hall, unsigned thread, unsigned n)
 	pattern_free(send.buf);
 }
 
-/* Three guests, one who visits them, two who cancel, two who work. */
+/* Two threads work, two cancel, three are guests, and one visits them. */
 static void mingle(void *arg, unsigned thread)
 {
 	struct hall *hall = arg;

@@ -45,7 +45,7 @@ static unsigned busy_slots(const struct soak_member *m)
 	return busy;
 }
 
-/* Nothing was lost if we stood still ourselves. */
+/* A process that stood still itself did not lose an operation. */
 static void check_time(struct soak_member *m)
 {
 	uint64_t now = clock_now(), gap = now - m->turn;
@@ -63,7 +63,7 @@ static void check_time(struct soak_member *m)
 	}
 }
 
-/* One turn: begin, look, and now and then die. */
+/* One turn: start operations, read completions, and now and then die. */
 static void turn(struct soak_member *m, bool begin)
 {
 	for (unsigned i = 0; i < SOAK_SLOTS; i++) {

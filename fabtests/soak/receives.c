@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* receives: what comes in. Every message must be whole, and none may come twice. */
+/* receives: messages that come in. Every message must be whole, and none may come twice. */
 #include <string.h>
 
 #include <rdma/fi_endpoint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* slots: what goes out. Every operation has a slot, and must complete once. */
+/* slots: operations of this member. Every operation has a slot, and must complete once. */
 #include <string.h>
 
 #include <rdma/fi_errno.h>
@@ -113,7 +113,7 @@ void soak_start_any(struct soak_member *m, struct soak_slot *slot)
 		soak_start(m, slot, lot < 75 ? SOAK_TAGGED : SOAK_MESSAGE, to);
 }
 
-/* What we wrote is what we read; a mayfly may have begun a new life in between. */
+/* A read brings what this member wrote, or nothing if a mayfly began a new life in between. */
 static void check_read(const struct soak_slot *slot)
 {
 	const uint8_t *at = slot->buf;
@@ -127,7 +127,7 @@ static void check_read(const struct soak_slot *slot)
 		pattern_check(slot->buf, slot->len, slot->number);
 }
 
-/* Each addition that was reported was executed once; those that failed, at most once. */
+/* An addition that succeeded was executed once; one that failed, at most once. */
 static void check_added(struct soak_word *word, const struct soak_slot *slot)
 {
 	if (word->known && !soak_is_mayfly(slot->to) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * state: what one process of the soak knows, for member.c, which runs it, slots.c, which sends,
- * receives.c, which receives, and judge.c, which knows what is right.
+ * state: the state of one process of the soak, for member.c, which runs it, slots.c, which sends,
+ * receives.c, which receives, and judge.c, which knows right results.
  *
  * Every message has a number, which is its tag or its remote CQ data: 8 bits for the sender, 8 for
  * the receiver, 16 for the sender's life, and 32 that count messages between the two. Length and
@@ -33,24 +33,24 @@ enum {
 	SOAK_SEEN = 4096, /* messages of one sender that are remembered */
 };
 
-/* What the context of a completion points to begins with this. */
+/* The first field of every struct that a completion's context points to. */
 enum soak_kind { SOAK_SLOT, SOAK_RECV, SOAK_POOL };
 
 enum soak_job {
 	SOAK_TAGGED,
 	SOAK_MESSAGE,
 	SOAK_WRITE,
-	SOAK_READ, /* reads back what a write wrote */
+	SOAK_READ, /* reads back the bytes of a write */
 	SOAK_ADD,
 };
 
-/* Place for one operation of ours. */
+/* Place for one operation of this member. */
 struct soak_slot {
 	enum soak_kind kind;
 	bool busy, posted; /* busy and not posted: the provider had no room yet */
 	enum soak_job job;
 	unsigned to;
-	uint64_t number; /* of the message, or the seed of what is written */
+	uint64_t number; /* of the message, or the seed of a write's bytes */
 	uint64_t since;	 /* ns: when it was posted */
 	uint64_t before; /* an addition: the word's value before */
 	size_t len;
@@ -110,8 +110,8 @@ struct soak_count *soak_count_of(struct soak_member *m, uint64_t number, unsigne
 /* True if number names a member other than this one. */
 bool soak_is_other(const struct soak_member *m, unsigned number);
 /*
- * Counts an error, and fails the test if it is not right. what: the operation; other: the member at
- * the other end, or SOAK_ALL if nobody knows.
+ * Counts an error, and fails the test if the error is not right. what: the operation; other: the
+ * member at the other end, or SOAK_ALL if it is unknown.
  */
 void soak_judge_error(struct soak_member *m, const struct comp *comp, const char *what,
 		      unsigned other);

@@ -154,7 +154,7 @@ static void die_without_monitor(void)
 	exit(1);
 }
 
-/* As a miss does, but without the kernel: a hundred thousand of those take a while. */
+/* Like a miss, but without the kernel: 100,000 misses would take a while. */
 static void keep(uintptr_t addr)
 {
 	struct verve_mr_want want = {addr, addr + PAGE, 0, false};

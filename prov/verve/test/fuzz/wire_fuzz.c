@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzz target: packets into a transport (xport/wire.c, and all handlers of packets in xport, msg, rma).
+ * Fuzz target: packets into a transport (xport/wire.c, and all handlers of packets in xport, msg,
+ * rma).
  *
  * Three endpoints on the fake net, opened and connected through libfabric: the victim; a hostile
- * peer, which sends any packets over its connection, and sometimes does what it should; and an
- * honest peer. Whatever the hostile one sends, messages between the other two arrive as they were sent, what
- * completes at the victim in the honest one's name is the honest one's, and nothing is left over.
+ * peer, which sends any packets over its connection, and sometimes right ones; and an honest peer.
+ * Messages between the victim and the honest peer must arrive as they were sent, completions at the
+ * victim in the honest peer's name must be for the honest peer's messages, and no object may be
+ * left over.
  *
- * The hostile one also announces the smallest window there is, if the first byte says so, so that all that it is sent is offered;
- * pulls what it was not offered, or was; reads the victim's copies with the keys that it was told; and never says FIN
- * but in packets of its making, because it receives nothing. Of what the victim sends to the honest one it gets nothing.
+ * If the first byte says so, the hostile peer also announces the smallest window there is, so that
+ * every message to it is offered. It pulls messages that it was offered, and others; it reads the
+ * victim's copies with the keys that it was told. It never receives, so it sends FIN only in
+ * packets of its own making. It must never get a byte of the victim's messages to the honest peer.
  */
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -40,11 +43,12 @@ enum { STEPS_MAX = 48 };
 
 static const uint64_t honest_tag = 0x686f6e657374;
 
-static uint8_t out[BUFFER], good[BUFFER]; /* what the hostile peer sends, and the honest one */
+/* bytes of the hostile peer's messages, and of the honest peer's */
+static uint8_t out[BUFFER], good[BUFFER];
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the honest do. */
+/* The steps of the victim and of the honest peer. */
 
 static struct wire_slot *find_slot(void)
 {
@@ -80,7 +84,7 @@ static void post_recv(struct input *input)
 	slot->posted = !ret;
 }
 
-/* From memory that is gone when the call returns, or when the message ended that was sent before. */
+/* Sends from memory that is freed when the call returns. */
 static void send_at_once(size_t len, uint64_t flags, int whom, uint8_t fill)
 {
 	struct wire_end *victim = &world.ends[VICTIM];
@@ -94,7 +98,7 @@ static void send_at_once(size_t len, uint64_t flags, int whom, uint8_t fill)
 	free(gone);
 }
 
-/* So that there are operations that a hostile packet can be the answer to. */
+/* Starts an operation of the victim, which a hostile packet can then answer. */
 static void ask_hostile(struct input *input)
 {
 	struct wire_end *victim = &world.ends[VICTIM];
@@ -157,7 +161,7 @@ static void send_to_honest(struct input *input)
 			victim->to[HONEST], NULL);
 }
 
-/* What the hostile does. */
+/* The steps of the hostile peer. */
 
 static struct verve_link *link_to(struct verve_xport *xport, struct wire_end *end, int whom)
 {
@@ -185,7 +189,8 @@ static void send_raw(const void *bytes, size_t len)
 	struct verve_link *link = link_to(xport, &world.ends[HOSTILE], VICTIM);
 	struct verve_wire_packet packet;
 	struct verve_outgoing out;
-	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees one byte too far */
+	/* of the exact size, so that a sanitizer sees one byte too far */
+	uint8_t *exact = malloc(len ? len : 1);
 
 	memcpy(exact, bytes, len);
 	verve_wire_decode(exact, len, &packet);
@@ -286,7 +291,7 @@ static const struct verve_wire_packet *find_offer(struct verve_xport *xport, uns
 	return found;
 }
 
-/* PULL, or FIN, for what it was offered, for what it was sent whole, or for any id. */
+/* Sends PULL or FIN, for a message that was offered or sent whole, or for any id. */
 static void answer(struct input *input)
 {
 	uint8_t how = input_u8(input), buf[VERVE_WIRE_RTS_MAX];
@@ -308,7 +313,10 @@ static void answer(struct input *input)
 	send_raw(buf, verve_wire_encode(&packet, buf));
 }
 
-/* Reads memory of the victim's around what it was offered, or any of its buffers, with a key that it was told. */
+/*
+ * Reads memory of the victim around an offered message, or around a buffer, with a key from the
+ * offer.
+ */
 static void steal(struct input *input)
 {
 	uint8_t how = input_u8(input);
@@ -349,7 +357,7 @@ static void send_flood(struct input *input)
 		send_raw(buf, sizeof(buf));
 }
 
-/* Whatever comes, no more is kept than an honest peer could make the victim keep. */
+/* The victim never keeps more than an honest peer could make it keep. */
 static void expect_bounds(void)
 {
 	struct verve_engine *engine = verve_ep_from_fid(world.ends[VICTIM].ep)->engine;

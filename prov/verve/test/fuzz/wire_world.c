@@ -143,7 +143,7 @@ void wire_world_close(void)
 
 /* Completions. */
 
-/* One of the victim's receives has ended; error: not well. */
+/* A receive of the victim has ended, with error or not. */
 static void take_recv(const struct fi_cq_tagged_entry *entry, bool error, bool from_honest)
 {
 	struct wire_slot *slot = entry->op_context;

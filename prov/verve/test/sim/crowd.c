@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Crowd: opening, the turns of members, checks of what arrives. */
+/* Crowd: opening, the turns of members, checks of messages. */
 #include "crowd.h"
 
 #include <malloc.h>
@@ -33,7 +33,7 @@ struct crowd_host {
 	fi_addr_t *addr;
 };
 
-/* What a message carries, at most max_len bytes of it, and a receive's buffer. */
+/* The beginning of every message, cut to max_len bytes. */
 struct label {
 	uint32_t from, to, number, len;
 };
@@ -307,7 +307,7 @@ static bool start(struct crowd *crowd, struct crowd_member *member, struct crowd
 	return true;
 }
 
-/* As much as the endpoint takes, within reason. Returns how many it took. */
+/* Sends as many messages as the endpoint takes, within reason. Returns how many it took. */
 static int send_some(struct crowd *crowd, uint32_t index)
 {
 	struct crowd_member *member = &crowd->members[index];
@@ -352,7 +352,7 @@ void crowd_turn(struct crowd *crowd)
 		crowd_fail(crowd, "it hangs: %lu messages are under way, %lu have come", crowd->due,
 			   crowd->received);
 	fake_net_advance(crowd_random(crowd) % (2 * crowd->options->tick));
-	/* Nobody has anything to do: on to what happens next. */
+	/* No member has anything to do: time moves on to the next event. */
 	if (!any && fake_net_time() - crowd->last_progress > 10 * crowd->options->tick)
 		fake_net_run_until(fake_net_next() == UINT64_MAX ? fake_net_time() + 1000000
 								 : fake_net_next());

@@ -65,7 +65,7 @@ Test(crowd, one_side_asks, .timeout = 3600)
 	connect_all("crowd/one_side_asks", crowd_upwards, 0, 3);
 }
 
-/* Where both ask at the same time, one of them answers. */
+/* If both ask at the same time, one of them answers. */
 Test(crowd, all_to_all, .timeout = 3600)
 {
 	connect_all("crowd/all_to_all", crowd_all_to_all, 0, 3);

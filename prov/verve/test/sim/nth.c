@@ -20,7 +20,7 @@ enum { SEGMENTS = 3, KEY = 77, N_MAX = 2000, TRIES = 100, SEEDS = 2 };
 
 static const size_t region_size = (NTH_ENDS + 1) * NTH_SLICES * NTH_SLICE;
 
-/* What can fail. */
+/* A kind of call that can fail. */
 struct source {
 	const char *what;
 	int error; /* negative FI errno */
@@ -306,7 +306,7 @@ static void close_all(struct nth *nth)
 	nth->list = NULL;
 }
 
-/* What a scene closes and opens. */
+/* The objects that a scene closes and opens. */
 
 static void open_again(struct nth *nth, int end, int (*open)(struct nth *nth, int end))
 {
@@ -440,7 +440,7 @@ static bool attempt(const struct nth_scene *scene, const struct source *source, 
 	return failed;
 }
 
-/* As far as a call fails, a world from the same seed goes on alike, so no call is left out. */
+/* Up to the call that fails, every world from the same seed goes alike, so no call is left out. */
 static void sweep(const struct nth_scene *scene, const struct source *source, uint64_t seed,
 		  unsigned least)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests of a scene: how they are made, made again where refused, and what becomes of them. */
+/* Requests of a scene: how they are made, made again after a refusal, and how they end. */
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
@@ -29,7 +29,10 @@ void nth_fail(const struct nth *nth, const struct nth_request *request, const ch
 		       what);
 }
 
-/* Tags: of which round, from whom, which. What a message is, is in its bytes. */
+/*
+ * A tag has the round, the sender and the number of the message. The bytes of a message follow from
+ * its tag.
+ */
 
 static uint64_t tag_of(const struct nth *nth, int from, unsigned number)
 {
@@ -146,7 +149,7 @@ static void read_error(struct nth *nth, struct nth_end *end)
 	complete(nth, request, entry.err, NULL, FI_ADDR_NOTAVAIL);
 }
 
-/* Objects that are free are given up, so that whoever needs the next one allocates. */
+/* Free objects are given back, so that the next request allocates. */
 static void exhaust(struct fid_ep *fid)
 {
 	struct verve_engine *engine = fid ? verve_ep_from_fid(fid)->engine : NULL;
@@ -466,7 +469,7 @@ static void give_up(struct nth *nth, struct nth_request *request)
 	request->may_fail = false;
 }
 
-/* Of two ends, one bit; 0: nothing happened to it that was not meant to. */
+/* A bit for the two ends between which the request failed; 0: it did not fail, or was meant to. */
 static unsigned harmed(const struct nth_request *request)
 {
 	if (!request->error || request->may_fail || request->must_fail || request->peer == NTH_ANY ||

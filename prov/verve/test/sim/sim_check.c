@@ -11,7 +11,7 @@
 
 enum { BATCH = 8 };
 
-/* One completion, of success or error (err not 0). */
+/* A completion, of success or error (err not 0). */
 struct end {
 	const struct fi_cq_tagged_entry *entry;
 	fi_addr_t src;
@@ -56,7 +56,7 @@ static struct sim_op *op_of(struct sim_node *node, void *context)
 	return op;
 }
 
-/* Its sender is the one that the completion names, if it names one. */
+/* True if the completion names the message's sender, or no sender. */
 static bool is_from(const struct sim_op *send, const struct end *end)
 {
 	return !end->source || sim_node_addr(send->peer, send->node, send->from) == end->src;
@@ -98,7 +98,7 @@ static uint64_t flags_of(const struct sim_op *op)
 	}
 }
 
-/* Without failures each swap finds what the one before it left. */
+/* Without failures each swap finds the value that the swap before it stored. */
 static void check_swap(const struct sim_op *op)
 {
 	if (!sim_has_failures(op->node->sim) && !op->may_fail && op->result[0] != op->operand[0])
@@ -106,7 +106,7 @@ static void check_swap(const struct sim_op *op)
 			 op->node->index, op->peer->index, op->result[0], op->operand[0]);
 }
 
-/* Nothing came of it, and nothing is to come. */
+/* A cancelled operation must have had no effect, and must have none later. */
 static void end_cancelled(struct sim_op *op)
 {
 	if (op->received)
@@ -120,7 +120,6 @@ static void end_cancelled(struct sim_op *op)
 	sim_buffer_fini(&op->buf);
 }
 
-/* It has failed, and may arrive all the same. */
 void sim_put_aside(struct sim_op *op)
 {
 	if (op->kind == SIM_SEND && !op->received) {
@@ -147,8 +146,8 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 			return;
 		}
 		/*
-		 * Of a silent one nobody can say when it is over: its peer may be gone when its
-		 * acknowledgement, lost once, is asked for again.
+		 * A silent operation may fail long after the application has forgotten it: its peer
+		 * may be gone when its acknowledgement, lost once, is asked for again.
 		 */
 		if (!op->may_fail && !((op->refused || op->may_miss) && end->err == FI_EACCES) &&
 		    (op->entry || !op->peer->closing))
@@ -289,7 +288,7 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 	for (size_t i = 0; !op && i < sim->op_count; i++) {
 		struct sim_op *other = sim->ops[i];
 
-		/* One that was taken for another, by fewer bytes than these. */
+		/* A message that was taken for another, by fewer bytes than these. */
 		if (other->kind == SIM_SEND && other->peer == node && is_from(other, end) &&
 		    is_like(other, recv, end, start) && give_back(other))
 			op = other;

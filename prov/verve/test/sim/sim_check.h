@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the check of single completions (sim_check.c) and of a whole run (sim_end.c) share. */
+/* Shared by the check of single completions (sim_check.c) and of a whole run (sim_end.c). */
 #ifndef VERVE_TEST_SIM_CHECK_H
 #define VERVE_TEST_SIM_CHECK_H
 

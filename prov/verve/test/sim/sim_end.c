@@ -56,7 +56,10 @@ static bool is_over(const struct sim_op *op)
 	return true;
 }
 
-/* A peer that is late refuses, which its operations say; one that dies takes what it had. */
+/*
+ * A peer that starts late refuses, and the operation's completion says so. A peer that dies takes
+ * its messages along.
+ */
 bool sim_may_be_lost(const struct sim_op *op)
 {
 	return op->error || (op->may_fail && !(op->node->sim->options->late && op->entry));
@@ -123,7 +126,10 @@ static void check_counters(struct sim_node *node)
 	}
 }
 
-/* Every sum counts once: those that succeeded, and those of which nobody knows, at most. */
+/*
+ * Every sum that succeeded counts once. A sum that failed, or whose end is unknown, counts at most
+ * once.
+ */
 static void check_word(struct sim_node *node, uint32_t word)
 {
 	const struct sim_word got = sim_word_read(node, word);
@@ -171,7 +177,7 @@ void sim_forget_receives(struct sim_node *node)
 	}
 }
 
-/* Nobody knows what became of it. */
+/* The operation's end is unknown. */
 static void drop_initiator(struct sim_op *op)
 {
 	op->done = true;
@@ -227,7 +233,7 @@ void sim_check_end(struct sim *sim)
 		/* Silent ones count as well. */
 		if (!op->entry && !op->may_fail && !op->error)
 			op->node->counted[sim_cntr_of(op)]++;
-		/* Nobody tells the processor what the device did. */
+		/* The target's processor does not hear of atomics that its device executed. */
 		if (op->kind == SIM_ATOMIC && !op->error && !sim->options->device)
 			op->peer->counted[op->fetch ? SIM_CNTR_REMOTE_READ : SIM_CNTR_REMOTE_WRITE]++;
 		if ((op->kind == SIM_SEND || op->has_data) && !op->received && !sim_may_be_lost(op))

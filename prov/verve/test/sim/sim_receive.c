@@ -8,7 +8,7 @@
 
 enum { POSTED_MAX = 12 };
 
-/* Of a receive. */
+/* The only sender from which the receive takes messages, or FI_ADDR_UNSPEC. */
 static fi_addr_t source(const struct sim_op *op)
 {
 	return op->peer ? sim_node_addr(op->node, op->peer, op->from) : FI_ADDR_UNSPEC;
@@ -66,7 +66,7 @@ static bool post(struct sim_op *op, uint32_t call, uint64_t flags)
 	return true;
 }
 
-/* What a receive or a peek asks for. */
+/* Chooses sender and tag of a receive or a peek. */
 static void choose_filter(struct sim_op *op)
 {
 	static const uint64_t ignores[] = {

@@ -8,8 +8,9 @@
 #include "sim_traffic.h"
 
 /*
- * A write whose bytes are there, but of whose end nobody was told, is repeated when something is refused on its
- * connection: before what follows there, but at any time of what goes another way.
+ * True if the write before this operation may be executed again. A write that has arrived, but
+ * whose initiator has no answer, is repeated when another operation is refused on its connection:
+ * before all that follows on that connection, but at any time of operations on another one.
  */
 static bool may_come_again(const struct sim_op *before, const struct sim_op *op)
 {
@@ -111,7 +112,7 @@ void sim_start_rma(struct sim_node *node)
 	if (!write && node->selective && (sim->options->retire || sim->options->conns))
 		call = SIM_CALL_SENDMSG;
 	sim_choose_way(op, peer);
-	/* What is refused ends an endpoint's connection with itself. */
+	/* A refused operation ends an endpoint's connection with itself. */
 	holder = peer && !(peer == node && sim->options->closing) ? choose_slice(op) : NULL;
 	if (!holder || (inject && (sim_may_fail(node, peer) || sim->options->closing))) {
 		sim_op_free(op);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Traffic: what all random operations share, and sends by every call of fi_msg and fi_tagged. */
+/*
+ * Traffic: the choices that all random operations share, and sends by every call of fi_msg and
+ * fi_tagged.
+ */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 #include <stdlib.h>
@@ -255,7 +258,7 @@ void sim_start_send(struct sim_node *node)
 	sim_op_started(op, inject || flags & FI_INJECT);
 }
 
-/* Each swap expects what the one before it left: that must not be missing. */
+/* Each swap expects the value that the swap before it stored, which must therefore be executed. */
 static bool may_cancel(const struct sim_op *op)
 {
 	if (op->kind == SIM_RECV)

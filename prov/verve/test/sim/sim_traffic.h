@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the sources of random traffic share: sim_traffic.c starts messages, sim_receive.c receives,
+ * Shared by the sources of random traffic: sim_traffic.c starts messages, sim_receive.c receives,
  * sim_rma.c writes, reads and atomics.
  */
 #ifndef VERVE_TEST_SIM_TRAFFIC_H
@@ -29,11 +29,14 @@ enum sim_call {
 /* An operation with the next id, which is used up only when sim_op_admit() takes the operation. */
 struct sim_op *sim_op_new(struct sim_node *node, enum sim_kind kind);
 /*
- * ret is what the provider's call returned. True: the provider took op, and the run keeps op. False
+ * ret: the result of the provider's call. True: the provider took op, and the run keeps op. False
  * (-FI_EAGAIN): op is freed. Any other error fails the run.
  */
 bool sim_op_admit(struct sim_op *op, ssize_t ret, const char *call);
-/* A send, write, read or atomic was admitted. Frees the buffer if the provider has copied it (injected). */
+/*
+ * Counts a send, write, read or atomic that was admitted. injected: the provider has copied the
+ * buffer, which is freed.
+ */
 void sim_op_started(struct sim_op *op, bool injected);
 /* The target's address, as the initiator knows it. */
 fi_addr_t sim_op_target(const struct sim_op *op);

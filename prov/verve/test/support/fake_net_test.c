@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The fake net itself: what a real device would do, it does. */
+/* The fake net itself: it does as real devices do. */
 #include "fake_net.h"
 
 #include <criterion/criterion.h>
@@ -386,7 +386,10 @@ Test(fake_net, what_is_ahead_of_a_bad_request_still_completes)
 	expect_failure(&a, LOC_PROT);
 }
 
-/* An error flushes what is outstanding; what was done already, without a signal, says nothing. */
+/*
+ * An error flushes requests that are outstanding. An unsignaled request that is done already has no
+ * completion.
+ */
 Test(fake_net, error_state_does_not_flush_what_is_done)
 {
 	for (int i = 0; i < 3; i++) {
@@ -460,7 +463,7 @@ Test(fake_net, armed_queue_wakes_once)
 	fake_net_advance(second);
 	cr_expect_eq(poll(&fd, 1, 0), 1);
 	verve_net_channel_drain(b.channel);
-	/* What is there already wakes nobody. */
+	/* Completions that are in the queue already do not wake anybody. */
 	cr_assert_eq(verve_net_cq_arm(b.recv_cq), 0);
 	cr_expect_eq(poll(&fd, 1, 0), 0);
 }

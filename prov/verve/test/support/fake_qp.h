@@ -41,14 +41,14 @@ struct fake_wr {
 	uint8_t few[64];
 	uint32_t len;	      /* bytes */
 	uint32_t number;      /* of the queue pair's requests */
-	uint64_t fetched;     /* atomic: what was there */
+	uint64_t fetched;     /* atomic: the word's value before */
 	enum fake_wr_state state;
 	uint32_t status;
 	uint64_t when; /* FLYING: executed; EXECUTED: response; DONE: completes */
 	bool acked;    /* the acknowledgement has left the target */
-	uint8_t *response; /* a read's, that left the target before it refused a later request; NULL */
+	uint8_t *response; /* a read's, sent before the target refused a later request; or NULL */
 	bool responded;	   /* the response has left so */
-	bool lie;	   /* the response has not come, whatever is said */
+	bool lie;	   /* reported as done although the response has not come */
 };
 
 TAILQ_HEAD(fake_wr_queue, fake_wr);
@@ -67,14 +67,15 @@ struct verve_net_qp {
 	struct fake_wr_queue wrs;   /* oldest first: DONE and EXECUTED, FLYING, POSTED */
 	struct fake_wr *flying;	    /* oldest that is FLYING; NULL */
 	struct fake_wr *posted;	    /* oldest that is POSTED; NULL */
-	struct fake_wr *spare;	    /* for the next one: a heap full of holes makes new ones slowly; NULL */
+	/* kept for the next request, because a heap full of holes is slow; or NULL */
+	struct fake_wr *spare;
 	uint32_t produced, polled;  /* requests */
 	uint64_t last_arrival, last_response;
 	uint64_t silent_since; /* 0: the peer answers */
-	bool failing;	       /* nothing more leaves: an error is on its way */
+	bool failing;	       /* an error is on its way: no request leaves any more */
 	bool has_begun;	       /* a message arrives, */
 	struct verve_net_recv begun; /* in this receive */
-	uint32_t serial;       /* of those of its shared receive queue */
+	uint32_t serial;       /* number among the queue pairs of its shared receive queue */
 	struct fake_event arrive, respond, complete, flush;
 };
 
@@ -96,12 +97,12 @@ struct verve_net_srq {
 /* The oldest receive, out of the queue. False: empty. */
 bool fake_srq_take(struct verve_net_srq *srq, struct verve_net_recv *recv);
 
-/* The application has polled request number: it and what is older leave the send queue. */
+/* The application has polled request number: it and older requests leave the send queue. */
 void fake_qp_polled(struct verve_net_qp *qp, uint32_t number);
 
-/* Starts what can be started. */
+/* Sends the requests that may leave now. */
 void fake_rc_launch(struct verve_net_qp *qp);
-/* To the error state. */
+/* Puts the queue pair in the error state. */
 void fake_rc_error(struct verve_net_qp *qp);
 void fake_wr_free(struct verve_net_qp *qp, struct fake_wr *wr);
 

@@ -3,10 +3,10 @@
  * Reliable connections of the fake net: requests travel in order, are executed at the target when
  * they arrive, and complete in order at the initiator. InfiniBand spec. vol. 1, chapters 9 and 10.
  *
- * Memory is read and written as late as the rules allow: a send's or write's source when it is
- * executed at the target, a read's source and destination when its response arrives. Atomics are executed
- * when they arrive, and once. Whoever lets
- * go of memory before the completion is found out.
+ * Memory is read and written as late as the rules allow: a send's or write's source when the
+ * request is executed at the target, a read's source and destination when its response arrives.
+ * Atomics are executed when they arrive, and once. A provider that frees memory before the
+ * completion is found out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,9 @@ static void schedule_completion(struct verve_net_qp *qp)
 		fake_event_at(&qp->complete, wr->when, complete);
 }
 
-/* wr will end with status, after what is older; what is younger will be flushed, and is not sent.
+/*
+ * wr will end with status, after all older requests. Younger requests are not sent: they will be
+ * flushed.
  */
 static void fail_unsent(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
 {
@@ -83,7 +85,7 @@ static void fail_unsent(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t st
 	schedule_completion(qp);
 }
 
-/* The same for one that was sent: what flies behind it is lost. */
+/* The same for a request that was sent. Requests that fly behind it are lost. */
 static void fail(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
 {
 	qp->flying = NULL;
@@ -110,7 +112,7 @@ static void unanswered(struct verve_net_qp *qp, struct fake_wr *wr, struct fake_
 	fake_event_at(event, next, run);
 }
 
-/* What the device finds wrong before it sends anything. */
+/* The errors that the device finds before it sends anything. */
 static uint32_t check_request(const struct verve_net_qp *qp, const struct fake_wr *wr)
 {
 	if (wr->len > fake_world.config.limits.msg_size)
@@ -167,7 +169,7 @@ void fake_rc_launch(struct verve_net_qp *qp)
 	}
 }
 
-/* The oldest request under way is executed: what is next? */
+/* The oldest request under way has been executed: its response leaves, and the next one follows. */
 static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 {
 	struct fake_wr *next = TAILQ_NEXT(wr, link);
@@ -189,9 +191,9 @@ static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 }
 
 /*
- * A responder answers in order: what it executed before it refused a request is on its way already, and the
- * refusal acknowledges it (InfiniBand spec. vol. 1, 9.7.5.1.2), unless that is a read whose region was closed
- * since: then that is what is refused. Returns the request that is.
+ * A responder answers in order. Responses to requests before the refused one are on their way
+ * already, and the refusal acknowledges those requests (InfiniBand spec. vol. 1, 9.7.5.1.2). But an
+ * older read whose region was closed since is refused itself. Returns the request that is refused.
  */
 static struct fake_wr *answer_older(struct verve_net_qp *qp, struct fake_wr *refused)
 {
@@ -403,7 +405,7 @@ static struct verve_net_qp *only_qp(uint32_t h)
 	return host->qps;
 }
 
-/* One at a time, whatever the clock says. */
+/* Only the oldest request completes, whatever the clock says. */
 static void put_off_younger(struct verve_net_qp *qp)
 {
 	struct fake_wr *wr = TAILQ_FIRST(&qp->wrs);

@@ -124,7 +124,7 @@ static int execute_read(const struct fake_wr *wr, struct verve_net_qp *target)
 	return FAKE_WC_OK;
 }
 
-/* What was there is kept until the response: an atomic is never executed again. */
+/* The value before is kept until the response leaves: an atomic is never executed again. */
 static int execute_atomic(struct fake_wr *wr, struct verve_net_qp *target)
 {
 	uint64_t *word;
