@@ -9,7 +9,8 @@
 
 /*
  * Adds a finding for each step up to the first that fails. to: "HOST" or "HOST:PORT"; from: an own
- * address, or NULL. True: all steps passed. libfabric's answer counts, so FI_PROVIDER_PATH must lead to the provider.
+ * address, or NULL. True: all steps passed. libfabric's answer counts, so FI_PROVIDER_PATH must
+ * lead to the provider.
  */
 bool verve_peer_test(struct verve_report *report, const char *to, const char *from);
 

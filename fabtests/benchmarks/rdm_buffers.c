@@ -117,7 +117,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_buffers", "Messages and writes from buffers without a descriptor.", true },
+		.usage = { "rdm_buffers", "Messages and writes from buffers without a descriptor.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

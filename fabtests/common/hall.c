@@ -199,9 +199,16 @@ static void count_up(struct hall *hall, unsigned thread, struct end *from, struc
 	struct remote remote = region_remote(&owner->node, &owner->region);
 	struct parallel_op *op = parallel_op_get(&hall->pools[thread]);
 	uint64_t deadline = env_deadline(hall->env), one = 1, before = 0;
-	struct atomic add = { .call = ATOMIC_FETCH, .datatype = FI_UINT64, .op = FI_SUM, .count = 1,
-			      .buf = &one, .result = &before, .addr = addr, .context = op,
-			      .remote_addr = remote.addr + HALL_WORKERS * SLICE, .key = remote.key };
+	struct atomic add = { .call = ATOMIC_FETCH,
+			      .datatype = FI_UINT64,
+			      .op = FI_SUM,
+			      .count = 1,
+			      .buf = &one,
+			      .result = &before,
+			      .addr = addr,
+			      .context = op,
+			      .remote_addr = remote.addr + HALL_WORKERS * SLICE,
+			      .key = remote.key };
 	ssize_t ret;
 
 	for (;;) {

@@ -23,7 +23,10 @@ struct op {
 	uint64_t before; /* an addition's result */
 };
 
-/* Begin one. Messages have a buffer of their own, filled from their length, which is freed with op_free. */
+/*
+ * Each begins an operation. A message has a buffer of its own, filled from its length; op_free
+ * frees it.
+ */
 void op_recv(struct node *node, struct op *op, size_t len, bool tagged);
 /* With FI_DELIVERY_COMPLETE. */
 void op_send(struct node *node, struct op *op, size_t len, bool tagged, fi_addr_t to);

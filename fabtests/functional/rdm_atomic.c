@@ -435,7 +435,8 @@ static void run_counters(struct env *env)
  * An access that must fail: an error completion with the operation's context (or a refusal when
  * posted), nothing fetched, and the endpoint works on.
  */
-static void expect_refused(struct rma_ends *ends, enum atomic_call call, uint64_t addr, uint64_t key)
+static void expect_refused(struct rma_ends *ends, enum atomic_call call, uint64_t addr,
+			   uint64_t key)
 {
 	uint64_t one = 1, result = 77;
 	struct atomic atomic = atomic_on(ends, call, FI_UINT64, FI_SUM, 1);
@@ -582,7 +583,8 @@ int main(int argc, char **argv)
 {
 	static const struct suite suite = {
 		.usage = { "rdm_atomic",
-			   "Atomics: all ten calls, datatypes and operations, order, errors.", true },
+			   "Atomics: all ten calls, datatypes and operations, order, errors.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_auth: authorization keys: peers with one key talk, wherever each has it from; others exchange
- * nothing, and are told so. If FI_VERVE_AUTH_KEY_FILE names a file, the program writes a key into it,
- * which is then the one of endpoints that are given none. Refusals take FI_VERVE_CONNECT_TIMEOUT.
+ * rdm_auth: authorization keys: peers with one key talk, whatever the key's source; other peers
+ * exchange nothing, and their operations report it. If FI_VERVE_AUTH_KEY_FILE names a file, the
+ * program writes a key into it, for endpoints without a key of their own. Refusals take
+ * FI_VERVE_CONNECT_TIMEOUT.
  */
 #include <fcntl.h>
 #include <netinet/in.h>

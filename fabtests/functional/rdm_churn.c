@@ -91,7 +91,8 @@ static void guest_round(struct churn *churn, unsigned n)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true, .share = &churn->home,
 				  .share_queues = true, .srx = churn->srx };
-	struct env own = { .opts = churn->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
+	struct env own = { .opts = churn->env->opts,
+			   .members = LIST_HEAD_INITIALIZER(own.members) };
 	struct xfer sends[2 * SENDS];
 	char name[NODE_ADDR_MAX];
 	struct node guest;
@@ -221,11 +222,16 @@ static void commute(struct churn *churn, unsigned thread, unsigned n)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true,
 				  .progress = n % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL };
-	struct env own = { .opts = churn->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
+	struct env own = { .opts = churn->env->opts,
+			   .members = LIST_HEAD_INITIALIZER(own.members) };
 	char name[NODE_ADDR_MAX], out[8] = "going", in[8];
 	uint64_t tag = (uint64_t)thread << 32 | n;
-	struct xfer send = { .op = XFER_SEND, .tagged = true, .tag = tag, .buf = out,
-			     .len = sizeof(out), .context = parallel_op_get(&churn->pools[thread]) };
+	struct xfer send = { .op = XFER_SEND,
+			     .tagged = true,
+			     .tag = tag,
+			     .buf = out,
+			     .len = sizeof(out),
+			     .context = parallel_op_get(&churn->pools[thread]) };
 	struct xfer recv = { .op = XFER_RECV, .tagged = true, .tag = tag, .buf = in,
 			     .len = sizeof(in), .addr = FI_ADDR_UNSPEC,
 			     .context = parallel_op_get(&churn->pools[thread]) };
@@ -308,7 +314,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_churn", "Endpoints that come and go beside threads that work, and forks.",
+		.usage = { "rdm_churn",
+			   "Endpoints that come and go beside threads that work, and forks.",
 			   false },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),

@@ -133,8 +133,12 @@ static bool send_next(struct process *p, unsigned round)
 {
 	unsigned to = (self_of(p) + 1 + p->sent) % peers_of(p);
 	struct message *message = &p->out[to];
-	const struct xfer send = { .op = XFER_SEND, .tagged = true, .buf = message,
-				   .len = sizeof(*message), .addr = p->addrs[to], .context = message };
+	const struct xfer send = { .op = XFER_SEND,
+				   .tagged = true,
+				   .buf = message,
+				   .len = sizeof(*message),
+				   .addr = p->addrs[to],
+				   .context = message };
 	ssize_t ret;
 
 	*message = (struct message){ self_of(p), to, round };
@@ -161,8 +165,8 @@ static void exchange(struct process *p, unsigned round)
 		else
 			sched_yield();
 		if (clock_now() > end)
-			check_fatal("process %u: round %u, %u sent, %u completed, %u received", p->index,
-				    round, p->sent, p->completed, p->received);
+			check_fatal("process %u: round %u, %u sent, %u completed, %u received",
+				    p->index, round, p->sent, p->completed, p->received);
 	}
 }
 
@@ -307,7 +311,8 @@ int main(int argc, char **argv)
 		pids[process.index] = fork();
 		REQUIRE(pids[process.index] >= 0);
 		if (!pids[process.index])
-			exit(run_process(&process, env->opts.iterations ? env->opts.iterations : 1));
+			exit(run_process(&process,
+					 env->opts.iterations ? env->opts.iterations : 1));
 	}
 	lead(env, board, process.processes);
 	worst = wait_all(pids, process.processes);

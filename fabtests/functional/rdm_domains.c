@@ -354,7 +354,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_domains", "Several domains on several devices and addresses.", false },
+		.usage = { "rdm_domains", "Several domains on several devices and addresses.",
+			   false },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -81,7 +81,8 @@ static void exchange_names(struct ends *ends)
 		check_fatal("out of step with the other side (keys)");
 }
 
-static void ends_open(struct ends *ends, struct env *env, const struct node_attr *attr, size_t count)
+static void ends_open(struct ends *ends, struct env *env, const struct node_attr *attr,
+		      size_t count)
 {
 	node_start(&ends->node, env, attr);
 	ends->virt = ends->node.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
@@ -163,7 +164,8 @@ static void check_all(const struct target *target, uint64_t seed)
 
 	for (size_t i = 0; i < target->count; i++) {
 		memcpy(all + position, target->iov[i].iov_base, lens[i]);
-		pattern_check_byte((uint8_t *)target->iov[i].iov_base + lens[i], GAP, PATTERN_EMPTY);
+		pattern_check_byte((uint8_t *)target->iov[i].iov_base + lens[i], GAP,
+				   PATTERN_EMPTY);
 		position += lens[i];
 	}
 	pattern_check(all, target->len, seed);

@@ -313,8 +313,9 @@ static void run_once(struct env *env, const struct scene *scene, bool at_once)
 static void run(struct env *env, const struct scene *scene)
 {
 	/*
-	 * To a stranger the new process is as good as the dead one: where a request to connect died with its
-	 * reader unanswered, the next one finds it, and the messages wait there for receives.
+	 * To a stranger the new process is as good as the dead one. If a request to connect died
+	 * while its reader had not answered it, the next process reads it, and the messages wait
+	 * there for receives.
 	 */
 	run_once(env, scene, false);
 	for (unsigned i = 1; i < TIMES; i++)

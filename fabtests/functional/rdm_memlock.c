@@ -101,8 +101,8 @@ static unsigned hog(struct node *node, void *memory, struct fid_mr **mrs)
 
 	for (size_t len = memlock(); len >= 4096;) {
 		REQUIRE(count < HOGS);
-		if (fi_mr_reg(node->domain, memory, len, FI_SEND, 0, ++node->next_key, 0, &mrs[count],
-			      NULL))
+		if (fi_mr_reg(node->domain, memory, len, FI_SEND, 0, ++node->next_key, 0,
+			      &mrs[count], NULL))
 			len /= 2;
 		else
 			count++;
@@ -164,7 +164,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_memlock", "Messages and RMA of a user who may lock little memory.", true },
+		.usage = { "rdm_memlock", "Messages and RMA of a user who may lock little memory.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -98,7 +98,8 @@ static int memory_file(void)
 static void *get_file(void)
 {
 	int fd = memory_file();
-	void *memory = mapped(mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), "a file");
+	void *memory =
+		mapped(mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), "a file");
 
 	close(fd);
 	return memory;

@@ -247,7 +247,8 @@ static char *change(struct worker *worker, char *memory)
 		return map(memory);
 	case 2:
 		munmap(memory + 2 * PAGE, PAGE);
-		if (mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, where, -1, 0) != MAP_FAILED)
+		if (mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, where, -1, 0) !=
+		    MAP_FAILED)
 			return memory;
 		/* The kernel gave the page to another thread, which keeps it. */
 		munmap(memory, 2 * PAGE);

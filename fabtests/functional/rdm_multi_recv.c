@@ -121,7 +121,8 @@ static void check_places(const struct pool *pool)
 
 static void receive(struct node *node, unsigned messages)
 {
-	struct pool pool = { .messages = messages, .places = calloc(messages, sizeof(struct place)) };
+	struct pool pool = { .messages = messages,
+			     .places = calloc(messages, sizeof(struct place)) };
 
 	REQUIRE(pool.places != NULL);
 	for (size_t i = 0; i < BUFS; i++)

@@ -88,7 +88,8 @@ static void await(struct node *node, const struct xfer *like, uint64_t flags, un
 	CHECK_EQ(comp.len, sizes[n]);
 	CHECK_EQ(comp.data, DATA(n));
 	CHECK_EQ(comp.flags & (FI_RECV | FI_REMOTE_CQ_DATA), FI_RECV | FI_REMOTE_CQ_DATA);
-	CHECK_EQ(comp.flags & (like->tagged ? FI_TAGGED : FI_MSG), like->tagged ? FI_TAGGED : FI_MSG);
+	CHECK_EQ(comp.flags & (like->tagged ? FI_TAGGED : FI_MSG),
+		 like->tagged ? FI_TAGGED : FI_MSG);
 	if (like->tagged)
 		CHECK_EQ(comp.tag, 0x100u + n);
 }
@@ -106,7 +107,7 @@ static void take(struct node *node, bool tagged, unsigned n, void *context, uint
 	pattern_free(recv.buf);
 }
 
-/* Messages that are looked at twice, claimed, discarded, or both, before the others are received. */
+/* Peeks at messages twice, claims or discards them, or both, before the others are received. */
 static void receive_all(struct node *node, bool tagged)
 {
 	static int contexts[MESSAGES];
@@ -201,7 +202,7 @@ static void run_ignore(struct env *env)
 	node_close(&node);
 }
 
-/* Flags that mean nothing, a context that has claimed nothing, and a message that is claimed twice. */
+/* Meaningless flags, a context that has claimed nothing, and a message that is claimed twice. */
 static void run_misuse(struct env *env)
 {
 	struct node node;

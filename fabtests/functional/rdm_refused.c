@@ -145,7 +145,10 @@ static void finish_send(struct work *work, const struct comp *comp)
 	CHECK_RET(comp->err, 0);
 }
 
-/* Long messages may complete later than short ones behind them, but into the receive of their turn. */
+/*
+ * Long messages may complete later than short ones behind them, but each takes the receive of its
+ * turn.
+ */
 static void finish_receive(struct work *work, const struct comp *comp)
 {
 	struct xfer *recv = comp->context;
@@ -259,7 +262,8 @@ int main(int argc, char **argv)
 {
 	static const struct suite suite = {
 		.usage = { "rdm_refused",
-			   "RMA that the target refuses: it fails alone, whatever is beside it.", true },
+			   "RMA that the target refuses: it fails alone, whatever is beside it.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -107,8 +107,8 @@ static void confirm(struct rma_ends *ends, const struct rma *done)
 	pattern_free(read.buf);
 }
 
-static void transfer(struct rma_ends *ends, const struct rma_test *test, bool initiator, size_t size,
-		     uint64_t seed)
+static void transfer(struct rma_ends *ends, const struct rma_test *test, bool initiator,
+		     size_t size, uint64_t seed)
 {
 	size_t width = ends->node.info->domain_attr->cq_data_size;
 	uint64_t data = width >= 8 ? ~seed : ~seed & ((1ull << (8 * width)) - 1);

@@ -277,7 +277,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_srx", "Shared receive contexts: several endpoints, one queue of receives.",
+		.usage = { "rdm_srx",
+			   "Shared receive contexts: several endpoints, one queue of receives.",
 			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * judge: numbers of messages, and which errors are right. An error is right only where a mayfly is at
- * one of the two ends, and only if it is one that says so; with -o torn elsewhere, too, and then the
- * error is printed with the time.
+ * judge: numbers of messages, and right errors. An error is right only where a mayfly is at one of
+ * the two ends, and only if the error tells of a lost peer. With -o torn such an error is right
+ * elsewhere, too, and is printed with the time.
  */
 #include <stdio.h>
 

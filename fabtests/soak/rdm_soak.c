@@ -169,7 +169,8 @@ static void sample(struct keeper *k)
 			       (unsigned long long)((now - k->begin) / SECOND), k->half, i,
 			       usage_status_kb(pid, "VmRSS:"), usage_status_kb(pid, "VmPin:"),
 			       usage_status_kb(pid, "VmLck:"), entry->heap / 1024, count_fds(pid),
-			       usage_status_kb(pid, "Threads:"), entry->operations, errors_of(entry));
+			       usage_status_kb(pid, "Threads:"), entry->operations,
+			       errors_of(entry));
 	}
 }
 

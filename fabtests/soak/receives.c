@@ -83,7 +83,8 @@ void soak_finish_recv(struct soak_member *m, struct soak_recv *recv, const struc
 	uint64_t number = pool ? comp->data : comp->tag;
 
 	if (comp->err)
-		soak_judge_error(m, comp, "a receive", number ? soak_number_from(number) : SOAK_ALL);
+		soak_judge_error(m, comp, "a receive",
+				 number ? soak_number_from(number) : SOAK_ALL);
 	else if (!pool || comp->flags & FI_REMOTE_CQ_DATA)
 		take_message(m, number, pool ? comp->buf : recv->xfer.buf, comp->len);
 	if (!pool || comp->flags & FI_MULTI_RECV)

@@ -27,7 +27,9 @@ static ssize_t try_send(struct soak_member *m, struct soak_slot *slot)
 			     .addr = m->addrs[slot->to], .tag = slot->number, .data = slot->number,
 			     .context = slot };
 
-	send.op = soak_is_acked(slot->number) ? XFER_SENDMSG : send.tagged ? XFER_SEND : XFER_SENDDATA;
+	send.op = send.tagged ? XFER_SEND : XFER_SENDDATA;
+	if (soak_is_acked(slot->number))
+		send.op = XFER_SENDMSG;
 	send.flags = FI_DELIVERY_COMPLETE | FI_COMPLETION | (send.tagged ? 0 : FI_REMOTE_CQ_DATA);
 	return xfer_try(&m->node, &send);
 }

@@ -90,7 +90,8 @@ static void send_at_once(size_t len, uint64_t flags, int whom, uint8_t fill)
 	struct wire_end *victim = &world.ends[VICTIM];
 	uint8_t *gone = malloc(len);
 	struct iovec iov = {gone, len};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = victim->to[whom], .context = out};
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = victim->to[whom], .context = out};
 
 	wire_require(gone, "memory");
 	memset(gone, fill, len);
@@ -121,8 +122,8 @@ static void ask_hostile(struct input *input)
 		fi_read(victim->ep, world.fetched, len, NULL, victim->to[HOSTILE], addr, key, out);
 		break;
 	case 7:
-		send_at_once(how & 8 ? 500 : how & 16 ? 400 : 65, how & 32 ? FI_DELIVERY_COMPLETE : 0,
-			     HOSTILE, EVIL);
+		send_at_once(how & 8 ? 500 : how & 16 ? 400 : 65,
+			     how & 32 ? FI_DELIVERY_COMPLETE : 0, HOSTILE, EVIL);
 		break;
 	case 5:
 		fi_fetch_atomic(victim->ep, out, 1, NULL, world.fetched, NULL,
@@ -365,8 +366,10 @@ static void expect_bounds(void)
 	struct verve_link *link;
 
 	TAILQ_FOREACH(link, &xport->links, all) {
-		wire_require(link->held + link->owed <= xport->attr.window, "a peer ignores its window");
-		wire_require(link->replies <= VERVE_ATOMIC_UNANSWERED, "a peer ignores its answers");
+		wire_require(link->held + link->owed <= xport->attr.window,
+			     "a peer ignores its window");
+		wire_require(link->replies <= VERVE_ATOMIC_UNANSWERED,
+			     "a peer ignores its answers");
 	}
 	verve_engine_unlock(engine);
 }
@@ -435,8 +438,9 @@ static void expect_honest(void)
 
 	wire_require(conn_of(VICTIM, HONEST), "the honest peer's connection is gone");
 	world.last.posted = true;
-	wire_require(!fi_trecv(victim->ep, world.last.buf, BUFFER, NULL, victim->to[HONEST], honest_tag, 0,
-			  &world.last), "fi_trecv");
+	wire_require(!fi_trecv(victim->ep, world.last.buf, BUFFER, NULL, victim->to[HONEST],
+			       honest_tag, 0, &world.last),
+		     "fi_trecv");
 	ret = fi_tsend(honest->ep, good, BUFFER, NULL, honest->to[VICTIM], honest_tag, &world.last);
 	wire_require(!ret, "fi_tsend");
 	for (int i = 0; i < 1000 && !world.got_honest; i++)

@@ -57,9 +57,11 @@ static void introduce(void)
 			struct sockaddr_storage name;
 			size_t len = sizeof(name);
 
-			wire_require(!fi_getname(&world.ends[j].ep->fid, &name, &len), "fi_getname");
-			wire_require(fi_av_insert(world.ends[i].av, &name, 1, &world.ends[i].to[j], 0,
-					     NULL) == 1, "fi_av_insert");
+			wire_require(!fi_getname(&world.ends[j].ep->fid, &name, &len),
+				     "fi_getname");
+			wire_require(fi_av_insert(world.ends[i].av, &name, 1, &world.ends[i].to[j],
+						  0, NULL) == 1,
+				     "fi_av_insert");
 		}
 	}
 }
@@ -72,7 +74,10 @@ static void open_info(bool app_keys)
 
 	if (!prov)
 		prov = fi_prov_ini();
-	/* Everything: without hints, completions do not name the sender, and nobody hears of RMA. */
+	/*
+	 * All capabilities: without hints, completions do not name the sender, and no endpoint
+	 * hears of RMA.
+	 */
 	hints = fi_allocinfo();
 	wire_require(hints, "fi_allocinfo");
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_DIRECTED_RECV |
@@ -122,7 +127,8 @@ void wire_world_open(bool app_keys, bool least_window)
 			   &world.mr, NULL), "fi_mr_reg");
 	world.loot = calloc(1, LOOT);
 	wire_require(world.loot, "memory");
-	wire_require(!fi_mr_reg(world.domain, world.loot, LOOT, FI_READ, 0, 78, 0, &world.loot_mr, NULL),
+	wire_require(
+		!fi_mr_reg(world.domain, world.loot, LOOT, FI_READ, 0, 78, 0, &world.loot_mr, NULL),
 		"fi_mr_reg");
 	open_ends(least_window);
 }
@@ -188,7 +194,8 @@ static void look_at_arrived(void)
 		const struct verve_net_wc *wc = &xport->batch.wc[i];
 
 		if (!wc->status)
-			wire_require_no_loot(((struct verve_slab *)(uintptr_t)wc->wr_id)->data, wc->byte_len);
+			wire_require_no_loot(((struct verve_slab *)(uintptr_t)wc->wr_id)->data,
+					     wc->byte_len);
 	}
 	wire_end_unlock(HOSTILE);
 }

@@ -44,7 +44,8 @@ struct wire_world {
 	uint8_t *region;
 	struct wire_end ends[ENDS];
 	struct wire_slot slots[SLOTS];
-	struct wire_slot last;	  /* for the honest peer's last message; also the context of its send */
+	/* for the honest peer's last message, whose send has it as context, too */
+	struct wire_slot last;
 	bool got_honest;	  /* that message has come */
 	uint8_t sink[BUFFER];	  /* the honest peer receives here */
 	uint8_t fetched[BUFFER];  /* the victim reads to here */
@@ -54,13 +55,16 @@ struct wire_world {
 
 extern struct wire_world world;
 
-/* app_keys: the application chooses the keys. least_window: the hostile peer announces the smallest. */
+/*
+ * app_keys: the application chooses the keys. least_window: the hostile peer announces the smallest
+ * one.
+ */
 void wire_world_open(bool app_keys, bool least_window);
 /* Aborts if an object of the device is left. */
 void wire_world_close(void);
 /* Prints what, and aborts, unless it holds. */
 void wire_require(bool holds, const char *what);
-/* Aborts if the bytes have more of FILL than chance can bring: the hostile peer must never get any. */
+/* Aborts if the bytes hold a run of FILL, which the hostile peer must never get. */
 void wire_require_no_loot(const uint8_t *bytes, size_t len);
 /* Reads all queues for so many simulated microseconds, the hostile peer's only if with_hostile. */
 void wire_run(unsigned us, bool with_hostile);

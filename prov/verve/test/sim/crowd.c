@@ -186,7 +186,8 @@ static void check_order(struct crowd *crowd, uint32_t to, const struct label *la
 	uint32_t number = label->number;
 
 	if (number >= rounds || places[number])
-		crowd_fail(crowd, "member %u: message %u of %u comes twice", to, number, label->from);
+		crowd_fail(crowd, "member %u: message %u of %u comes twice", to, number,
+			   label->from);
 	places[number] = place;
 	if ((number && places[number - 1] > place) ||
 	    (number + 1 < rounds && places[number + 1] && places[number + 1] < place))
@@ -278,7 +279,8 @@ static struct crowd_send *prepare(struct crowd *crowd, struct crowd_member *memb
 		send = allocate(1, sizeof(*send) + crowd->options->max_len);
 	send->to = to;
 	send->len = choose_len(crowd, from);
-	send->flags = crowd->options->acknowledged && crowd_random(crowd) % 2 ? FI_DELIVERY_COMPLETE : 0;
+	send->flags =
+		crowd->options->acknowledged && crowd_random(crowd) % 2 ? FI_DELIVERY_COMPLETE : 0;
 	send->label = (struct label){from, to, member->sent[to]++, (uint32_t)send->len};
 	for (i = sizeof(send->label); i < send->len; i++)
 		send->bytes[i] = pattern(&send->label, i);
@@ -343,7 +345,8 @@ void crowd_turn(struct crowd *crowd)
 		if (member->away)
 			continue;
 		while (member->posted < member->receives)
-			post(crowd, member, allocate(1, sizeof(struct receive) + crowd->options->max_len));
+			post(crowd, member,
+			     allocate(1, sizeof(struct receive) + crowd->options->max_len));
 		any += read_cq(crowd, i) + send_some(crowd, i);
 	}
 	if (any)
@@ -410,7 +413,8 @@ static void open_fabric(struct crowd *crowd)
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
-	check(crowd, prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &crowd->list), "getinfo");
+	check(crowd, prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &crowd->list),
+	      "getinfo");
 	fi_freeinfo(hints);
 	crowd->list->fabric_attr->api_version = FI_VERSION(1, 17);
 	check(crowd, prov->fabric(crowd->list->fabric_attr, &crowd->fabric, NULL), "fabric");

@@ -33,7 +33,8 @@ struct crowd_options {
 	uint64_t tick;	     /* simulated ns between turns of a member, on average */
 	uint32_t cqe;	     /* of a device's completion queue, at most; 0: as soft-RoCE has it */
 	uint32_t cq_size;    /* of the application's */
-	uint32_t eager;	     /* the member whose messages complete before they are received; 0: none */
+	/* the member whose messages complete before they are received; 0: none */
+	uint32_t eager;
 	bool acknowledged;   /* half of the messages are to be delivered before they complete */
 };
 
@@ -43,7 +44,8 @@ struct crowd_member {
 	fi_addr_t *addr;	/* of members; shared by those of a host */
 	uint32_t *sent;		/* messages, to a member */
 	uint64_t places;	/* receives that were posted */
-	uint64_t *place_of;	/* which of them took a message: by sender and number; 0: none yet */
+	/* the receive that took each message: by sender and number; 0: none yet */
+	uint64_t *place_of;
 	uint64_t started;	/* messages of the plan */
 	uint64_t completed;	/* of them */
 	uint64_t received;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * More than a receiver takes: floods of messages that nobody wants, many senders at one receiver, one that
- * does not look for a minute, and everybody out of everything. VERVE_FLOOD is the number of messages of
- * the flood; 1,000,000 need 1 GB.
+ * More messages than a receiver takes: floods without receives, many senders at one receiver, a
+ * receiver that does not look for a minute, and queues and buffers as small as can be. VERVE_FLOOD
+ * is the number of messages of the flood; 1,000,000 need 1 GB.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_tagged.h>
@@ -88,8 +88,8 @@ static void flood_with(const char *name, uint32_t count, size_t len, size_t boun
 	heap = crowd_heap() - heap;
 	cr_expect_gt(crowd.due, 0);
 	cr_expect_lt(heap, bound, "%zu bytes, %zu expected at most", heap, bound);
-	cr_log_info("%lu messages of up to %zu bytes wait, %lu are sent: %zu bytes of heap", crowd.due, len,
-		    crowd.members[1].completed, heap);
+	cr_log_info("%lu messages of up to %zu bytes wait, %lu are sent: %zu bytes of heap",
+		    crowd.due, len, crowd.members[1].completed, heap);
 	expect_at_once(&crowd);
 	crowd.members[0].receives = 16;
 	crowd_run(&crowd);

@@ -90,7 +90,10 @@ struct nth {
 	struct nth_request *requests;
 };
 
-/* Every allocation, every two in a row, then every call of the device, the sockets and the threads. */
+/*
+ * Fails every allocation, every two in a row, then every call of the device, the sockets and the
+ * threads.
+ */
 void nth_run(const struct nth_scene *scene);
 
 /* Requests. number tells a round's messages, or slices, apart: below 16, or NTH_SLICES. */

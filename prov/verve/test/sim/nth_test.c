@@ -396,7 +396,9 @@ Test(nth, peeking)
 	});
 }
 
-/* A receive, a message that has not left, one that waits at its target, and one that is received. */
+/*
+ * A receive, a message that has not left, a message that waits at its target, and a received one.
+ */
 static void cancel(struct nth *nth)
 {
 	struct nth_request *request = nth_recv(nth, 1, 2, 3, SMALL);

@@ -37,7 +37,8 @@ static void expect_flags(const struct sim_op *op, const struct fi_cq_tagged_entr
 
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send)
 {
-	return recv->tagged == send->tagged && (!recv->peer || (recv->peer == send->node && recv->from == send->from)) &&
+	return recv->tagged == send->tagged &&
+	       (!recv->peer || (recv->peer == send->node && recv->from == send->from)) &&
 	       (!recv->tagged || !((recv->tag ^ send->tag) & ~recv->ignore));
 }
 
@@ -515,8 +516,8 @@ static void handle(struct sim_node *node, const struct end *end)
 	}
 	op = op_of(node, end->entry->op_context);
 	sim_trace("node %u: %s %lu ends: flags %#lx, %zu bytes, tag %#lx, error %d", node->index,
-		  sim_kind_names[op->kind], op->id, end->entry->flags, end->entry->len, end->entry->tag,
-		  end->err);
+		  sim_kind_names[op->kind], op->id, end->entry->flags, end->entry->len,
+		  end->entry->tag, end->err);
 	switch (op->kind) {
 	case SIM_RECV:
 		end_recv(op, end);

@@ -212,8 +212,8 @@ bool sim_is_counted(struct sim_node *node)
 	for (size_t i = 0; i < node->sim->op_count; i++) {
 		const struct sim_op *op = node->sim->ops[i];
 
-		if (op->node == node && op->kind != SIM_RECV && op->kind != SIM_PEEK && !op->entry &&
-		    !op->may_fail && !op->error)
+		if (op->node == node && op->kind != SIM_RECV && op->kind != SIM_PEEK &&
+		    !op->entry && !op->may_fail && !op->error)
 			expected[sim_cntr_of(op)]++;
 	}
 	for (int i = 0; i <= SIM_CNTR_WRITE; i++)
@@ -235,7 +235,8 @@ void sim_check_end(struct sim *sim)
 			op->node->counted[sim_cntr_of(op)]++;
 		/* The target's processor does not hear of atomics that its device executed. */
 		if (op->kind == SIM_ATOMIC && !op->error && !sim->options->device)
-			op->peer->counted[op->fetch ? SIM_CNTR_REMOTE_READ : SIM_CNTR_REMOTE_WRITE]++;
+			op->peer->counted[op->fetch ? SIM_CNTR_REMOTE_READ :
+						      SIM_CNTR_REMOTE_WRITE]++;
 		if ((op->kind == SIM_SEND || op->has_data) && !op->received && !sim_may_be_lost(op))
 			sim_fail(sim, "node %u: %s %lu to node %u never arrived", op->node->index,
 				 sim_kind_names[op->kind], op->id, op->peer->index);

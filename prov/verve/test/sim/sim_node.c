@@ -256,7 +256,8 @@ static void open_fabric(struct sim *sim)
 		      FI_DIRECTED_RECV;
 	hints->ep_attr->type = FI_EP_RDM;
 	/* FI_MR_LOCAL: the buffers that have descriptors use them. */
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_LOCAL;
+	hints->domain_attr->mr_mode =
+		FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_LOCAL;
 	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	if (sim->options->events)
 		hints->caps |= FI_RMA_EVENT;

@@ -29,11 +29,11 @@ static ssize_t recv_tagged(struct sim_op *op, uint32_t call, uint64_t flags)
 	};
 
 	if (call == 0)
-		return fi_trecv(sim_node_rx(op->node), buf->iov[0].iov_base, op->len, buf->desc[0], from,
-				op->tag, op->ignore, op);
+		return fi_trecv(sim_node_rx(op->node), buf->iov[0].iov_base, op->len, buf->desc[0],
+				from, op->tag, op->ignore, op);
 	if (call == 1)
-		return fi_trecvv(sim_node_rx(op->node), buf->iov, buf->desc, buf->count, from, op->tag,
-				 op->ignore, op);
+		return fi_trecvv(sim_node_rx(op->node), buf->iov, buf->desc, buf->count, from,
+				 op->tag, op->ignore, op);
 	return fi_trecvmsg(sim_node_rx(op->node), &msg, flags);
 }
 
@@ -50,7 +50,8 @@ static ssize_t recv_msg(struct sim_op *op, uint32_t call, uint64_t flags)
 	};
 
 	if (call == 0)
-		return fi_recv(sim_node_rx(op->node), buf->iov[0].iov_base, op->len, buf->desc[0], from, op);
+		return fi_recv(sim_node_rx(op->node), buf->iov[0].iov_base, op->len, buf->desc[0],
+			       from, op);
 	if (call == 1)
 		return fi_recvv(sim_node_rx(op->node), buf->iov, buf->desc, buf->count, from, op);
 	return fi_recvmsg(sim_node_rx(op->node), &msg, flags);
@@ -156,7 +157,8 @@ void sim_start_peek(struct sim_node *node)
 	}
 	op->peek_flags = flags;
 	op->entry = true;
-	if (sim_op_admit(op, op->tagged ? recv_tagged(op, 2, flags) : recv_msg(op, 2, flags), "peek")) {
+	if (sim_op_admit(op, op->tagged ? recv_tagged(op, 2, flags) : recv_msg(op, 2, flags),
+			 "peek")) {
 		node->live++;
 		node->claiming |= flags & FI_CLAIM;
 	}

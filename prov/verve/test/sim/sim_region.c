@@ -261,7 +261,8 @@ void sim_region_check(struct sim_op *op, int error)
 	if (error)
 		return;
 	if (op->kind == SIM_READ && !brought(op, op->first) && !brought_later(op))
-		sim_fail(sim, "read %lu of node %u brought what was not in the region that it names",
+		sim_fail(sim,
+			 "read %lu of node %u brought what was not in the region that it names",
 			 op->id, op->node->index);
 	if (op->kind == SIM_WRITE && op->len && !op->whole)
 		sim_fail(sim, "write %lu of node %u succeeds and was not done", op->id,

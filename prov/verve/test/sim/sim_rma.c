@@ -65,10 +65,11 @@ static ssize_t read_(struct sim_op *op, enum sim_call call, uint64_t flags,
 
 	switch (call) {
 	case SIM_CALL_SEND:
-		return fi_read(op->node->ep[op->from], buf->iov[0].iov_base, op->len, buf->desc[0], from,
-			       addr, key, op);
+		return fi_read(op->node->ep[op->from], buf->iov[0].iov_base, op->len, buf->desc[0],
+			       from, addr, key, op);
 	case SIM_CALL_SENDV:
-		return fi_readv(op->node->ep[op->from], buf->iov, buf->desc, buf->count, from, addr, key, op);
+		return fi_readv(op->node->ep[op->from], buf->iov, buf->desc, buf->count, from, addr,
+				key, op);
 	default:
 		return fi_readmsg(op->node->ep[op->from], msg, flags);
 	}
@@ -211,17 +212,18 @@ static ssize_t start_sum(struct sim_op *op, uint32_t call, uint64_t flags)
 	case 0:
 		return fi_inject_atomic(ep, op->operand, count, to, addr, key, FI_UINT64, FI_SUM);
 	case 1:
-		return fi_atomic(ep, op->operand, count, NULL, to, addr, key, FI_UINT64, FI_SUM, op);
+		return fi_atomic(ep, op->operand, count, NULL, to, addr, key, FI_UINT64, FI_SUM,
+				 op);
 	case 2:
 		return fi_atomicv(ep, iov, NULL, count, to, addr, key, FI_UINT64, FI_SUM, op);
 	case 3:
 		return fi_atomicmsg(ep, &msg, flags);
 	case 4:
-		return fi_fetch_atomic(ep, op->operand, count, NULL, op->result, NULL, to, addr, key,
-				       FI_UINT64, FI_SUM, op);
+		return fi_fetch_atomic(ep, op->operand, count, NULL, op->result, NULL, to, addr,
+				       key, FI_UINT64, FI_SUM, op);
 	case 5:
-		return fi_fetch_atomicv(ep, iov, NULL, count, result, NULL, count, to, addr, key, FI_UINT64,
-					FI_SUM, op);
+		return fi_fetch_atomicv(ep, iov, NULL, count, result, NULL, count, to, addr, key,
+					FI_UINT64, FI_SUM, op);
 	default:
 		return fi_fetch_atomicmsg(ep, &msg, result, NULL, count, flags);
 	}
@@ -246,7 +248,8 @@ static ssize_t start_swap(struct sim_op *op, uint64_t flags)
 		.context = op,
 	};
 
-	return fi_compare_atomicmsg(op->node->ep[op->from], &msg, &compare, NULL, 1, &result, NULL, 1, flags);
+	return fi_compare_atomicmsg(op->node->ep[op->from], &msg, &compare, NULL, 1, &result, NULL,
+				    1, flags);
 }
 
 void sim_start_atomic(struct sim_node *node)
@@ -281,7 +284,8 @@ void sim_start_atomic(struct sim_node *node)
 		op->entry = false;
 		flags = sim_choose_flags(op, node->inject_size);
 	}
-	if (!sim_op_admit(op, op->swap ? start_swap(op, flags) : start_sum(op, call, flags), "atomic"))
+	if (!sim_op_admit(op, op->swap ? start_swap(op, flags) : start_sum(op, call, flags),
+			  "atomic"))
 		return;
 	if (op->swap)
 		node->swapped[peer->index] = op->id;

@@ -345,7 +345,7 @@ static void change_memlock(struct sim *sim)
 	fake_net_memlock(sim_chance(sim, 300) ? UINT64_MAX : stats.pinned + sim_below(sim, 20000));
 }
 
-/* From here on regions stay, and everybody has heard what became of them; then there is more to do. */
+/* From here on regions stay, and every node has heard which were closed; operations go on. */
 static void settle(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->options->nodes; i++) {
@@ -429,7 +429,10 @@ static uint32_t all_lost_receives(struct sim *sim)
 	return lost;
 }
 
-/* Queue pairs have come and gone: their receives came back, or come back when nothing else happens. */
+/*
+ * Queue pairs have come and gone: all their receives must be back, at once or when nothing else
+ * happens.
+ */
 static void check_receives(struct sim *sim)
 {
 	for (int i = 0; i < 20000 && all_lost_receives(sim); i++) {

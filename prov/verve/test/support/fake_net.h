@@ -28,19 +28,14 @@ struct fake_net_config {
 	uint32_t dgram_loss, dgram_dup; /* chance of each datagram (and ICMP error) */
 	uint64_t dgram_delay_min, dgram_delay_max;
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
-	/* chance that a long read is reported as done although it is not, and ends the queue pair */
-	uint32_t lies;
+	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
 	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
-	/* chance that the beginning of a message arrives some time before its end */
-	uint32_t partial;
-	/*
-	 * true: the receive of such a message is never flushed (newer soft-RoCE); false: it is, a
-	 * little late
-	 */
+	uint32_t partial; /* chance that a message's beginning arrives some time before its end */
+	/* true: its receive is never flushed (newer soft-RoCE); false: it is, a little late */
 	bool error_keeps_recv;
 };
 
@@ -61,10 +56,7 @@ bool fake_net_run_next(void);
 
 /* The legs of a request: to its target, the response back, the completion. */
 enum fake_net_leg { FAKE_NET_ARRIVE, FAKE_NET_RESPOND, FAKE_NET_COMPLETE, FAKE_NET_LEGS };
-/*
- * Runs the next such event on the host's one queue pair, before all other events. False: there is
- * none.
- */
+/* Runs the next such event on the host's one queue pair, before all others. False: none. */
 bool fake_net_run_leg(uint32_t h, enum fake_net_leg leg);
 /*
  * A digest of the host's queue pair, SRQ and CQs. Two worlds with the same digest go on alike,
@@ -74,7 +66,7 @@ uint64_t fake_net_digest(uint32_t h);
 
 /* Calls the step of every thread once, now. They also run by themselves when woken or due. */
 void fake_net_step_threads(void);
-/* fn is called by verve_net_pause before time passes, unless it is under way already. NULL: none. */
+/* fn is called by verve_net_pause before time passes, unless it is running. NULL: none. */
 void fake_net_on_pause(void (*fn)(void *arg), void *arg);
 
 /*
@@ -161,9 +153,7 @@ uint32_t fake_net_srq_count(const struct verve_net_srq *srq);
 struct verve_net_cq;
 uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
 
-/*
- * From now on devices take dmabufs, and this is the one that there is: size bytes of memory. Its descriptor.
- */
+/* From now on devices take dmabufs. There is one: size bytes of memory. Returns its descriptor. */
 int fake_net_dmabuf(void *memory, uint64_t size);
 
 /*

@@ -108,7 +108,7 @@ void fake_wr_free(struct verve_net_qp *qp, struct fake_wr *wr);
 
 /* fake_wr.c: qp is the initiator's queue pair, on which wr was posted. */
 
-/* True if the local keys of wr cover its segments, with the right to write for reads and atomics. */
+/* True if the local keys of wr cover its segments, and let reads and atomics write there. */
 bool fake_wr_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr);
 /* The memory of a segment, which is valid. */
 void *fake_wr_memory(const struct verve_net_qp *qp, const struct verve_net_sge *sge);

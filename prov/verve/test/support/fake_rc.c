@@ -322,7 +322,8 @@ static void respond(struct fake_event *event)
 /* Has the acknowledgement come? If not, it is asked for again. */
 static bool is_answered(struct verve_net_qp *qp, struct fake_wr *wr)
 {
-	if (wr->status || wr->responded || (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
+	if (wr->status || wr->responded ||
+	    (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
 		return true;
 	wr->acked = target_of(qp);
 	return wr->acked;
@@ -458,6 +459,7 @@ uint64_t fake_net_digest(uint32_t h)
 	TAILQ_FOREACH (wr, &qp->wrs, link)
 		digest = digest_wr(qp, wr, digest);
 	digest = fake_mix(digest, (uint64_t)qp->state << 32 | qp->reads);
-	digest = fake_mix(digest, (uint64_t)qp->attr.srq->count << 32 | (qp->produced - qp->polled));
+	digest =
+		fake_mix(digest, (uint64_t)qp->attr.srq->count << 32 | (qp->produced - qp->polled));
 	return fake_cq_digest(qp->attr.recv_cq, fake_cq_digest(qp->attr.send_cq, digest));
 }
