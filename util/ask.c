@@ -20,7 +20,10 @@ static bool is_asked(const struct consumer *consumer)
 	return !consumer->prov_name || !strcmp(last ? last + 1 : consumer->prov_name, "verve");
 }
 
-/* What the provider says of hints; log is left alone when it says nothing. NULL: nothing fits. */
+/*
+ * The answer of verve's own getinfo to hints. NULL: nothing fits. log keeps its line when verve
+ * logs nothing.
+ */
 static struct fi_info *get(uint32_t version, const struct fi_info *hints,
 			   const struct verve_net_port *ports, size_t count, char *log)
 {

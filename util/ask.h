@@ -15,7 +15,8 @@ enum { VERVE_ANSWER_LOG_MAX = 256 };
 struct verve_answer {
 	enum consumer_verdict verdict;
 	bool is_asked;		/* libfabric asks verve */
-	bool is_accepted;	/* the consumer takes what it gets; true where it gets nothing */
+	/* true: the consumer takes verve's answer, or verve has none to give */
+	bool is_accepted;
 	bool grants_events;	/* the answer has FI_RMA_EVENT, and nobody asked for it */
 	char log[VERVE_ANSWER_LOG_MAX]; /* why not, or why not at once; empty: no reason */
 };

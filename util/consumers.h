@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Consumers: what applications ask fi_getinfo(3), version by version, as read in their sources, and
- * what they look at in the answer. doc/consumers.md and verve_info --as are made of it.
+ * Consumers: the questions that applications ask fi_getinfo(3), version by version, as read in
+ * their sources, and the fields of the answer that they look at. Source of doc/consumers.md and of
+ * verve_info --as.
  */
 #ifndef VERVE_UTIL_CONSUMERS_H
 #define VERVE_UTIL_CONSUMERS_H
@@ -18,7 +19,8 @@ enum consumer_verdict {
 };
 
 struct consumer {
-	const char *key; /* of verve_info --as: one of each application's way to use libfabric */
+	/* for verve_info --as: one name for each application's way to use libfabric */
+	const char *key;
 	const char *name;
 	const char *part; /* component, build or endpoint */
 	const char *source; /* a tag or commit that was read; "expected": none was */
@@ -26,10 +28,12 @@ struct consumer {
 	const char *prov_name; /* that it insists on; NULL: none */
 	bool adopts; /* asks version 0.0 without hints first, and takes the capabilities */
 	void (*ask)(struct fi_info *hints);
-	bool (*ask_less)(struct fi_info *hints, unsigned attempt); /* from 1 on; NULL or false: gives up */
-	bool (*accepts)(const struct fi_info *info); /* NULL: whatever it is */
+	/* attempt from 1 on; NULL or false: the consumer gives up */
+	bool (*ask_less)(struct fi_info *hints, unsigned attempt);
+	bool (*accepts)(const struct fi_info *info); /* NULL: any answer */
 	enum consumer_verdict verdict; /* expected */
-	const char *log; /* refused: what the line of the log has to say; NULL: verve is not asked */
+	/* a refusal: the text that the log's line must have; NULL: verve is not asked */
+	const char *log;
 };
 
 extern const struct consumer consumers[];

@@ -47,7 +47,7 @@ static bool is_offered(const struct fi_info *infos, const struct verve_net_port 
 	return false;
 }
 
-/* What the provider said of the address when it was asked. */
+/* The line that the provider logged about the address when it was asked. */
 static const char *why_not(const struct verve_net_port *port, const struct verve_addr *addr,
 			   char *buf)
 {

@@ -9,8 +9,8 @@
 #include "report.h"
 
 /*
- * Adds a finding for each port, and one for each GID as a detail. The configuration is loaded. Which
- * address of a usable port is offered to applications, verve_info_choose says.
+ * Adds a finding for each port, and one for each GID as a detail. The configuration is loaded.
+ * verve_info_choose decides which address of a usable port is offered to applications.
  */
 void verve_devices_report(struct verve_report *report, const struct verve_net_port *ports,
 			  size_t count);

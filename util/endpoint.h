@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Endpoint: what a test of a peer opens of libfabric, and its completions. */
+/* Endpoint: the objects of libfabric that a test of a peer needs, and their completions. */
 #ifndef VERVE_UTIL_ENDPOINT_H
 #define VERVE_UTIL_ENDPOINT_H
 
@@ -16,27 +16,31 @@ struct verve_endpoint {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	struct fid_mr *mr; /* of region, for peers */
+	struct fid_mr *mr; /* registration of region, for peers */
 	char region[VERVE_ENDPOINT_REGION];
 	const void *early[VERVE_ENDPOINT_EARLY]; /* contexts that completed, not waited for yet */
 	unsigned early_count; /* ever; the oldest are overwritten */
 	char error[VERVE_ENDPOINT_ERROR_MAX]; /* of the last completion that failed */
 };
 
-/* What fi_getinfo(3) answers for verve; a negative error. Free it with verve_endpoint_close. */
+/*
+ * Asks fi_getinfo(3) for verve. Returns 0 or a negative error. Free the answer with
+ * verve_endpoint_close.
+ */
 int verve_endpoint_find(struct verve_endpoint *endpoint, const char *node, const char *service,
 			uint64_t flags, const char *from);
 /* Opens all of it, after it was found. */
 int verve_endpoint_open(struct verve_endpoint *endpoint);
-/* Whatever is open; endpoint is all zero before verve_endpoint_find. */
+/* Closes all objects that are open. endpoint is all zero before verve_endpoint_find. */
 void verve_endpoint_close(struct verve_endpoint *endpoint);
 
 /* Completions that were kept are forgotten. */
 void verve_endpoint_forget(struct verve_endpoint *endpoint);
 
 /*
- * Waits for the completion of context; those of others are kept until they are waited for. timeout_ms negative: for ever,
- * or until a signal (-FI_EINTR). -FI_ETIMEDOUT; a negative error that the completion has.
+ * Waits for the completion of context, and keeps other contexts' completions until they are waited
+ * for. timeout_ms negative: for ever, or until a signal (-FI_EINTR). Returns 0, -FI_ETIMEDOUT, or
+ * the completion's error, negative.
  */
 int verve_endpoint_wait(struct verve_endpoint *endpoint, const void *context, int timeout_ms);
 

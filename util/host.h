@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Host: what keeps devices from being seen at all, and what the process may not do. */
+/* Host: reasons why no device is seen at all, and the limits of the process. */
 #ifndef VERVE_UTIL_HOST_H
 #define VERVE_UTIL_HOST_H
 

@@ -25,7 +25,7 @@ static void indent(struct verve_json *json)
 		putc('\t', json->file);
 }
 
-/* What stands before a value. */
+/* Writes the comma, line break and key before a value. */
 static void lead(struct verve_json *json, const char *key)
 {
 	if (json->more)

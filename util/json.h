@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * JSON (RFC 8259), written as it comes. Keys are NULL inside arrays. Bytes that are not ASCII are
- * escaped one by one, so that the output is valid whatever an interface is called.
+ * JSON (RFC 8259), written piece by piece. Keys are NULL inside arrays. Bytes that are not ASCII
+ * are escaped one by one, so that the output is valid with any interface name.
  */
 #ifndef VERVE_UTIL_JSON_H
 #define VERVE_UTIL_JSON_H

@@ -15,7 +15,7 @@
 
 static const char dso[] = "libverve-fi.so";
 
-/* What libfabric shows of verve. False: nothing. */
+/* The version of verve that libfabric lists. False: libfabric does not list verve. */
 static bool find_provider(uint32_t *version)
 {
 	struct fi_info *list = NULL;
@@ -50,7 +50,7 @@ static bool is_hidden(const char *filter)
 	return named == negated;
 }
 
-/* Where libfabric looks when nothing else is said: beside itself. */
+/* The folder in which libfabric looks for providers by default: beside itself. */
 static void default_folder(char *folder)
 {
 	Dl_info library;
@@ -164,7 +164,7 @@ bool verve_library_report(struct verve_report *report)
 		explain(report, subject);
 		return false;
 	}
-	/* Hidden ones are among those that libfabric lists, but answer no application. */
+	/* A hidden provider is among those that libfabric lists, but answers no application. */
 	if (is_hidden(getenv("FI_PROVIDER"))) {
 		report_hidden(report, subject);
 		return false;

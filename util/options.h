@@ -14,7 +14,7 @@ struct verve_options {
 	const char *as; /* key of consumers; NULL: not asked for */
 };
 
-/* What the exit status says. */
+/* Explains the exit statuses. */
 enum verve_exit { VERVE_EXIT_YES, VERVE_EXIT_NO, VERVE_EXIT_USAGE };
 
 /* True: go on. False: end with *status; help, version, or a message about the usage is printed. */

@@ -24,7 +24,7 @@ enum { NAME_MAX_LEN = 64, ANSWER_MS = 5000, STEP_MS = 20000 };
 static const char default_port[] = "7471"; /* UDP, of the listener's handshake */
 static const char magic[8] = "vrvinfo1";
 
-/* Both messages. Little-endian. */
+/* The question and the answer. Little-endian. */
 struct letter {
 	char magic[8];
 	uint64_t addr, key; /* the listener's region */
@@ -48,7 +48,7 @@ static uint32_t own_mtu(const struct verve_endpoint *endpoint)
 	return nic && nic->link_attr ? (uint32_t) nic->link_attr->mtu : 0;
 }
 
-/* HOST, HOST:PORT or [HOST]:PORT in its parts; several colons and no bracket are an IPv6 address. */
+/* Splits HOST, HOST:PORT or [HOST]:PORT; several colons without a bracket are an IPv6 address. */
 static void split(const char *text, char *host, size_t room, const char **port)
 {
 	const char *colon = strrchr(text, ':');
@@ -67,7 +67,7 @@ static void split(const char *text, char *host, size_t room, const char **port)
 	snprintf(host, room, "%.*s", (int) len, text);
 }
 
-/* What can be done about a step's error. */
+/* The remedy for a step's error. */
 static const char *remedy_of(int error, const char *to, const char *port, char *buf, size_t room)
 {
 	switch (error) {
@@ -85,7 +85,8 @@ static const char *remedy_of(int error, const char *to, const char *port, char *
 		break;
 	case FI_EHOSTUNREACH:
 	case FI_EIO:
-		snprintf(buf, room, "ping %.200s; let UDP port 4791 (RoCE v2) through; one MTU on the way",
+		snprintf(buf, room,
+			 "ping %.200s; let UDP port 4791 (RoCE v2) through; one MTU on the way",
 			 to);
 		break;
 	default:
@@ -125,7 +126,8 @@ static uint64_t now_us(void)
 static int send_letter(struct verve_endpoint *endpoint, const struct letter *letter, fi_addr_t to)
 {
 	struct iovec iov = {.iov_base = (void *) letter, .iov_len = sizeof(*letter)};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to, .context = (void *) letter};
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = to, .context = (void *) letter};
 	int ret = (int) fi_sendmsg(endpoint->ep, &msg, FI_TRANSMIT_COMPLETE);
 
 	return ret ? ret : verve_endpoint_wait(endpoint, letter, STEP_MS);
@@ -159,8 +161,9 @@ static bool connect_to(struct verve_report *report, struct verve_endpoint *endpo
 		ret = -FI_ENOPROTOOPT;
 	if (ret)
 		return fail(report, endpoint, "answer", ret, to);
-	verve_report_add(report, VERVE_USED, "answer", NULL, "came after %.1f ms; MTU here %u, there %u",
-			 (double) (now_us() - start) / 1000, own_mtu(endpoint), le32toh(answer->mtu));
+	verve_report_add(
+		report, VERVE_USED, "answer", NULL, "came after %.1f ms; MTU here %u, there %u",
+		(double) (now_us() - start) / 1000, own_mtu(endpoint), le32toh(answer->mtu));
 	return true;
 }
 
@@ -190,7 +193,8 @@ static bool access_region(struct verve_report *report, struct verve_endpoint *en
 				 "brought other bytes than were written");
 		return false;
 	}
-	verve_report_add(report, VERVE_USED, "read", NULL, "%d bytes, those that were written", HALF);
+	verve_report_add(report, VERVE_USED, "read", NULL, "%d bytes, those that were written",
+			 HALF);
 	return true;
 }
 
@@ -224,7 +228,7 @@ bool verve_peer_test(struct verve_report *report, const char *to, const char *fr
 	return passed;
 }
 
-/* One test; what goes wrong with a peer, its own side reports. */
+/* Serves one test. The peer's own side reports errors. */
 static int serve(struct verve_endpoint *endpoint)
 {
 	static struct letter question, answer;
@@ -236,7 +240,8 @@ static int serve(struct verve_endpoint *endpoint)
 	memcpy(answer.magic, magic, sizeof(magic));
 	answer.addr = htole64((uintptr_t) endpoint->region);
 	answer.key = htole64(fi_mr_key(endpoint->mr));
-	ret = (int) fi_recv(endpoint->ep, &question, sizeof(question), NULL, FI_ADDR_UNSPEC, &question);
+	ret = (int) fi_recv(endpoint->ep, &question, sizeof(question), NULL, FI_ADDR_UNSPEC,
+			    &question);
 	while (!ret && !stopped) {
 		ret = verve_endpoint_wait(endpoint, &question, 500);
 		if (ret != -FI_ETIMEDOUT)
@@ -266,8 +271,8 @@ bool verve_peer_listen(struct verve_report *report, const char *from)
 	if (!ret)
 		ret = verve_endpoint_open(&endpoint);
 	if (ret) {
-		verve_report_add(report, VERVE_REFUSED, "listen", "verve_info", "no port here can (%s)",
-				 fi_strerror(-ret));
+		verve_report_add(report, VERVE_REFUSED, "listen", "verve_info",
+				 "no port here can (%s)", fi_strerror(-ret));
 		verve_endpoint_close(&endpoint);
 		return false;
 	}

@@ -9,11 +9,14 @@
 
 /*
  * Adds a finding for each step up to the first that fails. to: "HOST" or "HOST:PORT"; from: an own
- * address, or NULL. True: all steps passed. libfabric's answer counts, so FI_PROVIDER_PATH must lead to the provider.
+ * address, or NULL. True: all steps passed. libfabric's answer counts, so FI_PROVIDER_PATH must
+ * lead to the provider.
  */
 bool verve_peer_test(struct verve_report *report, const char *to, const char *from);
 
-/* Serves such tests until SIGINT or SIGTERM, one after the other. False, and a finding: it cannot. */
+/*
+ * Serves such tests one after the other until SIGINT or SIGTERM. False, and a finding: it cannot.
+ */
 bool verve_peer_listen(struct verve_report *report, const char *from);
 
 #endif

@@ -35,7 +35,10 @@ struct verve_style {
 	bool colour, verbose;
 };
 
-/* Texts are copied; remedy may be NULL. Without memory the process ends. The finding is the report's. */
+/*
+ * Copies the texts; remedy may be NULL. Ends the process without memory. The report owns the
+ * finding.
+ */
 __attribute__((format(printf, 5, 6)))
 struct verve_finding *verve_report_add(struct verve_report *report, enum verve_verdict verdict,
 				       const char *subject, const char *remedy, const char *format,

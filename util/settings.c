@@ -55,7 +55,7 @@ void verve_settings_load(struct verve_report *report)
 			verve_report_add(report, VERVE_WARNING, "environment", NULL, "%s", line);
 }
 
-/* What the value was before it was read: the place of a member in the copy. */
+/* The member's value in the copy that was made before the settings were read. */
 static const void *default_of(const void *member)
 {
 	return (const char *) &defaults + ((const char *) member - (const char *) &verve_config);
@@ -71,7 +71,7 @@ static bool is_default(const struct verve_config_param *param)
 	return was == *param->text || (was && *param->text && !strcmp(was, *param->text));
 }
 
-/* What is set, in the environment or in a file of 2.x, is the value in use. */
+/* True if the value in use was set in the environment, or in a file of libfabric 2.x. */
 static bool is_set(const struct verve_config_param *param)
 {
 	size_t number;

@@ -7,7 +7,7 @@
 #include "json.h"
 #include "report.h"
 
-/* What verve_settings_source says of a value that RLIMIT_MEMLOCK made smaller. */
+/* Answer of verve_settings_source for a value that RLIMIT_MEMLOCK made smaller. */
 extern const char verve_settings_memlock[];
 
 /*
@@ -16,7 +16,10 @@ extern const char verve_settings_memlock[];
  */
 void verve_settings_load(struct verve_report *report);
 
-/* "default", "FI_VERVE_IFACE", "libfabric.conf" or verve_settings_memlock. Constant until the next call. */
+/*
+ * "default", "FI_VERVE_IFACE", "libfabric.conf" or verve_settings_memlock. Valid until the next
+ * call.
+ */
 const char *verve_settings_source(const struct verve_config_param *param);
 /* The same of the parameter whose value is at number. */
 const char *verve_settings_source_of(const size_t *number);

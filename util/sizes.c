@@ -19,7 +19,7 @@
 
 enum { DEPTH = 16 };
 
-/* A queue pair as a connection's; only what it is granted counts. */
+/* Opens a queue pair like a connection's, to read the granted attributes. */
 static int measure_qp(struct verve_net_device *dev, size_t *granted)
 {
 	struct verve_net_qp_attr attr = {
@@ -108,8 +108,10 @@ static void add_unmeasured(struct verve_report *report, const char *subject, int
 
 static void print_notes(const struct verve_style *style)
 {
-	fprintf(style->file, "  messages up to %d bytes cost no credit; longer ones wait behind %zu "
-		"that have no receive (%s)\n", VERVE_WIRE_SMALL, verve_config.window,
+	fprintf(style->file,
+		"  messages up to %d bytes cost no credit; longer ones wait behind %zu "
+		"that have no receive (%s)\n",
+		VERVE_WIRE_SMALL, verve_config.window,
 		verve_settings_source_of(&verve_config.window));
 	fprintf(style->file, "  fi_inject takes up to %zu bytes; remote CQ data and "
 		"FI_DELIVERY_COMPLETE take 8 bytes each of what is inline\n",
@@ -141,8 +143,9 @@ void verve_sizes_print(const struct verve_net_port *ports, size_t count,
 			const struct verve_size *row = &sizes.row[j];
 
 			snprintf(to, sizeof(to), "%" PRIu64, row->to);
-			fprintf(style->file, "  %8" PRIu64 " .. %-8s  %-10s  %-46s  %s\n", row->from,
-				row->to == UINT64_MAX ? "" : to, row->what, row->how, row->source);
+			fprintf(style->file, "  %8" PRIu64 " .. %-8s  %-10s  %-46s  %s\n",
+				row->from, row->to == UINT64_MAX ? "" : to, row->what, row->how,
+				row->source);
 		}
 		printed++;
 	}

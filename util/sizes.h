@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sizes: what a port's messages and RMA writes do, by their length, and what decides it. */
+/* Sizes: how a port's messages and RMA writes travel, by their length, and the limits behind it. */
 #ifndef VERVE_UTIL_SIZES_H
 #define VERVE_UTIL_SIZES_H
 
@@ -24,9 +24,10 @@ struct verve_sizes {
 	size_t count;
 };
 
-/* What decides: bytes. */
+/* The limits, in bytes. */
 struct verve_sizes_limits {
-	size_t granted; /* of inline data, of a queue pair that asked for the configured size */
+	/* granted for inline data to a queue pair that asked for the configured size */
+	size_t granted;
 	size_t eager;	/* payload that fits a receive buffer on this device */
 };
 
@@ -36,7 +37,7 @@ int verve_sizes_measure(const struct verve_net_port *port, struct verve_sizes_li
 /* Messages as the loaded configuration and these limits make them. */
 void verve_sizes_fill(struct verve_sizes *sizes, const struct verve_sizes_limits *limits);
 
-/* Both print the tables of all usable ports; those that cannot be measured say so in report. */
+/* Print the tables of all usable ports. A port that cannot be measured gets a finding in report. */
 void verve_sizes_print(const struct verve_net_port *ports, size_t count,
 		       const struct verve_style *style, struct verve_report *report);
 void verve_sizes_json(const struct verve_net_port *ports, size_t count, struct verve_json *json,

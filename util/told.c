@@ -14,7 +14,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char lines[LINES][VERVE_TOLD_LINE_MAX];
 static size_t first, count; /* of the ring */
 
-/* Not what happens all the time. */
+/* Debug lines come all the time: only warnings and information are kept. */
 int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
 		   enum fi_log_subsys subsys)
 {

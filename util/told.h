@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Told: what the provider's code writes into its log while the tool runs it. The lines are kept
- * instead of printed: they give the reasons. Source: fi_log of rdma/providers/fi_log.h, which told.c
- * stands in for in the whole process, the loaded provider included. Any thread.
+ * Told: the lines that the provider's code writes into its log while the tool runs it. The lines
+ * are kept instead of printed: they give the reasons. Source: fi_log of rdma/providers/fi_log.h.
+ * told.c defines fi_log for the whole process, the loaded provider included. Any thread.
  */
 #ifndef VERVE_UTIL_TOLD_H
 #define VERVE_UTIL_TOLD_H

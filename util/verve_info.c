@@ -130,7 +130,10 @@ int main(int argc, char **argv)
 		return status;
 	look.style = (struct verve_style){
 		.file = stdout, .colour = look.options.colour, .verbose = look.options.verbose};
-	/* A peer that does not answer within this is not asked again; unless the user says otherwise. */
+	/*
+	 * A peer that does not answer within this time is not asked again, unless the user sets the
+	 * variable.
+	 */
 	if (look.options.to)
 		setenv("FI_VERVE_CONNECT_TIMEOUT", "5000", 0);
 	status = look_at_host(&look) ? VERVE_EXIT_USAGE : answer(&look);

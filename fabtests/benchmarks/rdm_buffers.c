@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_buffers: what a message and its answer, or a write, costs from buffers without a descriptor:
- * one that is used again and again (kept), one from malloc(3) for each (malloc), one from mmap(2)
- * for each (mmap), every byte of it written before. To be run with and without a registration cache.
+ * rdm_buffers: the cost of a message and its answer, or of a write, from buffers without a
+ * descriptor: one buffer used again and again (kept), one from malloc(3) for each message (malloc),
+ * one from mmap(2) for each (mmap). Every byte of a buffer is written before. Run it with and
+ * without a registration cache.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void run_row(struct bench *b, enum buffers kind, size_t size)
 	for (unsigned i = 0; i < env->opts.warmup + count; i++) {
 		uint64_t start = clock_now();
 
-		/* Who is only written to has nothing to do. */
+		/* The target of writes has nothing to do. */
 		if (b->op == BENCH_TAGGED || !env->server)
 			one_round(b, kind, size);
 		if (i >= env->opts.warmup)
@@ -116,7 +117,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_buffers", "Messages and writes from buffers without a descriptor.", true },
+		.usage = { "rdm_buffers", "Messages and writes from buffers without a descriptor.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_match: what matching costs beside receives, or messages, that wait: with 10, 1,000 and
+ * rdm_match: the cost of a match beside waiting receives, or waiting messages: 10, 1,000 and
  * 100,000 of them. Rows called "pingpong" time a message and its answer past all that wait, rows
- * called "take" a receive of a message that is there, rows called "reverse" meet those that wait
- * from the last to the first. -I sets the samples of a row.
+ * called "take" a receive of a message that is there already; rows called "reverse" match the
+ * waiting ones from the last to the first. -I sets the samples of a row.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@
 
 #define SAMPLES 200
 #define BATCH 500
-#define PROBE (1ull << 60) /* tags of those that do not wait */
+#define PROBE (1ull << 60) /* tag of messages that do not wait */
 #define ANSWER (1ull << 61)
-#define REFUSED_NS 2000000000ull /* so long -FI_EAGAIN is a refusal */
+#define REFUSED_NS 2000000000ull /* -FI_EAGAIN for so long is a refusal */
 
 enum how { PINGPONG, REVERSE, TAKE };
 
@@ -29,7 +29,7 @@ struct row {
 	const char *name;
 	bool unexpected; /* messages wait, at the server; else receives */
 	enum how how;
-	unsigned shift; /* tag bits of those that wait that are ignored */
+	unsigned shift; /* bits that waiting receives ignore in tags */
 	bool directed;
 };
 
@@ -97,7 +97,7 @@ static uint64_t send_messages(struct match *m, uint64_t from, uint64_t until)
 	return until;
 }
 
-/* Who does it says how far it came. */
+/* The half that decides tells the other half its count. */
 static uint64_t agree(struct match *m, bool decides, uint64_t count)
 {
 	uint64_t theirs;
@@ -139,7 +139,7 @@ static void send_tag(struct match *m, uint64_t tag)
 	REQUIRE(post(m, &send));
 }
 
-/* The client's side of a message past, or to one of, those that wait. */
+/* The client's side: sends a message that passes the waiting ones, or matches one of them. */
 static void ask(struct match *m, uint64_t tag)
 {
 	struct xfer recv = recv_of(m, ANSWER, &m->word);

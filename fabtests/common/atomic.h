@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * atomic: the ten atomic calls behind one description, arrays of elements of any datatype, and what
- * each operation makes of them. Elements are small whole numbers: every datatype holds them, and the
+ * atomic: the ten atomic calls behind one description, arrays of elements of any datatype, and a
+ * model of each operation. Elements are small whole numbers: every datatype holds them, and the
  * results of all operations on them.
  */
 #ifndef FABTESTS_ATOMIC_H
@@ -49,7 +49,7 @@ struct atomic {
 
 /* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC or 0. */
 uint64_t atomic_family(enum atomic_call call);
-/* What the endpoint says: 0 and the most elements of one call, or a negative error. */
+/* fi_*atomicvalid of the call: 0 and the most elements of one call, or a negative error. */
 int atomic_valid(struct node *node, enum atomic_call call, enum fi_datatype datatype, enum fi_op op,
 		 size_t *count);
 
@@ -63,7 +63,7 @@ void atomic_run(struct node *node, const struct atomic *atomic);
 size_t atomic_size(enum fi_datatype datatype);
 void atomic_put(void *array, enum fi_datatype datatype, size_t index, long value);
 long atomic_get(const void *array, enum fi_datatype datatype, size_t index);
-/* What is there afterwards, of value, operand and compare from 0 to 10. */
+/* The target's value after the operation; value, operand and compare are 0 to 10. */
 long atomic_model(enum fi_op op, long value, long operand, long compare);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * bench: what the benchmarks share: one node with one queue, counted completions, one message by
- * the cheapest call for its size, and the table.
+ * bench: shared by the benchmarks: one node with one queue, counted completions, one message by the
+ * cheapest call for its size, and the table.
  */
 #ifndef FABTESTS_BENCH_H
 #define FABTESTS_BENCH_H
@@ -25,7 +25,7 @@ enum bench_op {
 struct bench {
 	struct node node;
 	enum bench_op op;
-	struct region tx, rx; /* rx is what the other half writes or reads */
+	struct region tx, rx; /* rx is the region that the other half writes or reads */
 	struct remote remote;
 	uint64_t tx_done, rx_done; /* completions since bench_open */
 	uint64_t tx_posted, rx_posted;
@@ -34,9 +34,9 @@ struct bench {
 void bench_open(struct bench *bench, struct env *env, enum bench_op op);
 void bench_close(struct bench *bench);
 
-/* One operation of size bytes; an injected one counts as done at once. */
+/* Posts an operation of size bytes. An injected one counts as done at once. */
 void bench_post_tx(struct bench *bench, size_t size);
-/* One receive; nothing for RMA. */
+/* Posts a receive; nothing for RMA. */
 void bench_post_rx(struct bench *bench, size_t size);
 /* Wait until so many completions have been seen since bench_open. */
 void bench_wait_tx(struct bench *bench, uint64_t done);

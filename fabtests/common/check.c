@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* check: the two counters of a test program and the printing of what did not hold. */
+/* check: the two counters of a test program, and the printing of failed checks. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "common/check.h"
 
-/* Of one case; a wrong loop would else bury the first failure. */
+/* A limit for each case: a loop of failures must not bury the first one. */
 #define PRINT_MAX 10
 
 static atomic_ulong passed, failed, printed;
@@ -110,7 +110,7 @@ void check_fatal(const char *format, ...)
 	va_start(args, format);
 	print_failure(format, args);
 	va_end(args);
-	/* What is open stays open: a provider's cleaning up could hang now. */
+	/* Objects stay open: a provider could hang while it cleans up. */
 	fflush(stdout);
 	_exit(CHECK_FAIL);
 }

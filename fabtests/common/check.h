@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * check: what a test program says about what it saw. Every check is counted; a failed one prints
- * file, line, expression, expected and got. Any thread.
+ * check: the checks of a test program. Every check is counted; a failed one prints file, line,
+ * expression, expected value and actual value. Any thread.
  */
 #ifndef FABTESTS_CHECK_H
 #define FABTESTS_CHECK_H

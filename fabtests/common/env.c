@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* env: driving what is open, and meeting the other half. */
+/* env: progress of all open members, and meeting the other half. */
 #include "common/env.h"
 
 #include <sched.h>

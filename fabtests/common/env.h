@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * env: what one run of a test program has: its options, the connection to its other half and its
- * members, which are the nodes that are open. Waiting anywhere drives all of them, as manual
- * progress asks. It must not know what a node is: members say how they are driven.
+ * env: one run of a test program: its options, the connection to its other half and its members,
+ * which are the open nodes. Every wait drives all of them, because progress may be manual. env
+ * knows nothing of nodes: each member has a function that drives it.
  */
 #ifndef FABTESTS_ENV_H
 #define FABTESTS_ENV_H

@@ -19,7 +19,7 @@ static uint64_t seed_tag(uint64_t seed)
 	return seed * 0x100000001ull;
 }
 
-/* As wide as the provider says it carries. */
+/* CQ data as wide as the provider carries. */
 static uint64_t seed_data(const struct node *node, uint64_t seed)
 {
 	uint64_t data = ~(seed * 0x0101010101010101ull);
@@ -109,7 +109,7 @@ void exchange_sizes(struct env *env, const struct exchange *x)
 		for (unsigned n = 0; n < iterations; n++)
 			there_and_back(&node, x, size, 1 + 2 * (i * iterations + n));
 	}
-	/* The limit itself, whatever the list says. */
+	/* The limit itself, with any list of sizes. */
 	if (xfer_is_inject(x->send))
 		there_and_back(&node, x, size_limit(&node, x), 7);
 	node_sync(&node);
@@ -176,7 +176,7 @@ static void window_post(struct node *node, const struct exchange *x, struct wind
 		size_t size = order_size(i);
 		struct xfer send, recv;
 
-		/* One tag for all: only order tells them apart. */
+		/* All messages have one tag: only their order tells them apart. */
 		describe(node, x, 1, &send, &recv);
 		w->xfers[i] = sender ? send : recv;
 		w->bufs[i] = pattern_alloc(sender ? size : 100000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* hall: endpoints that many threads use at a time, and what a worker does with them. */
+/* hall: endpoints that many threads use at a time, and the work of one thread with them. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "common/hall.h"
 #include "common/pattern.h"
 
-#define SLICE 4096 /* of a region, each worker's own */
+#define SLICE 4096 /* bytes of a region for each worker */
 #define ITERATIONS 24
 
 enum kind { KIND_TAGGED = 100, KIND_INJECT, KIND_MR };
@@ -44,7 +44,7 @@ static void read_end(struct end *end)
 	unlock(end->cq_lock);
 }
 
-/* What a thread does while it cannot go on. */
+/* Called while a thread cannot go on. */
 void hall_progress(struct hall *hall, uint64_t deadline)
 {
 	if (!hall->readers)
@@ -172,7 +172,7 @@ static void write_and_read(struct hall *hall, unsigned thread, unsigned n, struc
 			   .remote_addr = remote.addr + thread * SLICE, .key = remote.key,
 			   .buf = pattern_alloc(SLICE) };
 
-	/* Where a domain may be used by several threads. */
+	/* Threads may register memory in a domain only where the model asks for no lock. */
 	if (!from->ep_lock) {
 		REQUIRE_RET(fi_mr_reg(from->node.domain, rma.buf, SLICE, FI_READ | FI_WRITE, 0,
 				      HALL_TAG(thread, KIND_MR, n), 0, &mr, NULL), 0);
@@ -191,7 +191,7 @@ static void write_and_read(struct hall *hall, unsigned thread, unsigned n, struc
 	pattern_free(rma.buf);
 }
 
-/* One more on the word that all threads count on, through whichever endpoint of its domain. */
+/* Adds one to the word that all threads count on, through any endpoint of its domain. */
 static void count_up(struct hall *hall, unsigned thread, struct end *from, struct end *to,
 		     fi_addr_t addr)
 {
@@ -199,9 +199,16 @@ static void count_up(struct hall *hall, unsigned thread, struct end *from, struc
 	struct remote remote = region_remote(&owner->node, &owner->region);
 	struct parallel_op *op = parallel_op_get(&hall->pools[thread]);
 	uint64_t deadline = env_deadline(hall->env), one = 1, before = 0;
-	struct atomic add = { .call = ATOMIC_FETCH, .datatype = FI_UINT64, .op = FI_SUM, .count = 1,
-			      .buf = &one, .result = &before, .addr = addr, .context = op,
-			      .remote_addr = remote.addr + HALL_WORKERS * SLICE, .key = remote.key };
+	struct atomic add = { .call = ATOMIC_FETCH,
+			      .datatype = FI_UINT64,
+			      .op = FI_SUM,
+			      .count = 1,
+			      .buf = &one,
+			      .result = &before,
+			      .addr = addr,
+			      .context = op,
+			      .remote_addr = remote.addr + HALL_WORKERS * SLICE,
+			      .key = remote.key };
 	ssize_t ret;
 
 	for (;;) {
@@ -276,7 +283,10 @@ void hall_close(struct hall *hall, unsigned workers)
 		struct end *end = &hall->ends[i];
 		uint64_t *word = (uint64_t *)((char *)end->region.buf + HALL_WORKERS * SLICE);
 
-		/* Its last writer is a thread of the provider, which told us through the device. */
+		/*
+		 * A thread of the provider wrote the word last. ThreadSanitizer cannot see that its
+		 * completion, which came through the device, orders the two.
+		 */
 		sum += __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		region_close(&end->region);
 		node_close(&end->node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * hall: endpoints that many threads use at a time, and what a worker does with them: messages,
+ * hall: endpoints that many threads use at a time, and the work of one thread with them: messages,
  * remote accesses and atomics, all verified, each completing once. Any thread may read any
  * completion. Locks are the application's, as its threading model asks.
  */
@@ -37,9 +37,10 @@ struct hall {
 	struct env *env;
 	struct end ends[HALL_ENDS];
 	unsigned count;
-	fi_addr_t addrs[HALL_ENDS][HALL_ENDS]; /* what one calls another */
+	/* [a][b]: the address of end b in end a's address vector */
+	fi_addr_t addrs[HALL_ENDS][HALL_ENDS];
 	struct parallel_pool pools[2 * HALL_WORKERS];
-	atomic_uint *seen; /* untagged messages, by what they carry */
+	atomic_uint *seen; /* how often each untagged message came, by its payload */
 	unsigned rounds;
 	atomic_bool readers; /* others read the queues */
 	atomic_bool stop;
@@ -55,16 +56,16 @@ void hall_introduce(struct hall *hall);
 /* Checks that all has completed once and that the atomics of so many workers have counted. */
 void hall_close(struct hall *hall, unsigned workers);
 
-/* -I rounds of all kinds of transfers; what parallel_start calls. */
+/* -I rounds of all kinds of transfers; a function for parallel_start. */
 void hall_work(void *arg, unsigned thread);
 
 /* The size of the n-th message. */
 size_t hall_size(unsigned n);
-/* What a thread does while it cannot go on; ends the program past the deadline. */
+/* Called while a thread cannot go on. Ends the program past the deadline. */
 void hall_progress(struct hall *hall, uint64_t deadline);
 void hall_post(struct hall *hall, struct end *end, const struct xfer *xfer);
 void hall_await(struct hall *hall, const struct parallel_op *op);
-/* flags: of FI_SEND, FI_RECV, FI_RMA, FI_ATOMIC, those of its completion. */
+/* flags: those of FI_SEND, FI_RECV, FI_RMA and FI_ATOMIC that the completion must have. */
 void hall_await_success(struct hall *hall, const struct parallel_op *op, uint64_t flags);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* node: opening, connecting and closing of one endpoint and what it needs. */
+/* node: opens, connects and closes an endpoint and the objects under it. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -48,7 +48,10 @@ struct fi_info *node_hints(const struct env *env, const struct node_attr *attr)
 	set_key(&hints->domain_attr->auth_key, &hints->domain_attr->auth_key_size,
 		attr->domain_auth_key);
 	hints->caps = attr->caps ? attr->caps : FI_MSG | FI_TAGGED;
-	/* FI_MR_LOCAL: what has a descriptor uses it. Providers clear the bit if they need none. */
+	/*
+	 * FI_MR_LOCAL is offered because callers pass descriptors where they have them. A provider
+	 * that needs none clears the bit.
+	 */
 	hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL |
 				      (attr->by_offset ? 0 : FI_MR_VIRT_ADDR) |
 				      (attr->app_keys ? 0 : FI_MR_PROV_KEY);
@@ -270,6 +273,15 @@ void node_close(struct node *node)
 	fi_freeinfo(node->info);
 }
 
+struct fid_cntr *node_open_cntr(struct node *node, enum fi_wait_obj wait_obj)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = wait_obj };
+	struct fid_cntr *cntr = NULL;
+
+	REQUIRE_RET(fi_cntr_open(node->domain, &attr, &cntr, node), 0);
+	return cntr;
+}
+
 void node_progress(struct node *node)
 {
 	fi_cq_read(node->txcq, NULL, 0);
@@ -286,10 +298,15 @@ size_t node_name(const struct node *node, void *addr)
 	return len;
 }
 
-/* IPv6's has it in the same place. */
-void node_port(const void *name, char port[NODE_PORT_MAX])
+/* The port stands in the same place in both families' addresses. */
+const char *node_port(const char *name, char port[NODE_PORT_MAX])
 {
-	snprintf(port, NODE_PORT_MAX, "%u", ntohs(((const struct sockaddr_in *)name)->sin_port));
+	const struct sockaddr_in *addr = (const void *)name;
+
+	if (!addr->sin_family)
+		return NULL;
+	snprintf(port, NODE_PORT_MAX, "%u", ntohs(addr->sin_port));
+	return port;
 }
 
 fi_addr_t node_insert(struct node *node, const void *addr)

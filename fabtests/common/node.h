@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * node: one endpoint with everything under it, opened as the options and the attributes say, and
- * the address of the node on the other side. What fails to open ends the program.
+ * node: one endpoint with everything under it, opened by the options and the attributes, and the
+ * address of the node on the other side. A failed open ends the program.
  */
 #ifndef FABTESTS_NODE_H
 #define FABTESTS_NODE_H
@@ -21,7 +21,7 @@
 #define NODE_ADDR_MAX 128
 #define NODE_PORT_MAX 8
 
-/* Zero means: what the options say, else the provider's default. */
+/* A field that is 0: the options' value, else the provider's default. */
 struct node_attr {
 	uint64_t caps;        /* zero: FI_MSG | FI_TAGGED */
 	enum fi_av_type av_type;
@@ -86,12 +86,15 @@ void node_close(struct node *node);
 /* Closes the endpoint alone, first; node_close() does the rest later. */
 void node_close_ep(struct node *node);
 
+/* A counter of completions, whose context is the node. */
+struct fid_cntr *node_open_cntr(struct node *node, enum fi_wait_obj wait_obj);
+
 /* Makes progress without reading a completion. */
 void node_progress(struct node *node);
 /* fi_getname, at most NODE_ADDR_MAX bytes; returns the length. */
 size_t node_name(const struct node *node, void *addr);
-/* The port in a name, as attr.src_port wants it. */
-void node_port(const void *name, char port[NODE_PORT_MAX]);
+/* The port of a name, written to port, as attr.src_port wants it. NULL if the name is all zeros. */
+const char *node_port(const char *name, char port[NODE_PORT_MAX]);
 /* Inserts one address that must be accepted. */
 fi_addr_t node_insert(struct node *node, const void *addr);
 /* Returns when both halves are here, driving progress meanwhile. */

@@ -31,8 +31,14 @@ void op_send(struct node *node, struct op *op, size_t len, bool tagged, fi_addr_
 void op_write(struct node *node, struct op *op, const struct region *from, uint64_t key,
 	      uint64_t offset)
 {
-	struct rma write = { .op = RMA_WRITE, .buf = from->buf, .len = from->len, .desc = from->desc,
-			     .addr = node->peer, .remote_addr = offset, .key = key, .context = op };
+	struct rma write = { .op = RMA_WRITE,
+			     .buf = from->buf,
+			     .len = from->len,
+			     .desc = from->desc,
+			     .addr = node->peer,
+			     .remote_addr = offset,
+			     .key = key,
+			     .context = op };
 
 	op->done = false;
 	REQUIRE_RET(rma_post(node, &write), 0);

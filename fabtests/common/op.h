@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * op: operations that may fail because their peer is gone, and how each of them ended: once. For nodes that
- * have one queue, whose completions are all such operations'.
+ * op: operations that may fail because their peer is gone, and the end of each, which comes once.
+ * For nodes with one queue, whose completions are all of such operations.
  */
 #ifndef FABTESTS_OP_H
 #define FABTESTS_OP_H
@@ -23,16 +23,19 @@ struct op {
 	uint64_t before; /* an addition's result */
 };
 
-/* Begin one. Messages have a buffer of their own, filled from their length, which is freed with op_free. */
+/*
+ * Each begins an operation. A message has a buffer of its own, filled from its length; op_free
+ * frees it.
+ */
 void op_recv(struct node *node, struct op *op, size_t len, bool tagged);
 /* With FI_DELIVERY_COMPLETE. */
 void op_send(struct node *node, struct op *op, size_t len, bool tagged, fi_addr_t to);
 /* All of the local region, to the peer's key and offset. */
 void op_write(struct node *node, struct op *op, const struct region *from, uint64_t key,
 	      uint64_t offset);
-/* 1 to the word at the beginning of what the peer's key opens. */
+/* Adds 1 to the first word of the region that the peer's key opens. */
 void op_add(struct node *node, struct op *op, uint64_t key);
-/* Of a message: checks the guard. Nothing, if it has no buffer. */
+/* For a message: checks the guard. Does nothing without a buffer. */
 void op_free(struct op *op);
 
 /* Waits until one has ended, any; -v prints the errors. */
@@ -46,7 +49,7 @@ void op_hello(struct node *node);
 /* A tagged message between two nodes of this process. */
 void op_talk(struct node *from, struct node *to, fi_addr_t addr, size_t len);
 
-/* As applications know a peer that is gone. */
+/* True if err is one that tells an application that its peer is gone. */
 bool op_is_departure(int err);
 
 #endif

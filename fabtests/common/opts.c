@@ -11,7 +11,7 @@
 #define KIB 1024ul
 #define MIB (1024ul * KIB)
 
-/* Both sides of every limit a provider is likely to have. */
+/* Sizes on both sides of every limit that a provider is likely to have. */
 static const size_t default_sizes[] = {
 	0, 1, 7, 8, 63, 64, 65, 255, 256, 1023, 1024, 4095, 4096, 8192, 16383, 16384, 16385, 65536,
 	65537, 1 * MIB + 1,

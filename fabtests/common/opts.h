@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * opts: the command line that every test program shares. Option letters are those that users of
- * libfabric's own test programs know. Strings point into argv.
+ * opts: the command line that all test programs share. Option letters are those of libfabric's own
+ * test programs. Strings point into argv.
  */
 #ifndef FABTESTS_OPTS_H
 #define FABTESTS_OPTS_H
@@ -44,7 +44,7 @@ struct opts {
 	bool list;            /* -l: print the names that -o takes, then end */
 };
 
-/* What a program adds to the usage text. */
+/* A program's part of the usage text. */
 struct opts_usage {
 	const char *name;
 	const char *about;
@@ -52,8 +52,8 @@ struct opts_usage {
 };
 
 /*
- * Fills opts from the command line. Ends the program after -h (status 0) or after a mistake
- * (status 1, with a line that says what was wrong).
+ * Fills opts from the command line. Ends the program after -h (status 0) or after a mistake (status
+ * 1, with a line that explains it).
  */
 void opts_parse(struct opts *opts, const struct opts_usage *usage, int argc, char **argv);
 

@@ -19,14 +19,14 @@
 
 #define PARALLEL_MAX 64
 
-/* One operation; its address is its context. Filled in by whoever reads its completion. */
+/* An operation; its address is its context. The thread that reads its completion fills it in. */
 struct parallel_op {
 	struct parallel_op *next; /* in its pool */
-	atomic_uint done;         /* completions so far; what follows is valid once it is 1 */
+	atomic_uint done;         /* completions so far; the fields below are valid once it is 1 */
 	int err;                  /* positive FI errno; 0: success */
 	size_t len;
 	uint64_t flags, data, tag;
-	bool dropped; /* its endpoint closed first: it need not complete */
+	bool dropped; /* its endpoint was closed first: no completion need come */
 };
 
 /* Operations of one thread, kept until the end so that a second completion shows. */
@@ -38,7 +38,7 @@ struct parallel_op *parallel_op_get(struct parallel_pool *pool);
 /* A check that each has completed once; frees them. Returns how many there were. */
 size_t parallel_pool_close(struct parallel_pool *pool);
 
-/* Reads what is in a queue of format FI_CQ_FORMAT_TAGGED; returns how many. */
+/* Reads all completions from a queue of format FI_CQ_FORMAT_TAGGED; returns how many. */
 size_t parallel_read(struct fid_cq *cq);
 /* Sleeps in fi_cq_sread, without a time-out, until there is something or the queue is signalled. */
 size_t parallel_sread(struct fid_cq *cq);

@@ -47,6 +47,21 @@ struct remote region_exchange(struct node *node, const struct region *region)
 	return theirs;
 }
 
+void rma_ends_open(struct rma_ends *ends, struct env *env, const struct node_attr *attr, size_t len,
+		   uint64_t access)
+{
+	node_start(&ends->node, env, attr);
+	region_open(&ends->node, &ends->target, len, access);
+	ends->remote = region_exchange(&ends->node, &ends->target);
+}
+
+void rma_ends_close(struct rma_ends *ends)
+{
+	node_sync(&ends->node);
+	region_close(&ends->target);
+	node_close(&ends->node);
+}
+
 const char *rma_name(enum rma_op op)
 {
 	static const char *const names[] = {

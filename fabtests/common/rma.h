@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rma: registered regions, what the other side must know of them, and the nine RMA calls behind
- * one description. The v- and msg-forms split the local buffer over segments.
+ * rma: registered regions, their addresses and keys for the other side, and the nine RMA calls
+ * behind one description. The v- and msg-forms split the local buffer over segments.
  */
 #ifndef FABTESTS_RMA_H
 #define FABTESTS_RMA_H
@@ -24,7 +24,7 @@ struct region {
 	void *desc;
 };
 
-/* What the other half accesses: its region. */
+/* Address and key of the other half's region. */
 struct remote {
 	uint64_t addr;
 	uint64_t key;
@@ -33,10 +33,22 @@ struct remote {
 
 void region_open(struct node *node, struct region *region, size_t len, uint64_t access);
 void region_close(struct region *region);
-/* Tells the other half of ours and returns theirs. Both sides call it. */
+/* Sends the other half our region's address and key, and returns theirs. Both sides call it. */
 struct remote region_exchange(struct node *node, const struct region *region);
 /* How a node of this process addresses it. */
 struct remote region_remote(const struct node *node, const struct region *region);
+
+/* A node, its region that the other half accesses, and the other half's. */
+struct rma_ends {
+	struct node node;
+	struct region target;
+	struct remote remote;
+};
+
+/* Both sides call both functions. attr may be NULL; len and access are of the region. */
+void rma_ends_open(struct rma_ends *ends, struct env *env, const struct node_attr *attr, size_t len,
+		   uint64_t access);
+void rma_ends_close(struct rma_ends *ends);
 
 enum rma_op {
 	RMA_WRITE,

@@ -11,7 +11,7 @@
 #include "common/check.h"
 #include "common/node.h"
 
-/* Both halves must offer what the case needs. */
+/* The capabilities of a case must be offered on both halves. */
 static bool offered(struct env *env, const struct suite *suite, const struct suite_case *c)
 {
 	char mine = node_offered(env, c->caps), theirs = mine;

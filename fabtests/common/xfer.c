@@ -162,7 +162,7 @@ void xfer_send(struct node *node, const struct xfer *xfer)
 
 	REQUIRE_RET(xfer_post(node, xfer), 0);
 	if (xfer_is_inject(xfer->op)) {
-		/* The buffer is ours again at once. */
+		/* An injected buffer is the caller's again at once. */
 		memset(xfer->buf, PATTERN_EMPTY, xfer->len);
 		comp_expect_none(node, node->txcq);
 		return;

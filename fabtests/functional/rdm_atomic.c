@@ -22,19 +22,15 @@
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS (FI_ATOMIC | FI_MSG)
 #define ELEMENTS 12 /* of one call, where it takes more than one */
-#define GAP 64      /* bytes of the region before and behind what is accessed */
+#define GAP 64      /* bytes of the region before and behind the target */
 #define SPAN (ELEMENTS * 32)
 
 static const struct node_attr attr = { .caps = CAPS };
 
-struct ends {
-	struct node node;
-	struct region target; /* what the other half accesses */
-	struct remote remote;
-	size_t elements; /* of the calls under test */
-};
-
-/* Then the processor takes no part, and elements are single. FI_INT8 is the processor's alone. */
+/*
+ * True if the device executes atomics, on single elements, without the processor. Only the
+ * processor knows FI_INT8.
+ */
 static bool is_by_device(const struct node *node)
 {
 	size_t count;
@@ -42,22 +38,19 @@ static bool is_by_device(const struct node *node)
 	return fi_atomicvalid(node->ep, FI_INT8, FI_SUM, &count) == -FI_EOPNOTSUPP;
 }
 
-static void ends_open(struct ends *ends, struct env *env, size_t size)
+/* Of each call under test. */
+static size_t elements(const struct rma_ends *ends)
 {
-	node_start(&ends->node, env, &attr);
-	region_open(&ends->node, &ends->target, size + 2 * GAP, TARGET_ACCESS);
-	ends->remote = region_exchange(&ends->node, &ends->target);
+	return is_by_device(&ends->node) ? 1 : ELEMENTS;
 }
 
-static void ends_close(struct ends *ends)
+static void ends_open(struct rma_ends *ends, struct env *env, size_t size)
 {
-	node_sync(&ends->node);
-	region_close(&ends->target);
-	node_close(&ends->node);
+	rma_ends_open(ends, env, &attr, size + 2 * GAP, TARGET_ACCESS);
 }
 
 /* An atomic on this half's view of the other's words. */
-static struct atomic atomic_on(const struct ends *ends, enum atomic_call call,
+static struct atomic atomic_on(const struct rma_ends *ends, enum atomic_call call,
 			       enum fi_datatype datatype, enum fi_op op, size_t count)
 {
 	return (struct atomic){
@@ -83,41 +76,41 @@ static long compare_at(size_t i)
 	return i % 3 ? (long)(i * 3 % 10) : value_at(i);
 }
 
-/* What the target is to look like. */
-static void check_target(const struct ends *ends, enum fi_datatype datatype, enum fi_op op)
+/* Checks the target's elements, and that no byte around them has changed. */
+static void check_target(const struct rma_ends *ends, enum fi_datatype datatype, enum fi_op op)
 {
 	const char *base = ends->target.buf;
-	size_t len = ends->elements * atomic_size(datatype);
+	size_t len = elements(ends) * atomic_size(datatype);
 
-	for (size_t i = 0; i < ends->elements; i++)
+	for (size_t i = 0; i < elements(ends); i++)
 		CHECK_EQ(atomic_get(base + GAP, datatype, i),
 			 atomic_model(op, value_at(i), operand_at(i), compare_at(i)));
 	pattern_check_byte(base, GAP, PATTERN_EMPTY);
 	pattern_check_byte(base + GAP + len, ends->target.len - GAP - len, PATTERN_EMPTY);
 }
 
-/* An update may be complete before it is executed: what reads after it says that it is. */
-static void confirm(struct ends *ends, enum fi_datatype datatype, enum fi_op op)
+/* An update may complete before it is executed. A read behind it shows that it has been. */
+static void confirm(struct rma_ends *ends, enum fi_datatype datatype, enum fi_op op)
 {
 	char result[SPAN];
 	struct atomic read = atomic_on(ends, ATOMIC_FETCH, datatype, FI_ATOMIC_READ,
-				       ends->elements);
+				       elements(ends));
 
 	read.result = result;
 	read.context = &read;
 	atomic_run(&ends->node, &read);
-	for (size_t i = 0; i < ends->elements; i++)
+	for (size_t i = 0; i < elements(ends); i++)
 		CHECK_EQ(atomic_get(result, datatype, i),
 			 atomic_model(op, value_at(i), operand_at(i), compare_at(i)));
 }
 
-static void initiate(struct ends *ends, enum atomic_call call, enum fi_datatype datatype,
+static void initiate(struct rma_ends *ends, enum atomic_call call, enum fi_datatype datatype,
 		     enum fi_op op)
 {
 	char buf[SPAN], compare[SPAN], result[SPAN];
-	struct atomic atomic = atomic_on(ends, call, datatype, op, ends->elements);
+	struct atomic atomic = atomic_on(ends, call, datatype, op, elements(ends));
 
-	for (size_t i = 0; i < ends->elements; i++) {
+	for (size_t i = 0; i < elements(ends); i++) {
 		atomic_put(buf, datatype, i, operand_at(i));
 		atomic_put(compare, datatype, i, compare_at(i));
 	}
@@ -129,16 +122,16 @@ static void initiate(struct ends *ends, enum atomic_call call, enum fi_datatype 
 	atomic_run(&ends->node, &atomic);
 	if (call == ATOMIC_INJECT)
 		memset(buf, PATTERN_EMPTY, sizeof(buf));
-	for (size_t i = 0; i < ends->elements && atomic_family(call); i++)
+	for (size_t i = 0; i < elements(ends) && atomic_family(call); i++)
 		CHECK_EQ(atomic_get(result, datatype, i), value_at(i));
 	confirm(ends, datatype, op);
 }
 
-static void exchange(struct ends *ends, enum atomic_call call, enum fi_datatype datatype,
+static void exchange(struct rma_ends *ends, enum atomic_call call, enum fi_datatype datatype,
 		     enum fi_op op, bool initiator)
 {
 	memset(ends->target.buf, PATTERN_EMPTY, ends->target.len);
-	for (size_t i = 0; i < ends->elements; i++)
+	for (size_t i = 0; i < elements(ends); i++)
 		atomic_put((char *)ends->target.buf + GAP, datatype, i, value_at(i));
 	node_sync(&ends->node);
 	if (initiator)
@@ -148,14 +141,13 @@ static void exchange(struct ends *ends, enum atomic_call call, enum fi_datatype 
 		check_target(ends, datatype, op);
 }
 
-/* All datatypes with all operations; both halves say the same of what is valid. */
+/* All datatypes with all operations. Both halves find the same ones valid. */
 static void run_call(struct env *env, enum atomic_call call)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	bool turn = false;
 
 	ends_open(&ends, env, SPAN);
-	ends.elements = is_by_device(&ends.node) ? 1 : ELEMENTS;
 	for (int datatype = 0; datatype < ATOMIC_DATATYPES; datatype++)
 		for (int op = 0; op < ATOMIC_OPS; op++) {
 			size_t count;
@@ -165,14 +157,14 @@ static void run_call(struct env *env, enum atomic_call call)
 				CHECK_RET(ret, -FI_EOPNOTSUPP);
 				continue;
 			}
-			if (!CHECK(ends.elements == 1 ? count == 1 : count >= ELEMENTS))
+			if (!CHECK(elements(&ends) == 1 ? count == 1 : count >= ELEMENTS))
 				continue;
 			turn = !turn;
 			exchange(&ends, call, datatype, op, env->server == turn);
 		}
 	comp_expect_none(&ends.node, ends.node.txcq);
 	comp_expect_none(&ends.node, ends.node.rxcq);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_atomic(struct env *env)
@@ -225,7 +217,7 @@ static void run_comparemsg(struct env *env)
 	run_call(env, ATOMIC_COMPAREMSG);
 }
 
-/* Endpoint and domain say the same, of what is and what is not. */
+/* Endpoint and domain agree on every pair, valid or not. */
 static void check_query(struct node *node, enum atomic_call call, int datatype, int op)
 {
 	struct fi_atomic_attr query = { 0 };
@@ -263,10 +255,10 @@ static void run_valid(struct env *env)
 	node_close(&node);
 }
 
-/* As many elements as valid says, and one more. */
+/* The most elements that fi_atomicvalid grants, and one more. */
 static void run_limits(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	size_t count = 0;
 	struct atomic swap;
 	char *buf;
@@ -299,19 +291,19 @@ static void run_limits(struct env *env)
 		pattern_check_byte((char *)ends.target.buf + GAP + count * 8, 8, 0);
 	}
 	free(buf);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /*
- * -W fetch-adds in flight from each half, and the server's processor unless devices do it, on one word of
- * the server.
+ * Each half has -W fetch-adds in flight on one word of the server. The server's processor adds,
+ * too, unless devices execute atomics.
  */
 static void run_contention(struct env *env)
 {
 	enum { TOTAL = 2000 };
 	unsigned window = env->opts.window, posted = 0, done = 0, own = 0;
 	uint64_t one = 1, *results = calloc(TOTAL, sizeof(*results));
-	struct ends ends;
+	struct rma_ends ends;
 	volatile uint64_t *word;
 	struct atomic add;
 	struct comp comp;
@@ -346,22 +338,22 @@ static void run_contention(struct env *env)
 		if (env->server && !is_by_device(&ends.node) && ++own)
 			__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 	}
-	/* What one half sees grows. */
+	/* The values that one half fetches grow. */
 	for (unsigned i = 1; i < TOTAL; i++)
 		CHECK(results[i] > results[i - 1]);
 	node_sync(&ends.node);
 	if (env->server)
 		CHECK_EQ(*word, 2 * TOTAL + own);
 	free(results);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
-/* Each compare-and-swap needs what the one before it left. */
+/* Each compare-and-swap succeeds only after the one before it. */
 static void run_order(struct env *env)
 {
 	enum { CHAIN = 200 };
 	static uint64_t links[CHAIN + 1], results[CHAIN];
-	struct ends ends;
+	struct rma_ends ends;
 	struct comp comp;
 
 	ends_open(&ends, env, 8);
@@ -386,31 +378,29 @@ static void run_order(struct env *env)
 	node_sync(&ends.node);
 	if (env->server)
 		CHECK_EQ(*(uint64_t *)((char *)ends.target.buf + GAP), CHAIN);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
-static struct fid_cntr *open_cntr(struct node *node, uint64_t flags)
+static struct fid_cntr *bind_cntr(struct node *node, uint64_t flags)
 {
-	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct fid_cntr *cntr;
+	struct fid_cntr *cntr = node_open_cntr(node, FI_WAIT_NONE);
 
-	REQUIRE_RET(fi_cntr_open(node->domain, &cntr_attr, &cntr, NULL), 0);
 	REQUIRE_RET(fi_ep_bind(node->ep, &cntr->fid, flags), 0);
 	return cntr;
 }
 
-/* Updates count as writes, what brings something back as reads. */
+/* Updates count as writes; fetches and compares count as reads. */
 static void run_counters(struct env *env)
 {
 	enum { UPDATES = 7, FETCHES = 5 };
 	struct fid_cntr *write, *read;
 	uint64_t one = 1, result;
 	struct atomic add;
-	struct ends ends;
+	struct rma_ends ends;
 
 	node_open(&ends.node, env, &attr);
-	write = open_cntr(&ends.node, FI_WRITE);
-	read = open_cntr(&ends.node, FI_READ);
+	write = bind_cntr(&ends.node, FI_WRITE);
+	read = bind_cntr(&ends.node, FI_READ);
 	node_enable(&ends.node);
 	node_connect(&ends.node);
 	region_open(&ends.node, &ends.target, 8 + 2 * GAP, TARGET_ACCESS);
@@ -445,7 +435,8 @@ static void run_counters(struct env *env)
  * An access that must fail: an error completion with the operation's context (or a refusal when
  * posted), nothing fetched, and the endpoint works on.
  */
-static void expect_refused(struct ends *ends, enum atomic_call call, uint64_t addr, uint64_t key)
+static void expect_refused(struct rma_ends *ends, enum atomic_call call, uint64_t addr,
+			   uint64_t key)
 {
 	uint64_t one = 1, result = 77;
 	struct atomic atomic = atomic_on(ends, call, FI_UINT64, FI_SUM, 1);
@@ -470,7 +461,7 @@ static void expect_refused(struct ends *ends, enum atomic_call call, uint64_t ad
 
 static void run_refused(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 
 	ends_open(&ends, env, 8);
 	memset(ends.target.buf, 0x11, ends.target.len);
@@ -486,18 +477,18 @@ static void run_refused(struct env *env)
 	node_sync(&ends.node);
 	pattern_check_byte(ends.target.buf, ends.target.len, 0x11);
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /*
- * A region to read takes no update, one to write gives nothing back (a device cannot tell), a closed one
- * does neither.
+ * A region for reading takes no update, a region for writing gives nothing back (a device cannot
+ * tell), a closed region does neither.
  */
 static void run_access(struct env *env)
 {
 	static const uint64_t access[] = { FI_REMOTE_READ, FI_REMOTE_WRITE, TARGET_ACCESS };
 	static const enum atomic_call calls[] = { ATOMIC_PLAIN, ATOMIC_FETCH, ATOMIC_PLAIN };
-	struct ends ends;
+	struct rma_ends ends;
 
 	ends_open(&ends, env, 8);
 	for (size_t i = 0; i < 3; i++) {
@@ -524,14 +515,14 @@ static void run_access(struct env *env)
 			region_close(&only);
 	}
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_bad_input(struct env *env)
 {
 	size_t inject, count;
 	struct atomic bad;
-	struct ends ends;
+	struct rma_ends ends;
 	char *buf;
 
 	ends_open(&ends, env, 8);
@@ -564,7 +555,7 @@ static void run_bad_input(struct env *env)
 	comp_expect_none(&ends.node, ends.node.txcq);
 	exchange_hello(&ends.node);
 	free(buf);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static const struct suite_case cases[] = {
@@ -592,7 +583,8 @@ int main(int argc, char **argv)
 {
 	static const struct suite suite = {
 		.usage = { "rdm_atomic",
-			   "Atomics: all ten calls, datatypes and operations, order, errors.", true },
+			   "Atomics: all ten calls, datatypes and operations, order, errors.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

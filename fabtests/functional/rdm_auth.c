@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_auth: authorization keys: peers with one key talk, wherever each has it from; others exchange
- * nothing, and are told so. If FI_VERVE_AUTH_KEY_FILE names a file, the program writes a key into it,
- * which is then the one of endpoints that are given none. Refusals take FI_VERVE_CONNECT_TIMEOUT.
+ * rdm_auth: authorization keys: peers with one key talk, whatever the key's source; other peers
+ * exchange nothing, and their operations report it. If FI_VERVE_AUTH_KEY_FILE names a file, the
+ * program writes a key into it, for endpoints without a key of their own. Refusals take
+ * FI_VERVE_CONNECT_TIMEOUT.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -51,7 +52,7 @@ static void talk(struct node *node)
 	pattern_free(recv.buf);
 }
 
-/* One half tries to send, then to write; the other must not notice. */
+/* One half tries to send, then to write; the other half must not notice. */
 static void try_in_vain(struct node *node, bool active, const struct remote *remote)
 {
 	struct xfer send = { .op = XFER_SEND, .len = LEN, .addr = node->peer };
@@ -115,7 +116,7 @@ static void run_same(struct env *env)
 	run(env, &attr, &attr, talk);
 }
 
-/* Whoever is named by a wildcard has an address of its own, which is authenticated. */
+/* A peer that is named by a wildcard has an address of its own, which is authenticated. */
 static void run_wildcard(struct env *env)
 {
 	const struct node_attr attr = { .auth_key = one, .caps = FI_MSG | FI_RMA };

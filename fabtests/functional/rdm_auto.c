@@ -131,7 +131,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_auto", "Automatic progress: peers are answered by a thread.", true },
+		.usage = { "rdm_auto", "Automatic progress: peers are answered by a thread.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_av: address vectors of both types: inserting in every form, looking up, removing, printing,
- * and what they refuse. Addresses are IPv4 or IPv6 socket addresses with a port.
+ * and refusals. Addresses are IPv4 or IPv6 socket addresses with a port.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -399,7 +399,7 @@ static void remove_in_flight(struct node *node)
 	node->peer = node_insert(node, name);
 }
 
-/* Whatever comes is whole; what does not is cancelled. */
+/* Every message that comes is whole. Receives without a message are cancelled. */
 static void receive_in_flight(struct node *node)
 {
 	struct xfer recvs[FLIGHT];

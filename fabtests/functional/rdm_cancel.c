@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_cancel: what is cancelled completes once, as cancelled, and nothing comes of it; the others are as
- * they were.
+ * rdm_cancel: a cancelled operation completes once, as cancelled, and has no effect; other
+ * operations go on.
  */
 #include <netinet/in.h>
 
@@ -151,7 +151,10 @@ static void cancel_send(struct node *node, void *context)
 	CHECK_RET(fi_cancel(&node->ep->fid, context), -FI_ENOENT);
 }
 
-/* The peer has it, or its description, and no receive: it is taken back, and the next is the first. */
+/*
+ * The message, or its description, is at the peer, which has no receive: it is taken back, and the
+ * next message is the first.
+ */
 static void take_back(struct node *node, struct env *env, size_t len, uint64_t flags)
 {
 	struct xfer gone = { .op = XFER_SENDMSG, .len = len, .flags = flags, .addr = node->peer,
@@ -213,7 +216,7 @@ static fi_addr_t insert_nobody(struct node *node)
 	return node_insert(node, addr.name);
 }
 
-/* What waits for a connection need not wait for its time-out. */
+/* A send that waits for a connection can be cancelled before the connection's time-out. */
 static void run_unconnected(struct env *env)
 {
 	struct xfer sends[RECVS];
@@ -244,7 +247,10 @@ static void run_unconnected(struct env *env)
 	node_close(&node);
 }
 
-/* Too late, or never posted: no completion, no harm. What fi_cancel returns is not promised. */
+/*
+ * Cancelling too late, or an unknown operation: no completion, no harm. The result of fi_cancel is
+ * not promised.
+ */
 static void run_nothing_to_cancel(struct env *env)
 {
 	struct node node;

@@ -43,7 +43,10 @@ struct churn {
 	atomic_uint taken, found; /* messages that receives and looks met */
 	atomic_uint present; /* commuters */
 	atomic_bool stop;
-	/* Nobody is in fi_getinfo while the process forks: libfabric's own destructor wants its lock. */
+	/*
+	 * No thread is in fi_getinfo while the process forks: libfabric's own destructor wants its
+	 * lock.
+	 */
 	pthread_mutex_t core_lock;
 };
 
@@ -83,12 +86,13 @@ static void post(struct churn *churn, struct node *node, const struct xfer *xfer
 	REQUIRE_RET(ret, 0);
 }
 
-/* A guest comes, messages are sent to it and to the resident, and while they are under way it goes. */
+/* A guest comes, and goes while messages to it and to the resident are under way. */
 static void guest_round(struct churn *churn, unsigned n)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true, .share = &churn->home,
 				  .share_queues = true, .srx = churn->srx };
-	struct env own = { .opts = churn->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
+	struct env own = { .opts = churn->env->opts,
+			   .members = LIST_HEAD_INITIALIZER(own.members) };
 	struct xfer sends[2 * SENDS];
 	char name[NODE_ADDR_MAX];
 	struct node guest;
@@ -116,7 +120,7 @@ static void guest_round(struct churn *churn, unsigned n)
 		struct parallel_op *sent = sends[i].context;
 
 		await(churn, sent, NULL);
-		/* What happens to a guest's messages depends on when it went. */
+		/* Messages to a guest may fail: it may be gone. */
 		if (i % 2)
 			CHECK_RET(sent->err, 0);
 		pattern_free(sends[i].buf);
@@ -124,7 +128,9 @@ static void guest_round(struct churn *churn, unsigned n)
 	CHECK_RET(fi_av_remove(churn->home.av, &addr, 1, 0), 0);
 }
 
-/* Looks at what waits in the shared context, and throws it away in every other look. */
+/*
+ * Peeks at messages that wait in the shared context, and discards the message at every other peek.
+ */
 static void look(struct churn *churn, unsigned n)
 {
 	struct parallel_op op = { .done = 0 };
@@ -154,7 +160,7 @@ static void take(struct churn *churn, void *buf)
 		parallel_read(churn->home.txcq);
 		sched_yield();
 	}
-	/* It may be too late. */
+	/* The cancel may be too late. */
 	fi_cancel(&churn->srx->fid, op);
 	await(churn, op, NULL);
 	if (op->err)
@@ -176,14 +182,14 @@ static void use_context(void *arg, unsigned thread)
 			take(churn, buf);
 		else
 			look(churn, n);
-		/* Without a pause, peeks would throw away what the receives are posted for. */
+		/* Without a pause, peeks would discard all messages for the receives. */
 		usleep(100);
 	}
 	pattern_free(buf);
 	churn->stop = true;
 }
 
-/* One thread opens and closes an endpoint, one posts receives that others' messages take, one peeks. */
+/* One thread opens and closes an endpoint, one posts receives for others' messages, one peeks. */
 static void run_shared_context(struct env *env)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true };
@@ -216,11 +222,16 @@ static void commute(struct churn *churn, unsigned thread, unsigned n)
 {
 	struct node_attr attr = { .caps = CAPS, .one_cq = true,
 				  .progress = n % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL };
-	struct env own = { .opts = churn->env->opts, .members = LIST_HEAD_INITIALIZER(own.members) };
+	struct env own = { .opts = churn->env->opts,
+			   .members = LIST_HEAD_INITIALIZER(own.members) };
 	char name[NODE_ADDR_MAX], out[8] = "going", in[8];
 	uint64_t tag = (uint64_t)thread << 32 | n;
-	struct xfer send = { .op = XFER_SEND, .tagged = true, .tag = tag, .buf = out,
-			     .len = sizeof(out), .context = parallel_op_get(&churn->pools[thread]) };
+	struct xfer send = { .op = XFER_SEND,
+			     .tagged = true,
+			     .tag = tag,
+			     .buf = out,
+			     .len = sizeof(out),
+			     .context = parallel_op_get(&churn->pools[thread]) };
 	struct xfer recv = { .op = XFER_RECV, .tagged = true, .tag = tag, .buf = in,
 			     .len = sizeof(in), .addr = FI_ADDR_UNSPEC,
 			     .context = parallel_op_get(&churn->pools[thread]) };
@@ -249,7 +260,10 @@ static void commute_until(void *arg, unsigned thread)
 	churn->present--;
 }
 
-/* The child runs what libraries do at the end of a process; whatever its parent's threads were at, it ends. */
+/*
+ * The child runs the destructors of libraries, and must end, wherever its parent's threads were at
+ * the fork.
+ */
 static void fork_one(struct churn *churn)
 {
 	int status;
@@ -300,7 +314,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_churn", "Endpoints that come and go beside threads that work, and forks.",
+		.usage = { "rdm_churn",
+			   "Endpoints that come and go beside threads that work, and forks.",
 			   false },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),

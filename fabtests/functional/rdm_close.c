@@ -166,7 +166,7 @@ static void run_never(struct env *env)
 	env_sync(env, "never");
 }
 
-/* A client that repeats what failed reaches a server that starts meanwhile. */
+/* A client that repeats its failed messages reaches a server that starts meanwhile. */
 static void run_late(struct env *env)
 {
 	struct node_attr attr = { .caps = FI_MSG };

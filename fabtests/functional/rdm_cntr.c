@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdm_cntr: counters: their arithmetic, waiting, and what they count when bound to an endpoint. */
+/*
+ * rdm_cntr: counters: their arithmetic, waiting, and the operations that they count on an endpoint.
+ */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -18,16 +20,7 @@
 #define COUNT 20
 #define SIZE 3000
 
-static struct fid_cntr *open_cntr(struct node *node, enum fi_wait_obj wait_obj)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = wait_obj };
-	struct fid_cntr *cntr = NULL;
-
-	REQUIRE_RET(fi_cntr_open(node->domain, &attr, &cntr, NULL), 0);
-	return cntr;
-}
-
-/* Progress is ours to make between two looks. */
+/* Progress is manual: the application makes it between two looks. */
 static void wait_value(struct node *node, struct fid_cntr *cntr, uint64_t value)
 {
 	uint64_t end = env_deadline(node->env);
@@ -48,7 +41,7 @@ static void run_arithmetic(struct env *env)
 	struct node node;
 
 	node_open(&node, env, NULL);
-	cntr = open_cntr(&node, FI_WAIT_UNSPEC);
+	cntr = node_open_cntr(&node, FI_WAIT_UNSPEC);
 	CHECK_EQ(fi_cntr_read(cntr), 0);
 	CHECK_EQ(fi_cntr_readerr(cntr), 0);
 	CHECK_RET(fi_cntr_add(cntr, 5), 0);
@@ -87,7 +80,7 @@ static void run_wait(struct env *env)
 	uint64_t start;
 
 	node_open(&node, env, NULL);
-	cntr = open_cntr(&node, FI_WAIT_UNSPEC);
+	cntr = node_open_cntr(&node, FI_WAIT_UNSPEC);
 	CHECK_RET(fi_cntr_wait(cntr, 0, 0), 0);
 	start = clock_now();
 	CHECK_RET(fi_cntr_wait(cntr, 1, 100), -FI_ETIMEDOUT);
@@ -111,7 +104,7 @@ static void open_counted(struct node *node, struct env *env, const struct node_a
 {
 	node_open(node, env, attr);
 	for (size_t i = 0; i < count; i++) {
-		cntrs[i] = open_cntr(node, FI_WAIT_UNSPEC);
+		cntrs[i] = node_open_cntr(node, FI_WAIT_UNSPEC);
 		REQUIRE_RET(fi_ep_bind(node->ep, &cntrs[i]->fid, flags[i]), 0);
 	}
 	node_enable(node);
@@ -217,7 +210,7 @@ static void run_error(struct env *env)
 		CHECK_RET(fi_cntr_wait(cntr, 1, 1000), -FI_EAVAIL);
 		CHECK_EQ(fi_cntr_readerr(cntr), 1);
 		CHECK_EQ(fi_cntr_read(cntr), 0);
-		/* It is no news any more. */
+		/* The next wait does not report the same error again. */
 		CHECK_RET(fi_cntr_wait(cntr, 1, 100), -FI_ETIMEDOUT);
 	} else {
 		xfer_send(&node, &send);
@@ -293,7 +286,7 @@ static void run_bad_input(struct env *env)
 	node_open(&node, env, NULL);
 	refuse_cntr(&node, &bad_events);
 	refuse_cntr(&node, &bad_wait);
-	cntr = open_cntr(&node, FI_WAIT_NONE);
+	cntr = node_open_cntr(&node, FI_WAIT_NONE);
 	CHECK_ERROR(fi_ep_bind(node.ep, &cntr->fid, FI_MULTI_RECV));
 	CHECK_RET(fi_close(&cntr->fid), 0);
 	node_close(&node);

@@ -151,7 +151,7 @@ static void run_levels(struct env *env)
 	}
 }
 
-/* Not before the receive is there, nor before its buffer is filled. */
+/* The completion comes neither before the receive is posted, nor before its buffer is filled. */
 static void send_matched(struct node *node, struct env *env, uint64_t flags, size_t size)
 {
 	struct xfer send = { .op = XFER_SENDMSG, .tagged = true, .tag = 9, .flags = flags,
@@ -193,7 +193,10 @@ static void run_matched(struct env *env)
 	node_close(&node);
 }
 
-/* FI_INJECT on sendmsg: it completes, and the buffer is ours as soon as the call returns. */
+/*
+ * FI_INJECT on sendmsg: it completes, and the buffer is the application's as soon as the call
+ * returns.
+ */
 static void run_inject_flag(struct env *env)
 {
 	struct xfer send = { .op = XFER_SENDMSG, .flags = FI_INJECT | FI_COMPLETION,
@@ -271,7 +274,7 @@ static void run_any_context(struct env *env)
 	node_close(&node);
 }
 
-/* What a context points to is the application's: a provider without mode bits leaves it alone. */
+/* A context's memory is the application's: a provider without mode bits does not write to it. */
 static void run_untouched_context(struct env *env)
 {
 	uint8_t *context = pattern_alloc(64);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_conns: many processes, half of them of the server and half of the client, connect all to all:
- * each sends a message to every other, then -I - 1 more in any order. Prints how long the first took, and
- * what memory the connections did. -W sets the processes of a half.
+ * each sends a message to every other, then -I - 1 more in any order. Prints the time of the first
+ * messages, and the memory of the connections. -W sets the processes of a half.
  *
- * A half's processes meet in shared memory; their parent, which never calls libfabric, meets the other's.
+ * The processes of a half meet in shared memory. Their parent, which never calls libfabric, meets
+ * the other half's parent.
  */
-#include <malloc.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/usage.h"
 #include "common/xfer.h"
 
 #define DEFAULT_PROCESSES 8
@@ -72,26 +73,10 @@ static void meet(struct process *p)
 	}
 }
 
-static long status_kb(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "r");
-	long value = 0;
-	char line[256];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)))
-			value = strtol(line + strlen(name), NULL, 10);
-	if (file)
-		fclose(file);
-	return value;
-}
-
 static struct memory measure(void)
 {
-	struct mallinfo2 info = mallinfo2();
-
-	return (struct memory){ (long)(info.uordblks + info.hblkhd), 1024 * status_kb("VmPin:"),
-				1024 * status_kb("VmRSS:") };
+	return (struct memory){ usage_heap(), 1024 * usage_status_kb(getpid(), "VmPin:"),
+				1024 * usage_status_kb(getpid(), "VmRSS:") };
 }
 
 static unsigned peers_of(const struct process *p)
@@ -148,8 +133,12 @@ static bool send_next(struct process *p, unsigned round)
 {
 	unsigned to = (self_of(p) + 1 + p->sent) % peers_of(p);
 	struct message *message = &p->out[to];
-	const struct xfer send = { .op = XFER_SEND, .tagged = true, .buf = message,
-				   .len = sizeof(*message), .addr = p->addrs[to], .context = message };
+	const struct xfer send = { .op = XFER_SEND,
+				   .tagged = true,
+				   .buf = message,
+				   .len = sizeof(*message),
+				   .addr = p->addrs[to],
+				   .context = message };
 	ssize_t ret;
 
 	*message = (struct message){ self_of(p), to, round };
@@ -176,8 +165,8 @@ static void exchange(struct process *p, unsigned round)
 		else
 			sched_yield();
 		if (clock_now() > end)
-			check_fatal("process %u: round %u, %u sent, %u completed, %u received", p->index,
-				    round, p->sent, p->completed, p->received);
+			check_fatal("process %u: round %u, %u sent, %u completed, %u received",
+				    p->index, round, p->sent, p->completed, p->received);
 	}
 }
 
@@ -322,7 +311,8 @@ int main(int argc, char **argv)
 		pids[process.index] = fork();
 		REQUIRE(pids[process.index] >= 0);
 		if (!pids[process.index])
-			exit(run_process(&process, env->opts.iterations ? env->opts.iterations : 1));
+			exit(run_process(&process,
+					 env->opts.iterations ? env->opts.iterations : 1));
 	}
 	lead(env, board, process.processes);
 	worst = wait_all(pids, process.processes);

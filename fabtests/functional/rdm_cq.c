@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_cq: completion queues: formats, reading many, waiting by sread, signal and descriptor, more
- * completions than entries, and what they refuse.
+ * rdm_cq: completion queues: formats, reading many, waiting by sread, signal and descriptor, poll
+ * sets, more completions than entries, and the calls that a queue refuses.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -149,7 +149,7 @@ static void post_until_full(struct node *node, const struct xfer *kind, struct f
 		sum += (uintptr_t)comp.context;
 		done++;
 	}
-	/* Each once, in any order. */
+	/* Each message completes once, in any order. */
 	CHECK_EQ(sum, (uintptr_t)count * (count - 1) / 2);
 }
 
@@ -317,14 +317,82 @@ static void run_errors(struct env *env)
 	REQUIRE_RET(fi_cancel(&node.ep->fid, &recv), 0);
 	while (fi_cq_read(node.rxcq, &entry, 1) == -FI_EAGAIN)
 		REQUIRE(clock_now() < end);
-	/* It stays until it is read. */
+	/* The error stays in the queue until it is read. */
 	CHECK_RET(fi_cq_read(node.rxcq, &entry, 1), -FI_EAVAIL);
 	CHECK_RET(fi_cq_readerr(node.rxcq, &err, 0), 1);
 	CHECK_RET(err.err, FI_ECANCELED);
 	CHECK(fi_cq_strerror(node.rxcq, err.prov_errno, err.err_data, text, sizeof(text)));
 	CHECK_RET(fi_cq_readerr(node.rxcq, &err, 0), -FI_EAGAIN);
 	CHECK_RET(fi_cq_read(node.rxcq, &entry, 1), -FI_EAGAIN);
+	/* The other half's greeting must not find the receive that is to be cancelled. */
+	node_sync(&node);
 	exchange_hello(&node);
+	node_close(&node);
+}
+
+/*
+ * Makes progress by fi_poll alone until it has named both contexts. It may name an empty queue,
+ * too.
+ */
+static void poll_for_both(struct node *node, struct fid_poll *set, void *const want[2])
+{
+	uint64_t end = env_deadline(node->env);
+	bool named[2] = { false, false };
+
+	while (!named[0] || !named[1]) {
+		void *contexts[2];
+		int n = fi_poll(set, contexts, 2);
+
+		REQUIRE(clock_now() < end);
+		REQUIRE(n >= 0 && n <= 2);
+		for (int i = 0; i < n; i++)
+			for (int j = 0; j < 2; j++)
+				named[j] |= contexts[i] == want[j];
+	}
+}
+
+/* A poll set of a queue and a counter: one message after the other completes in both. */
+static void run_poll_set(struct env *env)
+{
+	enum { COUNT = 50 };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fi_poll_attr attr = { 0 };
+	struct xfer xfer = { .op = env->server ? XFER_RECV : XFER_SEND, .addr = FI_ADDR_UNSPEC,
+			     .context = &xfer };
+	struct fid_poll *set = NULL;
+	struct fid_cntr *cntr = NULL;
+	struct fid_cq *cq;
+	struct node node;
+	struct comp comp;
+
+	node_open(&node, env, NULL);
+	REQUIRE_RET(fi_cntr_open(node.domain, &cntr_attr, &cntr, &cntr), 0);
+	REQUIRE_RET(fi_ep_bind(node.ep, &cntr->fid, FI_RECV | FI_SEND), 0);
+	node_enable(&node);
+	node_connect(&node);
+	cq = env->server ? node.rxcq : node.txcq;
+	REQUIRE_RET(fi_poll_open(node.domain, &attr, &set), 0);
+	CHECK_RET(fi_poll_add(set, &cq->fid, 0), 0);
+	CHECK_RET(fi_poll_add(set, &cntr->fid, 0), 0);
+	if (!env->server)
+		xfer.addr = node.peer;
+	for (unsigned i = 1; i <= COUNT; i++) {
+		if (env->server)
+			REQUIRE_RET(xfer_post(&node, &xfer), 0);
+		node_sync(&node);
+		if (!env->server)
+			REQUIRE_RET(xfer_post(&node, &xfer), 0);
+		/* The context of a node's queues is the node. */
+		poll_for_both(&node, set, (void *[]){ &node, &cntr });
+		comp_expect(&node, cq, &xfer, &comp);
+		CHECK_EQ(fi_cntr_read(cntr), i);
+		node_sync(&node);
+	}
+	CHECK_RET(fi_poll_del(set, &cq->fid, 0), 0);
+	CHECK_RET(fi_poll_del(set, &cntr->fid, 0), 0);
+	CHECK_RET(fi_close(&set->fid), 0);
+	node_close_ep(&node);
+	CHECK_RET(fi_close(&cntr->fid), 0);
 	node_close(&node);
 }
 
@@ -364,6 +432,7 @@ static const struct suite_case cases[] = {
 	{ "fd", FI_MSG, run_fd },
 	{ "no_wait", FI_MSG, run_no_wait },
 	{ "errors", FI_MSG, run_errors },
+	{ "poll_set", FI_MSG, run_poll_set },
 	{ "bad_input", FI_MSG, run_bad_input },
 };
 

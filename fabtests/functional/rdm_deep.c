@@ -43,7 +43,7 @@ static uint64_t nth(uint64_t n, uint64_t count)
 struct deep {
 	struct node node;
 	uint64_t count;
-	uint64_t *values; /* where receive i's message goes; its number is its payload */
+	uint64_t *values; /* buffer of receive i; a message's payload is its number */
 	uint64_t received;
 	bool *seen;
 };

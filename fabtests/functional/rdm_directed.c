@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_directed: who sent it: receives that take from one peer only, and the source address of a
+ * rdm_directed: senders: receives that take from one peer only, and the source address of a
  * completion. The client has two endpoints.
  */
 #include <rdma/fi_endpoint.h>
@@ -205,7 +205,10 @@ static void run_no_source(struct env *env)
 	node_close(&node);
 }
 
-/* From addresses that are none: refused, and nothing of it stays. (FI_ADDR_NOTAVAIL is FI_ADDR_UNSPEC.) */
+/*
+ * Receives from addresses that do not exist are refused, and leave nothing. (FI_ADDR_NOTAVAIL is
+ * FI_ADDR_UNSPEC.)
+ */
 static void run_bad_input(struct env *env)
 {
 	static const fi_addr_t nobody[] = { 12345, 1ull << 32, 1ull << 63 };

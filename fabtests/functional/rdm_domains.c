@@ -28,7 +28,7 @@
 
 static const size_t sizes[] = { 8, 3000, 100000 };
 
-/* Where on a device: what it has first, or on its address of each family. */
+/* Source addresses: none (the device's first address), and a wildcard of each family. */
 static const char *const anywhere[] = { NULL };
 static const char *const wildcards[FAMILIES] = { "0.0.0.0", "::" };
 
@@ -50,7 +50,7 @@ union name {
 	struct sockaddr_in6 in6;
 };
 
-/* One that is link-local leads to no other device. */
+/* True if the device has an address that other devices reach: a link-local one is not reached. */
 static bool is_home(struct env *home)
 {
 	struct node_attr attr = { .caps = CAPS };
@@ -86,7 +86,7 @@ static struct env *home_of(struct estate *e, unsigned i)
 	return &e->homes[i / e->per_home];
 }
 
-/* Waiting drives what is in the list of the program's own environment. */
+/* Moves the node to the environment of the program, which drives its members while it waits. */
 static void settle(struct estate *e, unsigned i, const struct node_attr *attr)
 {
 	struct env *home = home_of(e, i);
@@ -263,7 +263,7 @@ static void run_reopen(struct env *env)
 	estate_close(&e);
 }
 
-/* What belongs to one domain is nothing to another. */
+/* Objects of one domain mean nothing to another. */
 static void run_strangers(struct env *env)
 {
 	struct node_attr attr = { .caps = CAPS };
@@ -296,7 +296,7 @@ static uint16_t port_of(const struct node *node)
 	return ntohs(name.in.sin_port);
 }
 
-/* An endpoint on whatever the device has is reached by the name that it says it has. */
+/* An endpoint at a wildcard address is reached by its own name. */
 static void run_wildcard(struct env *env)
 {
 	const struct node_attr attr = { .caps = CAPS };
@@ -354,7 +354,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_domains", "Several domains on several devices and addresses.", false },
+		.usage = { "rdm_domains", "Several domains on several devices and addresses.",
+			   false },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

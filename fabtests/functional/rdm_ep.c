@@ -229,7 +229,7 @@ static void run_op_flags(struct env *env)
 	node_close(&node);
 }
 
-/* What another object still uses cannot be closed, and is not hurt by the attempt. */
+/* An object in use cannot be closed, and the attempt does no harm. */
 static void run_close_order(struct env *env)
 {
 	struct fid_mr *mr;

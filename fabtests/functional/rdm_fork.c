@@ -28,7 +28,7 @@ struct ends {
 	struct node node;
 	struct region region;
 	struct remote remote;
-	void *out, *in; /* without a registration of ours */
+	void *out, *in; /* not registered by the application */
 };
 
 static const struct node_attr attr = { .caps = CAPS };
@@ -52,7 +52,8 @@ static void ends_close(struct ends *ends)
 }
 
 /*
- * A long message each way in the same buffers as before; then a write, and what it wrote read back.
+ * A long message each way in the same buffers as before; then a write, and a read of the same
+ * bytes.
  */
 static void work(struct ends *ends, unsigned round)
 {
@@ -83,7 +84,7 @@ static void work(struct ends *ends, unsigned round)
 	node_sync(&ends->node);
 }
 
-/* What a child does with its copy of everything. */
+/* The work of a child with its copy of all objects. */
 typedef void child_fn(struct ends *ends);
 
 static void child_leaves(struct ends *ends)
@@ -92,7 +93,7 @@ static void child_leaves(struct ends *ends)
 	_exit(0);
 }
 
-/* What libraries clean up when a process ends must not be the parent's. */
+/* Destructors of libraries run in the child, and must not touch the parent's objects. */
 static void child_cleans_up(struct ends *ends)
 {
 	(void)ends;
@@ -114,7 +115,7 @@ static void child_stands_still(struct ends *ends)
 		pause();
 }
 
-/* Its copies of the pages are its own. */
+/* The child writes to its copies of the parent's pages. */
 static void child_writes(struct ends *ends)
 {
 	memset(ends->out, 1, SIZE);
@@ -144,7 +145,7 @@ static pid_t begin(struct ends *ends, child_fn *child)
 	return pid;
 }
 
-/* It has ended before we go on. */
+/* Each child has ended before the parent goes on. */
 static void run_before(struct env *env, child_fn *child)
 {
 	struct ends ends;
@@ -158,7 +159,10 @@ static void run_before(struct env *env, child_fn *child)
 	ends_close(&ends);
 }
 
-/* It is there while we and the device write to the memory. signal: it must be killed; 0: it ends. */
+/*
+ * The child lives while the parent and the device write to the memory. signal: kills the child; 0:
+ * the child ends.
+ */
 static void run_beside(struct env *env, child_fn *child, int signal)
 {
 	struct ends ends;

@@ -31,7 +31,7 @@ struct child {
 	int pipe; /* takes the target */
 };
 
-/* -W fetch-adds in flight; what one process sees grows. */
+/* -W fetch-adds in flight. The values that one process fetches grow. */
 static void hammer(struct env *env, const struct target *target)
 {
 	unsigned window = env->opts.window, posted = 0, done = 0;

@@ -22,7 +22,10 @@ static const struct node_attr msg_attr = { .caps = FI_MSG };
 
 typedef void (*adjust_fn)(struct fi_info *hints, struct fi_info *offer);
 
-/* Asks for what adjust made of our hints, given what was offered without; returns the code. */
+/*
+ * fi_getinfo with our hints after adjust, which sees the answer to the unadjusted hints. Returns
+ * its code.
+ */
 static int ask(struct env *env, adjust_fn adjust, struct fi_info **info)
 {
 	struct fi_info *hints = node_hints(env, &msg_attr), *offer = NULL;
@@ -217,7 +220,7 @@ static void hint_sizes(struct fi_info *h, struct fi_info *o)
 	h->domain_attr->cq_data_size = 4;
 }
 
-/* What is asked for is what comes back; everything weaker than we can do is accepted. */
+/* The answer has the hinted values; every value weaker than the provider's is accepted. */
 static void run_accepted(struct env *env)
 {
 	struct fi_info *info;

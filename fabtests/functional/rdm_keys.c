@@ -23,16 +23,16 @@
 
 static const size_t lens[SEGMENTS] = { 1000, 1, 4096, 7, 0, 9000, 64, 33 };
 
-/* One region, its segments in memory from the last to the first. */
+/* A region; its segments lie in memory from the last to the first. */
 struct target {
 	uint8_t *buf;
-	size_t size, len; /* of buf; of the segments */
+	size_t size, len; /* bytes of buf; bytes of all segments */
 	struct iovec iov[SEGMENTS];
 	size_t count;
 	struct fid_mr *mr;
 };
 
-/* What the other half knows of it. */
+/* Key and addresses of the other half's region. */
 struct names {
 	uint64_t key;
 	uint64_t addr[SEGMENTS];
@@ -81,7 +81,8 @@ static void exchange_names(struct ends *ends)
 		check_fatal("out of step with the other side (keys)");
 }
 
-static void ends_open(struct ends *ends, struct env *env, const struct node_attr *attr, size_t count)
+static void ends_open(struct ends *ends, struct env *env, const struct node_attr *attr,
+		      size_t count)
 {
 	node_start(&ends->node, env, attr);
 	ends->virt = ends->node.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
@@ -163,7 +164,8 @@ static void check_all(const struct target *target, uint64_t seed)
 
 	for (size_t i = 0; i < target->count; i++) {
 		memcpy(all + position, target->iov[i].iov_base, lens[i]);
-		pattern_check_byte((uint8_t *)target->iov[i].iov_base + lens[i], GAP, PATTERN_EMPTY);
+		pattern_check_byte((uint8_t *)target->iov[i].iov_base + lens[i], GAP,
+				   PATTERN_EMPTY);
 		position += lens[i];
 	}
 	pattern_check(all, target->len, seed);
@@ -237,7 +239,7 @@ static void run_atomics(struct env *env)
 	ends_close(&ends);
 }
 
-/* Fails alone, and what comes after it does not. */
+/* The operation fails alone; later ones succeed. */
 static void expect_refused(struct ends *ends, enum rma_op op, uint64_t addr, uint64_t key)
 {
 	struct rma rma = {

@@ -40,18 +40,18 @@
 static const struct node_attr attr = { .caps = CAPS, .one_cq = true, .app_keys = true,
 				       .by_offset = true };
 
-/* What both halves have of a case. */
+/* A case, the same on both halves. */
 struct scene {
 	unsigned count;	   /* operations */
 	size_t len;
-	/* Of the client: begins operation i with the peer. */
+	/* Called by the client: begins operation i with the peer. */
 	void (*begin)(struct node *node, struct op *op, unsigned i, size_t len);
-	/* Of the peer: returns when it is time to end. */
+	/* Called by the peer: returns when its process is to end. */
 	void (*live)(struct node *node, const struct scene *scene, struct op *ops);
 	bool strangers; /* no message before: they may not be connected */
 	bool exits;	/* is not killed, but leaves without closing */
 	bool after;	/* the client begins when it is dead */
-	bool absent;	/* its process chooses a name and closes, before anybody knows the name */
+	bool absent;	/* its process chooses a name and closes before the client knows the name */
 	bool removes;	/* the client removes the address while the peer dies, and inserts it again */
 	unsigned least_errors;
 };
@@ -96,16 +96,13 @@ static void add_some(struct node *node, const struct scene *scene, struct op *op
 	}
 }
 
-/* name: where it had its endpoint; none: it is the first, and leaves its own there. */
+/* At the port in name, or, if name is all zeros, at any. The name is left there. */
 static void open_node(struct node *node, struct env *env, char *name)
 {
 	struct node_attr own = attr;
 	char port[NODE_PORT_MAX];
 
-	if (*name) {
-		node_port(name, port);
-		own.src_port = port;
-	}
+	own.src_port = node_port(name, port);
 	node_open(node, env, &own);
 	node->next_key = WORD_KEY - 1;
 	node_enable(node);
@@ -247,7 +244,7 @@ static void connect_again(struct node *node, const char *name)
 	CHECK(!memcmp(theirs, name, len));
 }
 
-/* The peer may have died before it had sent them all. What is being read goes on. */
+/* The peer may have died before it had sent all messages. A message that is being read goes on. */
 static void cancel_unmatched(struct node *node, struct op *ops, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -316,8 +313,9 @@ static void run_once(struct env *env, const struct scene *scene, bool at_once)
 static void run(struct env *env, const struct scene *scene)
 {
 	/*
-	 * To a stranger the new process is as good as the dead one: where a request to connect died with its
-	 * reader unanswered, the next one finds it, and the messages wait there for receives.
+	 * To a stranger the new process is as good as the dead one. If a request to connect died
+	 * while its reader had not answered it, the next process reads it, and the messages wait
+	 * there for receives.
 	 */
 	run_once(env, scene, false);
 	for (unsigned i = 1; i < TIMES; i++)
@@ -377,7 +375,7 @@ static void run_unexpected(struct env *env)
 	run(env, &scene);
 }
 
-/* It dies while it reads what we send. */
+/* The peer dies while it reads our messages. */
 static void run_read_by(struct env *env)
 {
 	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_sends,
@@ -386,7 +384,7 @@ static void run_read_by(struct env *env)
 	run(env, &scene);
 }
 
-/* It dies while we read what it sends. */
+/* The peer dies while we read its messages. */
 static void run_read_from(struct env *env)
 {
 	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_receives,

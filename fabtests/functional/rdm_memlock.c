@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_memlock: a user who may lock little memory, $MEMLOCK bytes or 8 MiB, Debian's default. Messages of
- * any length, several at a time, arrive all the same, and memory that cannot be registered is written from and
- * read to. Started by root it becomes somebody who is not.
+ * rdm_memlock: a user with a small limit of locked memory: $MEMLOCK bytes or 8 MiB, Debian's
+ * default. Messages of any length, several at a time, arrive all the same, and memory that cannot
+ * be registered is written from and read to. Started by root, the program changes to another user.
  */
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -38,7 +38,7 @@ static void become_poor(void)
 		return;
 	REQUIRE(!setresgid(NOBODY, NOBODY, NOBODY));
 	REQUIRE(!setresuid(NOBODY, NOBODY, NOBODY));
-	/* Its output files are still to be written, and a core is to be had. */
+	/* After a change of user, output files and core dumps need the process to be dumpable. */
 	prctl(PR_SET_DUMPABLE, 1);
 }
 
@@ -101,8 +101,8 @@ static unsigned hog(struct node *node, void *memory, struct fid_mr **mrs)
 
 	for (size_t len = memlock(); len >= 4096;) {
 		REQUIRE(count < HOGS);
-		if (fi_mr_reg(node->domain, memory, len, FI_SEND, 0, ++node->next_key, 0, &mrs[count],
-			      NULL))
+		if (fi_mr_reg(node->domain, memory, len, FI_SEND, 0, ++node->next_key, 0,
+			      &mrs[count], NULL))
 			len /= 2;
 		else
 			count++;
@@ -110,7 +110,7 @@ static unsigned hog(struct node *node, void *memory, struct fid_mr **mrs)
 	return count;
 }
 
-/* What is written is what is read, and all of the peer's region. */
+/* A read brings the bytes that were written, all of the peer's region. */
 static void access_all(struct node *node, const struct remote *remote)
 {
 	struct rma rma = { .op = RMA_WRITE, .len = remote->len, .addr = node->peer,
@@ -127,7 +127,7 @@ static void access_all(struct node *node, const struct remote *remote)
 	pattern_free(rma.buf);
 }
 
-/* Each side has a region, and then takes its turn without a page that it could register. */
+/* Each side has a region; then each in turn has no page left that it could register. */
 static void run_rma(struct env *env)
 {
 	static const struct node_attr attr = { .caps = FI_RMA | FI_MSG };
@@ -164,7 +164,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_memlock", "Messages and RMA of a user who may lock little memory.", true },
+		.usage = { "rdm_memlock", "Messages and RMA of a user who may lock little memory.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -201,7 +201,10 @@ static void run_lists(struct env *env)
 	victim_close(&v);
 }
 
-/* What does not fit is cut, or refused with the length that it takes; nothing behind is touched. */
+/*
+ * A result that does not fit is cut, or refused with the length that it needs; bytes behind the
+ * buffer stay.
+ */
 static void run_small_buffers(struct env *env)
 {
 	char name[NODE_ADDR_MAX], got[NODE_ADDR_MAX];
@@ -263,7 +266,7 @@ static void run_regions(struct env *env)
 	victim_close(&v);
 }
 
-/* What others stand on does not close; what was not asked for is not there. */
+/* An object in use does not close; a capability that was not asked for is refused. */
 static void run_in_use(struct env *env)
 {
 	struct node_attr attr = { .caps = FI_TAGGED };

@@ -98,13 +98,14 @@ static int memory_file(void)
 static void *get_file(void)
 {
 	int fd = memory_file();
-	void *memory = mapped(mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), "a file");
+	void *memory =
+		mapped(mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), "a file");
 
 	close(fd);
 	return memory;
 }
 
-/* Of this program, as prot allows: pages of its own come with the first write. */
+/* This program's file, mapped as prot allows: private pages come with the first write. */
 static void *get_program(int prot)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
@@ -167,7 +168,7 @@ static void use(struct node *node, uint8_t *memory, size_t len, bool read_only)
 			      ++node->next_key, 0, &region.mr, NULL), 0);
 	region.desc = fi_mr_desc(region.mr);
 	remote = region_exchange(node, &region);
-	/* Both halves are one program, whose constants and text are the same. */
+	/* Both halves are one program, with the same constants and text. */
 	if (!node->env->server && len) {
 		move(node, RMA_READ, there, len, NULL, &remote);
 		if (read_only) {
@@ -229,7 +230,10 @@ static void run_stack(struct env *env)
 	node_close(&node);
 }
 
-/* Of those that the administrator set aside (vm.nr_hugepages); else what the kernel makes of a hint. */
+/*
+ * A huge page that the administrator has set aside (vm.nr_hugepages); otherwise memory with a hint
+ * to the kernel.
+ */
 static void *get_huge(void)
 {
 	void *memory = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -253,7 +257,7 @@ static void run_huge_pages(struct env *env)
 	node_close(&node);
 }
 
-/* Whoever pages on demand finds out at the first access, not before. */
+/* A device that pages on demand finds an error at the first access, not before. */
 static bool is_paged(void)
 {
 	const char *odp = getenv("FI_VERVE_ODP");
@@ -271,7 +275,7 @@ static int try(struct node *node, void *memory, size_t len, uint64_t access)
 	return ret;
 }
 
-/* Refused, each with an error; what is not is registered as before. */
+/* Each bad registration is refused with an error; a good one still succeeds. */
 static void run_refused(struct env *env)
 {
 	uint8_t *memory = get_private();
@@ -312,8 +316,9 @@ static void *get_much(void)
 }
 
 /*
- * Who may lock less than that. Root is somebody else meanwhile, without its privilege: before it opens
- * the device, which takes no orders from one who became another since.
+ * A registration above the limit of locked memory is refused. Root changes to another user for this
+ * case, to lose its privilege, before it opens the device: the device takes no orders from a
+ * process that changed later.
  */
 static void run_limit(struct env *env)
 {
@@ -342,7 +347,7 @@ static void run_limit(struct env *env)
 	munmap(much, MUCH);
 }
 
-/* As fi_mr(3) of libfabric 1.20 and later has it, for those built with older headers. */
+/* As in fi_mr(3) of libfabric 1.20 and later, for builds with older headers. */
 struct dmabuf {
 	int fd;
 	uint64_t offset;
@@ -350,7 +355,10 @@ struct dmabuf {
 	void *base_addr;
 };
 
-/* One over memory of ours, where the kernel makes them; else what is none. */
+/*
+ * A dmabuf over our memory, if the kernel makes them (real); otherwise a descriptor that is no
+ * dmabuf.
+ */
 static int dmabuf_open(bool *real)
 {
 	struct udmabuf_create create = { .memfd = (uint32_t)memory_file(), .size = SIZE };

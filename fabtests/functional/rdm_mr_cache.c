@@ -42,8 +42,8 @@
 #define TORTURES 60	    /* rounds of each thread */
 #define COMINGS 2000	    /* regions */
 #define PIECE (64 << 10)    /* bytes, not eager; */
-#define PIECES 16	    /* one or more of them go at a time, */
-#define SCATTERED 200	    /* so often */
+#define PIECES 16	    /* one or more of them are unmapped at a time */
+#define SCATTERED 200	    /* rounds of that */
 #define ARENA (PIECES * PIECE)
 #define ACCESS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -232,7 +232,7 @@ static void transfer(struct worker *worker, void *memory)
 		send_to_buffer(worker, memory);
 }
 
-/* Takes some of it away and maps something new there. NULL: none of it is ours any more. */
+/* Unmaps a part of the memory and maps other memory there. NULL: no part of it is ours any more. */
 static char *change(struct worker *worker, char *memory)
 {
 	const int where = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
@@ -247,9 +247,10 @@ static char *change(struct worker *worker, char *memory)
 		return map(memory);
 	case 2:
 		munmap(memory + 2 * PAGE, PAGE);
-		if (mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, where, -1, 0) != MAP_FAILED)
+		if (mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, where, -1, 0) !=
+		    MAP_FAILED)
 			return memory;
-		/* Another thread was given the page: it stays theirs. */
+		/* The kernel gave the page to another thread, which keeps it. */
 		munmap(memory, 2 * PAGE);
 		munmap(memory + 3 * PAGE, (PAGES - 3) * PAGE);
 		return NULL;
@@ -286,7 +287,7 @@ static void work(void *arg, unsigned thread)
 	}
 }
 
-/* Alone: what is kept is used again, and goes. */
+/* One thread: registrations that are kept are used again, and go. */
 static void warm_up(struct torture *torture)
 {
 	struct worker worker = { .torture = torture, .thread = THREADS - 1, .random = 1 };
@@ -319,7 +320,7 @@ static unsigned torture_run(struct env *env, bool is_blind)
 	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
 	       (unsigned long long)stats.unkept, (unsigned long long)stats.evictions,
 	       (unsigned long long)stats.invalidations, torture.stale, torture.split);
-	/* By itself it keeps what pays, which this hardly does. */
+	/* By default the cache keeps only registrations that pay, as few do here. */
 	if (!mode_is("auto")) {
 		CHECK_EQ(!stats.hits, mode_is("off"));
 		CHECK_EQ(!stats.invalidations, mode_is("off"));
@@ -365,7 +366,9 @@ static unsigned long resident(void)
 	return pages * PAGE / 1024;
 }
 
-/* Registered, closed and unmapped again and again: what is pinned stays within the bounds. */
+/*
+ * Memory is registered, closed and unmapped again and again: pinned memory stays within the bounds.
+ */
 static void run_come_and_go(struct env *env)
 {
 	unsigned rounds = env->opts.iterations ? env->opts.iterations : COMINGS;
@@ -408,8 +411,8 @@ static int write_by(struct node *node, void *buf, uint64_t addr, uint64_t key)
 }
 
 /*
- * A peer that uses the key of a closed region must not reach what is mapped there now; with "on" it
- * may still reach what was, until that is unmapped.
+ * A peer that uses the key of a closed region must not reach the memory that is mapped there now.
+ * With "on" it may still reach the old memory until that is unmapped.
  */
 static void run_closed(struct env *env)
 {
@@ -443,7 +446,7 @@ static void run_closed(struct env *env)
 	node_close(&node);
 }
 
-/* Memory that may only be read is registered for what only reads it. */
+/* Read-only memory is registered for operations that only read it. */
 static void run_read_only(struct env *env)
 {
 	struct rma rma = { .op = RMA_READ, .buf = pattern_alloc(SIZE), .len = SIZE,
@@ -470,7 +473,7 @@ static void run_read_only(struct env *env)
 	node_close(&node);
 }
 
-/* Writes some of the arena to the same place in the region, and looks at what came. */
+/* Writes a part of the arena to the same place in the region, and checks the bytes there. */
 static void write_piece(struct node *node, const struct region *region, const char *arena,
 			uint64_t random)
 {

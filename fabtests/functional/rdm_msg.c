@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_msg: the nine message calls, in both directions, in every combination and size, with their
- * order and what they refuse.
+ * order and their refusals.
  */
 #include <string.h>
 
@@ -87,8 +87,8 @@ static void run_null_buffer(struct env *env)
 }
 
 /*
- * What cannot be accepted is refused when posted, and the endpoint works on. Which negative code
- * is the provider's own choice where the manual names none.
+ * A bad request is refused when it is posted, and the endpoint works on. The manual leaves some
+ * error codes to the provider.
  */
 static void run_bad_input(struct env *env)
 {

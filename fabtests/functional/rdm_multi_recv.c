@@ -38,7 +38,7 @@ static void set_min(struct node *node, size_t min)
 	CHECK_EQ(got, min);
 }
 
-/* Where a message lies, in the order in which the buffers were posted. */
+/* The place of a message, by the order in which buffers were posted. */
 struct place {
 	bool here;
 	size_t offset;
@@ -46,7 +46,7 @@ struct place {
 
 struct pool {
 	struct xfer recvs[BUFS];
-	size_t start[BUFS]; /* of a buffer among all that were posted */
+	size_t start[BUFS]; /* number of the buffer, counted from the first that was posted */
 	size_t used[BUFS];
 	bool released[BUFS];
 	size_t posted;
@@ -106,7 +106,7 @@ static void pool_take(struct pool *pool, const struct comp *comp)
 	}
 }
 
-/* One behind the other, in the order in which they were sent. */
+/* Messages lie one behind the other, in the order in which they were sent. */
 static void check_places(const struct pool *pool)
 {
 	size_t end = 0;
@@ -121,7 +121,8 @@ static void check_places(const struct pool *pool)
 
 static void receive(struct node *node, unsigned messages)
 {
-	struct pool pool = { .messages = messages, .places = calloc(messages, sizeof(struct place)) };
+	struct pool pool = { .messages = messages,
+			     .places = calloc(messages, sizeof(struct place)) };
 
 	REQUIRE(pool.places != NULL);
 	for (size_t i = 0; i < BUFS; i++)

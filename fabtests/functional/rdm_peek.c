@@ -58,7 +58,7 @@ static void send_all(struct node *node, bool tagged)
 		pattern_free(sends[n].buf);
 }
 
-/* One look, without a buffer; returns whether there was such a message. */
+/* One peek, without a buffer. True: it has found a message. */
 static bool look(struct node *node, const struct xfer *like, uint64_t flags, struct comp *comp)
 {
 	struct xfer peek = *like;
@@ -88,12 +88,13 @@ static void await(struct node *node, const struct xfer *like, uint64_t flags, un
 	CHECK_EQ(comp.len, sizes[n]);
 	CHECK_EQ(comp.data, DATA(n));
 	CHECK_EQ(comp.flags & (FI_RECV | FI_REMOTE_CQ_DATA), FI_RECV | FI_REMOTE_CQ_DATA);
-	CHECK_EQ(comp.flags & (like->tagged ? FI_TAGGED : FI_MSG), like->tagged ? FI_TAGGED : FI_MSG);
+	CHECK_EQ(comp.flags & (like->tagged ? FI_TAGGED : FI_MSG),
+		 like->tagged ? FI_TAGGED : FI_MSG);
 	if (like->tagged)
 		CHECK_EQ(comp.tag, 0x100u + n);
 }
 
-/* What the message is received with says so, byte for byte. */
+/* Receives the message, and checks every byte. */
 static void take(struct node *node, bool tagged, unsigned n, void *context, uint64_t flags)
 {
 	struct xfer recv = receive(tagged, n, context), sent = message(node, tagged, n);
@@ -106,7 +107,7 @@ static void take(struct node *node, bool tagged, unsigned n, void *context, uint
 	pattern_free(recv.buf);
 }
 
-/* Messages that are looked at twice, claimed, discarded, or both, before the others are received. */
+/* Peeks at messages twice, claims or discards them, or both, before the others are received. */
 static void receive_all(struct node *node, bool tagged)
 {
 	static int contexts[MESSAGES];
@@ -170,7 +171,7 @@ static void run_tagged(struct env *env)
 	run(env, true);
 }
 
-/* A mask sees the oldest message that it lets through, whatever lies before it. */
+/* A mask finds the oldest message that matches, past all others before it. */
 static void run_ignore(struct env *env)
 {
 	struct node node;
@@ -201,7 +202,7 @@ static void run_ignore(struct env *env)
 	node_close(&node);
 }
 
-/* Flags that mean nothing, a context that has claimed nothing, and a message that is claimed twice. */
+/* Meaningless flags, a context that has claimed nothing, and a message that is claimed twice. */
 static void run_misuse(struct env *env)
 {
 	struct node node;
@@ -235,7 +236,10 @@ static void run_misuse(struct env *env)
 	node_close(&node);
 }
 
-/* What is claimed or only seen is nobody's when the endpoint closes; the sender is not hurt. */
+/*
+ * Messages that were claimed or seen, and not received, are dropped when the endpoint closes; the
+ * sender is not hurt.
+ */
 static void run_close(struct env *env)
 {
 	struct node node;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_refused: RMA with wrong keys, ranges and access among other work. What the target's device
- * refuses fails, and nothing else: writes, reads and messages of every protocol, in both directions,
- * complete with success, once, in order.
+ * rdm_refused: RMA with wrong keys, ranges and access among other work. Only the operations that
+ * the target's device refuses fail. Writes, reads and messages of every protocol, in both
+ * directions, complete with success, once, in order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static size_t message_len(unsigned n)
 	return lens[n % 7];
 }
 
-/* Both halves' regions and messages look the same, but for the half. */
+/* Both halves' regions and messages differ by the half only. */
 static uint64_t seed(const struct work *work, bool mine, uint64_t base, unsigned n)
 {
 	return base + n + (work->node.env->server == mine ? 0 : 500);
@@ -145,7 +145,10 @@ static void finish_send(struct work *work, const struct comp *comp)
 	CHECK_RET(comp->err, 0);
 }
 
-/* Long messages may complete later than short ones behind them, but into the receive of their turn. */
+/*
+ * Long messages may complete later than short ones behind them, but each takes the receive of its
+ * turn.
+ */
 static void finish_receive(struct work *work, const struct comp *comp)
 {
 	struct xfer *recv = comp->context;
@@ -177,7 +180,7 @@ static void finish(struct work *work)
 	node_sync(&work->node);
 }
 
-/* What the other half wrote is in its slots; what was refused, nowhere. */
+/* The other half's writes are in their slots; refused writes are nowhere. */
 static void check_target(const struct work *work)
 {
 	for (unsigned n = 0; n < COUNT; n += 2) {
@@ -259,7 +262,8 @@ int main(int argc, char **argv)
 {
 	static const struct suite suite = {
 		.usage = { "rdm_refused",
-			   "RMA that the target refuses: it fails alone, whatever is beside it.", true },
+			   "RMA that the target refuses: it fails alone, whatever is beside it.",
+			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

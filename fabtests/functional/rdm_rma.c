@@ -19,7 +19,7 @@
 
 #define TARGET_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE)
 #define UNATTENDED 1000 /* writes */
-#define GAP 24 /* bytes of the region before and behind what is accessed */
+#define GAP 24 /* bytes of the region before and behind the target */
 
 static const struct node_attr rma_attr = { .caps = FI_RMA | FI_MSG };
 
@@ -29,32 +29,15 @@ struct rma_test {
 	uint64_t flags;
 };
 
-struct ends {
-	struct node node;
-	struct region target; /* what the other half accesses */
-	struct remote remote;
-	size_t size; /* of both, without the gaps */
-};
-
-static void ends_open_as(struct ends *ends, struct env *env, const struct node_attr *attr,
+static void ends_open_as(struct rma_ends *ends, struct env *env, const struct node_attr *attr,
 			 size_t size)
 {
-	node_start(&ends->node, env, attr);
-	ends->size = size;
-	region_open(&ends->node, &ends->target, size + 2 * GAP, TARGET_ACCESS);
-	ends->remote = region_exchange(&ends->node, &ends->target);
+	rma_ends_open(ends, env, attr, size + 2 * GAP, TARGET_ACCESS);
 }
 
-static void ends_open(struct ends *ends, struct env *env, size_t size)
+static void ends_open(struct rma_ends *ends, struct env *env, size_t size)
 {
 	ends_open_as(ends, env, &rma_attr, size);
-}
-
-static void ends_close(struct ends *ends)
-{
-	node_sync(&ends->node);
-	region_close(&ends->target);
-	node_close(&ends->node);
 }
 
 /* Remote CQ data arrives at the target's receive queue, with the length written. */
@@ -71,7 +54,7 @@ static void expect_data(struct node *node, uint64_t data, size_t size)
 		CHECK_EQ(comp.len, size);
 }
 
-static void check_target(const struct ends *ends, const struct rma *rma, uint64_t seed)
+static void check_target(const struct rma_ends *ends, const struct rma *rma, uint64_t seed)
 {
 	const uint8_t *base = ends->target.buf;
 
@@ -81,7 +64,7 @@ static void check_target(const struct ends *ends, const struct rma *rma, uint64_
 			   PATTERN_EMPTY);
 }
 
-static void initiate(struct ends *ends, const struct rma_test *test, struct rma *rma,
+static void initiate(struct rma_ends *ends, const struct rma_test *test, struct rma *rma,
 		     uint64_t seed)
 {
 	struct node *node = &ends->node;
@@ -111,7 +94,7 @@ static void initiate(struct ends *ends, const struct rma_test *test, struct rma 
  * known to have arrived when its initiator says so after a read of the last byte came back: a
  * completion may mean "on the wire" only.
  */
-static void confirm(struct ends *ends, const struct rma *done)
+static void confirm(struct rma_ends *ends, const struct rma *done)
 {
 	struct rma read = {
 		.op = RMA_READ, .len = 1, .addr = ends->node.peer, .key = ends->remote.key,
@@ -124,8 +107,8 @@ static void confirm(struct ends *ends, const struct rma *done)
 	pattern_free(read.buf);
 }
 
-static void transfer(struct ends *ends, const struct rma_test *test, bool initiator, size_t size,
-		     uint64_t seed)
+static void transfer(struct rma_ends *ends, const struct rma_test *test, bool initiator,
+		     size_t size, uint64_t seed)
 {
 	size_t width = ends->node.info->domain_attr->cq_data_size;
 	uint64_t data = width >= 8 ? ~seed : ~seed & ((1ull << (8 * width)) - 1);
@@ -151,7 +134,7 @@ static void transfer(struct ends *ends, const struct rma_test *test, bool initia
 		check_target(ends, &rma, seed);
 }
 
-static size_t op_limit(const struct ends *ends, enum rma_op op)
+static size_t op_limit(const struct rma_ends *ends, enum rma_op op)
 {
 	return rma_is_inject(op) ? ends->node.info->tx_attr->inject_size
 				 : ends->node.info->ep_attr->max_msg_size;
@@ -159,7 +142,7 @@ static size_t op_limit(const struct ends *ends, enum rma_op op)
 
 static void run_op(struct env *env, const struct rma_test *test)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	uint64_t seed = 1;
 
 	ends_open(&ends, env, env->opts.max_size);
@@ -173,7 +156,7 @@ static void run_op(struct env *env, const struct rma_test *test)
 	}
 	comp_expect_none(&ends.node, ends.node.txcq);
 	comp_expect_none(&ends.node, ends.node.rxcq);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_write(struct env *env)
@@ -236,7 +219,7 @@ static void run_registered(struct env *env)
 static void run_large(struct env *env)
 {
 	static const size_t sizes[] = { (8 << 20) - 1, (8 << 20) + 1, (24 << 20) + 4099 };
-	struct ends ends;
+	struct rma_ends ends;
 	uint64_t seed = 100;
 
 	ends_open(&ends, env, sizes[2]);
@@ -248,7 +231,7 @@ static void run_large(struct env *env)
 		transfer(&ends, &(struct rma_test){ .op = RMA_READ }, env->server, sizes[i],
 			 seed++);
 	}
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /* -W writes in flight to slots of one region, then as many reads back. */
@@ -257,7 +240,7 @@ static void run_window(struct env *env)
 	enum { SLOT = 5000 };
 	unsigned count = env->opts.window;
 	struct rma *rma = calloc(count, sizeof(*rma));
-	struct ends ends;
+	struct rma_ends ends;
 
 	if (!rma)
 		check_fatal("out of memory");
@@ -293,20 +276,20 @@ static void run_window(struct env *env)
 		pattern_check(((struct rma *)comp.context)->buf, SLOT,
 			      500 + (uint64_t)((struct rma *)comp.context - rma));
 	}
-	ends_close(&ends);
+	rma_ends_close(&ends);
 	for (unsigned i = 0; i < count; i++)
 		pattern_free(rma[i].buf);
 	free(rma);
 }
 
 /*
- * A write behind a fence waits for the read before it, which therefore sees what was there before.
- * Both halves do it to each other, both operations in flight together.
+ * A write behind a fence waits for the read before it, so the read sees the old bytes. Both halves
+ * do it to each other, with both operations in flight together.
  */
 static void run_fence(struct env *env)
 {
 	enum { ROUNDS = 30, SIZE = 300000 };
-	struct ends ends;
+	struct rma_ends ends;
 	struct rma write = { .op = RMA_WRITEMSG, .flags = FI_FENCE | FI_COMPLETION };
 	struct rma read = { .op = RMA_READMSG, .flags = FI_COMPLETION };
 
@@ -339,14 +322,14 @@ static void run_fence(struct env *env)
 	check_target(&ends, &write, ROUNDS);
 	pattern_free(write.buf);
 	pattern_free(read.buf);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /*
  * An access that must fail: an error completion with the operation's context (or a refusal when
  * posted), memory untouched, and the endpoint works on.
  */
-static void expect_refused(struct ends *ends, enum rma_op op, uint64_t addr, uint64_t key)
+static void expect_refused(struct rma_ends *ends, enum rma_op op, uint64_t addr, uint64_t key)
 {
 	struct rma rma = {
 		.op = op, .len = 64, .addr = ends->node.peer, .remote_addr = addr, .key = key,
@@ -370,7 +353,7 @@ static void expect_refused(struct ends *ends, enum rma_op op, uint64_t addr, uin
 
 static void run_bad_key(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 
 	ends_open(&ends, env, 256);
 	memset(ends.target.buf, 0x11, ends.target.len);
@@ -382,12 +365,12 @@ static void run_bad_key(struct env *env)
 	node_sync(&ends.node);
 	pattern_check_byte(ends.target.buf, ends.target.len, 0x11);
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_out_of_range(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 
 	ends_open(&ends, env, 256);
 	memset(ends.target.buf, 0x11, ends.target.len);
@@ -401,13 +384,13 @@ static void run_out_of_range(struct env *env)
 	node_sync(&ends.node);
 	pattern_check_byte(ends.target.buf, ends.target.len, 0x11);
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /* A region registered for reading only refuses a write, and the other way round. */
 static void run_access(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	struct region only;
 	struct remote remote;
 
@@ -426,13 +409,13 @@ static void run_access(struct env *env)
 		expect_refused(&ends, RMA_READ, remote.addr, remote.key);
 	exchange_hello(&ends.node);
 	region_close(&only);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 /* A key is dead once its region is closed. */
 static void run_closed_region(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	struct region gone;
 	struct remote remote;
 
@@ -447,12 +430,12 @@ static void run_closed_region(struct env *env)
 	pattern_check_byte(gone.buf, gone.len, PATTERN_EMPTY);
 	pattern_free(gone.buf);
 	exchange_hello(&ends.node);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static void run_bad_input(struct env *env)
 {
-	struct ends ends;
+	struct rma_ends ends;
 	size_t inject;
 	struct rma rma;
 
@@ -469,10 +452,10 @@ static void run_bad_input(struct env *env)
 	comp_expect_none(&ends.node, ends.node.txcq);
 	exchange_hello(&ends.node);
 	pattern_free(rma.buf);
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
-/* What the provider offers where nothing is asked for. */
+/* The capabilities that the provider offers without hints. */
 static uint64_t offered_caps(const struct env *env)
 {
 	const char *name = env->opts.prov_name;
@@ -492,12 +475,12 @@ static uint64_t offered_caps(const struct env *env)
 	return caps;
 }
 
-/* MPI does this: takes what is offered, then puts to ranks that compute, and waits. */
+/* As MPI does: takes all that is offered, then puts to ranks that compute, and waits. */
 static void run_unattended(struct env *env)
 {
 	struct node_attr attr = { .caps = offered_caps(env) };
 	struct rma rma = { .op = RMA_WRITE, .context = &rma };
-	struct ends ends;
+	struct rma_ends ends;
 	struct comp comp;
 	uint64_t word = 0;
 	char end;
@@ -524,7 +507,7 @@ static void run_unattended(struct env *env)
 			comp_expect(&ends.node, ends.node.txcq, &rma, &comp);
 		oob_send(&env->oob, "", 1);
 	}
-	ends_close(&ends);
+	rma_ends_close(&ends);
 }
 
 static const struct suite_case cases[] = {

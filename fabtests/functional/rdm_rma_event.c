@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rdm_rma_event: counters of memory regions: the target learns what was written and read. */
+/* rdm_rma_event: counters of memory regions: the target learns of peers' writes and reads. */
 #include <string.h>
 
 #include <rdma/fi_domain.h>
@@ -15,15 +15,6 @@
 #define SIZE 20000
 
 static const uint64_t access_bits = FI_REMOTE_READ | FI_REMOTE_WRITE;
-
-static struct fid_cntr *open_cntr(struct node *node)
-{
-	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fid_cntr *cntr = NULL;
-
-	REQUIRE_RET(fi_cntr_open(node->domain, &attr, &cntr, NULL), 0);
-	return cntr;
-}
 
 static void await(struct node *node, struct fid_cntr *cntr, uint64_t value)
 {
@@ -59,7 +50,7 @@ static void run_writes(struct env *env)
 	void *buf = pattern_alloc(SIZE);
 
 	open_target(&node, env, env->server ? FI_RMA_EVENT : 0, &region);
-	cntr = open_cntr(&node);
+	cntr = node_open_cntr(&node, FI_WAIT_UNSPEC);
 	CHECK_RET(fi_mr_bind(region.mr, &cntr->fid, FI_REMOTE_WRITE), 0);
 	remote = region_exchange(&node, &region);
 	for (uint64_t i = 1; i <= COUNT; i++) {
@@ -94,7 +85,7 @@ static void run_reads(struct env *env)
 	void *buf = pattern_alloc(SIZE);
 
 	open_target(&node, env, env->server ? FI_RMA_EVENT : 0, &region);
-	cntr = open_cntr(&node);
+	cntr = node_open_cntr(&node, FI_WAIT_UNSPEC);
 	CHECK_RET(fi_mr_bind(region.mr, &cntr->fid, FI_REMOTE_READ), 0);
 	pattern_fill(region.buf, SIZE, 1);
 	remote = region_exchange(&node, &region);
@@ -129,8 +120,8 @@ static void run_all(struct env *env)
 	size_t each = COUNT, read_ops = 0;
 
 	open_target(&node, env, FI_RMA_EVENT, &region);
-	reads = open_cntr(&node);
-	writes = open_cntr(&node);
+	reads = node_open_cntr(&node, FI_WAIT_UNSPEC);
+	writes = node_open_cntr(&node, FI_WAIT_UNSPEC);
 	CHECK_RET(fi_mr_bind(region.mr, &reads->fid, FI_REMOTE_READ), 0);
 	CHECK_RET(fi_mr_bind(region.mr, &writes->fid, FI_REMOTE_WRITE), 0);
 	remote = region_exchange(&node, &region);
@@ -160,8 +151,8 @@ static void run_bad_input(struct env *env)
 	struct node node;
 
 	open_target(&node, env, FI_RMA_EVENT, &region);
-	cntr = open_cntr(&node);
-	other = open_cntr(&node);
+	cntr = node_open_cntr(&node, FI_WAIT_UNSPEC);
+	other = node_open_cntr(&node, FI_WAIT_UNSPEC);
 	CHECK_ERROR(fi_mr_bind(region.mr, &cntr->fid, 0));
 	CHECK_ERROR(fi_mr_bind(region.mr, &cntr->fid, FI_SEND));
 	CHECK_RET(fi_mr_bind(region.mr, &cntr->fid, FI_REMOTE_WRITE), 0);

@@ -104,7 +104,7 @@ static void run_rma(struct env *env)
 	node_close(&node);
 }
 
-/* addrs[i][j]: what node i calls node j. */
+/* addrs[i][j]: the address of node j in node i's address vector. */
 struct crowd {
 	struct node nodes[NODES];
 	fi_addr_t addrs[NODES][NODES];
@@ -128,7 +128,7 @@ static void crowd_open(struct crowd *crowd, struct env *env, bool share)
 	}
 }
 
-/* Every node to every node, itself included; the tag says from whom. */
+/* Every node sends to every node, itself included; the tag names the sender. */
 static void all_to_all(struct crowd *crowd)
 {
 	static struct xfer sends[NODES][NODES], recvs[NODES][NODES];

@@ -177,7 +177,7 @@ static void run_tagged(struct env *env)
 	run_messages(env, true);
 }
 
-/* A flood to all endpoints at once takes one receive for each message, whatever the order. */
+/* A flood to all endpoints at once takes one receive for each message, in any order. */
 static void run_flood(struct env *env)
 {
 	struct xfer xfers[EPS * ROUNDS];
@@ -277,7 +277,8 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_srx", "Shared receive contexts: several endpoints, one queue of receives.",
+		.usage = { "rdm_srx",
+			   "Shared receive contexts: several endpoints, one queue of receives.",
 			   true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),

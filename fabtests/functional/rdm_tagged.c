@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_tagged: the nine tagged calls, and what decides which receive gets which message: all 64 tag
+ * rdm_tagged: the nine tagged calls, and the rules by which a receive gets a message: all 64 tag
  * bits, ignore masks, the order of receives and of unexpected messages, the source.
  */
 #include <string.h>
@@ -72,7 +72,7 @@ static void run_unexpected(struct env *env)
 						.tagged = true, .unexpected = true });
 }
 
-/* One receive of a matching test and the message that it must get. */
+/* A receive of a matching test, and the message that it must get. */
 struct want {
 	uint64_t tag;
 	uint64_t ignore;

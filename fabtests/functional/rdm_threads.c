@@ -2,8 +2,8 @@
 /*
  * rdm_threads: one process, many threads: on one endpoint; on several endpoints that share a queue,
  * a counter and an address vector, with readers of every kind; with endpoints that close and
- * receives that are cancelled meanwhile; and each threading model by its own rules. Made to run
- * under a thread sanitizer, too.
+ * receives that are cancelled meanwhile; on an event queue; and each threading model by its own
+ * rules. Made to run under a thread sanitizer, too.
  */
 #include <sched.h>
 #include <unistd.h>
@@ -206,7 +206,7 @@ static void cancel_round(struct hall *hall, unsigned thread, unsigned n)
 		pattern_fill(send.buf, size, tag);
 		hall_post(hall, &hall->ends[0], &send);
 	}
-	/* What it returns is not promised: it may be too late. */
+	/* The cancel may be too late, so its result is not promised. */
 	fi_cancel(&hall->ends[1].node.ep->fid, received);
 	hall_await(hall, received);
 	if (received->err) {
@@ -262,9 +262,9 @@ static fi_addr_t insert_self(struct node *node)
 }
 
 /*
- * An endpoint comes, posts receives that nobody sends to, sends messages of which the long ones are
- * under way when it closes, and goes. All messages arrive; what was not complete when it closed never
- * is, although its queue lives on: fi_close, fi_endpoint(3).
+ * An endpoint comes, posts receives that get no message, sends messages of which the long ones are
+ * under way when it closes, and goes. All messages arrive. Operations that have not completed when
+ * it closes never complete, although its queue lives on: fi_close, fi_endpoint(3).
  */
 static void guest_round(struct hall *hall, unsigned thread, unsigned n)
 {
@@ -349,7 +349,7 @@ static void visit_round(struct hall *hall, unsigned thread, unsigned n)
 	pattern_free(send.buf);
 }
 
-/* Three guests, one who visits them, two who cancel, two who work. */
+/* Two threads work, two cancel, three are guests, and one visits them. */
 static void mingle(void *arg, unsigned thread)
 {
 	struct hall *hall = arg;
@@ -390,10 +390,77 @@ static void run_close_and_cancel(struct env *env)
 	hall_close(&hall, 2);
 }
 
+enum {
+	EVENT_WRITERS = 2,
+	EVENT_READERS = 3,
+	EVENTS_READ = 200, /* by each reader */
+	EVENTS = EVENT_READERS * EVENTS_READ,
+};
+
+struct events {
+	struct env *env;
+	struct fid_eq *eq;
+	atomic_uint seen[EVENTS];
+};
+
+static void write_events(struct events *events, unsigned writer)
+{
+	for (unsigned i = writer; i < EVENTS; i += EVENT_WRITERS) {
+		struct fi_eq_entry entry = { .fid = &events->eq->fid, .data = i };
+
+		REQUIRE(fi_eq_write(events->eq, FI_NOTIFY, &entry, sizeof(entry), 0) ==
+			sizeof(entry));
+		if (i % 16 == writer)
+			usleep(100); /* so that readers sleep, now and then */
+	}
+}
+
+static void read_events(struct events *events)
+{
+	int timeout = (int)events->env->opts.timeout * 1000;
+
+	for (unsigned i = 0; i < EVENTS_READ; i++) {
+		struct fi_eq_entry entry;
+		uint32_t event;
+
+		REQUIRE(fi_eq_sread(events->eq, &event, &entry, sizeof(entry), timeout, 0) ==
+			sizeof(entry));
+		REQUIRE(entry.data < EVENTS);
+		events->seen[entry.data]++;
+	}
+}
+
+static void pass_events(void *arg, unsigned thread)
+{
+	if (thread < EVENT_WRITERS)
+		write_events(arg, thread);
+	else
+		read_events(arg);
+}
+
+/* An event queue that some threads write and others sleep on: each event comes to one reader. */
+static void run_events(struct env *env)
+{
+	struct fi_eq_attr attr = { .flags = FI_WRITE, .wait_obj = FI_WAIT_UNSPEC };
+	struct events events = { .env = env };
+	struct parallel threads;
+	struct node node;
+
+	node_open(&node, env, NULL);
+	REQUIRE_RET(fi_eq_open(node.fabric, &attr, &events.eq, NULL), 0);
+	parallel_start(&threads, EVENT_WRITERS + EVENT_READERS, pass_events, &events);
+	parallel_join(&threads);
+	for (unsigned i = 0; i < EVENTS; i++)
+		CHECK_EQ(events.seen[i], 1);
+	CHECK_RET(fi_close(&events.eq->fid), 0);
+	node_close(&node);
+}
+
 static const struct suite_case cases[] = {
 	{ "one_endpoint", HALL_CAPS, run_one_endpoint },
 	{ "shared_queue", HALL_CAPS, run_shared_queue },
 	{ "close_and_cancel", HALL_CAPS, run_close_and_cancel },
+	{ "events", FI_MSG, run_events },
 	{ "auto", HALL_CAPS, run_auto },
 	{ "fid", HALL_CAPS, run_fid },
 	{ "endpoint", HALL_CAPS, run_endpoint },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_truncation: a message longer than its receive completes it with FI_ETRUNC, the bytes that
- * fit (len) and the count of those that did not (olen); the sender sees a success.
+ * rdm_truncation: a message longer than its receive completes the receive with FI_ETRUNC, the count
+ * of bytes that fit (len) and of bytes that did not (olen). The sender sees a success.
  */
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_unreachable: a peer whose host is cut off, or dies, in the middle of everything. Somebody else does that to the
- * server's host once the client has said "under way"; only where the two halves have hosts of their own. What is
- * under way ends, each operation once; a third endpoint does not notice; and when the host is back, its process
- * or a new one at the same address is reached under the same fi_addr_t. Give -T more seconds than the network
- * takes to say that a host is gone. -v prints the errors.
+ * rdm_unreachable: a peer whose host is cut off, or dies, in the middle of everything. The two
+ * halves have hosts of their own. Another program cuts off or kills the server's host once the
+ * client has said "under way". Every operation under way ends, once; a third endpoint does not
+ * notice. When the host is back, its process or a new one at the same address is reached under the
+ * same fi_addr_t. Give -T more seconds than the network takes to report that a host is gone. -v
+ * prints the errors.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@
 #define LONG (2 << 20)
 #define WRITES 4
 #define KEY 7
-#define REGION (64 << 10) /* a word that the client adds to, and behind it what it writes */
+#define REGION (64 << 10) /* a word for the client's additions, and behind it its writes */
 #define PAGE 4096
 #define RETRY_MS 200
 #define VICTIM "peer-to-kill" /* the name of the server's process */
@@ -52,7 +53,7 @@ static size_t length_of(unsigned i)
 	return i % 4 == 3 ? LONG : SMALL;
 }
 
-/* All of those that nobody received. */
+/* Messages that found no receive must end with an error of departure. */
 static void check_ends(struct node *node, struct op *ops)
 {
 	for (unsigned i = SOME; i < COUNT; i++) {
@@ -65,16 +66,13 @@ static void check_ends(struct node *node, struct op *ops)
 
 /* The server. */
 
-/* name: where it had its endpoint; none: it is the first, and leaves its own there. */
+/* At the port in name, or, if name is all zeros, at any. The name is left there. */
 static void open_peer(struct node *node, struct env *env, struct region *region, char *name)
 {
 	struct node_attr own = attr;
 	char port[NODE_PORT_MAX];
 
-	if (*name) {
-		node_port(name, port);
-		own.src_port = port;
-	}
+	own.src_port = node_port(name, port);
 	node_open(node, env, &own);
 	node->next_key = KEY - 1;
 	region_open(node, region, REGION, FI_REMOTE_READ | FI_REMOTE_WRITE);
@@ -83,7 +81,9 @@ static void open_peer(struct node *node, struct env *env, struct region *region,
 	node_name(node, name);
 }
 
-/* Says nothing before it hears that: it may be dead by then. */
+/*
+ * The peer may be dead before the client answers, so it says nothing until it has heard the client.
+ */
 static void await_client(struct env *env)
 {
 	char word[OOB_MAX];
@@ -264,7 +264,7 @@ static void find(struct client *client, struct env *env, enum fate fate)
 		env_settle(env, RETRY_MS);
 	}
 	printf("%.0f s after the last success the peer is back\n", since(client->success));
-	/* Of those that failed, nobody knows. */
+	/* Additions that failed may have been executed. */
 	CHECK(before + 1 >= client->added && before < client->tried);
 	oob_send(&env->oob, "back", 4);
 	if (fate == REBOOTED) {

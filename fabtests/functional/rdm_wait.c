@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_wait: no wake-up is lost: threads sleep on the descriptors of queues and counters by the
- * protocol of fi_trywait, and nobody sets a time-out. A wake-up that is lost is a program that
- * never ends, which whoever started it notices.
+ * protocol of fi_trywait, without a time-out. After a lost wake-up the program never ends, and its
+ * caller's time limit fails the test.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -55,7 +55,7 @@ static void dawdle(uint64_t *random)
 			__asm__ volatile("");
 }
 
-/* What one thread sleeps on. */
+/* The queue or counter on which a thread sleeps. */
 struct bed {
 	struct fid_fabric *fabric;
 	struct fid *fids[2];
@@ -224,7 +224,7 @@ struct market {
 	struct node node;
 	struct fid_cntr *cntr;
 	struct slot recvs[WINDOW];
-	atomic_uint *seen; /* messages, by what they carry */
+	atomic_uint *seen; /* how often each message came, by its payload */
 	atomic_uint left;  /* completions to come */
 	unsigned each, total; /* messages of a producer, and of all */
 	bool mixed;	   /* half of the waiters sleep in fi_cq_sread */
@@ -387,7 +387,10 @@ static void run_market(struct env *env, bool mixed)
 	parallel_start(&producers, PRODUCERS, produce, &m);
 	parallel_join(&producers);
 	parallel_join(&counters);
-	/* Those on the descriptor see the last one announced; the others want to be told. */
+	/*
+	 * Threads on the descriptor see the last completion announced. Threads in fi_cq_sread must
+	 * be signalled.
+	 */
 	for (unsigned i = 0; i < consumers.count; i++) {
 		if (!mixed || i % 2 == 0) {
 			pthread_join(consumers.threads[i], NULL);

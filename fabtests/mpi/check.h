@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the MPI programs share: payloads that say whose they are, and checks. A payload follows from
- * (seed, source, tag, size, offset), so a byte that is wrong, stale or somebody else's is seen. The
- * first mismatch ends the job.
+ * Shared by the MPI programs: payloads that name their message, and checks. A payload follows from
+ * (seed, source, tag, size, offset), so a wrong byte, a stale byte or another message's byte is
+ * seen. The first mismatch ends the job.
  */
 #ifndef FABTESTS_MPI_CHECK_H
 #define FABTESTS_MPI_CHECK_H
@@ -18,7 +18,7 @@ extern int rank, ranks;
 extern uint64_t seed; /* another one for each phase */
 extern unsigned long long checks;
 
-/* First and last: MPI_Init and who we are; the sum of all checks and MPI_Finalize. */
+/* First and last calls: MPI_Init, and rank and size; the sum of all checks, and MPI_Finalize. */
 void start(const char *name, int *argc, char ***argv);
 void finish(void);
 

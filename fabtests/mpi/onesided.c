@@ -128,7 +128,8 @@ static void run_lock(void)
 		}
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
-	check(*memory == (long)rounds * ranks * (ranks + 1) / 2, "no update may be lost under a lock");
+	check(*memory == (long)rounds * ranks * (ranks + 1) / 2,
+	      "no update may be lost under a lock");
 	MPI_Win_unlock(rank, win);
 	end();
 	MPI_Win_free(&win);
@@ -237,8 +238,9 @@ static void run_accumulate(void)
 	MPI_Win_fence(0, win);
 	for (int i = 0; i < rounds; i++)
 		for (int to = 0; to < ranks; to++)
-			check_code(MPI_Accumulate(origin, WORDS, MPI_DOUBLE, to, 0, WORDS, MPI_DOUBLE,
-						  MPI_SUM, win), "MPI_Accumulate");
+			check_code(MPI_Accumulate(origin, WORDS, MPI_DOUBLE, to, 0, WORDS,
+						  MPI_DOUBLE, MPI_SUM, win),
+				   "MPI_Accumulate");
 	MPI_Win_fence(0, win);
 	for (int i = 0; i < WORDS; i++)
 		check(memory[i] == sum, "every accumulate must count once");
@@ -297,7 +299,8 @@ static void run_swap(void)
 	for (int i = 0, expected = 0, seen, wanted; i < rounds; i++, expected++)
 		for (;; expected = seen) {
 			wanted = expected + 1;
-			check_code(MPI_Compare_and_swap(&wanted, &expected, &seen, MPI_INT, at, 0, win),
+			check_code(MPI_Compare_and_swap(&wanted, &expected, &seen, MPI_INT, at, 0,
+							win),
 				   "MPI_Compare_and_swap");
 			MPI_Win_flush(at, win);
 			if (seen == expected)

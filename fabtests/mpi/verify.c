@@ -346,7 +346,10 @@ static void run_cancel(void)
 		MPI_Test_cancelled(&status, &cancelled);
 		check(cancelled, "a receive that nothing matched was not cancelled");
 	}
-	/* What is sent now must not meet one of those. */
+	/*
+	 * The next messages are sent when every rank has cancelled its receives, so that none of
+	 * those takes one.
+	 */
 	MPI_Barrier(MPI_COMM_WORLD);
 	fill(out, rank, 77, 64);
 	check_code(MPI_Sendrecv(out, 64, MPI_BYTE, to, 77, in, 64, MPI_BYTE, from, 77,

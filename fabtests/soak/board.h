@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * board: what the members of one half share with their keeper, in memory that outlives each of
- * them. Members write their own entries; the keeper writes the phase and the other half's names.
+ * board: shared by the members of one half and their keeper, in memory that outlives each of them.
+ * Members write their own entries; the keeper writes the phase and the other half's names.
  *
- * A member is named by its number among all of both halves: half * SOAK_MEMBERS + index.
+ * A member's number counts all members of both halves: half * SOAK_MEMBERS + index.
  */
 #ifndef FABTESTS_SOAK_BOARD_H
 #define FABTESTS_SOAK_BOARD_H
@@ -20,15 +20,15 @@
 
 enum soak_phase {
 	SOAK_MEET,  /* members open and say their names */
-	SOAK_RUN,   /* they talk */
-	SOAK_PART,  /* mayflies finish what they began, and leave */
-	SOAK_DRAIN, /* daemons finish what they began, and talk no more */
-	SOAK_END,   /* nothing is under way: read what is there, close */
+	SOAK_RUN,   /* members send and receive */
+	SOAK_PART,  /* mayflies finish their operations, and leave */
+	SOAK_DRAIN, /* daemons finish their operations, and begin no more */
+	SOAK_END,   /* no operation is under way: the last completions are read, endpoints closed */
 };
 
 /*
- * Messages between a member and each of all. Those with an odd number ask for FI_DELIVERY_COMPLETE;
- * of the others, success says nothing if the connection breaks.
+ * Messages between a member and each other member. Messages with an odd number ask for
+ * FI_DELIVERY_COMPLETE. Success of the others promises nothing if the connection breaks.
  */
 struct soak_tally {
 	struct soak_count {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * member: one process of the soak: an endpoint that sends messages, tagged and not, writes, reads
- * and adds, all at once, to all other members, and checks what comes back and what comes in.
+ * and adds, all at once, to all other members, and checks every result and every message that
+ * comes.
  */
 #ifndef FABTESTS_SOAK_MEMBER_H
 #define FABTESTS_SOAK_MEMBER_H

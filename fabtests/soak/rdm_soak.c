@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_soak: processes of both halves talk to each other, all to all and in all ways: daemons, who
- * live through everything, and mayflies, who die in the middle of it and come back at the same
- * address. -W sets the processes of a half, every second of them a mayfly; it ends when each daemon
- * has done -I operations, or by SIGINT. Whoever starts it may hurt it meanwhile: kill soak-mayfly,
- * stop any, cut the cable (contrib/soak does); or, with -o torn, what breaks connections.
+ * rdm_soak: processes of both halves talk to each other, all to all and in all ways: daemons live
+ * through everything; mayflies die in the middle of it and come back at the same address. -W sets
+ * the processes of a half, every second of them a mayfly. The soak ends when each daemon has done
+ * -I operations, or by SIGINT. Its caller may hurt it meanwhile (contrib/soak does): kill
+ * soak-mayfly, stop any process, cut the cable; with -o torn, break connections, too.
  *
- * Here is the keeper: it starts the members of its half, and the dead ones again, and says every
- * five seconds what the daemons need. It never calls libfabric.
+ * This file is the keeper: it starts the members of its half, and dead members again, and prints
+ * every five seconds how much memory the daemons use. It never calls libfabric.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -23,13 +23,14 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/oob.h"
+#include "common/usage.h"
 #include "soak/member.h"
 
 #define DEFAULT_MEMBERS 4
 #define SAMPLE_SECONDS 5
 #define TICK_US 10000
 #define SECOND 1000000000ull
-#define PATIENCE 4 /* times -T, for what takes several waits */
+#define PATIENCE 4 /* times -T, for phases of several waits */
 
 struct keeper {
 	struct env env;
@@ -79,7 +80,7 @@ static bool was_killed(int status)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-/* again: who died starts again. A mayfly may also leave by itself, when it is told to. */
+/* again: a dead member is started again. A mayfly may also leave by itself, in phase SOAK_PART. */
 static void reap(struct keeper *k, bool again)
 {
 	for (unsigned i = 0; i < k->members; i++) {
@@ -128,22 +129,6 @@ static bool have_left(const struct keeper *k, bool daemons)
 
 /* Samples. */
 
-static long status_kb(pid_t pid, const char *name)
-{
-	char path[64], line[256];
-	long value = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	file = fopen(path, "r");
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)))
-			value = strtol(line + strlen(name), NULL, 10);
-	if (file)
-		fclose(file);
-	return value;
-}
-
 static unsigned count_fds(pid_t pid)
 {
 	unsigned count = 0;
@@ -182,9 +167,10 @@ static void sample(struct keeper *k)
 		if (!soak_is_mayfly(i))
 			printf("sample,%llu,%u,%u,%ld,%ld,%ld,%ld,%u,%ld,%lu,%lu\n",
 			       (unsigned long long)((now - k->begin) / SECOND), k->half, i,
-			       status_kb(pid, "VmRSS:"), status_kb(pid, "VmPin:"),
-			       status_kb(pid, "VmLck:"), entry->heap / 1024, count_fds(pid),
-			       status_kb(pid, "Threads:"), entry->operations, errors_of(entry));
+			       usage_status_kb(pid, "VmRSS:"), usage_status_kb(pid, "VmPin:"),
+			       usage_status_kb(pid, "VmLck:"), entry->heap / 1024, count_fds(pid),
+			       usage_status_kb(pid, "Threads:"), entry->operations,
+			       errors_of(entry));
 	}
 }
 

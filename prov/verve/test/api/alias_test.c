@@ -155,6 +155,27 @@ Test(alias, messages_complete_by_the_flags_of_who_posted_them)
 	cr_expect_eq(fi_close(&after->fid), 0);
 }
 
+/* Receives and messages of the two are one sequence each. */
+Test(alias, keeps_one_order_with_its_endpoint)
+{
+	enum { COUNT = 40 };
+	struct fid_ep *either[2] = {ep, open_alias(0)};
+	char to[COUNT] = {0};
+
+	enable(ep);
+	for (int i = 0; i < COUNT; i++)
+		cr_assert_eq(fi_recv(either[i / 2 % 2], &to[i], 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	for (int i = 0; i < COUNT; i++) {
+		char text = (char)(1 + i);
+
+		cr_assert_eq(fi_inject(either[i % 2], &text, 1, self), 0);
+	}
+	cr_expect_eq(completions(), 0);
+	for (int i = 0; i < COUNT; i++)
+		cr_expect_eq(to[i], 1 + i);
+	cr_expect_eq(fi_close(&either[1]->fid), 0);
+}
+
 Test(alias, controls_its_endpoint)
 {
 	struct fid_ep *alias = open_alias(0);
@@ -164,6 +185,7 @@ Test(alias, controls_its_endpoint)
 	cr_expect_eq(fi_send(alias, "x", 1, NULL, 0, NULL), -FI_EOPBADSTATE);
 	enable(alias);
 	cr_expect_eq(fi_enable(ep), -FI_EOPBADSTATE);
+	cr_expect_eq(fi_ep_bind(alias, &cq->fid, FI_TRANSMIT), -FI_EOPBADSTATE);
 	cr_expect_eq(fi_getname(&ep->fid, &name, &len), 0);
 	cr_expect_eq(fi_getname(&alias->fid, &alias_name, &len), 0);
 	cr_expect_eq(memcmp(&name, &alias_name, sizeof(name)), 0);

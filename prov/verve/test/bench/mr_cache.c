@@ -122,7 +122,8 @@ static double measure_once(void (*fn)(uintptr_t addr), struct buffers buffers, i
 	double sum = 0;
 
 	for (int i = 0; i < threads; i++) {
-		jobs[i] = (struct job){.run = fn, .buffers = buffers, .rounds = rounds, .random = i + 1};
+		jobs[i] = (struct job){
+			.run = fn, .buffers = buffers, .rounds = rounds, .random = i + 1};
 		pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);
 	}
 	for (int i = 0; i < threads; i++) {
@@ -137,7 +138,8 @@ static int compare(const void *a, const void *b)
 	return *(const double *)a < *(const double *)b ? -1 : 1;
 }
 
-static double measure(void (*fn)(uintptr_t addr), struct buffers buffers, int threads, size_t rounds)
+static double measure(void (*fn)(uintptr_t addr), struct buffers buffers, int threads,
+		      size_t rounds)
 {
 	double ns[TRIES];
 
@@ -154,7 +156,7 @@ static void die_without_monitor(void)
 	exit(1);
 }
 
-/* As a miss does, but without the kernel: a hundred thousand of those take a while. */
+/* Like a miss, but without the kernel: 100,000 misses would take a while. */
 static void keep(uintptr_t addr)
 {
 	struct verve_mr_want want = {addr, addr + PAGE, 0, false};
@@ -220,7 +222,8 @@ static void come_and_go(uintptr_t addr)
 	if (mine == MAP_FAILED)
 		abort();
 	for (int i = 0; i < 2; i++) {
-		if (verve_mr_cache_get_exact(&cache, mine, SIZE, VERVE_NET_REMOTE_READ, NULL, &region))
+		if (verve_mr_cache_get_exact(&cache, mine, SIZE, VERVE_NET_REMOTE_READ, NULL,
+					     &region))
 			abort();
 		verve_mr_cache_put(&cache, region);
 	}

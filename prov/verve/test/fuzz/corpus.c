@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Runs a fuzz target over its corpus, with any compiler and without libFuzzer: every file of
- * corpus/CORPUS beside this one, or those that the command line names. Says which it is at, so
- * that one that crashes is known.
+ * corpus/CORPUS beside this one, or the files that the command line names. Prints the name of each
+ * file before it runs, so that a crash names its file.
  */
 #include <dirent.h>
 #include <stdint.h>

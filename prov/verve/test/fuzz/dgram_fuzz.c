@@ -2,10 +2,10 @@
 /*
  * Fuzz target: datagrams into connection managers (conn/: hello.c, guard.c, conn.c, cm*.c).
  *
- * Three honest nodes, and a stranger who sends whatever the input says, from any address, and has
- * heard what was sent to its own: it can answer, truly or almost. It may have the key. The honest
- * nodes' engines check what conn/cm.h promises at each step (conn/cm_node.c); when the stranger has
- * had enough, all honest nodes must be able to connect, and nothing may be left over.
+ * Three honest nodes, and a stranger that sends the input's bytes from any address. The stranger
+ * hears datagrams to its own address, so it can answer, truly or almost; it may have the key. The
+ * honest nodes' engines check the promises of conn/cm.h at each step (conn/cm_node.c). At the end
+ * all honest nodes must be able to connect, and nothing may be left over.
  */
 #include <stdlib.h>
 
@@ -17,7 +17,8 @@
 
 enum {
 	HONEST = 3,
-	STRANGER = CM_WORLD_PORTS + 1, /* its own port; whom it pretends to be is below HONEST */
+	/* the stranger's own port; it pretends to be a node below HONEST */
+	STRANGER = CM_WORLD_PORTS + 1,
 	STEPS_MAX = 64,
 };
 
@@ -237,7 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (keyed && stranger.insider)
 		stranger.guard.key = key;
 	cm_world_config.refuse = mode & 4;
-	/* Who has no key cannot as much as disturb those who have. */
+	/* A stranger without the key cannot even disturb nodes that have the key. */
 	nodes_may_break = !keyed || stranger.insider;
 	for (int i = 0; i < STEPS_MAX && input.at < input.end; i++)
 		step(&stranger, &input);

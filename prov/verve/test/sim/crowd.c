@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Crowd: opening, the turns of members, checks of what arrives. */
+/* Crowd: opening, the turns of members, checks of messages. */
 #include "crowd.h"
 
 #include <malloc.h>
@@ -33,7 +33,7 @@ struct crowd_host {
 	fi_addr_t *addr;
 };
 
-/* What a message carries, at most max_len bytes of it, and a receive's buffer. */
+/* The beginning of every message, cut to max_len bytes. */
 struct label {
 	uint32_t from, to, number, len;
 };
@@ -186,7 +186,8 @@ static void check_order(struct crowd *crowd, uint32_t to, const struct label *la
 	uint32_t number = label->number;
 
 	if (number >= rounds || places[number])
-		crowd_fail(crowd, "member %u: message %u of %u comes twice", to, number, label->from);
+		crowd_fail(crowd, "member %u: message %u of %u comes twice", to, number,
+			   label->from);
 	places[number] = place;
 	if ((number && places[number - 1] > place) ||
 	    (number + 1 < rounds && places[number + 1] && places[number + 1] < place))
@@ -278,7 +279,8 @@ static struct crowd_send *prepare(struct crowd *crowd, struct crowd_member *memb
 		send = allocate(1, sizeof(*send) + crowd->options->max_len);
 	send->to = to;
 	send->len = choose_len(crowd, from);
-	send->flags = crowd->options->acknowledged && crowd_random(crowd) % 2 ? FI_DELIVERY_COMPLETE : 0;
+	send->flags =
+		crowd->options->acknowledged && crowd_random(crowd) % 2 ? FI_DELIVERY_COMPLETE : 0;
 	send->label = (struct label){from, to, member->sent[to]++, (uint32_t)send->len};
 	for (i = sizeof(send->label); i < send->len; i++)
 		send->bytes[i] = pattern(&send->label, i);
@@ -307,7 +309,7 @@ static bool start(struct crowd *crowd, struct crowd_member *member, struct crowd
 	return true;
 }
 
-/* As much as the endpoint takes, within reason. Returns how many it took. */
+/* Sends as many messages as the endpoint takes, within reason. Returns how many it took. */
 static int send_some(struct crowd *crowd, uint32_t index)
 {
 	struct crowd_member *member = &crowd->members[index];
@@ -343,7 +345,8 @@ void crowd_turn(struct crowd *crowd)
 		if (member->away)
 			continue;
 		while (member->posted < member->receives)
-			post(crowd, member, allocate(1, sizeof(struct receive) + crowd->options->max_len));
+			post(crowd, member,
+			     allocate(1, sizeof(struct receive) + crowd->options->max_len));
 		any += read_cq(crowd, i) + send_some(crowd, i);
 	}
 	if (any)
@@ -352,7 +355,7 @@ void crowd_turn(struct crowd *crowd)
 		crowd_fail(crowd, "it hangs: %lu messages are under way, %lu have come", crowd->due,
 			   crowd->received);
 	fake_net_advance(crowd_random(crowd) % (2 * crowd->options->tick));
-	/* Nobody has anything to do: on to what happens next. */
+	/* No member has anything to do: time moves on to the next event. */
 	if (!any && fake_net_time() - crowd->last_progress > 10 * crowd->options->tick)
 		fake_net_run_until(fake_net_next() == UINT64_MAX ? fake_net_time() + 1000000
 								 : fake_net_next());
@@ -410,7 +413,8 @@ static void open_fabric(struct crowd *crowd)
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
-	check(crowd, prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &crowd->list), "getinfo");
+	check(crowd, prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &crowd->list),
+	      "getinfo");
 	fi_freeinfo(hints);
 	crowd->list->fabric_attr->api_version = FI_VERSION(1, 17);
 	check(crowd, prov->fabric(crowd->list->fabric_attr, &crowd->fabric, NULL), "fabric");

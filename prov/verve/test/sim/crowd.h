@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Crowd: many endpoints of the whole provider on the fake net that send each other what a plan says;
- * each message is checked: once, whole, and in its sender's order. For numbers, where sim.h is for variety.
+ * Crowd: many endpoints of the whole provider on the fake net that send messages by a plan. Each
+ * message is checked: once, whole, and in its sender's order. A crowd is for numbers, sim.h for
+ * variety.
  *
- * Driven through libfabric's calls alone. One thread. Whatever is wrong prints the seed and aborts.
+ * Driven through libfabric's calls alone. One thread. A failed check prints the seed and aborts.
  */
 #ifndef VERVE_TEST_SIM_CROWD_H
 #define VERVE_TEST_SIM_CROWD_H
@@ -18,7 +19,7 @@
 
 struct crowd;
 
-/* To whom the nth message (from 0) of a member goes. False: it sends no more. */
+/* The receiver of the nth message (from 0) of a member. False: the member sends no more. */
 typedef bool crowd_plan(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t *to);
 
 struct crowd_options {
@@ -32,7 +33,8 @@ struct crowd_options {
 	uint64_t tick;	     /* simulated ns between turns of a member, on average */
 	uint32_t cqe;	     /* of a device's completion queue, at most; 0: as soft-RoCE has it */
 	uint32_t cq_size;    /* of the application's */
-	uint32_t eager;	     /* the member whose messages complete before they are received; 0: none */
+	/* the member whose messages complete before they are received; 0: none */
+	uint32_t eager;
 	bool acknowledged;   /* half of the messages are to be delivered before they complete */
 };
 
@@ -42,7 +44,8 @@ struct crowd_member {
 	fi_addr_t *addr;	/* of members; shared by those of a host */
 	uint32_t *sent;		/* messages, to a member */
 	uint64_t places;	/* receives that were posted */
-	uint64_t *place_of;	/* which of them took a message: by sender and number; 0: none yet */
+	/* the receive that took each message: by sender and number; 0: none yet */
+	uint64_t *place_of;
 	uint64_t started;	/* messages of the plan */
 	uint64_t completed;	/* of them */
 	uint64_t received;
@@ -67,7 +70,10 @@ struct crowd {
 	uint32_t turns;		/* of members, while another closes */
 };
 
-/* A message to everybody else, rounds times, from the next on round the circle, or the other way. */
+/*
+ * A member sends to each other member, rounds times, from the next on round the circle, or the
+ * other way.
+ */
 crowd_plan crowd_all_to_all;
 /* A message to everybody behind. */
 crowd_plan crowd_upwards;

@@ -52,10 +52,11 @@ static void connect_all(const char *name, crowd_plan *plan, uint32_t loss, uint3
 	cr_expect_leq(after.dgrams, dgrams * ends / 2, "%lu datagrams for %lu connections",
 		      after.dgrams, ends / 2);
 	cr_expect_lt(heap / ends, BYTES_A_CONNECTION);
-	cr_log_info("%u endpoints, %lu connections: %.2f datagrams each, after %.3f s; %zu bytes of heap "
-		    "and %lu pinned for each end",
-		    members, ends / 2, 2.0 * after.dgrams / ends, fake_net_time() / 1e9, heap / ends,
-		    (after.pinned - before.pinned) / ends);
+	cr_log_info(
+		"%u endpoints, %lu connections: %.2f datagrams each, after %.3f s; %zu bytes of heap "
+		"and %lu pinned for each end",
+		members, ends / 2, 2.0 * after.dgrams / ends, fake_net_time() / 1e9, heap / ends,
+		(after.pinned - before.pinned) / ends);
 	crowd_close(&crowd);
 }
 
@@ -65,7 +66,7 @@ Test(crowd, one_side_asks, .timeout = 3600)
 	connect_all("crowd/one_side_asks", crowd_upwards, 0, 3);
 }
 
-/* Where both ask at the same time, one of them answers. */
+/* If both ask at the same time, one of them answers. */
 Test(crowd, all_to_all, .timeout = 3600)
 {
 	connect_all("crowd/all_to_all", crowd_all_to_all, 0, 3);

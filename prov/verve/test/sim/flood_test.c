@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * More than a receiver takes: floods of messages that nobody wants, many senders at one receiver, one that
- * does not look for a minute, and everybody out of everything. VERVE_FLOOD is the number of messages of
- * the flood; 1,000,000 need 1 GB.
+ * More messages than a receiver takes: floods without receives, many senders at one receiver, a
+ * receiver that does not look for a minute, and queues and buffers as small as can be. VERVE_FLOOD
+ * is the number of messages of the flood; 1,000,000 need 1 GB.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_tagged.h>
@@ -55,7 +55,7 @@ static void expect_at_once(struct crowd *crowd)
 	crowd_turn(crowd);
 	sender->receives = 1;
 	sender->planned = false;
-	/* Its connection is not what is looked at. */
+	/* Connects first: the time to connect does not count. */
 	while (!sender->completed)
 		crowd_turn(crowd);
 	since = fake_net_time();
@@ -88,8 +88,8 @@ static void flood_with(const char *name, uint32_t count, size_t len, size_t boun
 	heap = crowd_heap() - heap;
 	cr_expect_gt(crowd.due, 0);
 	cr_expect_lt(heap, bound, "%zu bytes, %zu expected at most", heap, bound);
-	cr_log_info("%lu messages of up to %zu bytes wait, %lu are sent: %zu bytes of heap", crowd.due, len,
-		    crowd.members[1].completed, heap);
+	cr_log_info("%lu messages of up to %zu bytes wait, %lu are sent: %zu bytes of heap",
+		    crowd.due, len, crowd.members[1].completed, heap);
 	expect_at_once(&crowd);
 	crowd.members[0].receives = 16;
 	crowd_run(&crowd);
@@ -97,7 +97,7 @@ static void flood_with(const char *name, uint32_t count, size_t len, size_t boun
 	crowd_close(&crowd);
 }
 
-/* They cost no credit: each is kept, as a description is. */
+/* Small messages cost no credit: the receiver keeps each, as it keeps a description. */
 Test(flood, of_small_messages, .timeout = 3600)
 {
 	uint32_t count = crowd_number("VERVE_FLOOD", FLOOD);
@@ -105,7 +105,7 @@ Test(flood, of_small_messages, .timeout = 3600)
 	flood_with("flood/of_small_messages", count, 64, (size_t)count * DESCRIPTION + (4 << 20));
 }
 
-/* A window of payload; above it, the sender keeps what it cannot send. */
+/* The receiver keeps a window of payload; beyond the window, messages stay at the sender. */
 Test(flood, of_payload, .timeout = 3600)
 {
 	flood_with("flood/of_payload", FLOOD / 10, 3000,
@@ -156,7 +156,7 @@ Test(flood, receiver_that_does_not_look_for_a_minute, .timeout = 3600)
 
 	configure();
 	crowd_open(&crowd, &options, 1);
-	/* It is known, and has begun. */
+	/* The receiver is known, and has begun. */
 	while (crowd.received < 20)
 		crowd_turn(&crowd);
 	crowd.members[0].away = true;

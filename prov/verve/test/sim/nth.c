@@ -20,7 +20,7 @@ enum { SEGMENTS = 3, KEY = 77, N_MAX = 2000, TRIES = 100, SEEDS = 2 };
 
 static const size_t region_size = (NTH_ENDS + 1) * NTH_SLICES * NTH_SLICE;
 
-/* What can fail. */
+/* A kind of call that can fail. */
 struct source {
 	const char *what;
 	int error; /* negative FI errno */
@@ -62,8 +62,8 @@ static bool stop_call(void)
 	return failed;
 }
 
-static const struct source allocations = {"allocation", -FI_ENOMEM, fail_allocation, stop_allocation,
-					  false},
+static const struct source allocations = {"allocation", -FI_ENOMEM, fail_allocation,
+					  stop_allocation, false},
 			   pairs = {"pair of allocations", -FI_ENOMEM, fail_two_allocations,
 				    stop_allocation, true},
 			   calls = {"call", -FI_ENOMEM, fail_call, stop_call, false},
@@ -306,7 +306,7 @@ static void close_all(struct nth *nth)
 	nth->list = NULL;
 }
 
-/* What a scene closes and opens. */
+/* The objects that a scene closes and opens. */
 
 static void open_again(struct nth *nth, int end, int (*open)(struct nth *nth, int end))
 {
@@ -314,8 +314,9 @@ static void open_again(struct nth *nth, int end, int (*open)(struct nth *nth, in
 
 	for (int i = 0; ret && i < TRIES; i++) {
 		ret = open(nth, end);
-		cr_assert(!ret || (ret == -FI_ENOMEM && !nth->strict), "%s, seed %lu, %s %lu fails: %s",
-			  nth->scene->name, nth->seed, nth->what, nth->n, fi_strerror(-ret));
+		cr_assert(!ret || (ret == -FI_ENOMEM && !nth->strict),
+			  "%s, seed %lu, %s %lu fails: %s", nth->scene->name, nth->seed, nth->what,
+			  nth->n, fi_strerror(-ret));
 		nth_progress(nth);
 	}
 	cr_assert_eq(ret, 0);
@@ -336,7 +337,8 @@ void nth_region_open(struct nth *nth, int end)
 void nth_end_close(struct nth *nth, int end)
 {
 	for (struct nth_request *request = nth->requests; request; request = request->next)
-		request->may_fail |= !request->done && (request->peer == end || request->end == end);
+		request->may_fail |=
+			!request->done && (request->peer == end || request->end == end);
 	close_endpoint(&nth->end[end]);
 	nth_progress(nth);
 }
@@ -397,8 +399,8 @@ static void play_short(struct nth *nth, int error)
 		return;
 	}
 	ret = open_all(nth);
-	cr_assert(!ret || ret == -FI_ENOMEM || ret == error, "%s, seed %lu, %s %lu fails: %s", nth->scene->name,
-		  nth->seed, nth->what, nth->n, fi_strerror(-ret));
+	cr_assert(!ret || ret == -FI_ENOMEM || ret == error, "%s, seed %lu, %s %lu fails: %s",
+		  nth->scene->name, nth->seed, nth->what, nth->n, fi_strerror(-ret));
 	if (!ret) {
 		play(nth);
 		nth_finish(nth);
@@ -435,12 +437,13 @@ static bool attempt(const struct nth_scene *scene, const struct source *source, 
 	nth_finish(&nth);
 	close_all(&nth);
 	fake_net_on_pause(NULL, NULL);
-	cr_assert_eq(fake_net_leaks(open, sizeof(open)), 0, "%s, seed %lu, %s %lu fails: left open: %s",
-		     scene->name, seed, source->what, n, open);
+	cr_assert_eq(fake_net_leaks(open, sizeof(open)), 0,
+		     "%s, seed %lu, %s %lu fails: left open: %s", scene->name, seed, source->what,
+		     n, open);
 	return failed;
 }
 
-/* As far as a call fails, a world from the same seed goes on alike, so no call is left out. */
+/* Up to the call that fails, every world from the same seed goes alike, so no call is left out. */
 static void sweep(const struct nth_scene *scene, const struct source *source, uint64_t seed,
 		  unsigned least)
 {
@@ -454,7 +457,8 @@ static void sweep(const struct nth_scene *scene, const struct source *source, ui
 	while (n < N_MAX && attempt(scene, source, seed, n))
 		n++;
 	cr_assert_lt(n, N_MAX, "%s never gets through", scene->name);
-	cr_assert_geq(n - 1, least, "%s: only %lu times %s failed", scene->name, n - 1, source->what);
+	cr_assert_geq(n - 1, least, "%s: only %lu times %s failed", scene->name, n - 1,
+		      source->what);
 	cr_log_info("%s, seed %lu: %lu times %s failed", scene->name, seed, n - 1, source->what);
 	cr_assert(!__lsan_do_recoverable_leak_check || !__lsan_do_recoverable_leak_check(),
 		  "%s: memory leaks when the nth %s fails", scene->name, source->what);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Nth: three endpoints of the whole provider on the fake net play a scene, again and again; each time the
- * next call of a kind fails, or it and the one behind it, until none is left to. Every request must be refused
- * with a clear error and be taken when it is made again, or complete once; one call may do harm between two of
- * the three only; and the same scene must succeed afterwards, with the same endpoints.
+ * Nth: three endpoints of the whole provider on the fake net play a scene, again and again. Each
+ * time the next call of a kind fails, or that call and the one after it, until the scene has no
+ * more such calls. Every request must be refused with a clear error and be taken when it is made
+ * again, or complete once. One failed call may do harm between two of the three only. The same
+ * scene must succeed afterwards, with the same endpoints.
  *
- * Of allocations, those of the provider's objects alone fail: the program is linked with a copy of them
- * whose calls of the allocator the linker has renamed (Makefile.include: provider_oom.o), so that neither
- * the fake net nor the scene has to say whose call it is. One thread.
+ * Only allocations of the provider's objects fail: the program is linked with a copy of them in
+ * which the linker has renamed the calls of the allocator (Makefile.include: provider_oom.o). So
+ * neither the fake net nor the scene must know which allocations are the provider's. One thread.
  */
 #ifndef VERVE_TEST_SIM_NTH_H
 #define VERVE_TEST_SIM_NTH_H
@@ -25,17 +26,17 @@ enum nth_kind { NTH_SEND, NTH_RECV, NTH_WRITE, NTH_READ, NTH_ADD, NTH_PEEK };
 
 struct nth;
 
-/* One request. Its address is the context. */
+/* A request. Its address is the context. */
 struct nth_request {
 	struct nth_request *next;
 	enum nth_kind kind;
-	int end, peer; /* who asks; of whom, or NTH_ANY */
+	int end, peer; /* end: makes the request; peer: its other end, or NTH_ANY */
 	uint64_t tag, flags;
 	size_t len;
-	uint8_t *buf, *slice; /* ours; RMA: the peer's */
+	uint8_t *buf, *slice; /* the end's memory; RMA: the peer's */
 	bool multi;	      /* a buffer for several messages */
 	bool may_fail;	      /* cancelled, or its region closed, under way */
-	bool must_fail;	      /* its key is nobody's */
+	bool must_fail;	      /* its key opens no region */
 	bool done;
 	int messages; /* multi */
 	int error;    /* positive FI errno */
@@ -56,7 +57,7 @@ struct nth_end {
 	uint64_t key;	 /* of the last mr */
 };
 
-/* Plays a scene once; what it starts may still be under way when it returns. */
+/* Plays a scene once. Its requests may still be under way when it returns. */
 typedef void nth_play(struct nth *nth);
 
 struct nth_scene {
@@ -81,7 +82,7 @@ struct nth {
 	const char *what;  /* fails */
 	uint64_t seed, n;
 	int harmed_max;	   /* connections that may suffer */
-	bool strict;	   /* nothing fails any more */
+	bool strict;	   /* no call fails any more */
 	uint32_t round;
 	struct fi_info *list;
 	struct fid_fabric *fabric;
@@ -89,26 +90,29 @@ struct nth {
 	struct nth_request *requests;
 };
 
-/* Every allocation, every two in a row, then every call of the device, the sockets and the threads. */
+/*
+ * Fails every allocation, every two in a row, then every call of the device, the sockets and the
+ * threads.
+ */
 void nth_run(const struct nth_scene *scene);
 
 /* Requests. number tells a round's messages, or slices, apart: below 16, or NTH_SLICES. */
 
 struct nth_request *nth_send(struct nth *nth, int from, int to, unsigned number, size_t len,
 			     uint64_t flags);
-/* from may be NTH_ANY: then from whoever sends it that number. */
+/* from: the sender, or NTH_ANY for any sender of a message with that number. */
 struct nth_request *nth_recv(struct nth *nth, int to, int from, unsigned number, size_t len);
 /* For any untagged message; nth_send makes one with FI_MULTI_RECV. */
 struct nth_request *nth_recv_multi(struct nth *nth, int to, size_t len);
 struct nth_request *nth_write(struct nth *nth, int from, int to, unsigned number, size_t len);
 struct nth_request *nth_read(struct nth *nth, int from, int to, unsigned number, size_t len);
 struct nth_request *nth_add(struct nth *nth, int from, int to);
-/* One that the target's device refuses. */
+/* A request that the target's device refuses. */
 struct nth_request *nth_write_refused(struct nth *nth, int from, int to);
 /* flags: FI_CLAIM, FI_DISCARD. True: there was one. */
 bool nth_peek(struct nth *nth, int to, int from, unsigned number, uint64_t flags,
 	      struct nth_request **request);
-/* What nth_peek claimed. */
+/* Receives the message that nth_peek claimed. */
 void nth_claim(struct nth *nth, struct nth_request *request, size_t len);
 void nth_cancel(struct nth *nth, struct nth_request *request);
 void nth_region_close(struct nth *nth, int end);

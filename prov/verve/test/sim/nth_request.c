@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests of a scene: how they are made, made again where refused, and what becomes of them. */
+/* Requests of a scene: how they are made, made again after a refusal, and how they end. */
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
@@ -23,13 +23,16 @@ void nth_fail(const struct nth *nth, const struct nth_request *request, const ch
 {
 	static const char *const kinds[] = {"send", "receive", "write", "read", "atomic", "peek"};
 
-	cr_assert_fail("%s, seed %lu, %s %lu fails, round %u: %s %#lx of %d, peer %d, %zu bytes: %s",
-		       nth->scene->name, nth->seed, nth->what, nth->n, nth->round,
-		       kinds[request->kind], request->tag, request->end, request->peer, request->len,
-		       what);
+	cr_assert_fail(
+		"%s, seed %lu, %s %lu fails, round %u: %s %#lx of %d, peer %d, %zu bytes: %s",
+		nth->scene->name, nth->seed, nth->what, nth->n, nth->round, kinds[request->kind],
+		request->tag, request->end, request->peer, request->len, what);
 }
 
-/* Tags: of which round, from whom, which. What a message is, is in its bytes. */
+/*
+ * A tag has the round, the sender and the number of the message. The bytes of a message follow from
+ * its tag.
+ */
 
 static uint64_t tag_of(const struct nth *nth, int from, unsigned number)
 {
@@ -124,7 +127,8 @@ static void complete(struct nth *nth, struct nth_request *request, int error,
 	request->done = !request->multi || error || entry->flags & FI_MULTI_RECV;
 	if (!error)
 		check_success(nth, request, entry, src);
-	else if (nth->strict && !request->must_fail && !request->may_fail && request->kind != NTH_PEEK)
+	else if (nth->strict && !request->must_fail && !request->may_fail &&
+		 request->kind != NTH_PEEK)
 		nth_fail(nth, request, fi_strerror(error));
 	if (!error && request->must_fail)
 		nth_fail(nth, request, "should have failed");
@@ -141,12 +145,13 @@ static void read_error(struct nth *nth, struct nth_end *end)
 	request = entry.op_context;
 	cr_assert_gt(entry.err, 0);
 	cr_assert_neq(entry.err, FI_EOVERRUN);
-	if (nth->strict && entry.err != FI_ENOMSG && entry.err != FI_ECANCELED && !entry.err_data_size)
+	if (nth->strict && entry.err != FI_ENOMSG && entry.err != FI_ECANCELED &&
+	    !entry.err_data_size)
 		nth_fail(nth, request, "fails for no reason");
 	complete(nth, request, entry.err, NULL, FI_ADDR_NOTAVAIL);
 }
 
-/* Objects that are free are given up, so that whoever needs the next one allocates. */
+/* Free objects are given back, so that the next request allocates. */
 static void exhaust(struct fid_ep *fid)
 {
 	struct verve_engine *engine = fid ? verve_ep_from_fid(fid)->engine : NULL;
@@ -337,19 +342,22 @@ static ssize_t call_rma(struct nth *nth, struct nth_request *request)
 
 	switch (request->kind) {
 	case NTH_WRITE:
-		return fi_write(from->ep, request->buf, request->len, NULL, addr, target, key, request);
+		return fi_write(from->ep, request->buf, request->len, NULL, addr, target, key,
+				request);
 	case NTH_READ:
-		return fi_read(from->ep, request->buf, request->len, NULL, addr, target, key, request);
+		return fi_read(from->ep, request->buf, request->len, NULL, addr, target, key,
+			       request);
 	default:
-		return fi_fetch_atomic(from->ep, request->buf, 1, NULL, request->buf + 8, NULL, addr,
-				       target, key, FI_UINT64, FI_SUM, request);
+		return fi_fetch_atomic(from->ep, request->buf, 1, NULL, request->buf + 8, NULL,
+				       addr, target, key, FI_UINT64, FI_SUM, request);
 	}
 }
 
 static struct nth_request *rma_new(struct nth *nth, enum nth_kind kind, int from, int to,
 				   unsigned number, size_t len)
 {
-	struct nth_request *request = request_new(nth, kind, from, to, tag_of(nth, from, number), len);
+	struct nth_request *request =
+		request_new(nth, kind, from, to, tag_of(nth, from, number), len);
 	struct nth_end *end = &nth->end[to];
 
 	request->slice = end->region + ((size_t)from * NTH_SLICES + number) * NTH_SLICE;
@@ -466,11 +474,11 @@ static void give_up(struct nth *nth, struct nth_request *request)
 	request->may_fail = false;
 }
 
-/* Of two ends, one bit; 0: nothing happened to it that was not meant to. */
+/* A bit for the two ends between which the request failed; 0: it did not fail, or was meant to. */
 static unsigned harmed(const struct nth_request *request)
 {
-	if (!request->error || request->may_fail || request->must_fail || request->peer == NTH_ANY ||
-	    request->kind == NTH_PEEK)
+	if (!request->error || request->may_fail || request->must_fail ||
+	    request->peer == NTH_ANY || request->kind == NTH_PEEK)
 		return 0;
 	return 1u << (request->end + request->peer);
 }

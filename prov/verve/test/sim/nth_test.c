@@ -19,7 +19,7 @@ static void message(struct nth *nth, int from, int to, unsigned number, size_t l
 	nth_send(nth, from, to, number, len, 0);
 }
 
-/* All send to all, themselves as well; those are received whoever sends them. */
+/* Every end sends to every end, itself included. Receives take a message from any sender. */
 static void everybody(struct nth *nth, unsigned number, size_t len, uint64_t flags)
 {
 	for (int i = 0; i < NTH_ENDS; i++) {
@@ -39,7 +39,7 @@ static void eager(struct nth *nth)
 	everybody(nth, 1, EAGER, FI_DELIVERY_COMPLETE);
 }
 
-/* Just that what was opened works. */
+/* Every pair of ends can talk. */
 static void hello(struct nth *nth)
 {
 	message(nth, 0, 1, 0, SMALL);
@@ -333,7 +333,7 @@ Test(nth, quiescing)
 	});
 }
 
-/* What is under way when a request is refused, and what waits. */
+/* A request is refused while others are under way, and while others wait. */
 static void replay(struct nth *nth)
 {
 	message(nth, 0, 1, 0, LONG);
@@ -396,7 +396,9 @@ Test(nth, peeking)
 	});
 }
 
-/* A receive, a message that has not left, one that waits at its target, and one that is received. */
+/*
+ * A receive, a message that has not left, a message that waits at its target, and a received one.
+ */
 static void cancel(struct nth *nth)
 {
 	struct nth_request *request = nth_recv(nth, 1, 2, 3, SMALL);
@@ -421,7 +423,7 @@ Test(nth, cancelling)
 	});
 }
 
-/* One leaves while others send to it, and comes back under another name. */
+/* An end leaves while others send to it, and comes back under another name. */
 static void leave(struct nth *nth)
 {
 	nth_send(nth, 0, 1, 0, LONG, 0);

@@ -5,11 +5,13 @@
 
 #include "nth.h"
 
-/* What is wrong with a request, and how to see it again. */
+/* Fails the test, and prints how to run the same seed again. */
 void nth_fail(const struct nth *nth, const struct nth_request *request, const char *what);
 /* Reads all queues; arg is struct nth. */
 void nth_progress(void *arg);
-/* Settles; receives whose message was lost are cancelled. At most two ends may have seen something fail. */
+/*
+ * Settles, and cancels receives whose message was lost. At most two ends may have seen a call fail.
+ */
 void nth_finish(struct nth *nth);
 
 #endif

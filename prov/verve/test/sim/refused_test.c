@@ -194,7 +194,7 @@ Test(refused, messages_in_progress)
 	sim_run_seeds(&options, 80);
 }
 
-/* Whatever else happens, what is said to have been read has been. */
+/* A read that completes with success has read, in spite of everything else. */
 Test(refused, reads_that_are_said_to_be_done)
 {
 	struct sim_options options = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Simulation: many endpoints of the whole provider in one process, on the fake net, in random
- * traffic from a seed; every completion is checked against what was asked for.
+ * traffic from a seed. Every completion is checked against its request.
  *
  * A run (struct sim) has nodes, each a domain, address vector, completion queues and an endpoint,
  * driven through libfabric's calls alone. One thread.
@@ -28,21 +28,23 @@ enum {
 	SIM_MEMBERS = 3, /* endpoints of a node, at most */
 };
 
-/* What a run is to be like. Chances in 1/1000. */
+/* The kind of run that is wanted. Chances in 1/1000. */
 struct sim_options {
 	const char *name; /* suite/test, for the command that runs a seed again */
 	uint32_t nodes;
 	uint32_t ops;	/* that each node starts */
 	size_t max_len; /* of a message, bytes */
 	size_t slice;	/* bytes of an RMA slice */
-	uint32_t segments; /* of each region, at most; then the application chooses keys, or not */
+	/* of each region, at most; not 0: some runs let the application choose the keys */
+	uint32_t segments;
 	uint32_t conns;	   /* that an endpoint keeps; 0: all */
 	uint32_t members;  /* endpoints of a node, on one shared receive context; 0: one, without */
 	uint32_t dgram_loss;
-	uint32_t refused; /* of what is started: RDMA that the target's device refuses */
-	uint32_t lies;    /* of long reads: reported as done, but are not */
-	uint32_t partial; /* of messages: have begun to arrive some time before they do; 0: few or none */
-	uint32_t closing; /* of turns: a region is closed, or opened again */
+	uint32_t refused; /* chance of RDMA that the target's device refuses */
+	uint32_t lies;    /* chance of a long read that is reported as done but is not */
+	/* chance of a message whose beginning arrives some time before its end; 0: hardly any */
+	uint32_t partial;
+	uint32_t closing; /* chance, each turn, that a region is closed or opened again */
 	bool wait;    /* nodes sleep on their wait descriptors */
 	bool events;  /* endpoints hear of RMA */
 	bool threads; /* domains have progress threads, and applications seldom look */
@@ -51,15 +53,15 @@ struct sim_options {
 	bool abandon; /* nodes close at any moment */
 	bool kill;    /* a host dies in the middle */
 	bool poor;    /* there is little memory to register, now and then */
-	bool fickle;  /* nodes cancel much of what they start */
+	bool fickle;  /* nodes cancel many of their operations */
 	bool device;  /* devices execute atomics */
-	bool odp;     /* and page on demand, all memory at once */
+	bool odp;     /* devices page on demand, all memory at once */
 	bool tiny;    /* every queue of the device is as small as it can be */
 };
 
 /*
- * What atomics did: how many there were, and the sum of what they brought. A device adds to one word at a
- * time: there count has both, 32 bits each.
+ * The effect of sums on a word: how many sums there were, and the sum of their operands. A device
+ * adds to one 64-bit word at a time: there count has both, 32 bits each.
  */
 struct sim_word {
 	uint64_t count, sum;
@@ -74,7 +76,7 @@ struct sim_node {
 	struct fid_cq *tx_cq, *rx_cq;	  /* may be the same */
 	int tx_fd, rx_fd;		  /* -1 without wait */
 	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write and read; or NULL */
-	uint64_t counted[SIM_CNTRS];	  /* what they should say */
+	uint64_t counted[SIM_CNTRS];	  /* the values that the counters should have */
 	uint32_t members;
 	struct fid_ep *ep[SIM_MEMBERS];
 	struct fid_ep *srx; /* that they share, or NULL */
@@ -83,23 +85,25 @@ struct sim_node {
 	bool selective;
 	size_t inject_size;
 	bool started, closing, closed, retired, dead, asleep;
-	bool hushed; /* its queues were empty when it closed: nothing that it posted may complete any more */
+	/* its queues were empty when it closed: its operations must not complete any more */
+	bool hushed;
 	uint64_t start_at;    /* simulated ns */
 	uint32_t budget;      /* operations still to start */
 	uint32_t live;	      /* accepted, with a completion to come, receives not counted */
 	uint32_t posted;      /* receives that wait */
 	uint32_t sweeps[2];   /* receives of the sweep that wait: untagged, tagged */
 	struct sim_op *claim; /* a peek whose message waits to be claimed */
-	bool claiming;	      /* one that is to claim has not ended yet */
+	bool claiming;	      /* a peek with FI_CLAIM has not ended yet */
 	struct sim_op_queue inbound;
 	struct sim_op_queue strays; /* failed at their sender, and may arrive all the same */
 	uint8_t *region; /* a slice for each peer and number */
 	uint8_t *other_region; /* memory for the next one */
 	struct fid_mr *region_mr; /* NULL: closed */
-	uint64_t region_key;	  /* of the last one */
-	uint8_t stamp; /* what is in both memories, but for what peers wrote since */
+	uint64_t region_key;	  /* of the region that was opened last */
+	uint8_t stamp; /* every byte of both memories that peers have not written */
 	uint64_t next_key; /* of local registrations */
-	struct sim_word *words; /* SIM_WORDS for all, then one for each peer alone to swap its ids in */
+	/* SIM_WORDS for all peers, then one for each peer alone, for its swaps */
+	struct sim_word *words;
 	uint64_t added[SIM_WORDS]; /* atomics that were started on each and cannot fail */
 	uint64_t *swapped;	   /* by peer: the id of the last swap in our word there */
 	struct fid_mr *words_mr;
@@ -121,7 +125,8 @@ struct sim {
 	uint64_t completions;
 	struct sim_node *killed;
 	bool settled;		       /* no region closes any more */
-	bool sweeping;		       /* nothing new is started; what is left is received */
+	/* no operation is started any more; messages that are left are received */
+	bool sweeping;
 	struct sim_op_queue delivered; /* delivery complete, to be found at the receiver */
 };
 
@@ -129,7 +134,7 @@ struct sim {
 
 /* Runs VERVE_SEEDS (default: seeds) seeds, or the one of VERVE_SEED. */
 void sim_run_seeds(const struct sim_options *options, uint32_t seeds);
-/* Prints what is wrong and how to run the seed again, and aborts. */
+/* Prints the message and the command that runs the seed again, and aborts. */
 _Noreturn void sim_fail(const struct sim *sim, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 uint64_t sim_random(struct sim *sim);
@@ -153,11 +158,11 @@ void sim_close(struct sim *sim);
 void sim_node_start(struct sim_node *node);
 /* fi_close of the endpoint, while the others go on; then its queues are read to the end. */
 void sim_node_close(struct sim_node *node);
-/* By what a node knows a member of its peer. */
+/* The address under which a node knows a member of its peer. */
 fi_addr_t sim_node_addr(const struct sim_node *node, const struct sim_node *peer, uint32_t member);
-/* Where receives are posted. */
+/* The endpoint, or shared receive context, to which receives are posted. */
 struct fid_ep *sim_node_rx(const struct sim_node *node);
-/* What sums made of one of its words. */
+/* The present value of one of the node's words for sums. */
 struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
 
 /* sim_region.c */
@@ -165,7 +170,7 @@ struct sim_word sim_word_read(const struct sim_node *node, uint32_t word);
 void sim_region_open(struct sim_node *node);
 void sim_region_close(struct sim_node *node);
 void sim_region_free(struct sim_node *node);
-/* Closes it, opens it, or one after the other, whatever peers do. */
+/* Closes the region, opens it, or one after the other, with peers' operations under way. */
 void sim_region_change(struct sim_node *node);
 void sim_region_reopen(struct sim_node *node);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The oracle: every completion against the operation it ends, and the whole at the end. */
+/* Checks every completion against the operation that it ends. */
 #include <rdma/fi_cm.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
@@ -7,13 +7,11 @@
 #include <string.h>
 
 #include "sim.h"
+#include "sim_check.h"
 
 enum { BATCH = 8 };
-enum { CNTR_SEND, CNTR_RECV, CNTR_READ, CNTR_WRITE, CNTR_REMOTE_WRITE, CNTR_REMOTE_READ };
 
-static const uint64_t magic = 0x766572766573696d;
-
-/* One completion, of success or error (err not 0). */
+/* A completion, of success or error (err not 0). */
 struct end {
 	const struct fi_cq_tagged_entry *entry;
 	fi_addr_t src;
@@ -22,7 +20,7 @@ struct end {
 	size_t olen;
 };
 
-static const char *kind_names[] = {"send", "receive", "write", "read", "peek", "atomic"};
+const char *const sim_kind_names[] = {"send", "receive", "write", "read", "peek", "atomic"};
 
 static uint64_t message_flag(const struct sim_op *op)
 {
@@ -34,12 +32,13 @@ static void expect_flags(const struct sim_op *op, const struct fi_cq_tagged_entr
 {
 	if (entry->flags != flags)
 		sim_fail(op->node->sim, "%s %lu: completion flags %#lx, not %#lx",
-			 kind_names[op->kind], op->id, entry->flags, flags);
+			 sim_kind_names[op->kind], op->id, entry->flags, flags);
 }
 
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send)
 {
-	return recv->tagged == send->tagged && (!recv->peer || (recv->peer == send->node && recv->from == send->from)) &&
+	return recv->tagged == send->tagged &&
+	       (!recv->peer || (recv->peer == send->node && recv->from == send->from)) &&
 	       (!recv->tagged || !((recv->tag ^ send->tag) & ~recv->ignore));
 }
 
@@ -47,24 +46,24 @@ static struct sim_op *op_of(struct sim_node *node, void *context)
 {
 	struct sim_op *op = context;
 
-	if (op->magic[0] != magic || op->magic[1] != magic)
+	if (op->magic[0] != SIM_OP_MAGIC || op->magic[1] != SIM_OP_MAGIC)
 		sim_fail(node->sim, "node %u: the provider wrote to a context", node->index);
 	if (op->node != node)
 		sim_fail(node->sim, "node %u: a completion of node %u", node->index,
 			 op->node->index);
 	if (op->done)
 		sim_fail(node->sim, "node %u: %s %lu completes twice", node->index,
-			 kind_names[op->kind], op->id);
+			 sim_kind_names[op->kind], op->id);
 	return op;
 }
 
-/* Its sender is the one that the completion names, if it names one. */
+/* True if the completion names the message's sender, or no sender. */
 static bool is_from(const struct sim_op *send, const struct end *end)
 {
 	return !end->source || sim_node_addr(send->peer, send->node, send->from) == end->src;
 }
 
-static bool has_failures(const struct sim *sim)
+bool sim_has_failures(const struct sim *sim)
 {
 	const struct sim_options *options = sim->options;
 
@@ -72,17 +71,17 @@ static bool has_failures(const struct sim *sim)
 	       (options->refused && options->device);
 }
 
-static int cntr_of(const struct sim_op *op)
+int sim_cntr_of(const struct sim_op *op)
 {
 	switch (op->kind) {
 	case SIM_SEND:
-		return CNTR_SEND;
+		return SIM_CNTR_SEND;
 	case SIM_WRITE:
-		return CNTR_WRITE;
+		return SIM_CNTR_WRITE;
 	case SIM_ATOMIC:
-		return op->fetch ? CNTR_READ : CNTR_WRITE;
+		return op->fetch ? SIM_CNTR_READ : SIM_CNTR_WRITE;
 	default:
-		return CNTR_READ;
+		return SIM_CNTR_READ;
 	}
 }
 
@@ -100,20 +99,20 @@ static uint64_t flags_of(const struct sim_op *op)
 	}
 }
 
-/* Without failures each swap finds what the one before it left. */
+/* Without failures each swap finds the value that the swap before it stored. */
 static void check_swap(const struct sim_op *op)
 {
-	if (!has_failures(op->node->sim) && !op->may_fail && op->result[0] != op->operand[0])
+	if (!sim_has_failures(op->node->sim) && !op->may_fail && op->result[0] != op->operand[0])
 		sim_fail(op->node->sim, "swap %lu of node %u at node %u found %lu, not %lu", op->id,
 			 op->node->index, op->peer->index, op->result[0], op->operand[0]);
 }
 
-/* Nothing came of it, and nothing is to come. */
+/* A cancelled operation must have had no effect, and must have none later. */
 static void end_cancelled(struct sim_op *op)
 {
 	if (op->received)
 		sim_fail(op->node->sim, "node %u: %s %lu is cancelled, and arrived all the same",
-			 op->node->index, kind_names[op->kind], op->id);
+			 op->node->index, sim_kind_names[op->kind], op->id);
 	if (op->kind == SIM_SEND)
 		TAILQ_REMOVE(&op->peer->inbound, op, link);
 	if (op->kind == SIM_ATOMIC)
@@ -122,8 +121,7 @@ static void end_cancelled(struct sim_op *op)
 	sim_buffer_fini(&op->buf);
 }
 
-/* It has failed, and may arrive all the same. */
-static void put_aside(struct sim_op *op)
+void sim_put_aside(struct sim_op *op)
 {
 	if (op->kind == SIM_SEND && !op->received) {
 		TAILQ_REMOVE(&op->peer->inbound, op, link);
@@ -149,23 +147,23 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 			return;
 		}
 		/*
-		 * Of a silent one nobody can say when it is over: its peer may be gone when its
-		 * acknowledgement, lost once, is asked for again.
+		 * A silent operation may fail long after the application has forgotten it: its peer
+		 * may be gone when its acknowledgement, lost once, is asked for again.
 		 */
 		if (!op->may_fail && !((op->refused || op->may_miss) && end->err == FI_EACCES) &&
 		    (op->entry || !op->peer->closing))
 			sim_fail(sim, "node %u: %s %lu of %zu bytes to node %u fails: %s",
-				 op->node->index, kind_names[op->kind], op->id, op->len,
+				 op->node->index, sim_kind_names[op->kind], op->id, op->len,
 				 op->peer->index, fi_strerror(end->err));
-		put_aside(op);
+		sim_put_aside(op);
 		return;
 	}
 	if (!op->entry)
 		sim_fail(sim, "node %u: %s %lu completes that should be silent", op->node->index,
-			 kind_names[op->kind], op->id);
+			 sim_kind_names[op->kind], op->id);
 	if (op->refused)
-		sim_fail(sim, "%s %lu succeeds with a wrong key", kind_names[op->kind], op->id);
-	op->node->counted[cntr_of(op)]++;
+		sim_fail(sim, "%s %lu succeeds with a wrong key", sim_kind_names[op->kind], op->id);
+	op->node->counted[sim_cntr_of(op)]++;
 	expect_flags(op, end->entry, flags_of(op));
 	if (op->kind == SIM_ATOMIC && op->swap)
 		check_swap(op);
@@ -291,7 +289,7 @@ static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf
 	for (size_t i = 0; !op && i < sim->op_count; i++) {
 		struct sim_op *other = sim->ops[i];
 
-		/* One that was taken for another, by fewer bytes than these. */
+		/* A message that was taken for another, by fewer bytes than these. */
 		if (other->kind == SIM_SEND && other->peer == node && is_from(other, end) &&
 		    is_like(other, recv, end, start) && give_back(other))
 			op = other;
@@ -334,7 +332,7 @@ static void check_message(struct sim_op *recv, const struct sim_op *send, const 
 			 send->id, end->src, send->node->index);
 }
 
-static void recv_over(struct sim_op *op)
+void sim_recv_over(struct sim_op *op)
 {
 	struct sim_node *node = op->node;
 
@@ -365,11 +363,11 @@ static void end_multi(struct sim_op *op, const struct end *end)
 		sim_fail(sim, "multi-receive %lu: message %lu arrives damaged", op->id, send->id);
 	take(op, send, offset);
 	op->used += entry->len;
-	op->node->counted[CNTR_RECV] += !end->err;
+	op->node->counted[SIM_CNTR_RECV] += !end->err;
 	if (entry->flags & FI_MULTI_RECV) {
 		if (!sim_buffer_is_untouched(&op->buf, op->used))
 			sim_fail(sim, "multi-receive %lu: written outside of its messages", op->id);
-		recv_over(op);
+		sim_recv_over(op);
 	}
 }
 
@@ -383,14 +381,14 @@ static void fail_recv(struct sim_op *op, const struct end *end)
 	struct sim *sim = op->node->sim;
 	bool cancelled = end->err == FI_ECANCELED && (op->cancelled || op->node->closing);
 
-	if (!cancelled && !has_failures(sim))
+	if (!cancelled && !sim_has_failures(sim))
 		sim_fail(sim, "node %u: receive %lu fails: %s", op->node->index, op->id,
 			 fi_strerror(end->err));
-	if (cancelled && !op->multi && !end->entry->len && !has_failures(sim) &&
+	if (cancelled && !op->multi && !end->entry->len && !sim_has_failures(sim) &&
 	    !sim_buffer_is_untouched(&op->buf, 0))
 		sim_fail(sim, "receive %lu was cancelled and yet written to", op->id);
 	if (!op->multi || end->entry->flags & FI_MULTI_RECV)
-		recv_over(op);
+		sim_recv_over(op);
 	else if (cancelled)
 		op->over = true;
 }
@@ -421,8 +419,8 @@ static void end_recv(struct sim_op *op, const struct end *end)
 		sim_fail(sim, "node %u: claim %lu got message %lu, which is not the one peeked at",
 			 op->node->index, op->id, send->id);
 	take(op, send, 0);
-	op->node->counted[CNTR_RECV] += !end->err;
-	recv_over(op);
+	op->node->counted[SIM_CNTR_RECV] += !end->err;
+	sim_recv_over(op);
 }
 
 /* The oldest message that the peek can have seen. */
@@ -492,7 +490,7 @@ static void end_remote(struct sim_node *node, const struct end *end)
 		sim_fail(sim, "node %u: remote data of write %lu comes before the write",
 			 node->index, op->id);
 	op->received = true;
-	node->counted[CNTR_REMOTE_WRITE]++;
+	node->counted[SIM_CNTR_REMOTE_WRITE]++;
 }
 
 static void handle(struct sim_node *node, const struct end *end)
@@ -511,15 +509,15 @@ static void handle(struct sim_node *node, const struct end *end)
 	if (!end->entry->op_context) {
 		if (!end->err)
 			sim_fail(node->sim, "node %u: an injected message completes", node->index);
-		node->counted[end->entry->flags & FI_SEND    ? CNTR_SEND
-			      : end->entry->flags & FI_WRITE ? CNTR_WRITE
-							     : CNTR_READ]--;
+		node->counted[end->entry->flags & FI_SEND    ? SIM_CNTR_SEND
+			      : end->entry->flags & FI_WRITE ? SIM_CNTR_WRITE
+							     : SIM_CNTR_READ]--;
 		return;
 	}
 	op = op_of(node, end->entry->op_context);
 	sim_trace("node %u: %s %lu ends: flags %#lx, %zu bytes, tag %#lx, error %d", node->index,
-		  kind_names[op->kind], op->id, end->entry->flags, end->entry->len, end->entry->tag,
-		  end->err);
+		  sim_kind_names[op->kind], op->id, end->entry->flags, end->entry->len,
+		  end->entry->tag, end->err);
 	switch (op->kind) {
 	case SIM_RECV:
 		end_recv(op, end);
@@ -590,240 +588,4 @@ uint32_t sim_progress(struct sim_node *node, uint32_t max)
 	if (node->rx_cq != node->tx_cq)
 		count += read_cq(node, node->rx_cq, max);
 	return count;
-}
-
-/* A receive got too little of it to tell, and another was taken for it. */
-static bool may_be_mistaken(const struct sim *sim, const struct sim_op *op)
-{
-	for (size_t i = 0; i < sim->op_count; i++) {
-		const struct sim_op *other = sim->ops[i];
-
-		if (other->guessed && other->peer == op->peer && other->len == op->len)
-			return true;
-	}
-	return false;
-}
-
-void sim_check_delivered(struct sim *sim)
-{
-	struct sim_op *op;
-
-	while ((op = TAILQ_FIRST(&sim->delivered))) {
-		TAILQ_REMOVE(&sim->delivered, op, delivery);
-		op->delivery_complete = false; /* out of the list */
-		while (!op->received && sim_progress(op->peer, 64))
-			;
-		if (!op->received && !op->may_fail && !op->peer->claim && !may_be_mistaken(sim, op))
-			sim_fail(sim,
-				 "message %lu of %zu bytes from node %u to node %u is complete, "
-				 "but not delivered",
-				 op->id, op->len, op->node->index, op->peer->index);
-	}
-}
-
-static bool is_over(const struct sim_op *op)
-{
-	if (op->error)
-		return true;
-	if (op->entry && !op->done)
-		return false;
-	if (op->kind == SIM_SEND)
-		return op->received;
-	if (op->kind == SIM_WRITE)
-		return (op->exposed || sim_bytes_hold(op->slice, op->id, op->len)) &&
-		       (!op->has_data || op->received);
-	/* A silent one is only known to be over with all others. */
-	if (op->kind == SIM_ATOMIC && !op->entry)
-		return op->swap ? op->peer->words[op->word].sum >= op->id
-				: sim_word_read(op->peer, op->word).count >=
-					  op->peer->added[op->word];
-	return true;
-}
-
-/* A peer that is late refuses, which its operations say; one that dies takes what it had. */
-bool sim_may_be_lost(const struct sim_op *op)
-{
-	return op->error || (op->may_fail && !(op->node->sim->options->late && op->entry));
-}
-
-bool sim_is_over(struct sim_op *op)
-{
-	/* Once and for all: a slice is written again. */
-	if (!op->over)
-		op->over = is_over(op);
-	return op->over;
-}
-
-/*
- * early and late go the same way. If the receive that took late takes early too, then early was
- * taken before that receive was posted, or by one posted before it.
- */
-static void check_order(const struct sim_op *early, const struct sim_op *late)
-{
-	const struct sim_op *recv = late->taken_by;
-
-	if (!recv || !early->taken_by || !sim_op_takes(recv, early))
-		return;
-	if (early->taken_order < late->taken_order ||
-	    (early->taken_by == recv && early->taken_offset <= late->taken_offset))
-		return;
-	sim_fail(
-		early->node->sim,
-		"node %u -> %u: message %lu was overtaken by %lu: receives %lu (%lu) and %lu (%lu)",
-		early->node->index, early->peer->index, early->id, late->id, early->taken_by->id,
-		early->taken_order, recv->id, late->taken_order);
-}
-
-static void check_orders(struct sim *sim)
-{
-	for (size_t i = 0; i < sim->op_count; i++) {
-		const struct sim_op *early = sim->ops[i];
-
-		for (size_t j = i + 1; early->kind == SIM_SEND && j < sim->op_count; j++) {
-			const struct sim_op *late = sim->ops[j];
-
-			if (late->kind == SIM_SEND && late->node == early->node &&
-			    late->from == early->from && late->peer == early->peer &&
-			    late->to == early->to && late->tagged == early->tagged)
-				check_order(early, late);
-		}
-	}
-}
-
-static void check_counters(struct sim_node *node)
-{
-	static const char *const names[SIM_CNTRS] = {"send", "receive", "read", "write",
-						     "remote write", "remote read"};
-
-	for (int i = 0; i < SIM_CNTRS; i++) {
-		uint64_t value;
-
-		if (!node->cntr[i])
-			continue;
-		value = fi_cntr_read(node->cntr[i]);
-		if (value != node->counted[i])
-			sim_fail(node->sim, "node %u: the %s counter is %lu, not %lu", node->index,
-				 names[i], value, node->counted[i]);
-	}
-}
-
-/* Every sum counts once: those that succeeded, and those of which nobody knows, at most. */
-static void check_word(struct sim_node *node, uint32_t word)
-{
-	const struct sim_word got = sim_word_read(node, word);
-	struct sim *sim = node->sim;
-	uint64_t certain = 0, unknown = 0, sum = 0, number;
-	bool *seen = calloc(got.count + 1, sizeof(*seen));
-
-	for (size_t i = 0; i < sim->op_count; i++) {
-		const struct sim_op *op = sim->ops[i];
-
-		if (op->kind != SIM_ATOMIC || op->swap || op->withdrawn || op->peer != node ||
-		    op->word != word)
-			continue;
-		if (op->error || (!op->entry && op->may_fail)) {
-			unknown++;
-			continue;
-		}
-		certain++;
-		sum += op->operand[1];
-		if (!op->fetch || !op->entry)
-			continue;
-		number = sim->options->device ? (uint32_t)op->result[0] : op->result[0];
-		if (number >= got.count || seen[number])
-			sim_fail(sim, "node %u: fetch %lu was number %lu of %lu, or not alone",
-				 node->index, op->id, number, got.count);
-		seen[number] = true;
-	}
-	free(seen);
-	if (sim->options->device)
-		sum = (uint32_t)sum;
-	if (got.count < certain || got.count > certain + unknown)
-		sim_fail(sim, "node %u: %lu sums were executed; %lu were, of %lu nobody knows",
-			 node->index, got.count, certain, unknown);
-	if (!unknown && got.sum != sum)
-		sim_fail(sim, "node %u: the sum is %#lx, not %#lx", node->index, got.sum, sum);
-}
-
-void sim_forget_receives(struct sim_node *node)
-{
-	for (size_t i = 0; i < node->sim->op_count; i++) {
-		struct sim_op *op = node->sim->ops[i];
-
-		if (op->node == node && op->kind == SIM_RECV && !op->done)
-			recv_over(op);
-	}
-}
-
-/* Nobody knows what became of it. */
-static void drop_initiator(struct sim_op *op)
-{
-	op->done = true;
-	op->node->live--;
-	op->error = FI_ECANCELED;
-	if (op->before)
-		sim_region_check(op, op->error);
-	put_aside(op);
-}
-
-void sim_drop_all(struct sim_node *node)
-{
-	for (size_t i = 0; i < node->sim->op_count; i++) {
-		struct sim_op *op = node->sim->ops[i];
-
-		if (op->node != node || op->done)
-			continue;
-		if (op->kind == SIM_RECV && !node->srx)
-			recv_over(op);
-		else if (op->kind != SIM_RECV && op->kind != SIM_PEEK && op->entry)
-			drop_initiator(op);
-	}
-}
-
-bool sim_is_counted(struct sim_node *node)
-{
-	uint64_t expected[SIM_CNTRS];
-
-	if (has_failures(node->sim))
-		return true;
-	memcpy(expected, node->counted, sizeof(expected));
-	for (size_t i = 0; i < node->sim->op_count; i++) {
-		const struct sim_op *op = node->sim->ops[i];
-
-		if (op->node == node && op->kind != SIM_RECV && op->kind != SIM_PEEK && !op->entry &&
-		    !op->may_fail && !op->error)
-			expected[cntr_of(op)]++;
-	}
-	for (int i = 0; i <= CNTR_WRITE; i++)
-		if (node->cntr[i] && fi_cntr_read(node->cntr[i]) < expected[i])
-			return false;
-	return true;
-}
-
-void sim_check_end(struct sim *sim)
-{
-	for (size_t i = 0; i < sim->op_count; i++) {
-		struct sim_op *op = sim->ops[i];
-
-		if (op->entry && !op->done && !(op->multi && op->over))
-			sim_fail(sim, "node %u: %s %lu never completed", op->node->index,
-				 kind_names[op->kind], op->id);
-		/* Silent ones count as well. */
-		if (!op->entry && !op->may_fail && !op->error)
-			op->node->counted[cntr_of(op)]++;
-		/* Nobody tells the processor what the device did. */
-		if (op->kind == SIM_ATOMIC && !op->error && !sim->options->device)
-			op->peer->counted[op->fetch ? CNTR_REMOTE_READ : CNTR_REMOTE_WRITE]++;
-		if ((op->kind == SIM_SEND || op->has_data) && !op->received && !sim_may_be_lost(op))
-			sim_fail(sim, "node %u: %s %lu to node %u never arrived", op->node->index,
-				 kind_names[op->kind], op->id, op->peer->index);
-	}
-	for (uint32_t i = 0; i < SIM_WORDS * sim->options->nodes; i++)
-		check_word(&sim->nodes[i / SIM_WORDS], i % SIM_WORDS);
-	check_orders(sim);
-	for (uint32_t i = 0; i < sim->options->nodes && !has_failures(sim); i++)
-		check_counters(&sim->nodes[i]);
-	if (sim_log_warnings() && !has_failures(sim) && !sim->options->tiny &&
-	    !sim->options->poor && !sim->options->refused && !sim->options->closing)
-		sim_fail(sim, "a warning where nothing is wrong: %s", sim_log_last());
 }

@@ -22,7 +22,7 @@ static void check(struct sim *sim, long ret, const char *what)
 		sim_fail(sim, "%s: %s", what, fi_strerror((int)-ret));
 }
 
-/* What the provider is configured to, from the seed. */
+/* Chooses the provider's configuration from the seed. */
 static void configure(struct sim *sim)
 {
 	static const size_t inlines[] = {0, 16, 64, 128, 256},
@@ -88,7 +88,7 @@ static void open_cntrs(struct sim_node *node)
 	struct sim *sim = node->sim;
 
 	for (int i = 0; i < SIM_CNTRS; i++) {
-		/* Then every write and read counts, not only data and atomics. */
+		/* With FI_RMA_EVENT every write and read counts, not only data and atomics. */
 		if (sim_chance(sim, 500) ||
 		    (sim->options->events && events[i] & (FI_REMOTE_WRITE | FI_REMOTE_READ)))
 			continue;
@@ -256,7 +256,8 @@ static void open_fabric(struct sim *sim)
 		      FI_DIRECTED_RECV;
 	hints->ep_attr->type = FI_EP_RDM;
 	/* FI_MR_LOCAL: the buffers that have descriptors use them. */
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_LOCAL;
+	hints->domain_attr->mr_mode =
+		FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_LOCAL;
 	hints->domain_attr->threading = sim_chance(sim, 500) ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	if (sim->options->events)
 		hints->caps |= FI_RMA_EVENT;
@@ -347,7 +348,10 @@ void sim_node_close(struct sim_node *node)
 	sim_drop_all(node);
 	if (!node->srx)
 		return;
-	/* It has no queue to say so of what is posted to it. */
+	/*
+	 * Receives of a shared context that is closed end without a completion: no queue is bound
+	 * to it.
+	 */
 	check(sim, fi_close(&node->srx->fid), "fi_close of a shared receive context");
 	sim_forget_receives(node);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Operation: what a node asked the provider for, and what became of it. sim_traffic.c starts
+ * Operation: a node's request to the provider, and its fate. sim_traffic.c and its neighbours start
  * operations, sim_check.c ends them.
  */
 #ifndef VERVE_TEST_SIM_OP_H
@@ -15,11 +15,13 @@
 struct sim;
 struct sim_node;
 
+#define SIM_OP_MAGIC 0x766572766573696dull
+
 enum sim_kind { SIM_SEND, SIM_RECV, SIM_WRITE, SIM_READ, SIM_PEEK, SIM_ATOMIC };
 
-/* One accepted operation. Its address is the context; the provider must not write there. */
+/* An accepted operation. Its address is the context; the provider must not write there. */
 struct sim_op {
-	uint64_t magic[2];
+	uint64_t magic[2]; /* SIM_OP_MAGIC, unless the provider writes to the context */
 	TAILQ_ENTRY(sim_op) link;     /* peer->inbound: a message that was not received yet */
 	TAILQ_ENTRY(sim_op) delivery; /* sim->delivered */
 	enum sim_kind kind;
@@ -38,7 +40,7 @@ struct sim_op {
 	bool done, over;
 	bool may_fail;	/* the peer was not there, or dies */
 	int error;	/* positive FI errno */
-	uint64_t order; /* of acceptance in the run */
+	uint64_t order; /* number of its acceptance in the run */
 	/* send: */
 	bool delivery_complete;
 	bool received; /* taken, or thrown away */
@@ -51,21 +53,23 @@ struct sim_op {
 	/* receive: */
 	bool multi, sweep;
 	size_t used;			/* multi-receive: bytes that messages took */
-	uint64_t claim_tag, claim_data; /* what the peek said of the message that is claimed */
+	/* the message that the peek found, which is to be claimed */
+	uint64_t claim_tag, claim_data;
 	size_t claim_len;
 	bool claimed;
 	/* RMA: */
 	uint8_t *slice; /* the peer's memory */
 	bool refused;	/* with a key or a range that is none of the peer's */
 	/* RMA to regions that close (sim_region.c): */
-	uint8_t *first;	 /* what was in the slice at the start */
-	uint8_t *before; /* what is there unless the operation changes it; NULL: none closes */
+	uint8_t *first;	 /* contents of the slice at the start */
+	/* contents of the slice without the operation's effect; NULL: no region closes */
+	uint8_t *before;
 	uint8_t first_stamp;
 	bool exposed;	 /* the region that it was started for is closed */
-	bool may_miss;	 /* it may fail with FI_EACCES */
+	bool may_miss;	 /* FI_EACCES is a right end */
 	bool may_repeat; /* in a later one, under the same key, all of it */
 	bool landed;	 /* some of it is in the slice, or was when the region closed */
-	bool whole;	 /* so is all of it */
+	bool whole;	 /* all of it is in the slice */
 	/* peek: */
 	uint64_t peek_flags;
 	/* atomic: */
@@ -78,11 +82,11 @@ struct sim_op {
 
 TAILQ_HEAD(sim_op_queue, sim_op);
 
-/* sim_traffic.c: each starts one operation of its kind if it can. */
+/* sim_traffic.c, sim_receive.c, sim_rma.c: each starts one operation of its kind if it can. */
 
 void sim_start_send(struct sim_node *node);
 void sim_start_rma(struct sim_node *node);
-/* One that the peer's device refuses, all of it or its end. */
+/* An operation that the peer's device refuses as a whole, or at its end. */
 void sim_start_refused(struct sim_node *node);
 void sim_start_atomic(struct sim_node *node);
 void sim_start_recv(struct sim_node *node);
@@ -97,27 +101,27 @@ void sim_start_claim(struct sim_node *node);
 
 /* sim_region.c: it starts, in its slice. */
 void sim_region_use(struct sim_op *op);
-/* It ends, with success or a positive FI errno. */
+/* The operation ends, with success or a positive FI errno. */
 void sim_region_check(struct sim_op *op, int error);
 
-/* sim_check.c */
+/* sim_check.c, sim_end.c */
 
 /* Reads up to max completions of each queue. Returns how many there were. */
 uint32_t sim_progress(struct sim_node *node, uint32_t max);
 bool sim_op_takes(const struct sim_op *recv, const struct sim_op *send);
-/* Those that wait: nothing is to come of them. */
+/* The node's receives that wait will get no message. */
 void sim_forget_receives(struct sim_node *node);
-/* Its endpoints are closed, and its queues read: what has not completed will not. */
+/* The node's endpoints are closed and its queues read: operations without a completion get none. */
 void sim_drop_all(struct sim_node *node);
-/* Its counters tell of all operations that complete without an entry. */
+/* True if the node's counters have counted all operations that complete without an entry. */
 bool sim_is_counted(struct sim_node *node);
 /* When all is done: everything completed, nothing overtaken, counters right. */
 void sim_check_end(struct sim *sim);
-/* What delivery complete promised is so. */
+/* Checks that each message whose send is delivery complete has arrived. */
 void sim_check_delivered(struct sim *sim);
-/* Nothing is to come of it any more, at either end; a silent read is over at once. */
+/* True if the operation has no more effect at either end. A silent read is over at once. */
 bool sim_is_over(struct sim_op *op);
-/* It failed, or nobody can know whether it did. */
+/* True if the message may be lost: its send has failed, or failed without a completion. */
 bool sim_may_be_lost(const struct sim_op *op);
 
 #endif

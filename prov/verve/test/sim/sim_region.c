@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions that peers write and read: opened, closed while they do, and opened again, in the same
- * memory or in other, under the same key where the application chooses it. What a key opened once,
- * nobody may change when it is closed.
+ * Regions that peers write and read: opened, closed during peers' operations, and opened again, in
+ * the same memory or in other, under the same key where the application chooses it. Memory whose
+ * key is closed must not change.
  *
- * A slice is one operation's until that is over, so whatever changes in it is that operation's
- * doing. A region that closes is stamped over at once.
+ * A slice belongs to one operation until the operation is over, so every change in a slice is that
+ * operation's doing. A region that closes is stamped over at once.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static bool is_own_key(const struct sim_node *node)
 	return !(node->info->domain_attr->mr_mode & FI_MR_PROV_KEY);
 }
 
-/* What it did since it started, or since the region closed last. */
+/* Checks how the slice changed since the operation started, or since the region closed last. */
 static void check_change(struct sim_op *op)
 {
 	const struct sim_node *peer = op->peer;
@@ -136,7 +136,7 @@ static void *copy(const void *from, size_t len)
 	return memcpy(to, from, len);
 }
 
-/* What it was started for is closed, or closes now. */
+/* The region for which the operation was started is closed, or closes now. */
 static void outlive(struct sim_op *op)
 {
 	op->exposed = op->may_miss = true;
@@ -149,7 +149,10 @@ void sim_region_use(struct sim_op *op)
 	op->before = copy(op->slice, op->len);
 	op->first = copy(op->slice, op->len);
 	op->first_stamp = op->peer->stamp;
-	/* Under a key that comes back, who has not heard that the old region is closed means that. */
+	/*
+	 * An initiator that has not heard of the closing uses the key, which now opens the new
+	 * region.
+	 */
 	op->may_miss = is_own_key(op->peer) && op->peer->stamp && !op->node->sim->settled;
 	if (!op->peer->region_mr)
 		outlive(op);
@@ -189,7 +192,7 @@ void sim_region_change(struct sim_node *node)
 		shut(node);
 	if (sim_chance(sim, 300))
 		return;
-	/* Each place is at one distance from the start of both. */
+	/* Every slice has the same distance from the start of both memories. */
 	if (sim_chance(sim, 400)) {
 		node->region = node->other_region;
 		node->other_region = region;
@@ -258,7 +261,8 @@ void sim_region_check(struct sim_op *op, int error)
 	if (error)
 		return;
 	if (op->kind == SIM_READ && !brought(op, op->first) && !brought_later(op))
-		sim_fail(sim, "read %lu of node %u brought what was not in the region that it names",
+		sim_fail(sim,
+			 "read %lu of node %u brought what was not in the region that it names",
 			 op->id, op->node->index);
 	if (op->kind == SIM_WRITE && op->len && !op->whole)
 		sim_fail(sim, "write %lu of node %u succeeds and was not done", op->id,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Runs: one seed from open to close, many seeds, and what is printed when one fails. */
+/* Runs: one seed from open to close, many seeds, and the report of a failure. */
 #include <poll.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -110,7 +110,9 @@ static bool is_idle(struct sim_node *node)
 	for (size_t i = 0; i < sim->op_count; i++) {
 		struct sim_op *op = sim->ops[i];
 
-		/* A silent send of its own may still wait for a receive, longer than a close does. */
+		/*
+		 * A silent send of its own may still wait for a receive, longer than a close does.
+		 */
 		if (op->kind != SIM_RECV && op->kind != SIM_PEEK &&
 		    (op->peer == node || op->node == node) && !sim_is_over(op))
 			return false;
@@ -153,7 +155,7 @@ static void sweep(struct sim_node *node)
 			sim_start_sweep(node, tagged);
 }
 
-/* Who has something to start wakes up by itself as well. */
+/* A node with operations to start wakes up by itself as well. */
 static bool has_work(struct sim_node *node)
 {
 	if (node->sim->sweeping)
@@ -215,8 +217,7 @@ static void act(struct sim_node *node)
 	}
 }
 
-/* What a node's application does when it gets the processor. Returns how many completions there
- * were. */
+/* One turn of a node's application. Returns the number of completions. */
 static uint32_t turn(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
@@ -231,7 +232,7 @@ static uint32_t turn(struct sim_node *node)
 	if (!is_awake(node))
 		return 0;
 	act(node);
-	/* Whoever computes leaves the rest to the progress thread. */
+	/* An application that computes leaves the rest to the progress thread. */
 	if (sim->options->threads && sim_chance(sim, 900))
 		return 0;
 	return sim_progress(node, 1 + sim_below(sim, 8));
@@ -315,7 +316,10 @@ static void dump(struct sim *sim)
 	}
 }
 
-/* As if many others had come and gone: whoever is not needed is freed, and looked up again. */
+/*
+ * As if many other peers had come and gone: each peer that is not needed is freed, and looked up
+ * again.
+ */
 static void forget_peers(struct sim_node *node)
 {
 	for (uint32_t i = 0; i < SIM_MEMBERS; i++) {
@@ -341,7 +345,7 @@ static void change_memlock(struct sim *sim)
 	fake_net_memlock(sim_chance(sim, 300) ? UINT64_MAX : stats.pinned + sim_below(sim, 20000));
 }
 
-/* From here on regions stay, and everybody has heard what became of them; then there is more to do. */
+/* From here on regions stay, and every node has heard which were closed; operations go on. */
 static void settle(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->options->nodes; i++) {
@@ -386,7 +390,7 @@ static void traffic(struct sim *sim)
 		}
 		if (sim->options->closing && sim->sweeping && !sim->settled)
 			settle(sim);
-		/* Nobody has anything to do: on to what happens next. */
+		/* No node has anything to do: time moves on to the next event. */
 		if (idle > 4 * nodes)
 			fake_net_advance(fake_net_next() == UINT64_MAX
 						 ? 1000000
@@ -425,7 +429,10 @@ static uint32_t all_lost_receives(struct sim *sim)
 	return lost;
 }
 
-/* Queue pairs have come and gone: their receives came back, or come back when nothing else happens. */
+/*
+ * Queue pairs have come and gone: all their receives must be back, at once or when nothing else
+ * happens.
+ */
 static void check_receives(struct sim *sim)
 {
 	for (int i = 0; i < 20000 && all_lost_receives(sim); i++) {

@@ -10,7 +10,7 @@
 
 enum { QUEUE_LIMIT = 1024, SIZE_LIMIT = 65507 };
 
-/* A datagram, or (error not 0) what ICMP says about one that was sent to from. */
+/* A datagram, or (error not 0) ICMP's answer to a datagram that was sent to from. */
 struct packet {
 	struct fake_event event;
 	STAILQ_ENTRY(packet) link;

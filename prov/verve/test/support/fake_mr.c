@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fake net/mr.h. Local and remote keys differ, and a key comes back only after 2^31 others: whoever
- * mixes them up, or uses one too long, gets a protection error.
+ * Fake net/mr.h. Local and remote keys differ, and a key comes back only after 2^31 other keys. So
+ * a provider that mixes keys up, or uses a key too long, gets a protection error.
  */
 #include "net/mr.h"
 
@@ -27,11 +27,11 @@ static const unsigned all_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ
 				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC |
 				   VERVE_NET_ON_DEMAND;
 
-/* What is not for peers has no key for them; soft-RoCE does it so. */
+/* A region without remote access has no remote key, as with soft-RoCE. */
 static const unsigned remote_access = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 				      VERVE_NET_REMOTE_ATOMIC;
 
-/* 0 is nobody's key: structs that were never filled in have it. */
+/* No region has key 0: a struct that was never filled in has it. */
 static uint32_t next_key(void)
 {
 	uint32_t key = ++fake_world.next_key * 0x9e3779b1u;
@@ -39,7 +39,7 @@ static uint32_t next_key(void)
 	return key ? key : next_key();
 }
 
-/* What the kernel checks before it looks at the memory. */
+/* The checks that the kernel does before it looks at the memory. */
 static int check(const void *addr, uint64_t len, uint64_t iova, unsigned access)
 {
 	const struct verve_net_limits *limits = &fake_world.config.limits;
@@ -122,7 +122,7 @@ int fake_net_dmabuf(void *memory, uint64_t size)
 	return DMABUF_FD;
 }
 
-/* Its memory is the device's: none of the host's is pinned. */
+/* The memory belongs to a device: no memory of the host is pinned. */
 int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,
 			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fake net: stands in for src/net at link time; what a test can ask of it.
+ * Fake net: stands in for src/net at link time. Here are the calls with which a test shapes it.
  *
  * One simulated world a process: hosts with one RDMA port each ("fake0" at 10.1.0.1 and fd00:1::1,
  * "fake1" at 10.1.0.2 ...), a network between them, and a clock that only the test moves.
@@ -28,14 +28,14 @@ struct fake_net_config {
 	uint32_t dgram_loss, dgram_dup; /* chance of each datagram (and ICMP error) */
 	uint64_t dgram_delay_min, dgram_delay_max;
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
-	uint32_t lies; /* chance that a long read is reported as done which is not, and ends the queue pair */
+	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
 	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
-	uint32_t partial; /* chance that a message has begun to arrive some time before the rest of it does */
-	/* The receive of such a message is never flushed (newer soft-RoCE); else it is, a little late. */
+	uint32_t partial; /* chance that a message's beginning arrives some time before its end */
+	/* true: its receive is never flushed (newer soft-RoCE); false: it is, a little late */
 	bool error_keeps_recv;
 };
 
@@ -54,31 +54,31 @@ uint64_t fake_net_next(void);
 /* Moves to the next event and runs it. False: there is none. */
 bool fake_net_run_next(void);
 
-/* What is under way on a queue pair: a request to its target, a response from there, a completion. */
+/* The legs of a request: to its target, the response back, the completion. */
 enum fake_net_leg { FAKE_NET_ARRIVE, FAKE_NET_RESPOND, FAKE_NET_COMPLETE, FAKE_NET_LEGS };
-/* On the one queue pair of a host, happens before anything else. False: nothing of the kind is under way. */
+/* Runs the next such event on the host's one queue pair, before all others. False: none. */
 bool fake_net_run_leg(uint32_t h, enum fake_net_leg leg);
 /*
- * What the host's queue pair, SRQ and CQs hold: two worlds with the same digest go on alike, whenever they came to
- * it. Of packets, the length and the first four bytes count.
+ * A digest of the host's queue pair, SRQ and CQs. Two worlds with the same digest go on alike,
+ * whatever happened before. Of packets, the length and the first four bytes count.
  */
 uint64_t fake_net_digest(uint32_t h);
 
 /* Calls the step of every thread once, now. They also run by themselves when woken or due. */
 void fake_net_step_threads(void);
-/* Called by verve_net_pause before it lets time pass, unless it is being called already. NULL:
- * none. */
+/* fn is called by verve_net_pause before time passes, unless it is running. NULL: none. */
 void fake_net_on_pause(void (*fn)(void *arg), void *arg);
 
 /*
- * Called whenever an object has been closed: does what another thread may do at that moment. NULL: none.
+ * fn is called each time an object has been closed, to do the work of another thread at that
+ * moment. NULL: none.
  */
 void fake_net_on_close(void (*fn)(void *arg), void *arg);
 
 /* The world's random numbers, for a test that wants no generator of its own. */
 uint64_t fake_net_random(void);
 
-/* What can fail. One bit each. */
+/* The calls that can fail. One bit each. */
 enum {
 	FAKE_NET_PORT_LIST = 1 << 0,
 	FAKE_NET_DEVICE_OPEN = 1 << 1,
@@ -110,7 +110,7 @@ bool fake_net_has_failed(void);
 void fake_net_host_addr(uint32_t h, struct verve_addr *addr); /* IPv4, port 0 */
 /* For ever: nothing that it sends or is sent arrives. Its objects stay to be closed. */
 void fake_net_host_kill(uint32_t h);
-/* Its processes stand still: no datagram is received or sent; the NIC goes on by itself. */
+/* The host's processes stand still: no datagram is received or sent. The NIC goes on by itself. */
 void fake_net_host_pause(uint32_t h, bool paused);
 void fake_net_link(uint32_t h, bool up);
 /* The device is gone: polls and asynchronous events say -FI_ENODEV. */
@@ -118,7 +118,7 @@ void fake_net_device_remove(uint32_t h);
 /* verve_net_port_list calls the port unusable for this reason; NULL: usable. */
 void fake_net_port_reject(uint32_t h, const char *reason);
 
-/* No more than so many bytes are registered in all from here on: RLIMIT_MEMLOCK. At the start there is no limit. */
+/* Limits registered memory from here on, as RLIMIT_MEMLOCK does. At the start there is no limit. */
 void fake_net_memlock(uint64_t bytes);
 
 /*
@@ -146,27 +146,25 @@ struct fake_net_stats {
 };
 void fake_net_stats(struct fake_net_stats *stats);
 
-/* Receives that the queue has, those that its living queue pairs have begun to fill among them. */
+/* Receives in the queue, and those that living queue pairs have begun to fill. */
 struct verve_net_srq;
 uint32_t fake_net_srq_count(const struct verve_net_srq *srq);
 /* Completions that wait to be polled. */
 struct verve_net_cq;
 uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
 
-/*
- * From now on devices take dmabufs, and this is the one that there is: size bytes of memory. Its descriptor.
- */
+/* From now on devices take dmabufs. There is one: size bytes of memory. Returns its descriptor. */
 int fake_net_dmabuf(void *memory, uint64_t size);
 
 /*
- * The watch of memory (net/watch.h) opens only where it was allowed. Then the test says what ranges
- * cannot be watched, whether an event is under way, and what went.
+ * The watch of memory (net/watch.h) opens only if the test has allowed it. The test says which
+ * ranges cannot be watched, whether an event is under way, and which range is unmapped.
  */
 void fake_net_watch_allow(bool allow);
 void fake_net_watch_refuse(bool refuse);
 void fake_net_watch_pending(bool pending);
 void fake_net_watch_gone(const void *start, size_t len);
-/* What verve_net_watch_forget was called for last starts there. */
+/* The start of the range in the last call of verve_net_watch_forget. */
 bool fake_net_watch_forgot(const void *start);
 
 /* Writes every event to stderr. Also with VERVE_TRACE=1 in the environment. */

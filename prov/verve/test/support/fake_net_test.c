@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The fake net itself: what a real device would do, it does. */
+/* The fake net itself: it does as real devices do. */
 #include "fake_net.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "net/cq.h"
-#include "net/dgram.h"
 #include "net/mr.h"
 #include "net/qp.h"
 #include "net/sys.h"
@@ -109,7 +108,6 @@ static void teardown(void)
 
 TestSuite(fake_net, .init = setup_connected, .fini = teardown);
 TestSuite(fake_net_connect, .init = setup, .fini = teardown);
-TestSuite(fake_net_world);
 
 /* The offsets are into each side's memory. */
 static int post(struct side *side, enum verve_net_wr_op op, size_t offset, uint32_t len,
@@ -388,7 +386,10 @@ Test(fake_net, what_is_ahead_of_a_bad_request_still_completes)
 	expect_failure(&a, LOC_PROT);
 }
 
-/* An error flushes what is outstanding; what was done already, without a signal, says nothing. */
+/*
+ * An error flushes requests that are outstanding. An unsignaled request that is done already has no
+ * completion.
+ */
 Test(fake_net, error_state_does_not_flush_what_is_done)
 {
 	for (int i = 0; i < 3; i++) {
@@ -462,7 +463,7 @@ Test(fake_net, armed_queue_wakes_once)
 	fake_net_advance(second);
 	cr_expect_eq(poll(&fd, 1, 0), 1);
 	verve_net_channel_drain(b.channel);
-	/* What is there already wakes nobody. */
+	/* Completions that are in the queue already do not wake anybody. */
 	cr_assert_eq(verve_net_cq_arm(b.recv_cq), 0);
 	cr_expect_eq(poll(&fd, 1, 0), 0);
 }
@@ -545,132 +546,4 @@ Test(fake_net_connect, nonsense_is_refused)
 	cr_expect_eq(verve_net_qp_connect(a.qp, &bad, 1000), -FI_EINVAL);
 	cr_expect_eq(verve_net_qp_connect(a.qp, &good, 1000), 0);
 	cr_expect_eq(verve_net_qp_connect(a.qp, &good, 1000), -FI_EINVAL, "connected already");
-}
-
-Test(fake_net_world, nth_call_fails_once)
-{
-	struct verve_net_port *list;
-	size_t count;
-
-	fake_net_fail_nth(2, -FI_EIO);
-	cr_assert_eq(verve_net_port_list(&list, &count), 0);
-	verve_net_port_list_free(list, count);
-	cr_expect_not(fake_net_has_failed());
-	cr_expect_eq(verve_net_port_list(&list, &count), -FI_EIO);
-	cr_expect(fake_net_has_failed());
-	cr_assert_eq(verve_net_port_list(&list, &count), 0);
-	cr_expect_eq(count, 2);
-	cr_expect_str_eq(list[1].device, "fake1");
-	cr_expect_eq(fake_net_leaks(NULL, 0), 1);
-	verve_net_port_list_free(list, count);
-}
-
-static struct verve_net_dgram *open_dgram(uint32_t host, struct verve_addr *addr)
-{
-	struct verve_net_dgram *dgram;
-
-	fake_net_host_addr(host, addr);
-	cr_assert_eq(verve_net_dgram_open(addr, &dgram), 0);
-	cr_assert_neq(verve_addr_port(addr), 0);
-	return dgram;
-}
-
-Test(fake_net_world, datagrams_arrive_cut_or_are_refused)
-{
-	struct verve_addr addr[2], from;
-	struct verve_net_dgram *x = open_dgram(0, &addr[0]), *y = open_dgram(1, &addr[1]);
-	char buf[4];
-
-	cr_assert_eq(verve_net_dgram_send(x, "abcdef", 6, &addr[1]), 0);
-	cr_expect_eq(verve_net_dgram_recv(y, buf, sizeof(buf), &from), -FI_EAGAIN);
-	fake_net_advance(second);
-	cr_expect_eq(verve_net_dgram_recv(y, buf, sizeof(buf), &from), 4);
-	cr_expect_arr_eq(buf, "abcd", 4);
-	cr_expect(verve_addr_equal(&from, &addr[0]));
-	verve_net_dgram_close(y);
-	cr_assert_eq(verve_net_dgram_send(x, "a", 1, &addr[1]), 0);
-	fake_net_advance(second);
-	cr_expect_eq(verve_net_dgram_recv(x, buf, sizeof(buf), &from), -FI_ECONNREFUSED);
-	cr_expect(verve_addr_equal(&from, &addr[1]));
-	verve_net_dgram_close(x);
-}
-
-/* How many of 1,000 datagrams arrive, and in how many cases one overtook another. */
-static int storm(uint64_t seed, uint32_t loss, uint32_t dup, int *overtaken, uint64_t *hash)
-{
-	struct fake_net_config stormy;
-	struct verve_addr addr[2], from;
-	struct verve_net_dgram *x, *y;
-	int arrived = 0, last = -1, i;
-
-	fake_net_config_default(&stormy);
-	stormy.seed = seed;
-	stormy.dgram_loss = loss;
-	stormy.dgram_dup = dup;
-	fake_net_start(&stormy);
-	x = open_dgram(0, &addr[0]);
-	y = open_dgram(1, &addr[1]);
-	for (i = 0; i < 1000; i++) {
-		cr_assert_eq(verve_net_dgram_send(x, &i, sizeof(i), &addr[1]), 0);
-		fake_net_advance(1000);
-	}
-	fake_net_advance(second);
-	*overtaken = 0;
-	*hash = 0;
-	while (verve_net_dgram_recv(y, &i, sizeof(i), &from) == sizeof(i)) {
-		*overtaken += i < last;
-		*hash = (*hash + (uint64_t)i) * 0x9e3779b97f4a7c15;
-		last = i;
-		arrived++;
-	}
-	verve_net_dgram_close(x);
-	verve_net_dgram_close(y);
-	return arrived;
-}
-
-Test(fake_net_world, datagrams_are_lost_doubled_and_overtaken_the_same_way_for_a_seed)
-{
-	uint64_t hash, again, other;
-	int overtaken, count;
-
-	count = storm(1, 200, 0, &overtaken, &hash);
-	cr_expect(count > 700 && count < 900, "%d of 1000 with 20 %% loss", count);
-	cr_expect_gt(overtaken, 0);
-	cr_expect_eq(storm(1, 200, 0, &overtaken, &again), count);
-	cr_expect_eq(again, hash);
-	storm(2, 200, 0, &overtaken, &other);
-	cr_expect_neq(other, hash);
-	count = storm(3, 0, 100, &overtaken, &hash);
-	cr_expect(count > 1020 && count < 1024 + 200, "%d of 1000 with 10 %% doubled", count);
-}
-
-static uint64_t count_step(void *arg)
-{
-	int *steps = arg;
-
-	++*steps;
-	return second;
-}
-
-Test(fake_net_world, threads_are_steps_on_the_simulated_clock)
-{
-	struct verve_net_thread *thread;
-	uint64_t start = verve_net_now();
-	int steps = 0;
-
-	cr_assert_eq(verve_net_thread_start("t", count_step, &steps, &thread), 0);
-	cr_expect_eq(steps, 0);
-	fake_net_advance(second / 2);
-	cr_expect_eq(steps, 1);
-	fake_net_advance(second);
-	cr_expect_eq(steps, 2);
-	verve_net_thread_wake(thread);
-	fake_net_advance(second / 10);
-	cr_expect_eq(steps, 3);
-	fake_net_step_threads();
-	cr_expect_eq(steps, 4);
-	cr_expect_eq(verve_net_now() - start, second / 2 + second + second / 10);
-	verve_net_thread_stop(thread);
-	fake_net_advance(10 * second);
-	cr_expect_eq(steps, 4);
 }

@@ -338,7 +338,10 @@ void verve_net_srq_close(struct verve_net_srq *srq)
 	fake_closed(FAKE_SRQ);
 }
 
-/* The buffer is the device's now: what the program left in it is nothing to rely on, but for its beginning. */
+/*
+ * The buffer is the device's from here on: all of it but the beginning is spoiled, so that no
+ * program relies on its contents.
+ */
 static void poison(const struct verve_net_srq *srq, const struct verve_net_sge *sge)
 {
 	uint32_t len = sge->length < POISON_LEN ? sge->length : POISON_LEN;
@@ -348,7 +351,7 @@ static void poison(const struct verve_net_srq *srq, const struct verve_net_sge *
 		memset((char *)(uintptr_t)sge->addr + MARK_LEN, POISON, len - MARK_LEN);
 }
 
-/* It would be filled by two. */
+/* Two receives must not fill one buffer. */
 static void check_unused(const struct verve_net_srq *srq, const struct verve_net_recv *recv)
 {
 	struct verve_net_qp *qp, *next;
@@ -368,7 +371,7 @@ uint32_t fake_net_srq_count(const struct verve_net_srq *srq)
 int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
 		       uint32_t *posted)
 {
-	/* A device that takes no more has taken what came before. */
+	/* A device that takes no more receives has taken those before. */
 	int ret = fake_gate(FAKE_NET_SRQ_POST);
 	uint32_t take = ret ? count / 2 : count;
 

@@ -3,10 +3,10 @@
  * Reliable connections of the fake net: requests travel in order, are executed at the target when
  * they arrive, and complete in order at the initiator. InfiniBand spec. vol. 1, chapters 9 and 10.
  *
- * Memory is read and written as late as the rules allow: a send's or write's source when it is
- * executed at the target, a read's source and destination when its response arrives. Atomics are executed
- * when they arrive, and once. Whoever lets
- * go of memory before the completion is found out.
+ * Memory is read and written as late as the rules allow: a send's or write's source when the
+ * request is executed at the target, a read's source and destination when its response arrives.
+ * Atomics are executed when they arrive, and once. A provider that frees memory before the
+ * completion is found out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,13 @@
 #include "fake_world.h"
 #include "net/cq.h"
 
-enum { PSN_MASK = (1 << 24) - 1, POISON = 0xa5, TRIES = 8 };
+enum { TRIES = 8 };
 
 static const uint64_t flush_time = 100;			 /* ns */
 static const uint64_t flush_late = 20000;		 /* ns, of a receive at most */
 static const uint64_t rnr_min = 20000, rnr_max = 200000; /* ns: a receiver-not-ready timer */
 
 enum { LONG = 1024 }; /* bytes; reads of so many have one packet on every network */
-
-enum { NOT_READY = -1, BEGUN = -2 }; /* of execute, beside the statuses */
 
 static void arrive(struct fake_event *event);
 static void respond(struct fake_event *event);
@@ -47,142 +45,6 @@ static struct verve_net_qp *target_of(const struct verve_net_qp *qp)
 	return target;
 }
 
-static bool local_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr)
-{
-	unsigned access = fake_wr_fetches(wr) ? VERVE_NET_LOCAL_WRITE : 0;
-
-	if (wr->inline_data)
-		return true;
-	for (uint32_t i = 0; i < wr->wr.sge_count; i++)
-		if (!fake_lkey_covers(qp->dev, wr->sge[i].lkey, wr->sge[i].addr, wr->sge[i].length,
-				      access))
-			return false;
-	return true;
-}
-
-static void *memory_of(const struct verve_net_qp *qp, const struct verve_net_sge *sge)
-{
-	return fake_lkey_memory(qp->dev, sge->lkey, sge->addr);
-}
-
-static void gather(const struct verve_net_qp *qp, const struct fake_wr *wr, void *to)
-{
-	char *at = to;
-
-	if (wr->inline_data && wr->len)
-		memcpy(to, wr->inline_data, wr->len);
-	for (uint32_t i = 0; !wr->inline_data && i < wr->wr.sge_count; i++) {
-		if (wr->sge[i].length)
-			memmove(at, memory_of(qp, &wr->sge[i]), wr->sge[i].length);
-		at += wr->sge[i].length;
-	}
-}
-
-static void scatter(const struct verve_net_qp *qp, const struct fake_wr *wr, const void *from)
-{
-	const char *at = from;
-
-	for (uint32_t i = 0; i < wr->wr.sge_count; i++) {
-		if (wr->sge[i].length)
-			memmove(memory_of(qp, &wr->sge[i]), at, wr->sge[i].length);
-		at += wr->sge[i].length;
-	}
-}
-
-/* Until a read completes, its destination holds anything. */
-static void poison(const struct verve_net_qp *qp, const struct fake_wr *wr)
-{
-	for (uint32_t i = 0; i < wr->wr.sge_count; i++) {
-		memset(memory_of(qp, &wr->sge[i]), POISON,
-		       wr->sge[i].length < 64 ? wr->sge[i].length : 64);
-	}
-}
-
-/* Requests at the target. */
-
-/* The first four bytes that were received. */
-static uint32_t head_of(const struct verve_net_qp *target, const struct verve_net_recv *recv,
-			const struct fake_wr *wr)
-{
-	uint32_t head = 0;
-
-	if (wr->len >= sizeof(head) && recv->sge.length >= wr->len)
-		memcpy(&head, memory_of(target, &recv->sge), sizeof(head));
-	return head;
-}
-
-static void push_recv(struct verve_net_qp *target, const struct verve_net_recv *recv,
-		      const struct fake_wr *wr, uint32_t status)
-{
-	bool imm = wr->wr.op == VERVE_NET_WRITE_IMM;
-	struct verve_net_wc wc = {
-		.wr_id = recv->wr_id,
-		.status = status,
-		.opcode = imm ? VERVE_NET_WC_RECV_IMM : VERVE_NET_WC_RECV,
-		.byte_len = wr->len,
-		.imm = imm ? wr->wr.imm : 0,
-		.qp_num = target->num,
-	};
-
-	fake_cq_push(target->attr.recv_cq, &wc, NULL, head_of(target, recv, wr));
-}
-
-/* What the initiator hears of it, after the target's queue pair went to error. */
-static int refuse(struct verve_net_qp *target, int status)
-{
-	fake_world.stats.access_errors++;
-	fake_device_async(target->dev);
-	fake_rc_error(target);
-	return status;
-}
-
-/* The receive of a message that arrives. False: there is none. */
-static bool take_recv(struct verve_net_qp *target, struct verve_net_recv *recv)
-{
-	if (!target->has_begun)
-		return fake_srq_take(target->attr.srq, recv);
-	*recv = target->begun;
-	target->has_begun = false;
-	target->attr.srq->begun--;
-	return true;
-}
-
-/* The first packet of a message is there. */
-static int begin(const struct verve_net_qp *qp, const struct fake_wr *wr,
-		 struct verve_net_qp *target, const struct verve_net_recv *recv)
-{
-	target->begun = *recv;
-	target->has_begun = true;
-	target->attr.srq->begun++;
-	fake_world.stats.begun++;
-	gather(qp, wr, (void *)(uintptr_t)recv->sge.addr);
-	return BEGUN;
-}
-
-static int execute_send(const struct verve_net_qp *qp, const struct fake_wr *wr,
-				struct verve_net_qp *target)
-{
-	bool begun = target->has_begun;
-	struct verve_net_recv recv;
-
-	if (!take_recv(target, &recv))
-		return NOT_READY;
-	if (recv.sge.length < wr->len) {
-		push_recv(target, &recv, wr, FAKE_WC_LOCAL_LENGTH);
-		return refuse(target, FAKE_WC_REMOTE_INVALID);
-	}
-	if (!fake_lkey_covers(target->dev, recv.sge.lkey, recv.sge.addr, wr->len,
-			      VERVE_NET_LOCAL_WRITE)) {
-		push_recv(target, &recv, wr, FAKE_WC_LOCAL_PROTECTION);
-		return refuse(target, FAKE_WC_REMOTE_OPERATION);
-	}
-	if (!begun && wr->len && fake_chance(fake_world.config.partial))
-		return begin(qp, wr, target, &recv);
-	gather(qp, wr, (void *)(uintptr_t)recv.sge.addr);
-	push_recv(target, &recv, wr, FAKE_WC_OK);
-	return FAKE_WC_OK;
-}
-
 /* The queue pair is in error: the receive of a message that will not come. */
 static void flush_recv(struct fake_event *event)
 {
@@ -199,87 +61,6 @@ static void flush_recv(struct fake_event *event)
 	fake_cq_push(qp->attr.recv_cq, &wc, NULL, 0);
 }
 
-static int execute_write(const struct verve_net_qp *qp, const struct fake_wr *wr,
-				 struct verve_net_qp *target)
-{
-	struct verve_net_recv recv;
-
-	if (wr->wr.op == VERVE_NET_WRITE_IMM && !target->attr.srq->count)
-		return NOT_READY;
-	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
-			      VERVE_NET_REMOTE_WRITE))
-		return refuse(target, FAKE_WC_REMOTE_ACCESS);
-	gather(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
-	if (wr->wr.op == VERVE_NET_WRITE_IMM && fake_srq_take(target->attr.srq, &recv))
-		push_recv(target, &recv, wr, FAKE_WC_OK);
-	return FAKE_WC_OK;
-}
-
-static bool may_read(const struct fake_wr *wr, const struct verve_net_qp *target)
-{
-	return fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
-				VERVE_NET_REMOTE_READ);
-}
-
-/*
- * The response was lost, and it is asked for again. soft-RoCE then wants a region for a read of nothing,
- * too.
- */
-static bool may_read_again(const struct fake_wr *wr, const struct verve_net_qp *target)
-{
-	return may_read(wr, target) && fake_rkey_is_there(target->dev, wr->wr.rkey);
-}
-
-static int execute_read(const struct fake_wr *wr, struct verve_net_qp *target)
-{
-	return may_read(wr, target) ? FAKE_WC_OK : refuse(target, FAKE_WC_REMOTE_ACCESS);
-}
-
-/* What was there is kept until the response: an atomic is never executed again. */
-static int execute_atomic(struct fake_wr *wr, struct verve_net_qp *target)
-{
-	uint64_t *word;
-
-	if (wr->wr.remote_addr % sizeof(*word))
-		return refuse(target, FAKE_WC_REMOTE_INVALID);
-	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, sizeof(*word),
-			      VERVE_NET_REMOTE_ATOMIC))
-		return refuse(target, FAKE_WC_REMOTE_ACCESS);
-	word = fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr);
-	wr->fetched = *word;
-	if (wr->wr.op == VERVE_NET_FETCH_ADD)
-		*word += wr->wr.compare_add;
-	else if (*word == wr->wr.compare_add)
-		*word = wr->wr.swap;
-	return FAKE_WC_OK;
-}
-
-/* FAKE_WC_*, or NOT_READY. */
-static int execute(struct verve_net_qp *qp, struct fake_wr *wr, struct verve_net_qp *target)
-{
-	int status;
-
-	if (!local_is_valid(qp, wr)) {
-		fake_world.stats.access_errors++;
-		return FAKE_WC_LOCAL_PROTECTION;
-	}
-	if (wr->wr.op == VERVE_NET_SEND)
-		status = execute_send(qp, wr, target);
-	else if (wr->wr.op == VERVE_NET_READ)
-		status = execute_read(wr, target);
-	else if (fake_wr_fetches(wr))
-		status = execute_atomic(wr, target);
-	else
-		status = execute_write(qp, wr, target);
-	if (status == FAKE_WC_OK) {
-		qp->send_psn = (qp->send_psn + 1) & PSN_MASK;
-		target->recv_psn = (target->recv_psn + 1) & PSN_MASK;
-		fake_world.stats.requests++;
-		fake_world.stats.bytes += wr->len;
-	}
-	return status;
-}
-
 /* Requests at the initiator. */
 
 static void schedule_completion(struct verve_net_qp *qp)
@@ -290,7 +71,9 @@ static void schedule_completion(struct verve_net_qp *qp)
 		fake_event_at(&qp->complete, wr->when, complete);
 }
 
-/* wr will end with status, after what is older; what is younger will be flushed, and is not sent.
+/*
+ * wr will end with status, after all older requests. Younger requests are not sent: they will be
+ * flushed.
  */
 static void fail_unsent(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
 {
@@ -302,7 +85,7 @@ static void fail_unsent(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t st
 	schedule_completion(qp);
 }
 
-/* The same for one that was sent: what flies behind it is lost. */
+/* The same for a request that was sent. Requests that fly behind it are lost. */
 static void fail(struct verve_net_qp *qp, struct fake_wr *wr, uint32_t status, uint64_t when)
 {
 	qp->flying = NULL;
@@ -329,14 +112,14 @@ static void unanswered(struct verve_net_qp *qp, struct fake_wr *wr, struct fake_
 	fake_event_at(event, next, run);
 }
 
-/* What the device finds wrong before it sends anything. */
+/* The errors that the device finds before it sends anything. */
 static uint32_t check_request(const struct verve_net_qp *qp, const struct fake_wr *wr)
 {
 	if (wr->len > fake_world.config.limits.msg_size)
 		return FAKE_WC_LOCAL_LENGTH;
 	if (fake_wr_fetches(wr) && !qp->read_limit)
 		return FAKE_WC_LOCAL_OPERATION;
-	return local_is_valid(qp, wr) ? FAKE_WC_OK : FAKE_WC_LOCAL_PROTECTION;
+	return fake_wr_is_valid(qp, wr) ? FAKE_WC_OK : FAKE_WC_LOCAL_PROTECTION;
 }
 
 static void flush_posted(struct verve_net_qp *qp)
@@ -374,7 +157,7 @@ void fake_rc_launch(struct verve_net_qp *qp)
 		}
 		if (read) {
 			qp->reads++;
-			poison(qp, wr);
+			fake_wr_poison(qp, wr);
 		}
 		wr->state = FAKE_WR_FLYING;
 		wr->when = qp->last_arrival = when > qp->last_arrival ? when : qp->last_arrival;
@@ -386,7 +169,7 @@ void fake_rc_launch(struct verve_net_qp *qp)
 	}
 }
 
-/* The oldest request under way is executed: what is next? */
+/* The oldest request under way has been executed: its response leaves, and the next one follows. */
 static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 {
 	struct fake_wr *next = TAILQ_NEXT(wr, link);
@@ -408,9 +191,9 @@ static void advance(struct verve_net_qp *qp, struct fake_wr *wr)
 }
 
 /*
- * A responder answers in order: what it executed before it refused a request is on its way already, and the
- * refusal acknowledges it (InfiniBand spec. vol. 1, 9.7.5.1.2), unless that is a read whose region was closed
- * since: then that is what is refused. Returns the request that is.
+ * A responder answers in order. Responses to requests before the refused one are on their way
+ * already, and the refusal acknowledges those requests (InfiniBand spec. vol. 1, 9.7.5.1.2). But an
+ * older read whose region was closed since is refused itself. Returns the request that is refused.
  */
 static struct fake_wr *answer_older(struct verve_net_qp *qp, struct fake_wr *refused)
 {
@@ -422,7 +205,7 @@ static struct fake_wr *answer_older(struct verve_net_qp *qp, struct fake_wr *ref
 		wr->acked |= wr->state == FAKE_WR_DONE;
 		if (wr->state != FAKE_WR_EXECUTED)
 			continue;
-		if (wr->wr.op == VERVE_NET_READ && !may_read(wr, target))
+		if (wr->wr.op == VERVE_NET_READ && !fake_responder_may_read(wr, target))
 			return wr;
 		wr->responded = true;
 		if (wr->wr.op != VERVE_NET_READ)
@@ -449,15 +232,15 @@ static void arrive(struct fake_event *event)
 		return;
 	}
 	qp->silent_since = 0;
-	status = execute(qp, wr, target);
+	status = fake_responder_execute(qp, wr, target);
 	fake_trace("host %u qp %u -> host %u qp %u: request %u, op %d, %u bytes, status %d",
 		   qp->dev->host->index, qp->num, qp->peer->index, qp->peer_num, wr->number,
 		   wr->wr.op, wr->len, status);
-	if (status == BEGUN) {
+	if (status == FAKE_BEGUN) {
 		fake_event_at(event, fake_world.now + 10 * fake_rc_delay(), arrive);
 		return;
 	}
-	if (status == NOT_READY) {
+	if (status == FAKE_NOT_READY) {
 		fake_world.stats.rnr++;
 		fake_event_at(event, fake_world.now + fake_between(rnr_min, rnr_max), arrive);
 		return;
@@ -499,13 +282,14 @@ static void respond(struct fake_event *event)
 		return;
 	}
 	qp->silent_since = 0;
-	if (wr->wr.op == VERVE_NET_READ && !wr->responded && !may_read_again(wr, target)) {
-		refuse(target, 0);
+	if (wr->wr.op == VERVE_NET_READ && !wr->responded &&
+	    !fake_responder_may_read_again(wr, target)) {
+		fake_responder_refuse(target, 0);
 		if (qp->state == FAKE_QP_RTS)
 			fail(qp, wr, FAKE_WC_REMOTE_ACCESS, fake_world.now);
 		return;
 	}
-	if (!local_is_valid(qp, wr)) {
+	if (!fake_wr_is_valid(qp, wr)) {
 		fake_world.stats.access_errors++;
 		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
 		return;
@@ -517,11 +301,12 @@ static void respond(struct fake_event *event)
 		return;
 	}
 	if (wr->response)
-		scatter(qp, wr, wr->response);
+		fake_wr_scatter(qp, wr, wr->response);
 	else if (wr->wr.op == VERVE_NET_READ)
-		scatter(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
+		fake_wr_scatter(qp, wr,
+				fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
 	else
-		scatter(qp, wr, &wr->fetched);
+		fake_wr_scatter(qp, wr, &wr->fetched);
 	qp->reads--;
 	wr->state = FAKE_WR_DONE;
 	wr->acked = true;
@@ -537,7 +322,8 @@ static void respond(struct fake_event *event)
 /* Has the acknowledgement come? If not, it is asked for again. */
 static bool is_answered(struct verve_net_qp *qp, struct fake_wr *wr)
 {
-	if (wr->status || wr->responded || (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
+	if (wr->status || wr->responded ||
+	    (wr->acked && fake_is_reachable(qp->dev->host, qp->peer)))
 		return true;
 	wr->acked = target_of(qp);
 	return wr->acked;
@@ -580,7 +366,7 @@ static void strand(struct verve_net_qp *qp)
 	     wr = TAILQ_NEXT(wr, link)) {
 		struct verve_net_qp *target = target_of(qp);
 
-		if (!target || execute(qp, wr, target) != FAKE_WC_OK)
+		if (!target || fake_responder_execute(qp, wr, target) != FAKE_WC_OK)
 			return;
 	}
 }
@@ -620,7 +406,7 @@ static struct verve_net_qp *only_qp(uint32_t h)
 	return host->qps;
 }
 
-/* One at a time, whatever the clock says. */
+/* Only the oldest request completes, whatever the clock says. */
 static void put_off_younger(struct verve_net_qp *qp)
 {
 	struct fake_wr *wr = TAILQ_FIRST(&qp->wrs);
@@ -656,7 +442,7 @@ static uint64_t digest_wr(const struct verve_net_qp *qp, const struct fake_wr *w
 	if (wr->inline_data && wr->len >= sizeof(head))
 		memcpy(&head, wr->inline_data, sizeof(head));
 	else if (wr->wr.op == VERVE_NET_SEND && wr->wr.sge_count && wr->state < FAKE_WR_DONE)
-		memcpy(&head, memory_of(qp, &wr->sge[0]), sizeof(head));
+		memcpy(&head, fake_wr_memory(qp, &wr->sge[0]), sizeof(head));
 	digest = fake_mix(digest, (uint64_t)wr->wr.op << 32 | wr->state);
 	digest = fake_mix(digest, (uint64_t)wr->len << 32 | wr->status);
 	return fake_mix(digest, (uint64_t)head << 32 | wr->wr.flags);
@@ -673,6 +459,7 @@ uint64_t fake_net_digest(uint32_t h)
 	TAILQ_FOREACH (wr, &qp->wrs, link)
 		digest = digest_wr(qp, wr, digest);
 	digest = fake_mix(digest, (uint64_t)qp->state << 32 | qp->reads);
-	digest = fake_mix(digest, (uint64_t)qp->attr.srq->count << 32 | (qp->produced - qp->polled));
+	digest =
+		fake_mix(digest, (uint64_t)qp->attr.srq->count << 32 | (qp->produced - qp->polled));
 	return fake_cq_digest(qp->attr.recv_cq, fake_cq_digest(qp->attr.send_cq, digest));
 }

@@ -141,7 +141,7 @@ bool fake_net_run_next(void)
 
 void fake_net_run_until(uint64_t time)
 {
-	/* What the test itself did may have woken a thread. */
+	/* The test's own calls may have woken a thread. */
 	fake_threads_look();
 	while (fake_net_next() <= time)
 		fake_net_run_next();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Inside of the fake net: the world, its event queue, and what the fake objects know of each other.
- * Only test/support/fake_*.c includes it.
+ * Inside of the fake net: the world, its event queue, and the fields that fake objects share. Only
+ * test/support/fake_*.c includes it.
  */
 #ifndef VERVE_TEST_SUPPORT_FAKE_WORLD_H
 #define VERVE_TEST_SUPPORT_FAKE_WORLD_H
@@ -30,7 +30,7 @@ enum fake_object {
 	FAKE_OBJECTS,
 };
 
-/* Embedded in whatever waits for its time. */
+/* Embedded in each object that waits for a time. */
 struct fake_event {
 	uint64_t time, seq;
 	size_t pos; /* in the heap; 0: not in it */
@@ -84,7 +84,7 @@ struct fake_world {
 	void (*on_close)(void *arg);
 	void *on_close_arg;
 	bool in_close;
-	bool stopping; /* what is under way is to be freed, no more */
+	bool stopping; /* operations under way are freed, not executed */
 	bool trace;
 	struct fake_net_stats stats;
 };
@@ -155,7 +155,7 @@ void fake_cq_use(struct verve_net_cq *cq, int users);
 
 /* Every thread has something to look at. */
 void fake_threads_wake(void);
-/* Wakes those with a watched descriptor that is readable. */
+/* Wakes the threads whose watched descriptor is readable. */
 void fake_threads_look(void);
 
 #endif

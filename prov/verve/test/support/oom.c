@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Out of memory: what the linker puts between the objects and the allocator. Any thread. */
+/*
+ * Out of memory: the functions that the linker puts between the objects and the allocator. Any
+ * thread.
+ */
 #include "oom.h"
 
 #include <atomic_ops.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Out of memory, on purpose. What is linked with oom.c is linked with $(oom_wrap), which names the functions;
- * only the calls of the objects in it fail.
+ * Out of memory, on purpose. A program that has oom.c is linked with $(oom_wrap), which names the
+ * functions. Only allocations of the program's own objects fail.
  */
 #ifndef VERVE_TEST_OOM_H
 #define VERVE_TEST_OOM_H

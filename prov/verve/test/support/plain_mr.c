@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What regions need of a device beside registering and deregistering: for programs that bring those two
- * themselves.
+ * The calls of a device that regions need beside registering and deregistering, for programs that
+ * bring those two themselves.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* verve_info's devices: for each way of being refused the cause and the remedy, from a fake device. */
+/* verve_info's devices: cause and remedy of each refusal, from a fake device. */
 #include "devices.h"
 
 #include <criterion/criterion.h>

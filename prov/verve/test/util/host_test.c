@@ -31,7 +31,7 @@ static rlim_t memlock = RLIM_INFINITY;
 int __wrap_getrlimit(int resource, struct rlimit *limit);
 uid_t __wrap_geteuid(void);
 
-/* Another user's limits than those of the user who runs the test. */
+/* Limits other than those of the user that runs the test. */
 int __wrap_getrlimit(int resource, struct rlimit *limit)
 {
 	(void) resource;

@@ -159,7 +159,7 @@ static int run(const char *args)
 	FILE *pipe;
 	int status;
 
-	/* What is defined in libfabric stays there: no leak of the program. */
+	/* libfabric does not free all of its memory: that is no leak of the program. */
 	snprintf(command, sizeof(command), "ASAN_OPTIONS=detect_leaks=0 FI_PROVIDER_PATH=%s "
 		 "FI_PROVIDER=verve %s/verve_info %s 2>&1", PROVIDER, TOOLS, args);
 	pipe = popen(command, "r");
@@ -189,7 +189,7 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_not_null(strstr(text, "- address  no usable port here leads to nowhere.invalid"));
 }
 
-/* Whatever devices there are: what it says and what it returns agree. */
+/* With any devices: output and exit status agree. */
 Test(report, program_agrees_with_itself)
 {
 	int status = run("");
