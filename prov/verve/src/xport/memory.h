@@ -41,6 +41,8 @@ size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request
  * has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
+/* Gives cached regions back; harmless if there are none. No request may use them any more. */
+void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory);
 /* Gives slab and cached regions back; harmless if there are none. */
 void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory);
 
