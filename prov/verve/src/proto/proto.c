@@ -110,8 +110,9 @@ void verve_proto_fini(struct verve_proto *proto)
 	assert(TAILQ_EMPTY(&xport->links));
 	/* Broken connections still delivered what had arrived; nobody may find it in a shared context any more. */
 	verve_recv_cancel_all(xport);
+	/* Their requests may be the device's still: ending a link takes its queue pair away first. */
 	while ((link = TAILQ_FIRST(&xport->broken_links)))
-		verve_link_close(xport, link);
+		verve_link_end(xport, link);
 	verve_msg_fini(&proto->msg);
 	verve_xport_fini(xport);
 }

@@ -46,7 +46,10 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
  */
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error, uint32_t status,
 		      const char *reason);
-/* The device has let go of a broken link: its operations end, and it is closed. */
+/*
+ * The device has let go of a broken link, or is to: closing its queue pair makes it. The link's operations end, and it
+ * is closed.
+ */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link);
 
 /*

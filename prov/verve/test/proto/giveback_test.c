@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The application's buffer is its own as soon as its completion can be read: nothing of it is
- * registered any more.
+ * registered any more. So is every buffer when its endpoint has been closed, whatever the device does.
  */
 #include <string.h>
 
@@ -192,4 +192,19 @@ Test(giveback, of_what_its_connection_takes_along)
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_ENOTCONN);
 	node_close(&a);
+}
+
+/* The endpoint is closed while its device has all of it, and the wait for the device has ended. */
+Test(giveback, of_all_when_the_device_never_lets_go)
+{
+	struct verve_link *link = node_link(&a, &b);
+
+	send_long(0);
+	rma(VERVE_RMA_WRITE, LONG);
+	rma(VERVE_RMA_READ, LONG);
+	rma(VERVE_RMA_WRITE, 1);
+	cr_expect_neq(link->produced, link->retired);
+	cr_expect_gt(AO_load(&a.mr_cache.regions), 0);
+	node_drop(&a);
+	nodes_settle();
 }
