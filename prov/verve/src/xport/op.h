@@ -48,6 +48,8 @@ enum {
 	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */
 	VERVE_OP_REPORTED = 1 << 9, /* its completion has been given, or it has none */
 	VERVE_OP_CANCELLED = 1 << 10, /* by the application; ends when peer and device let go of it */
+	/* What a request says, again. */
+	VERVE_OP_MATCH = 1 << 11, /* match complete; with ACK */
 };
 
 /* What came of trying to start an operation, or to send the packet that it owes. */

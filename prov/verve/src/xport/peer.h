@@ -25,6 +25,24 @@ struct verve_offer {
 
 TAILQ_HEAD(verve_offer_queue, verve_offer);
 
+/* xport/fence.h */
+struct verve_fence {
+	/* What we sent. */
+	uint32_t sent;	  /* messages that can complete before the peer has them */
+	uint32_t handled; /* of these, as many as the peer is known to have handled; */
+	uint32_t matched; /* to have matched */
+	uint32_t asked;	  /* sent, in our last FENCE */
+	bool asks;	  /* the answer has not come */
+	bool asks_matched; /* the question is whether they are matched */
+	int lost;	  /* positive FI errno: connections ended and may have taken messages along; 0 */
+
+	/* What the peer sent. */
+	uint32_t kept;	  /* messages that have no receive yet */
+	uint32_t question; /* in the peer's last FENCE; the answer repeats it */
+	bool owes;	  /* the answer */
+	bool owes_matched;
+};
+
 struct verve_peer {
 	UT_hash_handle hh; /* by addr */
 	TAILQ_ENTRY(verve_peer) waiting, wanting;
@@ -44,6 +62,7 @@ struct verve_peer {
 	struct verve_op_queue control; /* packets that the peer waits for, whatever else is sent */
 	struct verve_op_queue active;  /* started, not finished */
 	struct verve_offer_queue offers;
+	struct verve_fence fence;
 };
 
 /* Where an operation waits to be started. */

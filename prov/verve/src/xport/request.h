@@ -21,7 +21,7 @@ struct verve_request {
 	uint64_t ignore;
 	uint64_t data;
 	void *context;
-	uint32_t flags; /* VERVE_OP_* that a caller may set: NOTIFY TAGGED DATA ACK TRANSMIT INJECT MULTI FENCE */
+	uint32_t flags; /* VERVE_OP_* that a caller may set: NOTIFY TAGGED DATA ACK TRANSMIT INJECT MULTI FENCE MATCH */
 	const struct verve_wire_segment *remote; /* RMA, atomics */
 	size_t remote_count; /* VERVE_WIRE_SEGMENTS at most */
 };

@@ -17,6 +17,7 @@
  *   segments. KEY_REVOKE: 8 bytes generation.
  *   PULL: operation id of the sender, in the upper half the receiver's; 8 bytes length.
  *   CHUNK: operation id; payload.
+ *   FENCE, FENCED: a number of the asker's, in the upper half 1: they are, or are to be, matched.
  */
 #ifndef VERVE_XPORT_WIRE_H
 #define VERVE_XPORT_WIRE_H
@@ -43,7 +44,9 @@ enum verve_wire_type {
 	VERVE_WIRE_PULL = 15,	    /* the next bytes of a message that was offered; answered by */
 	VERVE_WIRE_CHUNK = 16,	    /* operation id: the receiver's; so many bytes */
 	VERVE_WIRE_RESUME = 17,	    /* on another queue pair: how many packets arrived; xport/replay.c */
-	VERVE_WIRE_TYPES = 18,
+	VERVE_WIRE_FENCE = 18,	    /* have you handled, or matched, what came before; answered by */
+	VERVE_WIRE_FENCED = 19,	    /* yes; xport/fence.h */
+	VERVE_WIRE_TYPES = 20,
 };
 
 enum {
@@ -94,8 +97,8 @@ struct verve_wire_packet {
 	uint32_t dest;
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* flag DATA */
-	uint32_t op_id;	   /* flag ACK; RTS; FIN; WITHDRAW; PULL; CHUNK; ATOMIC(_REPLY); QUIESCE, RESUME: packets */
-	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: rma/atomic.c; 0 success; PULL: an id; QUIESCE, RESUME */
+	uint32_t op_id;	   /* flag ACK; RTS; FIN; WITHDRAW; PULL; CHUNK; ATOMIC(_REPLY); QUIESCE, RESUME: packets; FENCE(D) */
+	uint32_t status;   /* FIN: positive FI errno, ATOMIC_REPLY: rma/atomic.c; 0 success; PULL: an id; QUIESCE, RESUME, FENCE(D) */
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
 	uint64_t len;	   /* EAGER, CHUNK, ATOMIC(_REPLY): payload; RTS: message; PULL: wanted; WRITE_DATA, RMA_EVENT: moved */
