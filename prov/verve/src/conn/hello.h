@@ -26,8 +26,8 @@
 enum {
 	VERVE_HELLO_SIZE = 136,	     /* bytes of this version */
 	VERVE_HELLO_SIZE_MAX = 1024, /* of any version: what a receiver makes room for */
-	VERVE_HELLO_VERSION_MIN = 1, /* the versions of handshake and packets that we speak */
-	VERVE_HELLO_VERSION_MAX = 1,
+	VERVE_HELLO_VERSION_MIN = 2, /* the versions of handshake and packets that we speak */
+	VERVE_HELLO_VERSION_MAX = 2,
 	VERVE_HELLO_AUTH_OFFSET = 104,
 	VERVE_HELLO_AUTH_SIZE = 32,
 };
