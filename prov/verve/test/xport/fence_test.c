@@ -349,3 +349,101 @@ Test(fence, answers_that_nobody_asked_for_say_nothing)
 	cr_expect_eq(a.xport->count.stale, 2);
 	expect_fenced();
 }
+
+enum { STEPS = 3000, FENCES = 256 };
+
+static struct promise {
+	uint32_t before; /* messages that were sent before it, without a FIN of their own */
+	bool matched;
+} promises[FENCES];
+static uint32_t promised, kept_promises, sent, received;
+
+static bool chance(unsigned percent)
+{
+	return fake_net_random() % 100 < percent;
+}
+
+static void send_more(void)
+{
+	size_t len = chance(50) ? 10 : NODE_EAGER;
+	int ret = node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len, .tag = TAG,
+						  .flags = VERVE_OP_TAGGED});
+
+	cr_assert(!ret || ret == -FI_EAGAIN);
+	sent += !ret;
+}
+
+static void fence(void)
+{
+	struct promise *promise = &promises[promised];
+	uint64_t before = a.xport->tx_used;
+
+	if (promised == FENCES || before >= NODE_TX_SIZE)
+		return;
+	*promise = (struct promise){sent, chance(30)};
+	if (promise->matched) {
+		receive(TAG + 1);
+		cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = 1,
+							     .tag = TAG + 1, .context = promise,
+							     .flags = VERVE_OP_TAGGED | matched}),
+			     0);
+	} else {
+		struct verve_wire_segment to = {(uintptr_t) remote, 8, region->rkey};
+		struct iovec iov = {local, 8};
+		struct verve_request request = {
+			.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b), .context = promise,
+			.flags = delivered | VERVE_OP_NOTIFY, .remote = &to, .remote_count = 1,
+		};
+
+		cr_assert_eq(verve_rma(a.xport, chance(50) ? VERVE_RMA_WRITE : VERVE_RMA_READ, &request), 0);
+	}
+	promised++;
+}
+
+static void check_promises(void)
+{
+	while (!verve_comp_queue_is_empty(&b.rx_queue))
+		received += expect_comp(&b.rx_queue).tag == TAG;
+	while (!verve_comp_queue_is_empty(&a.tx_queue)) {
+		const struct promise *promise = expect_comp(&a.tx_queue).context;
+
+		if (!promise)
+			continue;
+		kept_promises++;
+		cr_assert_geq(received + (promise->matched ? 0 : node_peer(&b, &a)->fence.kept),
+			      promise->before);
+	}
+}
+
+/* Polling, receiving and the device's steps come in any order; so do new queue pairs. */
+Test(fence, promises_hold_in_any_order_of_events)
+{
+	for (int i = 0; i < STEPS; i++) {
+		unsigned what = fake_net_random() % 100;
+
+		if (what < 10)
+			send_more();
+		else if (what < 20)
+			receive(TAG);
+		else if (what < 26)
+			fence();
+		else if (what < 45)
+			verve_proto_poll(&a.proto);
+		else if (what < 50)
+			verve_proto_poll(&b.proto);
+		else if (what < 99)
+			fake_net_run_next();
+		else if (chance(20))
+			node_resume(&a, &b);
+		check_promises();
+	}
+	nodes_settle();
+	check_promises();
+	while (received < sent) {
+		receive(TAG);
+		nodes_settle();
+		check_promises();
+	}
+	cr_expect_eq(kept_promises, promised);
+	cr_expect_gt(promised, 50);
+}
