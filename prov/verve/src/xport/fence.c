@@ -47,5 +47,6 @@ void verve_fence_forget(struct verve_peer *peer)
 	struct verve_fence *fence = &peer->fence;
 
 	fence->handled = fence->matched = fence->sent;
+	fence->asks = false;
 	fence->lost = 0;
 }

@@ -59,19 +59,27 @@ void verve_fence_answered(struct verve_xport *xport, struct verve_link *link,
 		fence->matched = fence->asked;
 }
 
-void verve_fence_continue(struct verve_xport *xport, struct verve_peer *peer)
+/* False: no room now, or the link broke. */
+static bool answer(struct verve_xport *xport, struct verve_link *link)
 {
-	struct verve_fence *fence = &peer->fence;
-	struct verve_link *link = peer->link;
+	const struct verve_fence *fence = &link->peer->fence;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_FENCED,
 		.op_id = fence->question,
 		.status = fence->owes_matched,
 	};
 
+	return verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL);
+}
+
+void verve_fence_continue(struct verve_xport *xport, struct verve_peer *peer)
+{
+	struct verve_fence *fence = &peer->fence;
+	struct verve_link *link = peer->link;
+
 	if (!fence->owes || (fence->owes_matched && fence->kept) || !link || !verve_link_is_open(link))
 		return;
-	if (verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL))
+	if (answer(xport, link))
 		fence->owes = false;
 	else if (!link->broken)
 		verve_peer_wait(xport, peer);
