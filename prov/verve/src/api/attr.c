@@ -12,7 +12,7 @@ __asm__(".symver fi_dupinfo,fi_dupinfo@FABRIC_1.3");
 #define PROTOCOL 0x80766572u /* "ver" */
 
 enum {
-	PROTOCOL_VERSION = 1,
+	PROTOCOL_VERSION = 2,
 	CQ_DATA_SIZE = 8,
 	MR_KEY_SIZE = 8,
 	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */

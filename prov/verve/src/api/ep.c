@@ -20,6 +20,7 @@ uint32_t verve_ep_tx_flags(const struct verve_ep *ep, uint64_t flags)
 	       (flags & FI_INJECT ? VERVE_OP_INJECT : 0) |
 	       (flags & FI_TRANSMIT_COMPLETE ? VERVE_OP_TRANSMIT : 0) |
 	       (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) ? VERVE_OP_ACK : 0) |
+	       (flags & FI_MATCH_COMPLETE ? VERVE_OP_MATCH : 0) |
 	       (flags & FI_FENCE ? VERVE_OP_FENCE : 0);
 }
 

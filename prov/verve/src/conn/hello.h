@@ -26,8 +26,8 @@
 enum {
 	VERVE_HELLO_SIZE = 136,	     /* bytes of a datagram of this version */
 	VERVE_HELLO_SIZE_MAX = 1024, /* bytes of a datagram of any version */
-	VERVE_HELLO_VERSION_MIN = 1, /* we speak these versions of handshake and packets */
-	VERVE_HELLO_VERSION_MAX = 1,
+	VERVE_HELLO_VERSION_MIN = 2, /* we speak these versions of handshake and packets */
+	VERVE_HELLO_VERSION_MAX = 2,
 	VERVE_HELLO_AUTH_OFFSET = 104,
 	VERVE_HELLO_AUTH_SIZE = 32,
 };

@@ -11,6 +11,7 @@
 #include "msg/recv.h"
 #include "msg/recv_op.h"
 #include "msg/unexpected.h"
+#include "xport/fence_ask.h"
 #include "xport/lifetime.h"
 #include "xport/memory.h"
 #include "xport/peer.h"
@@ -94,12 +95,16 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 	LIST_REMOVE(claimed, claims);
 	if (claimed->packet.type == VERVE_WIRE_RTS &&
 	    !verve_link_live(claimed->xport, claimed->link_id)) {
-		op->peer = claimed->peer;
+		struct verve_xport *receiver = claimed->xport;
+		struct verve_peer *peer = claimed->peer;
+
+		op->peer = peer;
 		op->len = 0;
-		verve_op_report_error(claimed->xport, op, FI_ENOTCONN, 0,
+		verve_op_report_error(receiver, op, FI_ENOTCONN, 0,
 				      "the sender of the claimed message is gone");
-		verve_op_free(claimed->xport, op);
+		verve_op_free(receiver, op);
 		verve_unexpected_free(claimed);
+		verve_fence_continue(receiver, peer);
 		return 0;
 	}
 	verve_recv_consume(op, claimed);

@@ -9,6 +9,7 @@
 #include "msg/rndv.h"
 #include "msg/unexpected.h"
 #include "xport/credit.h"
+#include "xport/fence_ask.h"
 #include "xport/iov.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
@@ -192,9 +193,12 @@ static struct verve_match *recv_prepare(struct verve_xport *xport,
 
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected)
 {
-	deliver(unexpected->xport, verve_recv_op_of(op), unexpected->peer, unexpected->link_id,
-		&unexpected->packet);
+	struct verve_xport *xport = unexpected->xport;
+	struct verve_peer *peer = unexpected->peer;
+
+	deliver(xport, verve_recv_op_of(op), peer, unexpected->link_id, &unexpected->packet);
 	verve_unexpected_free(unexpected);
+	verve_fence_continue(xport, peer);
 }
 
 /* Places the waiting messages that match in the posted multi-receive buffer parent. */

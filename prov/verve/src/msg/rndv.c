@@ -9,6 +9,7 @@
 #include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "net/mr.h"
+#include "xport/fence.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -81,8 +82,10 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 
 	send->offered = true;
 	verve_op_activate(op, VERVE_OP_AWAIT);
-	if (send->memory.slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT)))
+	if (send->memory.slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT))) {
+		verve_fence_count(op->peer);
 		verve_op_report(xport, op);
+	}
 	return VERVE_DONE;
 }
 

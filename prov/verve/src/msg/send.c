@@ -11,6 +11,8 @@
 #include "msg/rndv.h"
 #include "msg/send_op.h"
 #include "msg/withdraw.h"
+#include "xport/fence.h"
+#include "xport/fence_ask.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -110,6 +112,7 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 		ret = post_eager(xport, peer->link, &packet, request->iov, request->iov_count, len,
 				 NULL, NULL);
 		if (!ret) {
+			verve_fence_count(peer);
 			report_now(xport, request, len);
 			return 0;
 		}
@@ -152,6 +155,10 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	struct verve_slab *slab = memory->slab;
 	int ret;
 
+	/* Its own FIN says that the messages before it were handled, not that they were matched. */
+	if (op->flags & VERVE_OP_FENCE && op->flags & VERVE_OP_MATCH &&
+	    !verve_fence_is_passed(xport, link, true))
+		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
 		return verve_rndv_offer(xport, link, send);
 
@@ -164,6 +171,8 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	if (ret)
 		return ret == -FI_EAGAIN ? VERVE_LATER : VERVE_BROKE;
 
+	if (!await)
+		verve_fence_count(op->peer);
 	if (await || tell)
 		verve_op_activate(op, await ? VERVE_OP_AWAIT : VERVE_OP_SENT);
 	else

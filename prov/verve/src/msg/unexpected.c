@@ -7,6 +7,7 @@
 #include "msg/fin.h"
 #include "msg/msg.h"
 #include "xport/credit.h"
+#include "xport/fence_ask.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/start.h"
@@ -47,6 +48,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 		free(unexpected);
 		return -FI_ENOMEM;
 	}
+	link->peer->fence.kept++;
 	if (is_offer(packet))
 		TAILQ_INSERT_TAIL(&link->peer->offers, &unexpected->offer, link);
 	return 0;
@@ -54,6 +56,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 
 void verve_unexpected_free(struct verve_unexpected *unexpected)
 {
+	unexpected->peer->fence.kept--;
 	if (is_offer(&unexpected->packet))
 		TAILQ_REMOVE(&unexpected->peer->offers, &unexpected->offer, link);
 	free(unexpected);
@@ -75,12 +78,14 @@ int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, 
 void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_op *fin)
 {
 	struct verve_xport *xport = unexpected->xport;
+	struct verve_peer *peer = unexpected->peer;
 
 	if (fin)
 		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
 		verve_credit_return(xport, unexpected->link_id, unexpected->packet.len);
 	verve_unexpected_free(unexpected);
+	verve_fence_continue(xport, peer);
 }
 
 /*

@@ -14,6 +14,8 @@
 #include "xport/connect.h"
 #include "xport/credit.h"
 #include "xport/dispatch.h"
+#include "xport/fence.h"
+#include "xport/fence_ask.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/open.h"
@@ -30,6 +32,7 @@ static void receive_bye(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
 	(void) packet;
+	verve_fence_forget(link->peer);
 	verve_link_leave(xport, link, FI_ENOTCONN, "the peer closed its endpoint");
 }
 
@@ -52,6 +55,8 @@ static verve_packet_handler *const handlers[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_PULL] = verve_pull_asked,
 	[VERVE_WIRE_CHUNK] = verve_pull_arrived,
 	[VERVE_WIRE_RESUME] = verve_replay_receive,
+	[VERVE_WIRE_FENCE] = verve_fence_asked,
+	[VERVE_WIRE_FENCED] = verve_fence_answered,
 };
 
 static const struct verve_protocols protocols = {
@@ -116,8 +121,9 @@ void verve_proto_fini(struct verve_proto *proto)
 	 * of a shared context may find these messages any more.
 	 */
 	verve_recv_cancel_all(xport);
+	/* Their requests may be the device's still: ending a link takes its queue pair away first. */
 	while ((link = TAILQ_FIRST(&xport->broken_links)))
-		verve_link_close(xport, link);
+		verve_link_end(xport, link);
 	verve_msg_fini(&proto->msg);
 	verve_xport_fini(xport);
 }

@@ -6,6 +6,7 @@
 #include "comp/comp.h"
 #include "rma/event.h"
 #include "rma/key.h"
+#include "xport/fence_ask.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
@@ -113,6 +114,10 @@ enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_li
 	bool notice = way->notifies && (rma->op.flags & VERVE_OP_DATA || link->rma_event), over;
 	enum verve_outcome progress;
 
+	/* What only devices execute says nothing of messages, which processors handle. */
+	if (rma->op.flags & VERVE_OP_FENCE && rma->op.flags & VERVE_OP_ACK &&
+	    !verve_fence_is_passed(xport, link, false))
+		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (!rma->posted) {
 		progress = rma_post(xport, link, rma, way, notice, &over);
 		if (progress != VERVE_DONE || over)

@@ -18,7 +18,7 @@ static bool is_waiting(const struct verve_link *link)
 	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
 
 	return begun || !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
-	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
+	       link->peer->fence.asks || link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
 }
 
 bool verve_keepalive_is_needed(const struct verve_xport *xport)

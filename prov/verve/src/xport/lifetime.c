@@ -13,6 +13,7 @@
 #include "net/sys.h"
 #include "xport/conn_id.h"
 #include "xport/connect.h"
+#include "xport/fence.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/retire.h"
@@ -190,6 +191,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	doom(link, &peer->active);
 	if (!link->leaving && link->quiesce.state != VERVE_QUIESCE_AGREED)
 		doom(link, &peer->pending);
+	verve_fence_end(link);
 	peer->link = NULL;
 	TAILQ_REMOVE(&xport->links, link, all);
 	TAILQ_INSERT_TAIL(&xport->broken_links, link, all);

@@ -57,7 +57,10 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
  */
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
 		      uint32_t status, const char *reason);
-/* The device has let go of the broken link: ends its operations, and closes it. */
+/*
+ * Closes the queue pair of a broken link, so that the device lets go of it, then ends the link's
+ * operations and closes the link.
+ */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link);
 
 /*

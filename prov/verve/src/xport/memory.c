@@ -34,7 +34,7 @@ void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op)
 	verve_memory_release(xport, verve_op_memory(op));
 }
 
-static void unregister(struct verve_xport *xport, struct verve_memory *memory)
+void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory)
 {
 	for (uint32_t i = 0; memory->owned; i++, memory->owned >>= 1) {
 		if (!(memory->owned & 1))
@@ -49,7 +49,7 @@ void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory
 	if (memory->slab)
 		verve_slab_free(&xport->tx_slabs, memory->slab);
 	memory->slab = NULL;
-	unregister(xport, memory);
+	verve_memory_unregister(xport, memory);
 }
 
 /*
@@ -77,7 +77,7 @@ int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory
 		ret = verve_mr_cache_get(xport->attr.mr_cache, iov->iov_base, iov->iov_len, access,
 					 &memory->region[i]);
 		if (ret) {
-			unregister(xport, memory);
+			verve_memory_unregister(xport, memory);
 			return ret;
 		}
 		memory->owned |= 1u << i;

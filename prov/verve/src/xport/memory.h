@@ -55,6 +55,8 @@ size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request
  * memory has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
+/* Gives the regions from the cache back. Harmless if there are none. No request uses them. */
+void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory);
 /* Gives the slab and the regions from the cache back. Harmless if there are none. */
 void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory);
 

@@ -49,6 +49,8 @@ enum {
 	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */
 	VERVE_OP_REPORTED = 1 << 9, /* its completion was written, or it has none */
 	VERVE_OP_CANCELLED = 1 << 10, /* was cancelled; ends when peer and device have let go */
+	/* Said by a request, too. */
+	VERVE_OP_MATCH = 1 << 11,   /* match complete: completes when a receive has the message */
 };
 
 /* Result of starting an operation, or of sending the packet that it owes. */

@@ -25,6 +25,24 @@ struct verve_offer {
 
 TAILQ_HEAD(verve_offer_queue, verve_offer);
 
+/* xport/fence.h */
+struct verve_fence {
+	/* What we sent. */
+	uint32_t sent;	  /* messages that can complete before the peer has them */
+	uint32_t handled; /* of these, as many as the peer is known to have handled; */
+	uint32_t matched; /* to have matched */
+	uint32_t asked;	  /* sent, in our last FENCE */
+	bool asks;	  /* the answer has not come */
+	bool asks_matched; /* the question is whether they are matched */
+	int lost;	  /* positive FI errno: connections ended and may have taken messages along; 0 */
+
+	/* What the peer sent. */
+	uint32_t kept;	  /* messages that have no receive yet */
+	uint32_t question; /* in the peer's last FENCE; the answer repeats it */
+	bool owes;	  /* the answer */
+	bool owes_matched;
+};
+
 struct verve_peer {
 	UT_hash_handle hh; /* by addr */
 	TAILQ_ENTRY(verve_peer) waiting, wanting;
@@ -44,6 +62,7 @@ struct verve_peer {
 	struct verve_op_queue control; /* operations that owe the peer a packet; sent first */
 	struct verve_op_queue active;  /* operations that have started, and not ended */
 	struct verve_offer_queue offers; /* messages of this peer that wait for a receive */
+	struct verve_fence fence;
 };
 
 /* The queue in which the operation waits to be started. */

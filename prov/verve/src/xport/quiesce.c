@@ -34,7 +34,8 @@ static bool is_idle(const struct verve_link *link)
 
 	return link->may_send && !link->broken && !link->leaving && !link->said_bye &&
 	       !link->held && TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) &&
-	       !link->keys.asked && !link->keys.answers && !link->quiesce.refuse;
+	       !link->keys.asked && !link->keys.answers && !link->quiesce.refuse &&
+	       !peer->fence.owes && !peer->fence.asks;
 }
 
 /* Sends QUIESCE with this status. False: the queue has no room now, or the link broke. */

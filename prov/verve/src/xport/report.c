@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "comp/comp_queue.h"
+#include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/peer.h"
 #include "xport/xport.h"
@@ -58,6 +59,9 @@ static struct verve_comp make_comp(struct verve_xport *xport, struct verve_op *o
 
 	assert(!(op->flags & VERVE_OP_REPORTED));
 	op->flags |= VERVE_OP_REPORTED;
+	/* The application may free its buffer as soon as another of its threads sees the completion. */
+	if (op->cls->memory_at)
+		verve_memory_unregister(xport, verve_op_memory(op));
 	if (op->cls->describe)
 		op->cls->describe(xport, op, &comp);
 	return comp;

@@ -24,7 +24,7 @@ struct verve_request {
 	uint64_t ignore; /* a receive: bits of tag that need not match */
 	uint64_t data;	 /* remote CQ data, with VERVE_OP_DATA */
 	void *context;
-	uint32_t flags; /* VERVE_OP_NOTIFY to VERVE_OP_FENCE */
+	uint32_t flags; /* VERVE_OP_NOTIFY to VERVE_OP_FENCE, and VERVE_OP_MATCH */
 	const struct verve_wire_segment *remote; /* RMA, atomics */
 	size_t remote_count; /* VERVE_WIRE_SEGMENTS at most */
 };

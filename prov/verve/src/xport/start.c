@@ -5,6 +5,8 @@
 #include <assert.h>
 
 #include "xport/connect.h"
+#include "xport/fence.h"
+#include "xport/fence_ask.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
@@ -25,7 +27,8 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 	/* If start breaks the link, verve_link_break empties the queue and peer->link is NULL. */
 	while (peer->link && (op = TAILQ_FIRST(queue)))
 		if (!may_start(xport, peer, op) ||
-		    op->cls->start(xport, peer->link, op) != VERVE_DONE)
+		    (!verve_fence_fails(xport, peer, op) &&
+		     op->cls->start(xport, peer->link, op) != VERVE_DONE))
 			break;
 }
 
@@ -63,6 +66,7 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 		verve_peer_wait(xport, peer);
 		return;
 	}
+	verve_fence_continue(xport, peer);
 	answer(xport, peer);
 	start_queue(xport, peer, &peer->reads);
 	start_queue(xport, peer, &peer->pending);

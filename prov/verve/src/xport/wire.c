@@ -101,6 +101,8 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 	case VERVE_WIRE_CHUNK:
 	case VERVE_WIRE_QUIESCE:
 	case VERVE_WIRE_RESUME:
+	case VERVE_WIRE_FENCE:
+	case VERVE_WIRE_FENCED:
 	case VERVE_WIRE_ATOMIC_REPLY:
 		return packet->op_id | (uint64_t) packet->status << 32;
 	case VERVE_WIRE_ATOMIC:
@@ -313,6 +315,11 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 		packet->op_id = (uint32_t) packet->tag;
 		packet->status = packet->tag >> 32;
 		return left ? -FI_EINVAL : 0;
+	case VERVE_WIRE_FENCE:
+	case VERVE_WIRE_FENCED:
+		packet->op_id = (uint32_t) packet->tag;
+		packet->status = packet->tag >> 32;
+		return left || packet->status > 1 ? -FI_EINVAL : 0;
 	case VERVE_WIRE_ATOMIC:
 		return get_atomic(at, left, packet);
 	case VERVE_WIRE_PULL:

@@ -51,7 +51,9 @@ enum verve_wire_type {
 	VERVE_WIRE_PULL = 15,	    /* asks for the next bytes of an offered message: CHUNK */
 	VERVE_WIRE_CHUNK = 16,	    /* bytes of a message that is pulled */
 	VERVE_WIRE_RESUME = 17,	    /* first packet of another queue pair: xport/replay.c */
-	VERVE_WIRE_TYPES = 18,
+	VERVE_WIRE_FENCE = 18,	    /* asks if the messages before it are handled, or matched */
+	VERVE_WIRE_FENCED = 19,	    /* answers a FENCE: they are; xport/fence.h */
+	VERVE_WIRE_TYPES = 20,
 };
 
 enum {
@@ -106,12 +108,13 @@ struct verve_wire_packet {
 	/*
 	 * An operation of the packet's sender: RTS, EAGER with ACK, ATOMIC, WITHDRAW; of its
 	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK. QUIESCE, RESUME: packets that its sender has
-	 * received.
+	 * received. FENCE, FENCED: a number that the asking side chose.
 	 */
 	uint32_t op_id;
 	/*
 	 * FIN: positive FI errno, ATOMIC_REPLY: see rma/atomic.c; 0: success. PULL: an operation
 	 * of the packet's sender. QUIESCE, RESUME: see xport/quiesce.c, xport/replay.c.
+	 * FENCE, FENCED: 1: matched, 0: handled.
 	 */
 	uint32_t status;
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */

@@ -707,7 +707,7 @@ static void ask_protocol(void)
 
 static void ask_protocol_version(void)
 {
-	hints->ep_attr->protocol_version = 2;
+	hints->ep_attr->protocol_version = 3;
 }
 
 static void ask_max_msg_size(void)
@@ -869,7 +869,7 @@ static const struct refusal refusals[] = {
 	{ask_rx_msg_order, "rx_attr->msg_order asks for FI_ORDER_WAS"},
 	{ask_comp_order, "tx_attr->comp_order asks for"},
 	{ask_protocol, "ep_attr->protocol is another"},
-	{ask_protocol_version, "ep_attr->protocol_version is 2"},
+	{ask_protocol_version, "ep_attr->protocol_version is 3"},
 	{ask_max_msg_size, "ep_attr->max_msg_size is"},
 	{ask_contexts, "ep_attr->tx_ctx_cnt is 2"},
 	{ask_auth_key, "ep_attr->auth_key_size"},

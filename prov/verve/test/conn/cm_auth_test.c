@@ -189,7 +189,8 @@ Test(cm_auth, a_lie_about_the_key_stops_nothing)
 	uint8_t buf[VERVE_HELLO_SIZE];
 	struct verve_hello hello, bye = {
 		.kind = VERVE_HELLO_BYE, .reason = VERVE_HELLO_AUTH,
-		.version_min = 1, .version_max = 1, .sender_incarnation = 77};
+		.version_min = VERVE_HELLO_VERSION_MAX, .version_max = VERVE_HELLO_VERSION_MAX,
+		.sender_incarnation = 77};
 
 	start(2, &key, &key);
 	node_close(1, true);
@@ -377,7 +378,8 @@ Test(cm_auth, changed_datagrams_do_nothing)
 static void flood(unsigned to, unsigned count)
 {
 	struct verve_hello hello = {
-		.kind = VERVE_HELLO_HELLO, .version_min = 1, .version_max = 1, .sender_id = 1,
+		.kind = VERVE_HELLO_HELLO, .version_min = VERVE_HELLO_VERSION_MAX,
+		.version_max = VERVE_HELLO_VERSION_MAX, .sender_id = 1,
 		.serial = 1, .window = 8, .eager_size = 1024, .qp = {.qp_num = 17, .mtu_log2 = 10}};
 	uint8_t buf[VERVE_HELLO_SIZE];
 

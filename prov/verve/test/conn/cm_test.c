@@ -392,8 +392,8 @@ Test(cm, a_flood_of_requests_is_bounded)
 {
 	struct verve_hello hello = {
 		.kind = VERVE_HELLO_HELLO,
-		.version_min = 1,
-		.version_max = 1,
+		.version_min = VERVE_HELLO_VERSION_MAX,
+		.version_max = VERVE_HELLO_VERSION_MAX,
 		.qp = {.qp_num = 5, .mtu_log2 = 10},
 		.eager_size = 1024,
 	};

@@ -182,8 +182,8 @@ Test(hello, each_kind_needs_what_it_is_for)
 	struct verve_hello bye = {
 		.kind = VERVE_HELLO_BYE,
 		.reason = VERVE_HELLO_CLOSED,
-		.version_min = 1,
-		.version_max = 1,
+		.version_min = VERVE_HELLO_VERSION_MAX,
+		.version_max = VERVE_HELLO_VERSION_MAX,
 		.sender_incarnation = 1,
 		.recipient_incarnation = 2,
 		.recipient_id = 3,
@@ -205,7 +205,7 @@ Test(hello, no_version_in_common)
 {
 	struct verve_hello future = sample;
 
-	future.version_min = 2;
+	future.version_min = VERVE_HELLO_VERSION_MAX + 1;
 	future.version_max = 9;
 	future.qp.mtu_log2 = 77; /* another meaning in that version */
 	verve_hello_encode(&future, bytes);

@@ -58,8 +58,8 @@ static struct verve_hello make_hello(struct input *input)
 {
 	return (struct verve_hello){
 		.kind = VERVE_HELLO_HELLO,
-		.version_min = 1,
-		.version_max = 1,
+		.version_min = VERVE_HELLO_VERSION_MAX,
+		.version_max = VERVE_HELLO_VERSION_MAX,
 		.sender_incarnation = 0x5151515151515100 | input_u8(input),
 		.sender_id = 1u + input_u8(input) % 4,
 		.serial = 1u + input_u8(input) % 4,

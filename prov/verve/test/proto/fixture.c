@@ -122,7 +122,6 @@ static void discard_events(struct verve_xport *xport)
 void node_close(struct node *node)
 {
 	struct verve_xport *xport = node->xport;
-	struct node **at = &nodes;
 
 	verve_proto_cancel(&node->proto);
 	nodes_settle();
@@ -133,6 +132,15 @@ void node_close(struct node *node)
 	cr_expect_eq(xport->tx_used, 0);
 	cr_expect_eq(xport->op_ids.used, 0);
 	cr_expect_eq(xport->leaving_count, 0);
+	node_drop(node);
+}
+
+void node_drop(struct node *node)
+{
+	struct verve_xport *xport = node->xport;
+	struct node **at = &nodes;
+
+	verve_proto_cancel(&node->proto);
 	while (*at != node)
 		at = &(*at)->next;
 	*at = node->next;
@@ -395,6 +403,26 @@ struct verve_comp_error expect_error(struct verve_comp_queue *queue, int err)
 	cr_assert_eq(error.err, err, "%s (%s) instead of %s", fi_strerror(error.err), error.reason,
 		     fi_strerror(err));
 	return error;
+}
+
+/* From the queue's wake, so as soon as another thread could read the completion. */
+static void expect_unregistered(void *arg)
+{
+	struct node *node = arg;
+
+	cr_expect_eq(AO_load(&node->mr_cache.regions), 0,
+		     "a buffer is registered, but its completion is there");
+}
+
+void node_watch(struct node *node)
+{
+	struct verve_comp_queue *queues[] = {&node->tx_queue, &node->rx_queue};
+
+	for (int i = 0; i < 2; i++) {
+		queues[i]->wake = expect_unregistered;
+		queues[i]->arg = node;
+		cr_assert(verve_comp_queue_arm(queues[i], 1));
+	}
 }
 
 void expect_none(struct verve_comp_queue *queue)

@@ -62,6 +62,8 @@ void node_open(struct node *node, uint32_t host, const struct verve_xport_attr *
 void node_attr(struct verve_xport_attr *attr);
 /* Ends all operations as an endpoint's close does, and expects that nothing is left behind. */
 void node_close(struct node *node);
+/* The same, but at once: the device has not let go of what is posted, as one that never does. */
+void node_drop(struct node *node);
 
 /* The fi_addr_t of to in node's address vector. Inserts to if it is not there. */
 uint64_t node_addr(struct node *node, const struct node *to);
@@ -126,6 +128,8 @@ struct verve_comp expect_comp(struct verve_comp_queue *queue);
 /* Takes the next completion, which must be an error. err: positive FI errno. */
 struct verve_comp_error expect_error(struct verve_comp_queue *queue, int err);
 void expect_none(struct verve_comp_queue *queue);
+/* Expects of the next completion of each queue: when it is there, the node has nothing registered for operations. */
+void node_watch(struct node *node);
 
 /* Fills buf with bytes that depend on their place and on seed. */
 void pattern_fill(void *buf, size_t len, unsigned seed);

@@ -288,6 +288,38 @@ Test(atomic_device, a_fenced_one_waits_for_those_before_it)
 	cr_expect_eq(words[0], 4);
 }
 
+/*
+ * The peer's device would execute the atomic at once, but the peer's processor has not looked at the
+ * message before it.
+ */
+Test(atomic_device, a_delivery_complete_fence_waits_for_messages_that_were_copied)
+{
+	uint64_t value = 1, end;
+	struct fi_ioc iov = {&value, 1};
+	struct fi_rma_ioc remote = {at(0), 1, key};
+	struct fi_msg_atomic msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = pair.a.peer, .rma_iov = &remote,
+		.rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_SUM,
+	};
+	char in = 0;
+
+	cr_assert_eq(add(0, 1), 0);
+	complete();
+	cr_assert_eq(fi_recv(pair.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	cr_assert_eq(fi_send(pair.a.ep, "m", 1, NULL, pair.a.peer, NULL), 0);
+	complete();
+	cr_assert_eq(fi_atomicmsg(pair.a.ep, &msg,
+				  FI_FENCE | FI_DELIVERY_COMPLETE | FI_COMPLETION), 0);
+	for (end = fake_net_time() + 50000000; fake_net_time() < end;) {
+		cr_assert_eq(fi_cq_read(pair.a.cq, NULL, 0), -FI_EAGAIN);
+		verve_net_pause();
+	}
+	cr_expect_eq(words[0], 1);
+	complete();
+	cr_expect_eq(in, 'm');
+	cr_expect_eq(words[0], 2);
+}
+
 /* It is unknown whether the device executed the atomic: so it fails, and is never repeated. */
 Test(atomic_device, a_lost_answer_is_an_error_and_nothing_is_repeated)
 {

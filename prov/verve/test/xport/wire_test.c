@@ -88,6 +88,26 @@ Test(wire, resume_round_trips)
 	cr_assert_eq(verve_wire_decode(buf, size + 1, &out), -FI_EINVAL);
 }
 
+Test(wire, fences_round_trip)
+{
+	static const uint8_t types[] = {VERVE_WIRE_FENCE, VERVE_WIRE_FENCED};
+
+	for (int i = 0; i < 4; i++) {
+		struct verve_wire_packet out, in = {
+			.type = types[i / 2], .dest = 1, .op_id = 0x81828384, .status = i % 2};
+		unsigned char buf[VERVE_WIRE_RTS_MAX];
+		size_t size = verve_wire_encode(&in, buf);
+
+		cr_assert_eq(verve_wire_decode(buf, size, &out), 0);
+		cr_assert_eq(out.type, in.type);
+		cr_assert_eq(out.op_id, in.op_id);
+		cr_assert_eq(out.status, in.status);
+		cr_assert_eq(verve_wire_decode(buf, size + 1, &out), -FI_EINVAL);
+		buf[12] = 2; /* neither handled nor matched */
+		cr_assert_eq(verve_wire_decode(buf, size, &out), -FI_EINVAL);
+	}
+}
+
 Test(wire, rma_event_round_trips_with_every_key_count)
 {
 	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {

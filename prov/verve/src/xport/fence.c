@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/fence.h"
+
+#include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/report.h"
+
+void verve_fence_count(struct verve_peer *peer)
+{
+	peer->fence.sent++;
+}
+
+static bool waits_for_delivery(const struct verve_op *op)
+{
+	return op->flags & VERVE_OP_FENCE && op->flags & VERVE_OP_ACK;
+}
+
+bool verve_fence_fails(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
+{
+	int error = peer->fence.lost;
+
+	if (!error || !waits_for_delivery(op))
+		return false;
+	peer->fence.lost = 0;
+	verve_op_fail(xport, op, error,
+		      "messages before the fence may be lost: their connection ended");
+	return true;
+}
+
+void verve_fence_end(const struct verve_link *link)
+{
+	struct verve_fence *fence = &link->peer->fence;
+	const struct verve_op *op;
+
+	fence->owes = fence->asks = false;
+	if (link->quiesce.state != VERVE_QUIESCE_AGREED && fence->handled != fence->sent)
+		fence->lost = link->error;
+	fence->handled = fence->sent;
+	/* An operation that fails with the link says it already. */
+	TAILQ_FOREACH(op, &link->doomed, link)
+		if (waits_for_delivery(op))
+			fence->lost = 0;
+}
+
+void verve_fence_forget(struct verve_peer *peer)
+{
+	struct verve_fence *fence = &peer->fence;
+
+	fence->handled = fence->matched = fence->sent;
+	fence->asks = false;
+	fence->lost = 0;
+}
