@@ -16,7 +16,7 @@
 enum {
 	VERVE_PROV_VERSION = FI_VERSION(0, 2),
 	VERVE_INJECT_SIZE = 4096, /* bytes; less if messages of that size are not eager */
-	VERVE_TX_SIZE_MAX = 65536,
+	VERVE_TX_SIZE_MAX = VERVE_CONFIG_TX_SIZE_MAX,
 	VERVE_RX_SIZE = 65536, /* receives are limited by memory alone */
 	VERVE_RX_SIZE_MAX = 1 << 20,
 };

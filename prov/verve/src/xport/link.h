@@ -79,6 +79,7 @@ struct verve_link {
 	uint32_t credits;   /* eager messages that may be sent */
 	uint32_t owed;	    /* credits to give back */
 	uint32_t held;	    /* messages of the peer that cost it one and are not consumed */
+	uint32_t unanswered_messages; /* of the peer that wait for a FIN of ours (msg/fin.h) */
 
 	/* Atomics by the processor (rma/atomic.h). */
 	uint32_t unanswered; /* atomics of ours that the peer has not answered */

@@ -35,6 +35,7 @@ struct verve_remote_keys {
 	uint32_t asked;	  /* questions of ours that the peer has not answered */
 	uint32_t answers; /* questions of the peer that we have not answered */
 	uint64_t told;	  /* a bit for each key that the peer asked for, by its hash */
+	uint64_t told_last; /* the highest generation of a key that the peer was told */
 	bool chosen;	  /* the peer's application chooses its keys: none is an rkey */
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "base/config.h"
 #include "msg/peek.h"
 #include "xport/post.h"
 
@@ -460,6 +461,70 @@ Test(recv, the_window_opens_with_the_credits_that_are_sent)
 	send_len(100, 0);
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link);
+}
+
+/* As if the packet had come from a. */
+static void handle(const struct verve_wire_packet *what)
+{
+	struct verve_wire_packet packet = *what;
+
+	b.xport->protocols->handlers[packet.type](b.xport, node_link(&b, &a), &packet);
+}
+
+/*
+ * a offers messages, asks for them back, and takes no answer. It has no more operations than an endpoint may have: so
+ * many answers wait for it, and no more.
+ */
+Test(recv, who_takes_no_fin_is_cut_off)
+{
+	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS, .op_id = 1};
+	struct verve_wire_packet withdrawal = {.type = VERVE_WIRE_WITHDRAW};
+
+	node_link(&b, &a)->may_send = false; /* a's queue takes nothing */
+	for (; offer.op_id <= VERVE_CONFIG_TX_SIZE_MAX; offer.op_id++) {
+		handle(&offer);
+		withdrawal.op_id = offer.op_id;
+		handle(&withdrawal);
+	}
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	handle(&offer);
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/* Messages that nobody receives are bounded likewise, if a waits for their end. */
+Test(recv, who_offers_more_than_an_endpoint_can_is_cut_off)
+{
+	struct verve_wire_packet offers[] = {{.type = VERVE_WIRE_RTS},
+					     {.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_ACK}};
+
+	for (uint32_t i = 0; i < VERVE_CONFIG_TX_SIZE_MAX; i++) {
+		offers[i % 2].op_id = i + 1;
+		handle(&offers[i % 2]);
+	}
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	handle(&offers[1]);
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/* Whatever becomes of a message, its answer counts once. */
+Test(recv, answered_messages_are_no_burden)
+{
+	static const size_t sizes[] = {0, 64, NODE_EAGER, NODE_EAGER + 1, ROOM};
+
+	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (i % 2)
+			recv_into(ROOM, in, 0);
+		send_len(sizes[i / 2], VERVE_OP_ACK);
+		nodes_settle();
+		if (!(i % 2)) {
+			cr_expect_eq(node_link(&b, &a)->unanswered_messages, 1);
+			recv_into(ROOM, in, 0);
+			nodes_settle();
+		}
+		expect_comp(&a.tx_queue);
+		expect_comp(&b.rx_queue);
+		cr_expect_eq(node_link(&b, &a)->unanswered_messages, 0);
+	}
 }
 
 /* A peer writes on and on, and nobody reads that: it waits, and nothing is lost. */

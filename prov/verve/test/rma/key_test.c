@@ -417,6 +417,46 @@ Test(key, whoever_asks_for_too_many_at_once_is_cut_off)
 	cr_expect(link->broken);
 }
 
+static size_t owed_to_a(void)
+{
+	struct verve_op *op;
+	size_t count = 0;
+
+	TAILQ_FOREACH(op, &node_peer(&b, &a)->control, link)
+		count++;
+	return count;
+}
+
+/*
+ * a has asked for many keys, and takes nothing any more. Regions that others use come and go: a hears of the end of
+ * those alone that it was told.
+ */
+Test(key, whoever_takes_no_revocation_is_owed_no_more_than_it_was_told)
+{
+	static struct exported told[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		export_one(&told[i], i, 16);
+		finish(VERVE_RMA_READ, i, 0, 16);
+	}
+	node_link(&b, &a)->keys.told = UINT64_MAX;
+	node_link(&b, &a)->may_send = false;
+	for (unsigned i = 0; i < MANY; i++) {
+		export_one(&x, 100 + i, 16);
+		AO_store(&x.key.told, 1);
+		unexport(&x);
+	}
+	cr_expect_eq(owed_to_a(), 0);
+	for (unsigned i = 0; i < 4; i++)
+		unexport(&told[i]);
+	cr_expect_eq(owed_to_a(), 4);
+	node_link(&b, &a)->may_send = true;
+	verve_peer_kick(b.xport, node_peer(&b, &a));
+	nodes_settle();
+	cr_expect_eq(owed_to_a(), 0);
+	cr_expect_eq(node_link(&a, &b)->keys.count, 0);
+}
+
 Test(key, rkeys_are_nothing_to_ask_for)
 {
 	b.xport->attr.app_keys = false;
