@@ -19,7 +19,7 @@ void verve_event_describe(const struct verve_transfer *transfer, bool read,
 			  struct verve_wire_packet *packet);
 /*
  * A peer has read, or else written, the regions that the packet names. Adds one to the endpoint's
- * counter and, if the endpoint hears of RMA, to each region's. packet: RMA_EVENT or ATOMIC.
+ * counter and, if the endpoint hears of RMA, to that of each region that lets peers do so. packet: RMA_EVENT or ATOMIC.
  */
 void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet, bool read);
 

@@ -522,6 +522,55 @@ Test(key, events_count_for_the_region_of_the_key)
 	unexport(&x);
 }
 
+/* A notice that a sends without having done what it says. */
+static void claim(uint64_t tag, uint64_t len, uint32_t count, const uint64_t *keys)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_RMA_EVENT, .tag = tag, .len = len};
+
+	for (; packet.segment_count < count; packet.segment_count++)
+		packet.segment[packet.segment_count].key = keys[packet.segment_count];
+	b.xport->protocols->handlers[packet.type](b.xport, node_link(&b, &a), &packet);
+}
+
+/* Nobody counts for a region what that region does not grant, or cannot hold. */
+Test(key, events_count_only_what_the_regions_allow)
+{
+	static const struct {
+		unsigned access;
+		uint64_t tag, len;
+		uint64_t keys[3];
+		uint32_t count;
+		uint64_t counted; /* for region 8 */
+	} claims[] = {
+		{VERVE_NET_REMOTE_READ, VERVE_WIRE_WROTE, 8, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_READ, 8, {8}, 1, 0},
+		{0, VERVE_WIRE_WROTE, 0, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 8, {8}, 1, 1},
+		{VERVE_NET_REMOTE_READ, VERVE_WIRE_READ, 8, {8}, 1, 1},
+		{VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC, VERVE_WIRE_READ, 8, {8}, 1, 1},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 400, {8}, 1, 1}, /* the same bytes, four times */
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, UINT64_MAX, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8, 9}, 2, 1}, /* 9 was closed meanwhile */
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 8, {9, 8, 8}, 3, 1},
+	};
+	struct verve_link *link = node_link(&b, &a);
+
+	b.xport->attr.rma_event = true;
+	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+		struct verve_comp_counter read = {0}, write = {0};
+
+		export(&x, 8, 1, &(size_t){100}, false, claims[i].access);
+		verve_mr_keytab_count(&keytab, &x.key, &read, &write);
+		claim(claims[i].tag, claims[i].len, claims[i].count, claims[i].keys);
+		cr_expect_eq(AO_load(claims[i].tag == VERVE_WIRE_READ ? &read.value : &write.value),
+			     claims[i].counted, "claim %zu", i);
+		cr_expect_eq(AO_load(&read.value) + AO_load(&write.value), claims[i].counted);
+		cr_expect_not(link->broken, "an honest peer may say so, if the region was replaced meanwhile");
+		unexport(&x);
+	}
+}
+
 /* Answers that no peer of ours would give. */
 static void reply(struct verve_wire_key key, uint64_t len, uint32_t count)
 {
