@@ -100,14 +100,14 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, struc
 }
 
 /* Short reads go through a slab: cheaper than a registration. */
-static int prepare_read(struct verve_xport *xport, struct verve_recv_op *recv)
+static int prepare_read(struct verve_xport *xport, const struct verve_link *link, struct verve_recv_op *recv)
 {
 	struct verve_memory *memory = &recv->memory;
 
 	if (memory->slab || memory->owned)
 		return 0;
 	if (recv->transfer.len <= xport->attr.eager_size && !memory->region[0])
-		memory->slab = verve_slab_alloc(&xport->tx_slabs);
+		memory->slab = verve_link_slab_alloc(xport, link);
 	return memory->slab ? 0 : verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
 }
 
@@ -120,7 +120,7 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 
 	if (!recv->transfer.remote_count)
 		return verve_pull_start(xport, link, recv);
-	ret = prepare_read(xport, recv);
+	ret = prepare_read(xport, link, recv);
 	if (ret == -FI_ENOMEM) {
 		recv->transfer.remote_count = 0;
 		return verve_pull_start(xport, link, recv);

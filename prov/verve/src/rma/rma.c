@@ -23,9 +23,9 @@ static bool has_descriptors(const struct verve_memory *memory)
 	return true;
 }
 
-static int bounce(struct verve_xport *xport, struct verve_rma_op *rma)
+static int bounce(struct verve_xport *xport, const struct verve_link *link, struct verve_rma_op *rma)
 {
-	rma->memory.slab = verve_slab_alloc(&xport->tx_slabs);
+	rma->memory.slab = verve_link_slab_alloc(xport, link);
 	if (!rma->memory.slab)
 		return -FI_EAGAIN;
 	verve_transfer_load(xport, &rma->op);
@@ -46,10 +46,10 @@ static int prepare(struct verve_xport *xport, struct verve_link *link, struct ve
 	*reason = "cannot register the local buffer";
 	if (memory->slab || memory->owned || (write && rma->op.len <= link->inline_size))
 		return 0;
-	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size && !bounce(xport, rma))
+	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size && !bounce(xport, link, rma))
 		return 0;
 	ret = verve_memory_register(xport, memory, write ? 0 : VERVE_NET_LOCAL_WRITE);
-	return ret == -FI_ENOMEM ? bounce(xport, rma) : ret;
+	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind, const struct verve_request *request)

@@ -69,6 +69,7 @@ struct verve_link {
 	uint32_t produced;  /* posted */
 	uint32_t retired;   /* of those, ended */
 	uint32_t signaled;  /* number of the last one that asked for a completion */
+	uint32_t slabs;	    /* of those outstanding, those that have a slab, or whose operation has one */
 	uint64_t copied, copied_retired; /* bytes of copies: used, and free again */
 	uint64_t copied_signaled; /* copied when a completion was last asked for */
 	uint32_t sent;	    /* packets */

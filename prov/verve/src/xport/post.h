@@ -23,17 +23,34 @@ struct verve_outgoing {
 	struct verve_slab *slab; /* in which it lies; NULL: among the link's copies, to go inline */
 };
 
+/* Entries of the send CQ that are left, but for the last few. */
+static inline uint32_t verve_xport_wr_left(const struct verve_xport *xport, uint32_t reserve)
+{
+	uint32_t taken = xport->wr_used + xport->link_count + reserve;
+
+	return taken < xport->wr_limit ? xport->wr_limit - taken : 0;
+}
+
 /*
  * Room for one more request. The last few are for control messages; the very last of each link, in its
- * queue and in the send CQ, for the marker that follows a break.
+ * queue and in the send CQ, for the marker that follows a break. No link has more entries of the send CQ
+ * than are left to others: peers that take nothing, and so give none back, stop nobody else.
  */
 static inline bool verve_link_has_room(const struct verve_xport *xport, const struct verve_link *link,
 				       bool control)
 {
-	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
+	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, has = link->produced - link->retired;
 
-	return link->produced - link->retired < VERVE_LINK_REQUESTS - reserve &&
-	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
+	return has < VERVE_LINK_REQUESTS - reserve && has < verve_xport_wr_left(xport, reserve);
+}
+
+/* It has its share of the send CQ, or of the slabs. */
+static inline bool verve_link_has_share(const struct verve_xport *xport, const struct verve_link *link)
+{
+	uint32_t has = link->produced - link->retired;
+
+	return has && (has >= verve_xport_wr_left(xport, VERVE_LINK_RESERVE) ||
+		       link->slabs >= xport->tx_slabs.limit - xport->tx_slabs.used);
 }
 
 /* Bytes of a packet that may be posted inline, because a copy of them can be kept. */
@@ -48,6 +65,8 @@ static inline uint32_t verve_link_inline_room(const struct verve_link *link)
 	return room < link->inline_size ? room : link->inline_size;
 }
 
+/* Within the link's share. NULL: there is none now. */
+struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link);
 /* A place for a packet of at most len bytes, until the next one is posted. False: there is no slab now. */
 bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size_t len,
 			struct verve_outgoing *out);

@@ -37,6 +37,7 @@ struct verve_slab_pool {
 	size_t size;  /* bytes a slab */
 	size_t batch; /* slabs a chunk */
 	size_t count, limit, used; /* slabs */
+	size_t posted;	/* requests that have one */
 	size_t failures; /* to grow, so far */
 };
 
@@ -66,17 +67,26 @@ static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
 }
 
 /*
- * For what is kept until the peer's application acts: takes at most half of the pool, so that packets,
- * whose slabs come back by themselves, always find one.
+ * For one who has so many already: gives a slab only if more than that are left. So n of them who give none back
+ * leave one part in n + 1 to the next.
+ */
+static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *pool, size_t has)
+{
+	if (has >= pool->limit - pool->used)
+		return NULL;
+	/* Of the pool as it is, if it cannot grow. */
+	if (has >= pool->count - pool->used && !verve_slab_grow(pool))
+		return NULL;
+	return verve_slab_alloc(pool);
+}
+
+/*
+ * For what is kept until the peer's application acts: all of it has one share, so that packets, whose slabs come
+ * back by themselves, always find one.
  */
 static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
 {
-	if (pool->used >= pool->limit / 2)
-		return NULL;
-	/* Of the pool as it is, if it cannot grow. */
-	if (pool->used >= pool->count / 2 && !verve_slab_grow(pool))
-		return NULL;
-	return verve_slab_alloc(pool);
+	return verve_slab_alloc_share(pool, pool->used > pool->posted ? pool->used - pool->posted : 0);
 }
 
 static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_slab *slab)

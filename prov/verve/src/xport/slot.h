@@ -33,6 +33,7 @@ struct verve_slot {
 	uint8_t verb;	      /* MEMORY: enum verve_net_wr_op */
 	uint8_t at;	      /* SLAB: where the packet begins */
 	bool tell;	      /* op hears of its end */
+	bool has_slab;	      /* counted in the link's slabs */
 };
 
 #endif

@@ -40,6 +40,9 @@ static void look_after(struct verve_xport *xport, struct verve_peer *peer)
 	if (peer->link)
 		verve_quiesce_continue(xport, peer->link);
 	verve_peer_kick(xport, peer);
+	/* What it has comes back only if somebody asks. */
+	if (peer->link && peer->is_waiting && verve_link_has_share(xport, peer->link))
+		verve_link_ask(xport, peer->link);
 }
 
 /* Each peer that waits gets one try; a peer that must wait again is back in the queue by then. */
