@@ -70,6 +70,22 @@ static bool has_unmarked(const struct verve_xport *xport)
 	return false;
 }
 
+/* The device has let go of it, or never will. */
+static bool can_end(const struct verve_link *link)
+{
+	return link->retired == link->produced || !link->qp || link->unmarked;
+}
+
+static bool any_can_end(const struct verve_xport *xport)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->broken_links, all)
+		if (can_end(link))
+			return true;
+	return false;
+}
+
 void verve_complete_broken(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
@@ -77,12 +93,15 @@ void verve_complete_broken(struct verve_xport *xport)
 	/* No marker says when all completions are there: those that are not, are lost. */
 	if (has_unmarked(xport))
 		verve_complete_poll_all(xport);
+	/* A flood goes on while the device takes its time: nothing is drained before there is something to close. */
+	if (!any_can_end(xport))
+		return;
 	/* Closing a queue pair may take its completions along, and the buffers that they give back. */
 	if (!verve_dispatch_drain(xport))
 		return;
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->retired == link->produced || !link->qp || link->unmarked)
+		if (can_end(link))
 			verve_link_end(xport, link);
 	}
 }

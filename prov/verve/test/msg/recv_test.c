@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "msg/peek.h"
 #include "xport/post.h"
+#include "xport/turn.h"
 
 enum { ROOM = 3 * NODE_EAGER };
 
@@ -592,6 +593,34 @@ Test(recv, a_flood_does_not_keep_who_takes_what_arrived)
 		      "%zu packets were taken", (size_t)AO_load(&b.rx_queue.count));
 	cr_expect_gt(AO_load(&b.rx_queue.count), 0);
 	flood_left = 0;
+}
+
+/* Nobody reads what completes, and a connection ends: what has arrived is taken when its queue pair can be closed, once. */
+Test(recv, a_connection_that_ends_slowly_takes_no_part_of_a_flood)
+{
+	struct verve_link *link;
+	struct node c;
+
+	node_open(&c, 0, NULL);
+	node_join(&b, &c, NODE_WINDOW);
+	for (int i = 0; i < 3; i++)
+		send_len(1, 0);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_cq_count(b.xport->recv_cq) < 3);
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
+	link = node_link(&b, &c);
+	cr_assert_eq(verve_link_post_nothing(b.xport, link, NULL), 0);
+	verve_link_break(b.xport, link, FI_EIO, 0, "test");
+	for (int i = 0; i < 3; i++)
+		verve_turn(b.xport);
+	cr_expect_not(TAILQ_EMPTY(&b.xport->broken_links));
+	cr_expect_eq(fake_net_cq_count(b.xport->recv_cq), 3);
+	nodes_settle();
+	cr_expect(TAILQ_EMPTY(&b.xport->broken_links));
+	cr_expect_eq(fake_net_cq_count(b.xport->recv_cq), 0);
+	AO_store(&b.rx_queue.uninvited, 0);
+	node_close(&c);
 }
 
 Test(recv, buffers_go_back_to_the_device_however_many_arrive)
