@@ -9,12 +9,18 @@
 #include "xport/dispatch.h"
 #include "xport/events.h"
 #include "xport/link.h"
+#include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/replay.h"
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-enum { TOLERATED = 8 }; /* the part of the buffers, one in so many, that may be in question for long */
+/* Parts of the buffers. */
+enum {
+	TOLERATED = 8,	/* one in so many may be in question for long */
+	URGENT = 2,	/* above that, a connection that says nothing gets another queue pair */
+	RESERVE = 4,	/* above all but that, one with requests of ours under way, too */
+};
 
 /*
  * The buffer is posted and has lost its mark. What is read after this, such as a completion, is newer
@@ -128,12 +134,40 @@ static void take_back(struct verve_xport *xport)
 }
 
 /*
- * A link whose queue pair may have what is in question gets another queue pair. A link to ourselves cannot have one, but
- * what we send over it ends by itself: that is asked for. A connection that the peer may not have yet is left alone: the
- * peer could not continue it, and would take its end for a refusal; or there is no peer, because the address is forged.
- * Such a connection ends by itself, too.
+ * The peer is asked for what it always answers, if only with no: for a key. Its answer clears the queue pair, and disturbs
+ * nothing that either side has under way.
  */
-static void press(struct verve_xport *xport)
+static void question(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_KEY_QUERY, .tag = UINT64_MAX};
+
+	if (!link->keys.asked && verve_link_is_open(link) && verve_link_has_room(xport, link, true) &&
+	    verve_link_send(xport, link, &packet, NULL))
+		link->keys.asked++;
+	/* So that it is known when nothing of ours is under way. */
+	if (!link->broken && link->produced != link->retired)
+		verve_link_ask(xport, link);
+}
+
+/*
+ * The last resort for a peer that does not answer. What both sides have under way waits for the next queue pair, and an
+ * atomic of the device may fail: so links with requests of ours come last.
+ */
+static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve_link *link, uint32_t missing)
+{
+	bool busy = link->produced != link->retired || !TAILQ_EMPTY(&link->peer->active);
+	uint32_t all = xport->attr.rx_buffers;
+
+	return missing > (busy ? all - all / RESERVE : all / URGENT);
+}
+
+/*
+ * A link whose queue pair may have what is in question is asked to say something; if it does not, it gets another queue
+ * pair in the end. A link to ourselves cannot have one, but what we send over it ends by itself: that is asked for. A
+ * connection that the peer may not have yet is left alone: the peer could not continue it, and would take its end for a
+ * refusal; or there is no peer, because the address is forged. Such a connection ends by itself, too.
+ */
+static void press(struct verve_xport *xport, uint32_t missing)
 {
 	struct verve_link *link, *next;
 
@@ -143,8 +177,12 @@ static void press(struct verve_xport *xport)
 			continue;
 		if (link->is_self)
 			verve_link_ask(xport, link);
-		else if (link->quiesce.state != VERVE_QUIESCE_AGREED)
+		else if (link->quiesce.state == VERVE_QUIESCE_AGREED)
+			continue;
+		else if (is_to_be_renewed(xport, link, missing))
 			verve_replay_renew(xport, link);
+		else
+			question(xport, link);
 	}
 }
 
@@ -165,7 +203,7 @@ static void look(struct verve_xport *xport)
 void verve_lost_step(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
-	uint32_t closed = verve_net_srq_closed(xport->srq);
+	uint32_t closed = verve_net_srq_closed(xport->srq), missing;
 
 	/* While peers have no limit but what is left in the device, nothing more is taken from there. */
 	if ((closed == lost->closed && !lost->count) || verve_events_is_flooded(xport))
@@ -173,6 +211,8 @@ void verve_lost_step(struct verve_xport *xport)
 	lost->closed = closed;
 	verve_events_drain(xport);
 	look(xport);
-	if (xport->cm && lost->count && lost->count + count_touched(xport) > xport->attr.rx_buffers / TOLERATED)
-		press(xport);
+	missing = lost->count + count_touched(xport);
+	lost->pressing = xport->cm && lost->count && missing > xport->attr.rx_buffers / TOLERATED;
+	if (lost->pressing)
+		press(xport, missing);
 }

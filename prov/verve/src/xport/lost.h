@@ -6,8 +6,8 @@
  * A buffer that is posted begins with a mark that no peer can guess. One that has lost its mark, and did not
  * complete, was taken by a queue pair. It is in question until no queue pair can have it: until each that was open
  * when that was seen is closed, or has completed another receive since (a queue pair fills one after the other). If
- * so many are in question that receiving may stop, connections that say nothing are given other queue pairs
- * (xport/replay.h), and all is known.
+ * so many are in question that receiving may stop, peers that say nothing are asked for a packet. If they do not
+ * answer, and there are more, their connections are given other queue pairs (xport/replay.h), and all is known.
  *
  * The engine's lock protects everything here.
  */

@@ -110,6 +110,7 @@ struct verve_lost {
 	uint32_t count;	 /* in question */
 	uint32_t before; /* serial number: queue pairs opened from here on do not have them */
 	uint32_t closed; /* queue pairs, when buffers were last looked at */
+	bool pressing;	 /* silent peers were asked, or given other queue pairs: a later turn looks again */
 };
 
 struct verve_xport {
@@ -129,7 +130,6 @@ struct verve_xport {
 	struct verve_lost lost;
 	struct verve_recv_batch batch;
 	uint64_t polled; /* completions of receives, ever */
-
 	struct verve_cm *cm;
 	struct verve_mailbox events; /* mail of the connection manager */
 	struct verve_mail *inbox;    /* taken from events, oldest first, not handled yet */
