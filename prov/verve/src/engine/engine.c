@@ -39,6 +39,7 @@ struct verve_engine {
 	/* Armed, timer not set: who starts work sets it. Of a shared receive context: a member may be. */
 	bool asleep;
 	int wait_fd;  /* epoll: event_fd, timer_fd and the device's channel */
+	pid_t pid; /* of the process that opened it */
 	uint32_t idle_turns; /* of those, every so many the service thread is helped, */
 	uint64_t helped;     /* if that was long ago. When it was */
 };
@@ -150,6 +151,7 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	if (!engine)
 		return NULL;
 	engine->xport = verve_proto_xport(&engine->proto);
+	engine->pid = getpid();
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
 	engine->group = attr->shared ? attr->shared : engine;
@@ -361,6 +363,11 @@ static void close_cm(struct verve_engine *engine)
 	discard_events(engine->xport);
 	verve_proto_cancel(&engine->proto);
 	verve_lock_release(engine->lock);
+}
+
+bool verve_engine_is_inherited(const struct verve_engine *engine)
+{
+	return engine->pid != getpid();
 }
 
 void verve_engine_close(struct verve_engine *engine)

@@ -39,6 +39,11 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
  * that was posted is reported: verve_proto_begin_close.
  */
 void verve_engine_close(struct verve_engine *engine);
+/*
+ * The parent opened it, before fork(2): its device, and the locks that threads of the parent may have held, are the
+ * parent's. Nothing else of the engine may be called then. Any thread; takes no lock.
+ */
+bool verve_engine_is_inherited(const struct verve_engine *engine);
 
 /*
  * The engine of a shared receive context: those opened with it share its lock and its receives. No
