@@ -47,10 +47,12 @@ static inline bool verve_link_has_room(const struct verve_xport *xport, const st
 /* It has its share of the send CQ, or of the slabs. */
 static inline bool verve_link_has_share(const struct verve_xport *xport, const struct verve_link *link)
 {
+	const struct verve_slab_pool *pool = &xport->tx_slabs;
+	size_t slabs = (pool->failures ? pool->count : pool->limit) - pool->used;
 	uint32_t has = link->produced - link->retired;
 
 	return has && (has >= verve_xport_wr_left(xport, VERVE_LINK_RESERVE) ||
-		       link->slabs >= xport->tx_slabs.limit - xport->tx_slabs.used);
+		       link->slabs >= slabs);
 }
 
 /* Bytes of a packet that may be posted inline, because a copy of them can be kept. */
