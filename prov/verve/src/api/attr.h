@@ -17,7 +17,7 @@
 enum {
 	VERVE_PROV_VERSION = FI_VERSION(0, 2),
 	VERVE_INJECT_SIZE = 4096, /* bytes; less if the eager size is smaller */
-	VERVE_TX_SIZE_MAX = 65536, /* operations */
+	VERVE_TX_SIZE_MAX = VERVE_CONFIG_TX_SIZE_MAX, /* operations */
 	VERVE_RX_SIZE = 65536, /* receives that an fi_info reports; memory alone limits them */
 	VERVE_RX_SIZE_MAX = 1 << 20, /* receives that an application may ask for */
 };

@@ -88,6 +88,12 @@ static int ep_close(struct fid *fid)
 		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
 		return -FI_EBUSY;
 	}
+	/*
+	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is posted there lies in the
+	 * parent's queues. All stays as it is until the child ends.
+	 */
+	if (ep->engine && verve_engine_is_inherited(ep->engine))
+		return 0;
 	if (ep->engine) {
 		/*
 		 * From here on, no other object makes progress on the engine. verve_engine_close

@@ -90,7 +90,7 @@ static const struct verve_config_param params[] = {
 		.unit = "operations",
 		.number = &verve_config.tx_size,
 		.min = 16,
-		.max = 65536,
+		.max = VERVE_CONFIG_TX_SIZE_MAX,
 	},
 	{
 		.name = "rx_buffers",

@@ -46,6 +46,7 @@ struct verve_engine {
 	 */
 	bool asleep;
 	int wait_fd;  /* epoll(7): event_fd, timer_fd and the device's channel */
+	pid_t pid; /* the process that opened the engine */
 	/* turns that found nothing; every HELP_TURNS-th may help the service thread */
 	uint32_t idle_turns;
 	uint64_t helped;     /* verve_net_now() when this engine last helped the service thread */
@@ -158,6 +159,7 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	if (!engine)
 		return NULL;
 	engine->xport = verve_proto_xport(&engine->proto);
+	engine->pid = getpid();
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
 	engine->group = attr->shared ? attr->shared : engine;
@@ -381,6 +383,11 @@ static void close_cm(struct verve_engine *engine)
 	discard_events(engine->xport);
 	verve_proto_cancel(&engine->proto);
 	verve_lock_release(engine->lock);
+}
+
+bool verve_engine_is_inherited(const struct verve_engine *engine)
+{
+	return engine->pid != getpid();
 }
 
 void verve_engine_close(struct verve_engine *engine)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "msg/fin.h"
 
+#include "xport/link.h"
 #include "xport/post.h"
 #include "xport/wire.h"
 
@@ -17,8 +18,11 @@ enum verve_outcome verve_fin_send(struct verve_xport *xport, struct verve_link *
 		.op_id = fin.id,
 		.status = fin.status,
 	};
+	enum verve_outcome outcome = verve_link_answer(xport, link, op, &packet);
 
-	return verve_link_answer(xport, link, op, &packet);
+	if (outcome == VERVE_DONE && link->unanswered_messages)
+		link->unanswered_messages--;
+	return outcome;
 }
 
 /* Sends the FIN of an operation that verve_fin_alloc made. */

@@ -6,9 +6,11 @@
 #ifndef VERVE_MSG_FIN_H
 #define VERVE_MSG_FIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "xport/op.h"
+#include "xport/wire.h"
 
 struct verve_peer;
 
@@ -17,6 +19,12 @@ struct verve_fin {
 	uint32_t id;	 /* the sender's operation; 0: the sender wants no FIN */
 	uint32_t status; /* positive FI errno; 0: the message was received */
 };
+
+/* The sender of this message waits for a FIN. */
+static inline bool verve_fin_is_wanted(const struct verve_wire_packet *message)
+{
+	return message->type == VERVE_WIRE_RTS || message->flags & VERVE_WIRE_ACK;
+}
 
 /*
  * The operation that sends a FIN for a message that no receive took. The caller gives the operation

@@ -2,8 +2,10 @@
 /* Receiving: a message arrives or a receive is posted; the match table finds its counterpart. */
 #include "msg/recv.h"
 
+#include "base/config.h"
 #include "base/log.h"
 #include "comp/comp.h"
+#include "msg/fin.h"
 #include "msg/msg.h"
 #include "msg/recv_op.h"
 #include "msg/rndv.h"
@@ -148,6 +150,12 @@ static bool exceeds_window(const struct verve_xport *xport, const struct verve_l
 	return link->held + link->owed >= xport->attr.window;
 }
 
+/* Its sender has an operation for each message that waits for a FIN; it cannot have more of them. */
+static bool exceeds_queue(const struct verve_link *link, const struct verve_wire_packet *packet)
+{
+	return verve_fin_is_wanted(packet) && link->unanswered_messages >= VERVE_CONFIG_TX_SIZE_MAX;
+}
+
 void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
@@ -161,8 +169,13 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 				 "the peer sends more than its window allows");
 		return;
 	}
+	if (exceeds_queue(link, packet)) {
+		verve_link_break(xport, link, FI_EIO, 0, "the peer has more messages under way than it can");
+		return;
+	}
 	recv = take_posted(xport, match, link->peer->id, packet);
 	link->held += costs_credit;
+	link->unanswered_messages += verve_fin_is_wanted(packet);
 	if (recv)
 		deliver(xport, recv, link->peer, link->id, packet);
 	else if (verve_unexpected_keep(xport, link, packet))

@@ -112,14 +112,15 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer,
  * Finds the local memory of the read. A read of at most the eager size into an unregistered buffer
  * goes through a slab: a copy costs less than a registration.
  */
-static int prepare_read(struct verve_xport *xport, struct verve_recv_op *recv)
+static int prepare_read(struct verve_xport *xport, const struct verve_link *link,
+			struct verve_recv_op *recv)
 {
 	struct verve_memory *memory = &recv->memory;
 
 	if (memory->slab || memory->owned)
 		return 0;
 	if (recv->transfer.len <= xport->attr.eager_size && !memory->region[0])
-		memory->slab = verve_slab_alloc(&xport->tx_slabs);
+		memory->slab = verve_link_slab_alloc(xport, link);
 	return memory->slab ? 0 : verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
 }
 
@@ -132,7 +133,7 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 
 	if (!recv->transfer.remote_count)
 		return verve_pull_start(xport, link, recv);
-	ret = prepare_read(xport, recv);
+	ret = prepare_read(xport, link, recv);
 	if (ret == -FI_ENOMEM) {
 		recv->transfer.remote_count = 0;
 		return verve_pull_start(xport, link, recv);

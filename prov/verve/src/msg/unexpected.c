@@ -13,12 +13,6 @@
 #include "xport/start.h"
 #include <rdma/fi_errno.h>
 
-/* Whether the sender waits for a FIN. */
-static bool is_offer(const struct verve_wire_packet *packet)
-{
-	return packet->type == VERVE_WIRE_RTS || packet->flags & VERVE_WIRE_ACK;
-}
-
 static struct verve_unexpected *of_offer(struct verve_offer *offer)
 {
 	return (struct verve_unexpected *) ((char *) offer -
@@ -49,7 +43,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 		return -FI_ENOMEM;
 	}
 	link->peer->fence.kept++;
-	if (is_offer(packet))
+	if (verve_fin_is_wanted(packet))
 		TAILQ_INSERT_TAIL(&link->peer->offers, &unexpected->offer, link);
 	return 0;
 }
@@ -57,7 +51,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 void verve_unexpected_free(struct verve_unexpected *unexpected)
 {
 	unexpected->peer->fence.kept--;
-	if (is_offer(&unexpected->packet))
+	if (verve_fin_is_wanted(&unexpected->packet))
 		TAILQ_REMOVE(&unexpected->peer->offers, &unexpected->offer, link);
 	free(unexpected);
 }
@@ -69,7 +63,7 @@ int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, 
 	struct verve_xport *xport = unexpected->xport;
 
 	*finp = NULL;
-	if (!is_offer(&unexpected->packet) || !verve_link_live(xport, unexpected->link_id))
+	if (!verve_fin_is_wanted(&unexpected->packet) || !verve_link_live(xport, unexpected->link_id))
 		return 0;
 	*finp = verve_fin_alloc(xport, unexpected->peer, fin);
 	return *finp ? 0 : -FI_EAGAIN;

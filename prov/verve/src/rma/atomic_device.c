@@ -5,6 +5,7 @@
 #include "rma/atomic_op.h"
 #include "xport/iov.h"
 #include "xport/link.h"
+#include "xport/post.h"
 #include "xport/report.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -81,7 +82,7 @@ static int prepare(struct verve_xport *xport, struct verve_link *link, struct ve
 		return -FI_EINVAL;
 	}
 	if (!rma->memory.slab)
-		rma->memory.slab = verve_slab_alloc(&xport->tx_slabs);
+		rma->memory.slab = verve_link_slab_alloc(xport, link);
 	return rma->memory.slab ? 0 : -FI_EAGAIN;
 }
 

@@ -3,6 +3,7 @@
 
 #include "comp/comp_queue.h"
 #include "mr/keytab.h"
+#include "net/mr.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/transfer.h"
@@ -33,6 +34,41 @@ void verve_event_describe(const struct verve_transfer *transfer, bool read,
 			packet->segment[packet->segment_count++].key = transfer->remote[i].key;
 }
 
+/* A device's atomic that fetches needs no other right than one that does not. */
+static bool grants(const struct verve_mr_key *key, bool read)
+{
+	return key->access & (VERVE_NET_REMOTE_ATOMIC | (read ? VERVE_NET_REMOTE_READ : VERVE_NET_REMOTE_WRITE));
+}
+
+/* Bytes that an operation on the region of this key can move at most; UINT64_MAX: the region is gone. */
+static uint64_t most_of(struct verve_xport *xport, uint64_t wanted)
+{
+	const struct verve_mr_key *key = verve_mr_keytab_find(xport->attr.mr_keytab, wanted);
+	uint64_t sum = 0;
+
+	if (!key)
+		return UINT64_MAX;
+	for (uint32_t i = 0; i < key->segments.count; i++)
+		sum += key->segments.at[i].len;
+	/* Each segment of an operation may lie in the same region. */
+	return sum < UINT64_MAX / VERVE_WIRE_SEGMENTS ? sum * VERVE_WIRE_SEGMENTS : UINT64_MAX;
+}
+
+/* The regions that the packet names can hold what it says was moved. */
+static bool is_possible(struct verve_xport *xport, const struct verve_wire_packet *packet)
+{
+	uint64_t left = packet->len;
+
+	verve_mr_keytab_lock(xport->attr.mr_keytab);
+	for (uint32_t i = 0; left && i < packet->segment_count; i++) {
+		uint64_t most = most_of(xport, packet->segment[i].key);
+
+		left -= most < left ? most : left;
+	}
+	verve_mr_keytab_unlock(xport->attr.mr_keytab);
+	return !left;
+}
+
 static void count_region(struct verve_xport *xport, uint64_t wanted, bool read)
 {
 	const struct verve_mr_key *key;
@@ -40,7 +76,7 @@ static void count_region(struct verve_xport *xport, uint64_t wanted, bool read)
 
 	verve_mr_keytab_lock(xport->attr.mr_keytab);
 	key = verve_mr_keytab_find(xport->attr.mr_keytab, wanted);
-	counter = !key ? NULL : read ? key->read : key->write;
+	counter = !key || !grants(key, read) ? NULL : read ? key->read : key->write;
 	if (counter)
 		verve_comp_counter_add(counter, 1);
 	verve_mr_keytab_unlock(xport->attr.mr_keytab);
@@ -86,10 +122,16 @@ void verve_event_write_data(struct verve_xport *xport, struct verve_link *link,
 		verve_comp_counter_add(xport->attr.sink.remote_write, 1);
 }
 
+/*
+ * A notice that no region allows does not end the connection: the application may have put another
+ * region under the key meanwhile.
+ */
 void verve_event_receive(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet)
 {
 	if (packet->flags & VERVE_WIRE_DATA)
 		report_write_data(xport, link, packet);
+	if (!xport->attr.rma_event || !is_possible(xport, packet))
+		packet->segment_count = 0;
 	verve_event_count(xport, packet, packet->tag == VERVE_WIRE_READ);
 }

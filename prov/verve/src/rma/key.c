@@ -395,6 +395,8 @@ static enum verve_outcome key_tell(struct verve_xport *xport, struct verve_link 
 		if (key->type == VERVE_WIRE_KEY_REPLY) {
 			link->keys.told |= bit_of(key->key);
 			describe(xport, key, &packet);
+			if (link->keys.told_last < key->generation)
+				link->keys.told_last = key->generation;
 		}
 		if (!verve_link_send(xport, link, &packet, NULL))
 			return link->broken ? VERVE_BROKE : VERVE_LATER;
@@ -414,7 +416,8 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 		struct verve_key_op *op;
 
 		next = TAILQ_NEXT(link, all);
-		if (!(link->keys.told & bit_of(key)) || link->leaving)
+		/* A peer that takes nothing is told of no newer region, and so owed no more than it had asked for. */
+		if (!(link->keys.told & bit_of(key)) || generation > link->keys.told_last || link->leaving)
 			continue;
 		op = key_op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
 		if (!op)

@@ -25,9 +25,10 @@ static bool has_descriptors(const struct verve_memory *memory)
 }
 
 /* Moves the data through a slab, one piece at a time. -FI_EAGAIN: no slab is free. */
-static int bounce(struct verve_xport *xport, struct verve_rma_op *rma)
+static int bounce(struct verve_xport *xport, const struct verve_link *link,
+		  struct verve_rma_op *rma)
 {
-	rma->memory.slab = verve_slab_alloc(&xport->tx_slabs);
+	rma->memory.slab = verve_link_slab_alloc(xport, link);
 	if (!rma->memory.slab)
 		return -FI_EAGAIN;
 	verve_transfer_load(xport, &rma->op);
@@ -50,10 +51,10 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	if (memory->slab || memory->owned || (write && rma->op.len <= link->inline_size))
 		return 0;
 	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size &&
-	    !bounce(xport, rma))
+	    !bounce(xport, link, rma))
 		return 0;
 	ret = verve_memory_register(xport, memory, write ? 0 : VERVE_NET_LOCAL_WRITE);
-	return ret == -FI_ENOMEM ? bounce(xport, rma) : ret;
+	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,

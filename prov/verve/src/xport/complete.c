@@ -75,6 +75,22 @@ static bool has_unmarked(const struct verve_xport *xport)
 	return false;
 }
 
+/* The device has let go of it, or never will. */
+static bool can_end(const struct verve_link *link)
+{
+	return link->retired == link->produced || !link->qp || link->unmarked;
+}
+
+static bool any_can_end(const struct verve_xport *xport)
+{
+	const struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->broken_links, all)
+		if (can_end(link))
+			return true;
+	return false;
+}
+
 void verve_complete_broken(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
@@ -85,12 +101,15 @@ void verve_complete_broken(struct verve_xport *xport)
 	 */
 	if (has_unmarked(xport))
 		verve_complete_poll_all(xport);
+	/* While the device takes its time, a flood must not be drained at each turn. */
+	if (!any_can_end(xport))
+		return;
 	/* Closing a queue pair may remove completions of receives, and lose their buffers. */
 	if (!verve_dispatch_drain(xport))
 		return;
 	for (link = TAILQ_FIRST(&xport->broken_links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->retired == link->produced || !link->qp || link->unmarked)
+		if (can_end(link))
 			verve_link_end(xport, link);
 	}
 }

@@ -53,6 +53,8 @@ static bool collect(struct verve_xport *xport, struct verve_link *link)
 		struct verve_slot *slot = verve_link_slot(link, link->retired++);
 
 		xport->wr_used--;
+		link->slabs -= slot->has_slab;
+		xport->tx_slabs.posted -= slot->has_slab;
 		kept = keep_request(xport, link, slot, &entries[count]);
 		count += slot->kind != VERVE_SLOT_NOTHING || slot->tell;
 	}

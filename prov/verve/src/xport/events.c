@@ -2,6 +2,8 @@
 /* Events of the connection manager: connections that come up, fail, and go down. */
 #include "xport/events.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "conn/cm.h"
 #include "comp/comp_queue.h"
@@ -148,6 +150,8 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	if (!peer)
 		return;
 	verve_peer_connected(xport, peer);
+	/* The manager has reported the end of each connection of the peer that it had, before. */
+	assert(!peer->link || peer->link->leaving || peer->link->replay);
 	if (peer->link && peer->link->replay)
 		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
 	verve_peer_fail_pending(xport, peer, event->error, why_failed(event->error));

@@ -75,6 +75,7 @@ struct verve_link {
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* requests that have ended; the number of the oldest outstanding one */
 	uint32_t signaled;  /* number of the last request that asked for a completion */
+	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
 	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */
 	uint32_t sent;	    /* packets sent, without RESUME */
@@ -85,6 +86,7 @@ struct verve_link {
 	uint32_t credits;   /* eager messages that this side may send */
 	uint32_t owed;	    /* credits to be returned to the peer */
 	uint32_t held;	    /* messages of the peer that cost a credit and are not consumed */
+	uint32_t unanswered_messages; /* of the peer; this side still owes each a FIN (msg/fin.h) */
 
 	/* Atomics by the processor (rma/atomic.h). */
 	uint32_t unanswered; /* atomics of this side that the peer has not answered */

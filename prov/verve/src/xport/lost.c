@@ -9,12 +9,18 @@
 #include "xport/dispatch.h"
 #include "xport/events.h"
 #include "xport/link.h"
+#include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/replay.h"
 #include "xport/suspended.h"
 #include "xport/xport.h"
 
-enum { TOLERATED = 8 }; /* one buffer in so many may stay in question; more: renew_links */
+/* Parts of the receive buffers. */
+enum {
+	TOLERATED = 8,	/* one buffer in so many may stay in question; more: silent peers are asked */
+	URGENT = 2,	/* more in question than this part: silent links are renewed */
+	RESERVE = 4,	/* less than this part not in question: links with own requests, too */
+};
 
 /*
  * True if the buffer is posted and has lost its mark: a queue pair has begun to write to it. The
@@ -139,13 +145,44 @@ static void take_back(struct verve_xport *xport)
 }
 
 /*
- * Gives another queue pair to each link whose queue pair may have the buffers in question. A link
- * to this endpoint itself cannot have another one: it posts a request whose completion shows that
- * every packet has arrived. A connection that the peer may not have yet is left alone, because the
- * peer could not continue it, and would take its end for a refusal; or the address is forged, and
- * there is no peer. Such a connection comes up, or times out (xport/half_open.h).
+ * Asks the peer for a key, which it answers in any case, if only with "no such key". The answer settles
+ * the question for the link's queue pair, and disturbs nothing that either side has under way.
  */
-static void renew_links(struct verve_xport *xport)
+static void ask_for_packet(struct verve_xport *xport, struct verve_link *link)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_KEY_QUERY, .tag = UINT64_MAX};
+
+	if (!link->keys.asked && verve_link_is_open(link) &&
+	    verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL))
+		link->keys.asked++;
+	/* The completion shows when no request of this side is under way any more. */
+	if (!link->broken && link->produced != link->retired)
+		verve_link_ask(xport, link);
+}
+
+/*
+ * Renewing a link is the last resort for a peer that does not answer. All operations of both sides
+ * wait for the next queue pair, and an atomic of the device may fail: so links with requests of this
+ * side come last. missing: buffers in question.
+ */
+static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve_link *link,
+			     uint32_t missing)
+{
+	bool busy = link->produced != link->retired || !TAILQ_EMPTY(&link->peer->active);
+	uint32_t all = xport->attr.rx_buffers;
+
+	return missing > (busy ? all - all / RESERVE : all / URGENT);
+}
+
+/*
+ * Asks the peer of each link whose queue pair may have the buffers in question for a packet, and gives
+ * the link another queue pair if the peer does not answer. A link to this endpoint itself cannot have
+ * another one: it posts a request whose completion shows that every packet has arrived. A connection
+ * that the peer may not have yet is left alone, because the peer could not continue it, and would take
+ * its end for a refusal; or the address is forged, and there is no peer. Such a connection comes up, or
+ * times out (xport/half_open.h).
+ */
+static void renew_links(struct verve_xport *xport, uint32_t missing)
 {
 	struct verve_link *link, *next;
 
@@ -155,8 +192,12 @@ static void renew_links(struct verve_xport *xport)
 			continue;
 		if (link->is_self)
 			verve_link_ask(xport, link);
-		else if (link->quiesce.state != VERVE_QUIESCE_AGREED)
+		else if (link->quiesce.state == VERVE_QUIESCE_AGREED)
+			continue;
+		else if (is_to_be_renewed(xport, link, missing))
 			verve_replay_renew(xport, link);
+		else
+			ask_for_packet(xport, link);
 	}
 }
 
@@ -178,7 +219,7 @@ static void examine(struct verve_xport *xport)
 void verve_lost_step(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
-	uint32_t closed = verve_net_srq_closed(xport->srq);
+	uint32_t closed = verve_net_srq_closed(xport->srq), missing;
 
 	/* A flooded completion queue takes no packets, and examining would have to poll packets. */
 	if ((closed == lost->closed && !lost->count) || verve_events_is_flooded(xport))
@@ -186,7 +227,9 @@ void verve_lost_step(struct verve_xport *xport)
 	lost->closed = closed;
 	verve_events_drain(xport);
 	examine(xport);
-	if (xport->cm && lost->count &&
-	    lost->count + count_touched(xport) > xport->attr.rx_buffers / TOLERATED)
-		renew_links(xport);
+	missing = lost->count + count_touched(xport);
+	lost->pressing = xport->cm && lost->count &&
+			 missing > xport->attr.rx_buffers / TOLERATED;
+	if (lost->pressing)
+		renew_links(xport, missing);
 }

@@ -8,8 +8,9 @@
  * has not completed was taken by a queue pair: the buffer is in question. It comes back when no
  * queue pair can have it: each queue pair that was open when the loss was seen is closed, or has
  * completed another receive since (a queue pair fills one buffer after the other). If so many
- * buffers are in question that receiving may stop, links over which no packet arrives get other
- * queue pairs (xport/replay.h), and the older queue pairs are closed.
+ * buffers are in question that receiving may stop, peers from which no packet arrives are asked for
+ * one. If they do not answer, and more buffers are in question, their links get other queue pairs
+ * (xport/replay.h), and the older queue pairs are closed.
  *
  * The engine's lock protects everything here.
  */

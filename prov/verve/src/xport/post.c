@@ -7,6 +7,7 @@
 
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/memory.h"
 #include "xport/retire.h"
 #include "xport/suspend.h"
 #include "xport/suspended.h"
@@ -22,15 +23,33 @@ void verve_link_address(struct verve_link *link, struct verve_wire_packet *packe
 	link->owed -= credits;
 }
 
+static bool has_slab(const struct verve_slot *slot)
+{
+	if (slot->kind == VERVE_SLOT_MEMORY)
+		return verve_op_memory(slot->op)->slab;
+	return slot->kind != VERVE_SLOT_COPY && slot->slab;
+}
+
+/* True if there is room for one more request, without regard to the link's share of the send CQ. */
+static bool has_place(const struct verve_xport *xport, const struct verve_link *link)
+{
+	return link->produced - link->retired < VERVE_LINK_REQUESTS - 1 &&
+	       verve_xport_wr_left(xport, 1);
+}
+
 int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_net_wr *wr, const struct verve_slot *holds)
 {
 	uint32_t number = link->produced;
+	struct verve_slot *slot = verve_link_slot(link, number);
 	int ret;
 
 	assert(verve_lock_held(xport->lock));
-	assert(!link->broken && verve_link_has_room(xport, link, true));
-	*verve_link_slot(link, number) = *holds;
+	assert(!link->broken && has_place(xport, link));
+	*slot = *holds;
+	slot->has_slab = has_slab(holds);
+	link->slabs += slot->has_slab;
+	xport->tx_slabs.posted += slot->has_slab;
 	if (number - link->signaled >= VERVE_LINK_SIGNAL ||
 	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
 	    verve_xport_is_tight(xport))
@@ -54,10 +73,15 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 		/* The device does not have the request and will not flush it. */
 		link->produced--;
 		xport->wr_used--;
-		verve_link_release(xport, link, holds);
+		verve_link_release(xport, link, slot);
 		verve_link_break(xport, link, -ret, 0, "posting a work request failed");
 	}
 	return ret;
+}
+
+struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link)
+{
+	return verve_slab_alloc_share(&xport->tx_slabs, link->slabs);
 }
 
 bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size_t len,
@@ -71,7 +95,7 @@ bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size
 		out->data = (char *) &link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
 		return true;
 	}
-	out->slab = verve_slab_alloc(&xport->tx_slabs);
+	out->slab = verve_link_slab_alloc(xport, link);
 	if (out->slab)
 		out->data = out->slab->data;
 	return out->slab;
@@ -156,7 +180,6 @@ void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	bool asked = link->signaled - link->retired < link->produced - link->retired;
 
-	if (!asked && verve_replay_is_mutual(link) &&
-	    verve_link_has_room(xport, link, true))
+	if (!asked && verve_replay_is_mutual(link) && has_place(xport, link))
 		verve_link_post_nothing(xport, link, NULL);
 }

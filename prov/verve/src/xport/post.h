@@ -24,18 +24,37 @@ struct verve_outgoing {
 	struct verve_slab *slab; /* has the packet; NULL: it lies in link->copies, to go inline */
 };
 
+/* Entries of the send CQ that are left, but for the last few. */
+static inline uint32_t verve_xport_wr_left(const struct verve_xport *xport, uint32_t reserve)
+{
+	uint32_t taken = xport->wr_used + xport->link_count + reserve;
+
+	return taken < xport->wr_limit ? xport->wr_limit - taken : 0;
+}
+
 /*
  * True if there is room for one more request. control: for a control packet, which may use the last
  * VERVE_LINK_RESERVE entries. The very last entry of each link, in its queue and in the send CQ, is
- * for the marker of verve_link_stop.
+ * for the marker of verve_link_stop. No link has more entries of the send CQ than are
+ * left to the others: peers that take no packets, and so give no entry back, stop no other peer.
  */
 static inline bool verve_link_has_room(const struct verve_xport *xport,
 				       const struct verve_link *link, bool control)
 {
-	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE;
+	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, has = link->produced - link->retired;
 
-	return link->produced - link->retired < VERVE_LINK_REQUESTS - reserve &&
-	       xport->wr_used + xport->link_count + reserve < xport->wr_limit;
+	return has < VERVE_LINK_REQUESTS - reserve && has < verve_xport_wr_left(xport, reserve);
+}
+
+/* It has its share of the send CQ, or of the slabs. */
+static inline bool verve_link_has_share(const struct verve_xport *xport, const struct verve_link *link)
+{
+	const struct verve_slab_pool *pool = &xport->tx_slabs;
+	size_t slabs = (pool->failures ? pool->count : pool->limit) - pool->used;
+	uint32_t has = link->produced - link->retired;
+
+	return has && (has >= verve_xport_wr_left(xport, VERVE_LINK_RESERVE) ||
+		       link->slabs >= slabs);
 }
 
 /* Bytes of a packet that may go inline: the device takes them, and link->copies has room. */
@@ -50,6 +69,8 @@ static inline uint32_t verve_link_inline_room(const struct verve_link *link)
 	return room < link->inline_size ? room : link->inline_size;
 }
 
+/* A slab within the link's share of the pool. NULL: there is none now. */
+struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link);
 /*
  * Finds a place for a packet of at most len bytes: in link->copies, or in a slab, which is the
  * caller's until the packet is posted. Valid until the next packet is reserved. False: no slab is

@@ -36,6 +36,7 @@ struct verve_remote_keys {
 	uint32_t asked;	  /* queries of this side that the peer has not answered */
 	uint32_t answers; /* queries of the peer that this side has not answered */
 	uint64_t told;	  /* a bit, by the key's hash, for each key that the peer asked for */
+	uint64_t told_last; /* the highest generation of a key that the peer was told */
 	bool chosen;	  /* the peer's application chooses its keys: no key is an rkey */
 };
 

@@ -8,6 +8,8 @@
 void verve_link_release(struct verve_xport *xport, struct verve_link *link,
 			const struct verve_slot *slot)
 {
+	link->slabs -= slot->has_slab;
+	xport->tx_slabs.posted -= slot->has_slab;
 	if (slot->kind == VERVE_SLOT_COPY)
 		link->copied_retired = slot->copied;
 	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)

@@ -40,6 +40,7 @@ struct verve_slab_pool {
 	size_t count; /* slabs that are registered */
 	size_t limit; /* count at most */
 	size_t used;  /* slabs that were allocated and not freed */
+	size_t posted; /* outstanding requests that hold a slab */
 	size_t failures; /* attempts to grow since the first that failed; 0: none failed */
 };
 
@@ -76,18 +77,28 @@ static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
 }
 
 /*
- * A slab for payload that is kept until the peer's application acts. Such slabs are half of the
- * pool at most, so that packets, whose slabs come back when the device has sent them, find one in
- * the other half. NULL: half of the pool is in use.
+ * For a holder that has so many slabs already: gives a slab only if more than that are free. So n
+ * holders that return none leave 1/(n + 1) of the pool to the next one. NULL: no slab now.
+ */
+static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *pool, size_t has)
+{
+	if (has >= pool->limit - pool->used)
+		return NULL;
+	/* If the pool cannot grow to its limit, the share is of the slabs that there are. */
+	if (has >= pool->count - pool->used && !verve_slab_grow(pool))
+		return NULL;
+	return verve_slab_alloc(pool);
+}
+
+/*
+ * For payload that is kept until the peer's application acts. All kept payload together gets one share,
+ * so that packets, whose slabs come back when the device has sent them, always find a slab.
  */
 static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
 {
-	if (pool->used >= pool->limit / 2)
-		return NULL;
-	/* If the pool cannot grow to its limit, half of the slabs that there are. */
-	if (pool->used >= pool->count / 2 && !verve_slab_grow(pool))
-		return NULL;
-	return verve_slab_alloc(pool);
+	size_t kept = pool->used > pool->posted ? pool->used - pool->posted : 0;
+
+	return verve_slab_alloc_share(pool, kept);
 }
 
 /* Gives a slab back to its pool. No outstanding work request may use the slab. */

@@ -33,6 +33,7 @@ struct verve_slot {
 	uint8_t verb;	      /* MEMORY: enum verve_net_wr_op */
 	uint8_t at;	      /* SLAB: bytes into the slab at which the packet begins */
 	bool tell;	      /* the class's done is called when the request ended well */
+	bool has_slab;	      /* counted in link->slabs */
 };
 
 #endif

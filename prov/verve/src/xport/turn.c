@@ -41,6 +41,9 @@ static void look_after(struct verve_xport *xport, struct verve_peer *peer)
 	if (peer->link)
 		verve_quiesce_continue(xport, peer->link);
 	verve_peer_kick(xport, peer);
+	/* What it has comes back only if somebody asks. */
+	if (peer->link && peer->is_waiting && verve_link_has_share(xport, peer->link))
+		verve_link_ask(xport, peer->link);
 }
 
 /* Each peer that waits gets one try; a peer that must wait again is back in the queue by then. */
@@ -61,7 +64,7 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(const struct verve_xport *xport)
 {
-	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.count ||
+	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.pressing ||
 	       verve_keepalive_is_needed(xport) || verve_half_open_is_any(xport);
 }
 

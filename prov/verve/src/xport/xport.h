@@ -105,6 +105,7 @@ struct verve_lost {
 	uint32_t count;	 /* buffers in question */
 	uint32_t before; /* queue pairs of this serial or later cannot have these buffers */
 	uint32_t closed; /* verve_net_srq_closed when buffers were last examined */
+	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
 };
 
 struct verve_xport {

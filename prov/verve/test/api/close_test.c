@@ -4,6 +4,9 @@
  * end without a completion, because their contexts may be gone when another endpoint's reader reads
  * a shared queue. Accepted operations are executed all the same.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "ep_pair.h"
 
 enum { LONG = 300000, SHORT = 10 };
@@ -219,4 +222,35 @@ Test(close, message_that_is_being_received_is_received)
 	cr_expect_eq(ep_pair_comp(&pair, &pair.b).op_context, from);
 	cr_expect_eq(to[1][LONG - 1], 'x');
 	expect_third_alone(1, cancelled);
+}
+
+/*
+ * A child after fork(2) closes what its parent opened, while messages are under way: nothing waits for ever, and nothing
+ * is given to the parent's device, for whose queues both would write.
+ */
+Test(close, in_a_child_leaves_the_device_to_the_parent)
+{
+	struct fake_net_stats before, after;
+	int status;
+	pid_t child;
+
+	connect_both();
+	send_to_peer(&pair.a, LONG, 0);
+	send_to_peer(&pair.a, SHORT, FI_DELIVERY_COMPLETE);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child) {
+		alarm(10);
+		fake_net_stats(&before);
+		if (fi_close(&pair.a.ep->fid) || fi_close(&third.ep->fid))
+			_exit(1);
+		fake_net_stats(&after);
+		_exit(after.calls != before.calls ? 2 : 0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "status %#x", status);
+	/* The parent goes on. */
+	post(&pair.b, to[0], LONG);
+	post(&pair.b, to[1], SHORT);
+	close_a();
 }

@@ -256,6 +256,8 @@ static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 	case VERVE_CM_FAILED:
 		expect(link->asked || nodes_may_break, "FAILED without having asked", n, peer);
 		expect(event->error > 0 && !event->conn_id, "malformed FAILED", n, peer);
+		/* The engine fails what waits, and trusts that nothing can carry it. */
+		expect(!link->qp, "FAILED while a connection is up", n, peer);
 		link->asked = false;
 		link->fails++;
 		link->error = event->error;

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "base/config.h"
 #include "msg/peek.h"
 #include "xport/post.h"
+#include "xport/turn.h"
 
 enum { ROOM = 3 * NODE_EAGER };
 
@@ -465,6 +467,70 @@ Test(recv, the_window_opens_with_the_credits_that_are_sent)
 	cr_expect_null(node_peer(&b, &a)->link);
 }
 
+/* Handles the packet as if it had come from a. */
+static void handle(const struct verve_wire_packet *what)
+{
+	struct verve_wire_packet packet = *what;
+
+	b.xport->protocols->handlers[packet.type](b.xport, node_link(&b, &a), &packet);
+}
+
+/*
+ * a offers messages, withdraws them, and takes no answer. An honest endpoint has at most
+ * VERVE_CONFIG_TX_SIZE_MAX operations, so at most as many answers wait for a.
+ */
+Test(recv, who_takes_no_fin_is_cut_off)
+{
+	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS, .op_id = 1};
+	struct verve_wire_packet withdrawal = {.type = VERVE_WIRE_WITHDRAW};
+
+	node_link(&b, &a)->may_send = false; /* a's queue takes nothing */
+	for (; offer.op_id <= VERVE_CONFIG_TX_SIZE_MAX; offer.op_id++) {
+		handle(&offer);
+		withdrawal.op_id = offer.op_id;
+		handle(&withdrawal);
+	}
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	handle(&offer);
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/* Messages without a receive are bounded likewise, if a waits for a FIN of each. */
+Test(recv, who_offers_more_than_an_endpoint_can_is_cut_off)
+{
+	struct verve_wire_packet offers[] = {{.type = VERVE_WIRE_RTS},
+					     {.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_ACK}};
+
+	for (uint32_t i = 0; i < VERVE_CONFIG_TX_SIZE_MAX; i++) {
+		offers[i % 2].op_id = i + 1;
+		handle(&offers[i % 2]);
+	}
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	handle(&offers[1]);
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/* Each message is counted until its one answer, whichever way the message goes. */
+Test(recv, answered_messages_are_no_burden)
+{
+	static const size_t sizes[] = {0, 64, NODE_EAGER, NODE_EAGER + 1, ROOM};
+
+	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (i % 2)
+			recv_into(ROOM, in, 0);
+		send_len(sizes[i / 2], VERVE_OP_ACK);
+		nodes_settle();
+		if (!(i % 2)) {
+			cr_expect_eq(node_link(&b, &a)->unanswered_messages, 1);
+			recv_into(ROOM, in, 0);
+			nodes_settle();
+		}
+		expect_comp(&a.tx_queue);
+		expect_comp(&b.rx_queue);
+		cr_expect_eq(node_link(&b, &a)->unanswered_messages, 0);
+	}
+}
+
 /*
  * A peer writes with remote CQ data without end, while the application reads no completions. The
  * packets wait, and none is lost.
@@ -536,6 +602,34 @@ Test(recv, a_flood_does_not_keep_who_takes_what_arrived)
 		      "%zu packets were taken", (size_t)AO_load(&b.rx_queue.count));
 	cr_expect_gt(AO_load(&b.rx_queue.count), 0);
 	flood_left = 0;
+}
+
+/* Nobody reads what completes, and a connection ends: what has arrived is taken when its queue pair can be closed, once. */
+Test(recv, a_connection_that_ends_slowly_takes_no_part_of_a_flood)
+{
+	struct verve_link *link;
+	struct node c;
+
+	node_open(&c, 0, NULL);
+	node_join(&b, &c, NODE_WINDOW);
+	for (int i = 0; i < 3; i++)
+		send_len(1, 0);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_cq_count(b.xport->recv_cq) < 3);
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
+	link = node_link(&b, &c);
+	cr_assert_eq(verve_link_post_nothing(b.xport, link, NULL), 0);
+	verve_link_break(b.xport, link, FI_EIO, 0, "test");
+	for (int i = 0; i < 3; i++)
+		verve_turn(b.xport);
+	cr_expect_not(TAILQ_EMPTY(&b.xport->broken_links));
+	cr_expect_eq(fake_net_cq_count(b.xport->recv_cq), 3);
+	nodes_settle();
+	cr_expect(TAILQ_EMPTY(&b.xport->broken_links));
+	cr_expect_eq(fake_net_cq_count(b.xport->recv_cq), 0);
+	AO_store(&b.rx_queue.uninvited, 0);
+	node_close(&c);
 }
 
 Test(recv, buffers_go_back_to_the_device_however_many_arrive)

@@ -418,6 +418,46 @@ Test(key, whoever_asks_for_too_many_at_once_is_cut_off)
 	cr_expect(link->broken);
 }
 
+static size_t owed_to_a(void)
+{
+	struct verve_op *op;
+	size_t count = 0;
+
+	TAILQ_FOREACH(op, &node_peer(&b, &a)->control, link)
+		count++;
+	return count;
+}
+
+/*
+ * a has asked for many keys, and takes nothing any more. Regions that others use come and go: a hears of the end of
+ * those alone that it was told.
+ */
+Test(key, whoever_takes_no_revocation_is_owed_no_more_than_it_was_told)
+{
+	static struct exported told[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		export_one(&told[i], i, 16);
+		finish(VERVE_RMA_READ, i, 0, 16);
+	}
+	node_link(&b, &a)->keys.told = UINT64_MAX;
+	node_link(&b, &a)->may_send = false;
+	for (unsigned i = 0; i < MANY; i++) {
+		export_one(&x, 100 + i, 16);
+		AO_store(&x.key.told, 1);
+		unexport(&x);
+	}
+	cr_expect_eq(owed_to_a(), 0);
+	for (unsigned i = 0; i < 4; i++)
+		unexport(&told[i]);
+	cr_expect_eq(owed_to_a(), 4);
+	node_link(&b, &a)->may_send = true;
+	verve_peer_kick(b.xport, node_peer(&b, &a));
+	nodes_settle();
+	cr_expect_eq(owed_to_a(), 0);
+	cr_expect_eq(node_link(&a, &b)->keys.count, 0);
+}
+
 Test(key, rkeys_are_nothing_to_ask_for)
 {
 	b.xport->attr.app_keys = false;
@@ -481,6 +521,55 @@ Test(key, events_count_for_the_region_of_the_key)
 	cr_expect_eq(AO_load(&write.value), 1);
 	cr_expect_eq(AO_load(&read.value), 2);
 	unexport(&x);
+}
+
+/* b handles a notice of a about an operation that a has not done. */
+static void claim(uint64_t tag, uint64_t len, uint32_t count, const uint64_t *keys)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_RMA_EVENT, .tag = tag, .len = len};
+
+	for (; packet.segment_count < count; packet.segment_count++)
+		packet.segment[packet.segment_count].key = keys[packet.segment_count];
+	b.xport->protocols->handlers[packet.type](b.xport, node_link(&b, &a), &packet);
+}
+
+/* A region counts only operations that it grants, and that it can hold. */
+Test(key, events_count_only_what_the_regions_allow)
+{
+	static const struct {
+		unsigned access;
+		uint64_t tag, len;
+		uint64_t keys[3];
+		uint32_t count;
+		uint64_t counted; /* for region 8 */
+	} claims[] = {
+		{VERVE_NET_REMOTE_READ, VERVE_WIRE_WROTE, 8, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_READ, 8, {8}, 1, 0},
+		{0, VERVE_WIRE_WROTE, 0, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 8, {8}, 1, 1},
+		{VERVE_NET_REMOTE_READ, VERVE_WIRE_READ, 8, {8}, 1, 1},
+		{VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC, VERVE_WIRE_READ, 8, {8}, 1, 1},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 400, {8}, 1, 1}, /* the same bytes, four times */
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, UINT64_MAX, {8}, 1, 0},
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8, 9}, 2, 1}, /* 9 was closed meanwhile */
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 8, {9, 8, 8}, 3, 1},
+	};
+	struct verve_link *link = node_link(&b, &a);
+
+	b.xport->attr.rma_event = true;
+	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+		struct verve_comp_counter read = {0}, write = {0};
+
+		export(&x, 8, 1, &(size_t){100}, false, claims[i].access);
+		verve_mr_keytab_count(&keytab, &x.key, &read, &write);
+		claim(claims[i].tag, claims[i].len, claims[i].count, claims[i].keys);
+		cr_expect_eq(AO_load(claims[i].tag == VERVE_WIRE_READ ? &read.value : &write.value),
+			     claims[i].counted, "claim %zu", i);
+		cr_expect_eq(AO_load(&read.value) + AO_load(&write.value), claims[i].counted);
+		cr_expect_not(link->broken, "an honest peer may say so, if the region was replaced meanwhile");
+		unexport(&x);
+	}
 }
 
 /* Answers that no honest peer gives. */

@@ -169,6 +169,67 @@ Test(flood, receiver_that_does_not_look_for_a_minute, .timeout = 3600)
 	crowd_close(&crowd);
 }
 
+enum { DEAF = 12, TO_DEAF = 100 };
+
+/* Member 0 sends to many that do not look, then to the last one, which answers as often. */
+static bool to_the_deaf(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t *to)
+{
+	uint32_t last = crowd->options->members - 1, deaf = (last - 1) * TO_DEAF;
+
+	if (!from && n < deaf) {
+		*to = 1 + n % (last - 1);
+		return true;
+	}
+	*to = from ? 0 : last;
+	return (!from || from == last) && n - (from ? 0 : deaf) < crowd->options->rounds;
+}
+
+/* Their queues take nothing any more: what is sent to them keeps its buffers, and its places in the completion queue. */
+static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
+{
+	struct crowd_options options = {
+		.name = name,
+		.members = deaf + 2,
+		.hosts = deaf + 2,
+		.plan = to_the_deaf,
+		.rounds = 200,
+		.max_len = 1000,
+		.receives = 4,
+		.cqe = cqe,
+		.tick = 5000,
+	};
+	const struct crowd_member *healthy;
+	struct crowd crowd;
+
+	configure();
+	verve_config.inline_size = 0;
+	verve_config.window = 64;
+	verve_config.tx_size = 4096;
+	crowd_open(&crowd, &options, 1);
+	for (uint32_t i = 1; i <= deaf; i++)
+		crowd.members[i].away = true;
+	healthy = &crowd.members[deaf + 1];
+	while (healthy->received < options.rounds || crowd.members[0].received < options.rounds) {
+		crowd_turn(&crowd);
+		cr_assert_lt(fake_net_time(), 10000000000, "%lu messages arrived, and %lu came back",
+			     healthy->received, crowd.members[0].received);
+	}
+	for (uint32_t i = 1; i <= deaf; i++)
+		crowd.members[i].away = false;
+	crowd_run(&crowd);
+	crowd_close(&crowd);
+}
+
+Test(flood, peers_that_take_nothing_leave_buffers_to_others, .timeout = 3600)
+{
+	be_deaf("flood/peers_that_take_nothing_leave_buffers_to_others", DEAF, 0);
+}
+
+Test(flood, peers_that_take_nothing_leave_completions_to_others, .timeout = 3600)
+{
+	be_deaf("flood/peers_that_take_nothing_leave_completions_to_others", DEAF, 300);
+}
+
 /* Queues of the device, credits, buffers and the application's queue: as few as can be. */
 static void starve(uint64_t seed)
 {

@@ -10,16 +10,20 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "mr/keytab.h"
 #include "net/sys.h"
+#include "xport/turn.h"
 
 enum { LEN = 500, ROUNDS = 200, PART = 8 };
 
 static struct node a, b, c;
+static struct verve_mr_keytab keytab; /* of all: nobody has a region */
 static char in[2 * LEN], out[LEN];
 
 static void open_world(bool keeps, bool cleans)
 {
 	struct fake_net_config config;
+	struct verve_xport_attr attr;
 
 	fake_net_config_default(&config);
 	config.hosts = 3;
@@ -28,9 +32,12 @@ static void open_world(bool keeps, bool cleans)
 	config.close_cleans_cq = cleans;
 	fake_net_start(&config);
 	pattern_fill(out, LEN, 1);
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_open(&c, 2, NULL);
+	verve_mr_keytab_init(&keytab);
+	node_attr(&attr);
+	attr.mr_keytab = &keytab;
+	node_open(&a, 0, &attr);
+	node_open(&b, 1, &attr);
+	node_open(&c, 2, &attr);
 	node_join(&a, &b, NODE_WINDOW);
 }
 
@@ -39,6 +46,7 @@ static void close_world(void)
 	node_close(&a);
 	node_close(&b);
 	node_close(&c);
+	verve_mr_keytab_fini(&keytab);
 	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
 }
 
@@ -170,22 +178,56 @@ Test(lost, a_receive_that_is_being_filled_is_left_alone)
 
 /*
  * c sends nothing, so its queue pair may have any of the lost buffers. Once too many buffers are in
- * question, c's link gets another queue pair.
+ * question, c is asked, and its answer settles the question.
  */
 Test(lost, silence_ends_when_too_many_are_in_question)
 {
-	uint32_t tolerated, rounds = 0;
+	uint32_t tolerated;
 
 	open_world(true, true);
 	node_join(&c, &b, NODE_WINDOW);
 	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
 	tolerated = b.xport->attr.rx_buffers / PART;
-	while (!node_link(&b, &c)->replay) {
-		cr_assert_leq(rounds++, tolerated);
+	for (uint32_t round = 0; round < 3 * tolerated; round++) {
 		end_in_the_middle();
+		verve_lost_step(b.xport);
+		nodes_settle();
 		cr_expect_geq(found(), b.xport->attr.rx_buffers - tolerated - 1);
+		cr_assert_null(node_link(&b, &c)->replay, "what c has under way would stand still, or fail");
+		cr_assert_leq(node_link(&b, &c)->keys.asked, 1);
 	}
-	cr_expect_gt(rounds, tolerated);
+	close_world();
+}
+
+/* One buffer may be in question for as long as c likes: nobody is woken for it. */
+Test(lost, few_in_question_wake_nobody)
+{
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	cr_assert_not(verve_turn_is_due(b.xport));
+	end_in_the_middle();
+	cr_assert_eq(b.xport->lost.count, 1);
+	cr_expect_not(verve_turn_is_due(b.xport));
+	close_world();
+}
+
+/* c does not answer: as its last resort, b gives the connection another queue pair. */
+Test(lost, silence_of_a_peer_that_does_not_answer_ends_when_half_are_in_question)
+{
+	uint32_t half, rounds = 0;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	node_link(&b, &c)->keys.asked = 1; /* long ago */
+	half = b.xport->attr.rx_buffers / 2;
+	while (!node_link(&b, &c)->replay) {
+		cr_assert_leq(rounds++, half);
+		end_in_the_middle();
+		cr_expect_geq(found(), b.xport->attr.rx_buffers - half - 1);
+	}
+	cr_expect_gt(rounds, half);
+	node_link(&b, &c)->keys.asked = 0;
 	node_resume(&b, &c);
 	cr_expect_null(node_link(&b, &c)->replay);
 	verve_lost_step(b.xport);
