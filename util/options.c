@@ -12,12 +12,14 @@
 
 static const char help[] =
 	"usage: verve_info [OPTION]...\n"
-	"Says which RDMA ports libfabric's provider verve uses on this host, and why not the others.\n"
+	"Says which RDMA ports libfabric's provider verve uses on this host, and why not "
+	"the others.\n"
 	"\n"
 	"  -a, --as=APPLICATION  asks with that application's hints; --as=list names them\n"
 	"  -s, --sizes           what is done with messages of which size\n"
 	"  -c, --config          the configuration in use, and where each value comes from\n"
-	"  -l, --listen          serves verve_info --to of other hosts (UDP port 7471), until interrupted\n"
+	"  -l, --listen          serves verve_info --to of other hosts (UDP port 7471), "
+	"until interrupted\n"
 	"  -t, --to=HOST[:PORT]  tests the way to verve_info --listen there, step by step\n"
 	"  -f, --from=ADDRESS    own address of --to and --listen\n"
 	"  -v, --verbose         each GID, and the lines of the provider's log\n"

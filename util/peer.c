@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peer: the asking side sends its name, the listener answers with a region, which is written and read
- * back. Each step is one operation of libfabric: its error says what failed.
+ * Peer: the asking side sends its name, the listener answers with a region, which is written and
+ * read back. Each step is one operation of libfabric: its error says what failed.
  */
 #include "peer.h"
 

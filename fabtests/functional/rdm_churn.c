@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_churn: endpoints that come and go while other threads use the same shared receive context (made
- * to run under a thread sanitizer, too), and while the process forks.
+ * rdm_churn: endpoints that come and go while other threads use the same shared receive context
+ * (made to run under a thread sanitizer, too), and while the process forks.
  */
 #include <sched.h>
 #include <stdlib.h>

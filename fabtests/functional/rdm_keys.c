@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_keys: regions of many segments, keys that the application chooses, offsets instead of virtual
- * addresses: transfers and atomics at every border, and keys that are unknown, closed, taken or used
- * again. The server is the target.
+ * addresses: transfers and atomics at every border, and keys that are unknown, closed, taken or
+ * used again. The server is the target.
  */
 #include <string.h>
 

@@ -52,7 +52,7 @@ struct scene {
 	bool exits;	/* is not killed, but leaves without closing */
 	bool after;	/* the client begins when it is dead */
 	bool absent;	/* its process chooses a name and closes before the client knows the name */
-	bool removes;	/* the client removes the address while the peer dies, and inserts it again */
+	bool removes;	/* the client removes the dying peer's address, and inserts it again */
 	unsigned least_errors;
 };
 

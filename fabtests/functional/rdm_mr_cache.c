@@ -3,10 +3,11 @@
  * rdm_mr_cache: registrations that outlive their use: threads map memory, fill it, transfer it and
  * take it away in every way there is, while others are given the same addresses. Whatever is not
  * what was filled in last is a failure. The same with a provider that hears of no unmap must fail,
- * or it proves nothing. Regions that come and go; keys of closed ones; memory that is only read, or piecemeal.
+ * or it proves nothing. Regions that come and go; keys of closed ones; memory that is only read, or
+ * piecemeal.
  *
- * FI_VERVE_MR_CACHE says whether there is anything to find; FI_VERVE_MR_CACHE_MONITOR=notify, that it
- * is for us to tell what goes. One process talks to itself.
+ * FI_VERVE_MR_CACHE says whether there is anything to find; FI_VERVE_MR_CACHE_MONITOR=notify, that
+ * it is for us to tell what goes. One process talks to itself.
  */
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -315,7 +316,8 @@ static unsigned torture_run(struct env *env, bool is_blind)
 	for (unsigned i = 0; i < THREADS; i++)
 		parallel_pool_close(&torture.pools[i]);
 	stats = stats_of(&torture.node);
-	printf("hits %llu, misses %llu, not kept %llu, evictions %llu, invalidations %llu, stale %u, "
+	printf("hits %llu, misses %llu, not kept %llu, evictions %llu, "
+		       "invalidations %llu, stale %u, "
 	       "mremap failed %u\n",
 	       (unsigned long long)stats.hits, (unsigned long long)stats.misses,
 	       (unsigned long long)stats.unkept, (unsigned long long)stats.evictions,
@@ -489,8 +491,8 @@ static void write_piece(struct node *node, const struct region *region, const ch
 }
 
 /*
- * Pieces at random of one memory, as of malloc's: each page is pinned a few times at most, in the end
- * nearly all are found, and new memory at the same address is not mistaken for the old.
+ * Pieces at random of one memory, as of malloc's: each page is pinned a few times at most, in the
+ * end nearly all are found, and new memory at the same address is not mistaken for the old.
  */
 static void run_scattered(struct env *env)
 {

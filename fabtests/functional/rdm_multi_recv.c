@@ -222,8 +222,8 @@ static void refuse(struct node *node, const struct xfer *recv, struct iovec *iov
 }
 
 /*
- * Buffers in pieces, minimums that are no number, flags that do not go together; then a message that
- * is longer than the whole buffer: it is cut, and the buffer is the application's again.
+ * Buffers in pieces, minimums that are no number, flags that do not go together; then a message
+ * that is longer than the whole buffer: it is cut, and the buffer is the application's again.
  */
 static void run_bad_input(struct env *env)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_peek: FI_PEEK sees the message that a receive would get and leaves it there, FI_CLAIM keeps it
- * for one receive, FI_DISCARD throws it away; messages of all sizes, tagged and not.
+ * rdm_peek: FI_PEEK sees the message that a receive would get and leaves it there, FI_CLAIM keeps
+ * it for one receive, FI_DISCARD throws it away; messages of all sizes, tagged and not.
  */
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>

@@ -89,8 +89,8 @@ static int ep_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	/*
-	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is posted there lies in the
-	 * parent's queues. All stays as it is until the child ends.
+	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is
+	 * posted there lies in the parent's queues. All stays as it is until the child ends.
 	 */
 	if (ep->engine && verve_engine_is_inherited(ep->engine))
 		return 0;

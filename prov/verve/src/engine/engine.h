@@ -47,8 +47,9 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
  */
 void verve_engine_close(struct verve_engine *engine);
 /*
- * The parent opened it, before fork(2): its device, and the locks that threads of the parent may have held, are the
- * parent's. Nothing else of the engine may be called then. Any thread; takes no lock.
+ * The parent opened it, before fork(2): its device, and the locks that threads of the parent may
+ * have held, are the parent's. Nothing else of the engine may be called then. Any thread; takes no
+ * lock.
  */
 bool verve_engine_is_inherited(const struct verve_engine *engine);
 

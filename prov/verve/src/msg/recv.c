@@ -150,7 +150,9 @@ static bool exceeds_window(const struct verve_xport *xport, const struct verve_l
 	return link->held + link->owed >= xport->attr.window;
 }
 
-/* Its sender has an operation for each message that waits for a FIN; it cannot have more of them. */
+/*
+ * Its sender has an operation for each message that waits for a FIN; it cannot have more of them.
+ */
 static bool exceeds_queue(const struct verve_link *link, const struct verve_wire_packet *packet)
 {
 	return verve_fin_is_wanted(packet) && link->unanswered_messages >= VERVE_CONFIG_TX_SIZE_MAX;
@@ -170,7 +172,8 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	if (exceeds_queue(link, packet)) {
-		verve_link_break(xport, link, FI_EIO, 0, "the peer has more messages under way than it can");
+		verve_link_break(xport, link, FI_EIO, 0,
+				 "the peer has more messages under way than it can");
 		return;
 	}
 	recv = take_posted(xport, match, link->peer->id, packet);

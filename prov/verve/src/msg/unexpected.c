@@ -63,7 +63,8 @@ int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, 
 	struct verve_xport *xport = unexpected->xport;
 
 	*finp = NULL;
-	if (!verve_fin_is_wanted(&unexpected->packet) || !verve_link_live(xport, unexpected->link_id))
+	if (!verve_fin_is_wanted(&unexpected->packet) ||
+	    !verve_link_live(xport, unexpected->link_id))
 		return 0;
 	*finp = verve_fin_alloc(xport, unexpected->peer, fin);
 	return *finp ? 0 : -FI_EAGAIN;

@@ -121,7 +121,9 @@ void verve_proto_fini(struct verve_proto *proto)
 	 * of a shared context may find these messages any more.
 	 */
 	verve_recv_cancel_all(xport);
-	/* Their requests may be the device's still: ending a link takes its queue pair away first. */
+	/*
+	 * Their requests may be the device's still: ending a link takes its queue pair away first.
+	 */
 	while ((link = TAILQ_FIRST(&xport->broken_links)))
 		verve_link_end(xport, link);
 	verve_msg_fini(&proto->msg);

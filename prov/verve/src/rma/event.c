@@ -37,10 +37,15 @@ void verve_event_describe(const struct verve_transfer *transfer, bool read,
 /* A device's atomic that fetches needs no other right than one that does not. */
 static bool grants(const struct verve_mr_key *key, bool read)
 {
-	return key->access & (VERVE_NET_REMOTE_ATOMIC | (read ? VERVE_NET_REMOTE_READ : VERVE_NET_REMOTE_WRITE));
+	unsigned plain = read ? VERVE_NET_REMOTE_READ : VERVE_NET_REMOTE_WRITE;
+
+	return key->access & (VERVE_NET_REMOTE_ATOMIC | plain);
 }
 
-/* Bytes that an operation on the region of this key can move at most; UINT64_MAX: the region is gone. */
+/*
+ * Bytes that an operation on the region of this key can move at most; UINT64_MAX: the region is
+ * gone.
+ */
 static uint64_t most_of(struct verve_xport *xport, uint64_t wanted)
 {
 	const struct verve_mr_key *key = verve_mr_keytab_find(xport->attr.mr_keytab, wanted);

@@ -20,8 +20,9 @@ void verve_event_describe(const struct verve_transfer *transfer, bool read,
 			  struct verve_wire_packet *packet);
 /*
  * Counts an operation of a peer on the regions that the packet names: adds one to the endpoint's
- * counter and, if the endpoint has FI_RMA_EVENT, to the counter of each region that grants peers such
- * an access and can hold the bytes. packet: RMA_EVENT or ATOMIC. read: count a read; false: a write.
+ * counter and, if the endpoint has FI_RMA_EVENT, to the counter of each region that grants peers
+ * such an access and can hold the bytes. packet: RMA_EVENT or ATOMIC. read: count a read; false: a
+ * write.
  */
 void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet,
 		       bool read);

@@ -416,8 +416,12 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 		struct verve_key_op *op;
 
 		next = TAILQ_NEXT(link, all);
-		/* A peer that takes nothing is told of no newer region, and so owed no more than it had asked for. */
-		if (!(link->keys.told & bit_of(key)) || generation > link->keys.told_last || link->leaving)
+		/*
+		 * A peer that takes nothing is told of no newer region, and so owed no more than it
+		 * had asked for.
+		 */
+		if (!(link->keys.told & bit_of(key)) || link->leaving ||
+		    generation > link->keys.told_last)
 			continue;
 		op = key_op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
 		if (!op)

@@ -7,7 +7,7 @@
 #include "xport/wire.h"
 #include "xport/xport.h"
 
-/* An answer to an older question says too little, or comes too late. */
+/* True if FENCE was sent behind the last message: an answer to an older FENCE says too little. */
 static bool is_asked(const struct verve_fence *fence, bool matched)
 {
 	return fence->asks && fence->asked == fence->sent && fence->asks_matched == matched;
@@ -49,7 +49,8 @@ void verve_fence_answered(struct verve_xport *xport, struct verve_link *link,
 {
 	struct verve_fence *fence = &link->peer->fence;
 
-	if (!fence->asks || packet->op_id != fence->asked || packet->status != fence->asks_matched) {
+	if (!fence->asks || packet->op_id != fence->asked ||
+	    packet->status != fence->asks_matched) {
 		xport->count.stale++;
 		return;
 	}
@@ -59,8 +60,8 @@ void verve_fence_answered(struct verve_xport *xport, struct verve_link *link,
 		fence->matched = fence->asked;
 }
 
-/* False: no room now, or the link broke. */
-static bool answer(struct verve_xport *xport, struct verve_link *link)
+/* Sends FENCED. False: no room now, or the link broke. */
+static bool fence_answer(struct verve_xport *xport, struct verve_link *link)
 {
 	const struct verve_fence *fence = &link->peer->fence;
 	struct verve_wire_packet packet = {
@@ -69,7 +70,8 @@ static bool answer(struct verve_xport *xport, struct verve_link *link)
 		.status = fence->owes_matched,
 	};
 
-	return verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL);
+	return verve_link_has_room(xport, link, true) &&
+	       verve_link_send(xport, link, &packet, NULL);
 }
 
 void verve_fence_continue(struct verve_xport *xport, struct verve_peer *peer)
@@ -77,9 +79,11 @@ void verve_fence_continue(struct verve_xport *xport, struct verve_peer *peer)
 	struct verve_fence *fence = &peer->fence;
 	struct verve_link *link = peer->link;
 
-	if (!fence->owes || (fence->owes_matched && fence->kept) || !link || !verve_link_is_open(link))
+	if (!fence->owes || (fence->owes_matched && fence->kept))
 		return;
-	if (answer(xport, link))
+	if (!link || !verve_link_is_open(link))
+		return;
+	if (fence_answer(xport, link))
 		fence->owes = false;
 	else if (!link->broken)
 		verve_peer_wait(xport, peer);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The question of a fence (xport/fence.h), and its answer. The engine's lock protects everything here. */
+/*
+ * The question of a fence (xport/fence.h), and its answer. The engine's lock protects everything
+ * here.
+ */
 #ifndef VERVE_XPORT_FENCE_ASK_H
 #define VERVE_XPORT_FENCE_ASK_H
 
@@ -11,8 +14,9 @@ struct verve_wire_packet;
 struct verve_xport;
 
 /*
- * Whether the peer has handled, or matched, all messages before the operation at the head of peer->pending; asks the
- * peer. False: call again when a packet has come, or there is room; or link->broken.
+ * Whether the peer has handled, or matched, all messages before the operation at the head of
+ * peer->pending; asks the peer. False: call again when a packet has come, or there is room; or
+ * link->broken.
  */
 bool verve_fence_is_passed(struct verve_xport *xport, struct verve_link *link, bool matched);
 /* FENCE and FENCED have arrived. */
@@ -21,8 +25,8 @@ void verve_fence_asked(struct verve_xport *xport, struct verve_link *link,
 void verve_fence_answered(struct verve_xport *xport, struct verve_link *link,
 			  struct verve_wire_packet *packet);
 /*
- * Answers the peer if an answer is owed and true by now. Without room, the peer waits for a later turn. May break the
- * link.
+ * Answers the peer if an answer is owed and true by now. Without room, the peer waits for a later
+ * turn. May break the link.
  */
 void verve_fence_continue(struct verve_xport *xport, struct verve_peer *peer);
 

@@ -17,7 +17,7 @@
 
 /* Parts of the receive buffers. */
 enum {
-	TOLERATED = 8,	/* one buffer in so many may stay in question; more: silent peers are asked */
+	TOLERATED = 8,	/* one in so many may stay in question; more: silent peers are asked */
 	URGENT = 2,	/* more in question than this part: silent links are renewed */
 	RESERVE = 4,	/* less than this part not in question: links with own requests, too */
 };
@@ -145,8 +145,9 @@ static void take_back(struct verve_xport *xport)
 }
 
 /*
- * Asks the peer for a key, which it answers in any case, if only with "no such key". The answer settles
- * the question for the link's queue pair, and disturbs nothing that either side has under way.
+ * Asks the peer for a key, which it answers in any case, if only with "no such key". The answer
+ * settles the question for the link's queue pair, and disturbs nothing that either side has under
+ * way.
  */
 static void ask_for_packet(struct verve_xport *xport, struct verve_link *link)
 {
@@ -162,8 +163,8 @@ static void ask_for_packet(struct verve_xport *xport, struct verve_link *link)
 
 /*
  * Renewing a link is the last resort for a peer that does not answer. All operations of both sides
- * wait for the next queue pair, and an atomic of the device may fail: so links with requests of this
- * side come last. missing: buffers in question.
+ * wait for the next queue pair, and an atomic of the device may fail: so links with requests of
+ * this side come last. missing: buffers in question.
  */
 static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve_link *link,
 			     uint32_t missing)
@@ -175,12 +176,12 @@ static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve
 }
 
 /*
- * Asks the peer of each link whose queue pair may have the buffers in question for a packet, and gives
- * the link another queue pair if the peer does not answer. A link to this endpoint itself cannot have
- * another one: it posts a request whose completion shows that every packet has arrived. A connection
- * that the peer may not have yet is left alone, because the peer could not continue it, and would take
- * its end for a refusal; or the address is forged, and there is no peer. Such a connection comes up, or
- * times out (xport/half_open.h).
+ * Asks the peer of each link whose queue pair may have the buffers in question for a packet, and
+ * gives the link another queue pair if the peer does not answer. A link to this endpoint itself
+ * cannot have another one: it posts a request whose completion shows that every packet has arrived.
+ * A connection that the peer may not have yet is left alone, because the peer could not continue
+ * it, and would take its end for a refusal; or the address is forged, and there is no peer. Such a
+ * connection comes up, or times out (xport/half_open.h).
  */
 static void renew_links(struct verve_xport *xport, uint32_t missing)
 {

@@ -34,7 +34,7 @@ struct verve_fence {
 	uint32_t asked;	  /* sent, in our last FENCE */
 	bool asks;	  /* the answer has not come */
 	bool asks_matched; /* the question is whether they are matched */
-	int lost;	  /* positive FI errno: connections ended and may have taken messages along; 0 */
+	int lost;	  /* positive FI errno of a connection that may have lost some; 0: none */
 
 	/* What the peer sent. */
 	uint32_t kept;	  /* messages that have no receive yet */

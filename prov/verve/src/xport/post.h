@@ -47,7 +47,8 @@ static inline bool verve_link_has_room(const struct verve_xport *xport,
 }
 
 /* It has its share of the send CQ, or of the slabs. */
-static inline bool verve_link_has_share(const struct verve_xport *xport, const struct verve_link *link)
+static inline bool verve_link_has_share(const struct verve_xport *xport,
+					const struct verve_link *link)
 {
 	const struct verve_slab_pool *pool = &xport->tx_slabs;
 	size_t slabs = (pool->failures ? pool->count : pool->limit) - pool->used;

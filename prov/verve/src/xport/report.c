@@ -59,7 +59,10 @@ static struct verve_comp make_comp(struct verve_xport *xport, struct verve_op *o
 
 	assert(!(op->flags & VERVE_OP_REPORTED));
 	op->flags |= VERVE_OP_REPORTED;
-	/* The application may free its buffer as soon as another of its threads sees the completion. */
+	/*
+	 * The application may free its buffer as soon as another of its threads sees the
+	 * completion.
+	 */
 	if (op->cls->memory_at)
 		verve_memory_unregister(xport, verve_op_memory(op));
 	if (op->cls->describe)

@@ -91,8 +91,8 @@ static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *
 }
 
 /*
- * For payload that is kept until the peer's application acts. All kept payload together gets one share,
- * so that packets, whose slabs come back when the device has sent them, always find a slab.
+ * For payload that is kept until the peer's application acts. All kept payload together gets one
+ * share, so that packets, whose slabs come back when the device has sent them, always find a slab.
  */
 static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
 {

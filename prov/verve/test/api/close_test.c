@@ -225,8 +225,8 @@ Test(close, message_that_is_being_received_is_received)
 }
 
 /*
- * A child after fork(2) closes what its parent opened, while messages are under way: nothing waits for ever, and nothing
- * is given to the parent's device, for whose queues both would write.
+ * A child after fork(2) closes what its parent opened, while messages are under way: nothing waits
+ * for ever, and nothing is given to the parent's device, for whose queues both would write.
  */
 Test(close, in_a_child_leaves_the_device_to_the_parent)
 {

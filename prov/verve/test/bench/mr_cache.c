@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a hit in the registration cache costs, in nanoseconds, with 10, 1,000 and 100,000 entries, in
- * 1 and 8 threads: get and put where the application tells what is unmapped (notify), where the
- * kernel does (userfaultfd), and the question to the kernel alone. Beside them a miss of memory that
- * is watched already, less what the device takes to register. The buffers come at random: some 64
- * of all, far from each other, or all, of which 100,000 are more than a processor's cache holds, so
- * that each costs its memory's latency. Medians of 5; processor time of the thread, so that threads
- * which wait for a processor do not count. Needs no device.
+ * What a hit in the registration cache costs, in nanoseconds, with 10, 1,000 and 100,000 entries,
+ * in 1 and 8 threads: get and put where the application tells what is unmapped (notify), where the
+ * kernel does (userfaultfd), and the question to the kernel alone. Beside them a miss of memory
+ * that is watched already, less what the device takes to register. The buffers come at random: some
+ * 64 of all, far from each other, or all, of which 100,000 are more than a processor's cache holds,
+ * so that each costs its memory's latency. Medians of 5; processor time of the thread, so that
+ * threads which wait for a processor do not count. Needs no device.
  *
  * With a number of rounds: an application that maps memory, registers it twice and unmaps it as
  * often: what a round costs in each tenth of them, and how much memory the process has then.

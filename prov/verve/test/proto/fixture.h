@@ -128,7 +128,10 @@ struct verve_comp expect_comp(struct verve_comp_queue *queue);
 /* Takes the next completion, which must be an error. err: positive FI errno. */
 struct verve_comp_error expect_error(struct verve_comp_queue *queue, int err);
 void expect_none(struct verve_comp_queue *queue);
-/* Expects of the next completion of each queue: when it is there, the node has nothing registered for operations. */
+/*
+ * Expects of the next completion of each queue: when it is there, the node has nothing registered
+ * for operations.
+ */
 void node_watch(struct node *node);
 
 /* Fills buf with bytes that depend on their place and on seed. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The application's buffer is its own as soon as its completion can be read: nothing of it is
- * registered any more. So is every buffer when its endpoint has been closed, whatever the device does.
+ * registered any more. So is every buffer when its endpoint has been closed, whatever the device
+ * does.
  */
 #include <string.h>
 

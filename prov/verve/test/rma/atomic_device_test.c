@@ -289,8 +289,8 @@ Test(atomic_device, a_fenced_one_waits_for_those_before_it)
 }
 
 /*
- * The peer's device would execute the atomic at once, but the peer's processor has not looked at the
- * message before it.
+ * The peer's device would execute the atomic at once, but the peer's processor has not looked at
+ * the message before it.
  */
 Test(atomic_device, a_delivery_complete_fence_waits_for_messages_that_were_copied)
 {

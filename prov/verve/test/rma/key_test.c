@@ -429,8 +429,8 @@ static size_t owed_to_a(void)
 }
 
 /*
- * a has asked for many keys, and takes nothing any more. Regions that others use come and go: a hears of the end of
- * those alone that it was told.
+ * a has asked for many keys, and takes nothing any more. Regions that others use come and go: a
+ * hears of the end of those alone that it was told.
  */
 Test(key, whoever_takes_no_revocation_is_owed_no_more_than_it_was_told)
 {
@@ -549,10 +549,12 @@ Test(key, events_count_only_what_the_regions_allow)
 		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 8, {8}, 1, 1},
 		{VERVE_NET_REMOTE_READ, VERVE_WIRE_READ, 8, {8}, 1, 1},
 		{VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC, VERVE_WIRE_READ, 8, {8}, 1, 1},
-		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 400, {8}, 1, 1}, /* the same bytes, four times */
+		/* the same bytes, four times */
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 400, {8}, 1, 1},
 		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8}, 1, 0},
 		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, UINT64_MAX, {8}, 1, 0},
-		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8, 9}, 2, 1}, /* 9 was closed meanwhile */
+		/* region 9 was closed meanwhile */
+		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 401, {8, 9}, 2, 1},
 		{VERVE_NET_REMOTE_WRITE, VERVE_WIRE_WROTE, 8, {9, 8, 8}, 3, 1},
 	};
 	struct verve_link *link = node_link(&b, &a);
@@ -567,7 +569,7 @@ Test(key, events_count_only_what_the_regions_allow)
 		cr_expect_eq(AO_load(claims[i].tag == VERVE_WIRE_READ ? &read.value : &write.value),
 			     claims[i].counted, "claim %zu", i);
 		cr_expect_eq(AO_load(&read.value) + AO_load(&write.value), claims[i].counted);
-		cr_expect_not(link->broken, "an honest peer may say so, if the region was replaced meanwhile");
+		cr_expect_not(link->broken, "an honest peer may say so of a replaced region");
 		unexport(&x);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions that are closed while peers write and read them, and opened again: RMA to them completes with
- * the right bytes or fails with FI_EACCES, and changes no other region's memory; everything else
- * completes with success.
+ * Regions that are closed while peers write and read them, and opened again: RMA to them completes
+ * with the right bytes or fails with FI_EACCES, and changes no other region's memory; everything
+ * else completes with success.
  */
 #include <criterion/criterion.h>
 

@@ -489,7 +489,11 @@ static void open_member(struct crowd *crowd, uint32_t index)
 
 void crowd_open(struct crowd *crowd, const struct crowd_options *options, uint64_t seed)
 {
-	*crowd = (struct crowd){.options = options, .seed = seed, .random = seed * 0x9e3779b97f4a7c15};
+	*crowd = (struct crowd){
+		.options = options,
+		.seed = seed,
+		.random = seed * 0x9e3779b97f4a7c15,
+	};
 	start_world(crowd);
 	sim_log_reset(false);
 	open_fabric(crowd);

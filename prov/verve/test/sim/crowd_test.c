@@ -53,7 +53,8 @@ static void connect_all(const char *name, crowd_plan *plan, uint32_t loss, uint3
 		      after.dgrams, ends / 2);
 	cr_expect_lt(heap / ends, BYTES_A_CONNECTION);
 	cr_log_info(
-		"%u endpoints, %lu connections: %.2f datagrams each, after %.3f s; %zu bytes of heap "
+		"%u endpoints, %lu connections: %.2f datagrams each, after %.3f s; "
+		"%zu bytes of heap "
 		"and %lu pinned for each end",
 		members, ends / 2, 2.0 * after.dgrams / ends, fake_net_time() / 1e9, heap / ends,
 		(after.pinned - before.pinned) / ends);

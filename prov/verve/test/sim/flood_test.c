@@ -184,7 +184,10 @@ static bool to_the_deaf(const struct crowd *crowd, uint32_t from, uint64_t n, ui
 	return (!from || from == last) && n - (from ? 0 : deaf) < crowd->options->rounds;
 }
 
-/* Their queues take nothing any more: what is sent to them keeps its buffers, and its places in the completion queue. */
+/*
+ * Their queues take nothing any more: what is sent to them keeps its buffers, and its places in the
+ * completion queue.
+ */
 static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
 {
 	struct crowd_options options = {
@@ -211,7 +214,8 @@ static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
 	healthy = &crowd.members[deaf + 1];
 	while (healthy->received < options.rounds || crowd.members[0].received < options.rounds) {
 		crowd_turn(&crowd);
-		cr_assert_lt(fake_net_time(), 10000000000, "%lu messages arrived, and %lu came back",
+		cr_assert_lt(fake_net_time(), 10000000000,
+			     "%lu messages arrived, and %lu came back",
 			     healthy->received, crowd.members[0].received);
 	}
 	for (uint32_t i = 1; i <= deaf; i++)

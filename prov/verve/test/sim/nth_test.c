@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Scenes in which every allocation of the provider, and every call of the device, the sockets and the
- * threads, fails in its turn: nth.h. VERVE_SEED and VERVE_NTH run one world, and one n of it.
+ * Scenes in which every allocation of the provider, and every call of the device, the sockets and
+ * the threads, fails in its turn: nth.h. VERVE_SEED and VERVE_NTH run one world, and one n of it.
  */
 #include <criterion/criterion.h>
 

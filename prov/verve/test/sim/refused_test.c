@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Random traffic, some of it with wrong keys, in which nothing else fails: all other operations complete
- * with success and once, in order.
+ * Random traffic, some of it with wrong keys, in which nothing else fails: all other operations
+ * complete with success and once, in order.
  */
 #include <criterion/criterion.h>
 

@@ -75,7 +75,7 @@ struct sim_node {
 	struct fid_av *av;
 	struct fid_cq *tx_cq, *rx_cq;	  /* may be the same */
 	int tx_fd, rx_fd;		  /* -1 without wait */
-	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write and read; or NULL */
+	struct fid_cntr *cntr[SIM_CNTRS]; /* send, recv, read, write, remote write, remote read */
 	uint64_t counted[SIM_CNTRS];	  /* the values that the counters should have */
 	uint32_t members;
 	struct fid_ep *ep[SIM_MEMBERS];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pairs and shared receive queues of the fake net. fake_qp.c opens, posts and closes, fake_rc.c
- * is the initiator's side of the transport, fake_responder.c the target's, and fake_wr.c knows the memory
- * of a work request.
+ * Queue pairs and shared receive queues of the fake net. fake_qp.c opens, posts and closes,
+ * fake_rc.c is the initiator's side of the transport, fake_responder.c the target's, and fake_wr.c
+ * knows the memory of a work request.
  *
  * A work request goes POSTED, FLYING (its packets are under way; executed at the target when they
- * arrive, in order), EXECUTED (a read or atomic whose response is under way), DONE (its completion is under
- * way).
+ * arrive, in order), EXECUTED (a read or atomic whose response is under way), DONE (its completion
+ * is under way).
  */
 #ifndef VERVE_TEST_SUPPORT_FAKE_QP_H
 #define VERVE_TEST_SUPPORT_FAKE_QP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fences behind messages that completed when they were copied: what a delivery-complete or match-complete operation
- * says of those, over one connection and over several.
+ * Fences behind messages that completed when they were copied: what a delivery-complete or
+ * match-complete operation says of those, over one connection and over several.
  */
 #include "xport/fence.h"
 
@@ -157,7 +157,8 @@ Test(fence, what_follows_a_fenced_operation_waits_with_it)
 	settle_without_b();
 	expect_none(&a.tx_queue);
 	nodes_settle();
-	cr_expect_eq(expect_comp(&a.tx_queue).context, &message, "the short one completes when it leaves");
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &message,
+		     "the short one completes when it leaves");
 	expect_fenced();
 }
 
@@ -243,7 +244,10 @@ Test(fence, delivered_is_not_yet_matched)
 	expect_fenced();
 }
 
-/* The question whether messages are matched may stay without an answer; a later one does not wait for that. */
+/*
+ * The question whether messages are matched may stay without an answer; a later one does not wait
+ * for that.
+ */
 Test(fence, is_cancelled_and_asked_for_less)
 {
 	send_eager(1);
@@ -336,7 +340,10 @@ Test(fence, an_endpoint_that_was_closed_is_not_the_next_one)
 Test(fence, answers_that_nobody_asked_for_say_nothing)
 {
 	unsigned char bytes[VERVE_WIRE_PREFIX];
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_FENCED, .dest = node_link(&b, &a)->remote_id};
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_FENCED,
+		.dest = node_link(&b, &a)->remote_id,
+	};
 
 	send_eager(1);
 	packet.op_id = node_peer(&a, &b)->fence.sent;
@@ -395,7 +402,9 @@ static void fence(void)
 			.flags = delivered | VERVE_OP_NOTIFY, .remote = &to, .remote_count = 1,
 		};
 
-		cr_assert_eq(verve_rma(a.xport, chance(50) ? VERVE_RMA_WRITE : VERVE_RMA_READ, &request), 0);
+		cr_assert_eq(verve_rma(a.xport, chance(50) ? VERVE_RMA_WRITE : VERVE_RMA_READ,
+				       &request),
+			     0);
 	}
 	promised++;
 }

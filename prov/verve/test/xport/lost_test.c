@@ -193,7 +193,8 @@ Test(lost, silence_ends_when_too_many_are_in_question)
 		verve_lost_step(b.xport);
 		nodes_settle();
 		cr_expect_geq(found(), b.xport->attr.rx_buffers - tolerated - 1);
-		cr_assert_null(node_link(&b, &c)->replay, "what c has under way would stand still, or fail");
+		cr_assert_null(node_link(&b, &c)->replay,
+			       "operations of c would stand still, or fail");
 		cr_assert_leq(node_link(&b, &c)->keys.asked, 1);
 	}
 	close_world();

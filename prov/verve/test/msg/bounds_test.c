@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Bounds of receiving: how much a peer can make an endpoint keep, queue or handle, and that receive
+ * buffers go back to the device.
+ */
+#include "msg/recv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../proto/fixture.h"
+#include "base/config.h"
+#include "msg/peek.h"
+#include "xport/post.h"
+#include "xport/turn.h"
+
+enum { ROOM = 3 * NODE_EAGER };
+
+static struct node a, b;
+static char out[ROOM], in[ROOM];
+
+static void setup(void)
+{
+	node_open(&a, 0, NULL);
+	node_open(&b, 1, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+	pattern_fill(out, sizeof(out), 1);
+}
+
+static void teardown(void)
+{
+	node_close(&a);
+	node_close(&b);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+TestSuite(bounds, .init = setup, .fini = teardown);
+
+static void send_len(size_t len, uint32_t flags)
+{
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
+						     .flags = flags}),
+		     0);
+}
+
+static void recv_into(size_t len, void *context, uint32_t flags)
+{
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = len, .context = context,
+						     .flags = flags}),
+		     0);
+}
+
+/* A whole window of messages waits for receives; one more message breaks the link. */
+Test(bounds, who_ignores_the_window_is_cut_off)
+{
+	node_link(&a, &b)->credits = 1000;
+	for (int i = 0; i < NODE_WINDOW; i++)
+		send_len(100, 0);
+	send_len(VERVE_WIRE_SMALL, 0); /* costs no credit */
+	nodes_settle();
+	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
+	send_len(100, 0);
+	send_len(100, 0);
+	nodes_settle();
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
+}
+
+/* A received message makes room in the window only after its credit was sent back. */
+Test(bounds, the_window_opens_with_the_credits_that_are_sent)
+{
+	node_link(&a, &b)->credits = 1000;
+	for (int i = 0; i < NODE_WINDOW; i++)
+		send_len(100, 0);
+	nodes_settle();
+	for (int i = 0; i < NODE_WINDOW / 2; i++)
+		recv_into(100, NULL, 0);
+	nodes_settle();
+	cr_expect_eq(node_link(&b, &a)->owed, 0);
+	for (int i = 0; i < NODE_WINDOW / 2; i++)
+		send_len(100, 0);
+	nodes_settle();
+	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
+	recv_into(100, NULL, 0);
+	cr_expect_eq(node_link(&b, &a)->owed, 1);
+	send_len(100, 0);
+	nodes_settle();
+	cr_expect_null(node_peer(&b, &a)->link);
+}
+
+/* Handles the packet as if it had come from a. */
+static void handle(const struct verve_wire_packet *what)
+{
+	struct verve_wire_packet packet = *what;
+
+	b.xport->protocols->handlers[packet.type](b.xport, node_link(&b, &a), &packet);
+}
+
+/*
+ * a offers messages, withdraws them, and takes no answer. An honest endpoint has at most
+ * VERVE_CONFIG_TX_SIZE_MAX operations, so at most as many answers wait for a.
+ */
+Test(bounds, who_takes_no_fin_is_cut_off)
+{
+	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS, .op_id = 1};
+	struct verve_wire_packet withdrawal = {.type = VERVE_WIRE_WITHDRAW};
+
+	node_link(&b, &a)->may_send = false; /* a's queue takes nothing */
+	for (; offer.op_id <= VERVE_CONFIG_TX_SIZE_MAX; offer.op_id++) {
+		handle(&offer);
+		withdrawal.op_id = offer.op_id;
+		handle(&withdrawal);
+	}
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	handle(&offer);
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/* Messages without a receive are bounded likewise, if a waits for a FIN of each. */
+Test(bounds, who_offers_more_than_an_endpoint_can_is_cut_off)
+{
+	struct verve_wire_packet offers[] = {{.type = VERVE_WIRE_RTS},
+					     {.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_ACK}};
+
+	for (uint32_t i = 0; i < VERVE_CONFIG_TX_SIZE_MAX; i++) {
+		offers[i % 2].op_id = i + 1;
+		handle(&offers[i % 2]);
+	}
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	handle(&offers[1]);
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/* Each message is counted until its one answer, whichever way the message goes. */
+Test(bounds, answered_messages_are_no_burden)
+{
+	static const size_t sizes[] = {0, 64, NODE_EAGER, NODE_EAGER + 1, ROOM};
+
+	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (i % 2)
+			recv_into(ROOM, in, 0);
+		send_len(sizes[i / 2], VERVE_OP_ACK);
+		nodes_settle();
+		if (!(i % 2)) {
+			cr_expect_eq(node_link(&b, &a)->unanswered_messages, 1);
+			recv_into(ROOM, in, 0);
+			nodes_settle();
+		}
+		expect_comp(&a.tx_queue);
+		expect_comp(&b.rx_queue);
+		cr_expect_eq(node_link(&b, &a)->unanswered_messages, 0);
+	}
+}
+
+/*
+ * A peer writes with remote CQ data without end, while the application reads no completions. The
+ * packets wait, and none is lost.
+ */
+Test(bounds, completions_that_nobody_asked_for_are_bounded)
+{
+	enum { RING = 64, BUFFERS = 64, COUNT = RING + VERVE_COMP_UNINVITED + BUFFERS };
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA,
+					   .dest = node_link(&b, &a)->conn_id};
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+	struct verve_comp comp;
+
+	cr_assert_eq(b.xport->attr.rx_buffers, BUFFERS);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		packet.data = i;
+		node_send_raw(&a, &b, bytes, verve_wire_encode(&packet, bytes));
+	}
+	cr_expect_lt(AO_load(&b.rx_queue.count), COUNT - BUFFERS + VERVE_POLL_BATCH);
+	cr_expect_eq(AO_load(&b.remote_write.value), AO_load(&b.rx_queue.count));
+	for (uint64_t i = 0; i < COUNT; i++) {
+		comp = expect_comp(&b.rx_queue);
+		cr_assert_eq(comp.data, i);
+		nodes_settle();
+	}
+	expect_none(&b.rx_queue);
+	node_send_raw(&a, &b, bytes, verve_wire_encode(&packet, bytes));
+	expect_comp(&b.rx_queue);
+}
+
+static unsigned flood_left;
+
+/* For each packet that the transport handles, another one arrives. */
+static void flood(void *arg)
+{
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA,
+					   .dest = node_link(&b, &a)->conn_id};
+	struct verve_link *link = node_link(&a, &b);
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+	struct verve_outgoing out_packet;
+	size_t len = verve_wire_encode(&packet, bytes);
+
+	(void)arg;
+	if (!flood_left)
+		return;
+	flood_left--;
+	cr_assert(verve_link_reserve(a.xport, link, len, &out_packet));
+	memcpy(out_packet.data, bytes, len);
+	cr_assert_eq(verve_link_post_packet(a.xport, link, &out_packet, len, true, NULL), 0);
+	while (fake_net_run_next())
+		;
+	verve_proto_poll(&a.proto);
+	verve_comp_queue_arm(&b.rx_queue, AO_load(&b.rx_queue.count) + 1);
+}
+
+/*
+ * When a connection ends, the packets that arrived before are handled. Packets that arrive
+ * meanwhile do not prolong that.
+ */
+Test(bounds, a_flood_does_not_keep_who_takes_what_arrived)
+{
+	uint32_t conn_id = node_link(&b, &a)->conn_id;
+
+	flood_left = 1000;
+	b.rx_queue.wake = flood;
+	verve_comp_queue_arm(&b.rx_queue, 1);
+	flood(NULL);
+	node_event(&b, VERVE_CM_DOWN, &a, conn_id, FI_ENOTCONN);
+	verve_events_step(b.xport);
+	cr_expect_leq(AO_load(&b.rx_queue.count), b.xport->attr.rx_buffers,
+		      "%zu packets were taken", (size_t)AO_load(&b.rx_queue.count));
+	cr_expect_gt(AO_load(&b.rx_queue.count), 0);
+	flood_left = 0;
+}
+
+/*
+ * Nobody reads what completes, and a connection ends: what has arrived is taken when its queue pair
+ * can be closed, once.
+ */
+Test(bounds, a_connection_that_ends_slowly_takes_no_part_of_a_flood)
+{
+	struct verve_link *link;
+	struct node c;
+
+	node_open(&c, 0, NULL);
+	node_join(&b, &c, NODE_WINDOW);
+	for (int i = 0; i < 3; i++)
+		send_len(1, 0);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_cq_count(b.xport->recv_cq) < 3);
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
+	link = node_link(&b, &c);
+	cr_assert_eq(verve_link_post_nothing(b.xport, link, NULL), 0);
+	verve_link_break(b.xport, link, FI_EIO, 0, "test");
+	for (int i = 0; i < 3; i++)
+		verve_turn(b.xport);
+	cr_expect_not(TAILQ_EMPTY(&b.xport->broken_links));
+	cr_expect_eq(fake_net_cq_count(b.xport->recv_cq), 3);
+	nodes_settle();
+	cr_expect(TAILQ_EMPTY(&b.xport->broken_links));
+	cr_expect_eq(fake_net_cq_count(b.xport->recv_cq), 0);
+	AO_store(&b.rx_queue.uninvited, 0);
+	node_close(&c);
+}
+
+Test(bounds, buffers_go_back_to_the_device_however_many_arrive)
+{
+	size_t count = 5 * b.xport->attr.rx_buffers;
+
+	for (size_t i = 0; i < count; i++) {
+		send_len(1, 0);
+		recv_into(10, NULL, 0);
+		nodes_settle();
+		expect_comp(&b.rx_queue);
+		expect_comp(&a.tx_queue);
+	}
+	cr_expect_eq(b.xport->rx_slabs.count, b.xport->attr.rx_buffers);
+	cr_expect_lt(b.xport->rx_free_count, VERVE_POLL_BATCH);
+}
+
+Test(bounds, refused_buffers_are_posted_later)
+{
+	fake_net_fail(FAKE_NET_SRQ_POST, 1, -FI_ENOMEM);
+	for (int i = 0; i < 3 * VERVE_POLL_BATCH; i++) {
+		send_len(1, 0);
+		recv_into(10, NULL, 0);
+		nodes_settle();
+		expect_comp(&b.rx_queue);
+	}
+	cr_expect(fake_net_has_failed());
+	cr_expect_lt(b.xport->rx_free_count, VERVE_POLL_BATCH);
+}
