@@ -236,6 +236,7 @@ static void run_bad_input(struct env *env)
 		node_sync(&t.a);
 		send_from(&t.a, 1, false);
 	}
+	pattern_free(recv.buf);
 	trio_close(&t);
 }
 
