@@ -102,10 +102,11 @@ test_run()
 	failed=1
 }
 
-# rows_plan SET LIST PATTERN: splits the rows that the pattern names into $VERVE_OUT/SET-run.test and SET-refused.test.
+# rows_plan SET LIST PATTERN: splits the rows that the pattern names into $VERVE_OUT/SETrows-run.test and -refused.test,
+# the slash of a set as a dash.
 rows_plan()
 {
-	local set=$1 list=$2 only=$3 base=$VERVE_OUT/${1%/} name kind seconds rest word settings options
+	local set=$1 list=$2 only=$3 base=$VERVE_OUT/${1/\//-}rows name kind seconds rest word settings options
 	local verdict how why
 
 	: >"$base-run.test"
