@@ -227,6 +227,7 @@ static void run_bad_input(struct env *env)
 			CHECK_RET(fi_cancel(&t.a.ep->fid, &recv), -FI_ENOENT);
 		}
 	}
+	pattern_free(recv.buf);
 	comp_expect_none(&t.a, t.a.rxcq);
 	if (env->server) {
 		post_from(&t.a, &recv, t.from[0], false);
@@ -236,7 +237,6 @@ static void run_bad_input(struct env *env)
 		node_sync(&t.a);
 		send_from(&t.a, 1, false);
 	}
-	pattern_free(recv.buf);
 	trio_close(&t);
 }
 
