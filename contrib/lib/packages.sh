@@ -25,13 +25,13 @@ packages_list()
 	check libopenmpi-dev        builds the MPI test programs
 	check python3-mpi4py        MPI from Python
 	check valgrind              memory checks and instruction counts
-	lab   qemu-system-x86       boots the lab's guests
-	lab   busybox-static        first program of a guest
-	lab   cpio                  packs the guests' initrd
-	lab   kmod                  finds the kernel modules of a guest
+	guest qemu-system-x86       boots the lab's guests
+	guest busybox-static        first program of a guest
+	guest cpio                  packs the guests' initrd
+	guest kmod                  finds the kernel modules of a guest
+	guest dropbear-bin          ssh between guests, started only there
 	lab   iproute2              network and rdma commands
 	lab   procps                sysctl and pgrep
-	lab   dropbear-bin          ssh between guests, started only there
 	lab   rdma-core             RDMA configuration
 	lab   ibverbs-providers     driver of rxe in user space
 	lab   ibverbs-utils         ibv_devinfo and ibv_rc_pingpong

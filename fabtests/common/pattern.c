@@ -102,10 +102,11 @@ void *pattern_alloc(size_t len)
 
 void pattern_free(void *buf)
 {
-	uint8_t *page = (uint8_t *)buf - PAGE;
+	uint8_t *page;
 
 	if (!buf)
 		return;
+	page = (uint8_t *)buf - PAGE;
 	if (!pattern_check_byte((uint8_t *)buf + ((struct head *)page)->len, GUARD, GUARD_BYTE))
 		check_fail("something wrote past the end of a buffer");
 	free(page);

@@ -230,6 +230,7 @@ static void run_bad_input(struct env *env)
 			CHECK_RET(fi_cancel(&t.a.ep->fid, &recv), -FI_ENOENT);
 		}
 	}
+	pattern_free(recv.buf);
 	comp_expect_none(&t.a, t.a.rxcq);
 	if (env->server) {
 		post_from(&t.a, &recv, t.from[0], false);

@@ -254,6 +254,8 @@ static void cancel_unmatched(struct node *node, struct op *ops, unsigned count)
 static void run_client(struct env *env, const struct scene *scene, bool at_once)
 {
 	struct op ops[COUNT] = { 0 };
+	/* A fast device reads all before the peer dies: what is received later still needs the peer. */
+	unsigned early = scene->begin == client_receives ? scene->count / 2 : scene->count;
 	char name[NODE_ADDR_MAX], theirs[NODE_ADDR_MAX];
 	struct node node, third;
 	fi_addr_t to_third, to_node;
@@ -272,13 +274,15 @@ static void run_client(struct env *env, const struct scene *scene, bool at_once)
 		op_hello(&node);
 	if (scene->after)
 		env_sync(env, "dead");
-	for (unsigned i = 0; i < scene->count; i++)
+	for (unsigned i = 0; i < early; i++)
 		scene->begin(&node, &ops[i], i, scene->len);
 	op_talk(&node, &third, to_third, SMALL);
 	if (scene->removes)
 		CHECK_RET(fi_av_remove(node.av, &node.peer, 1, 0), 0);
 	if (!scene->after)
 		env_sync(env, "dead");
+	for (unsigned i = early; i < scene->count; i++)
+		scene->begin(&node, &ops[i], i, scene->len);
 	dead = clock_now();
 	op_talk(&third, &node, to_node, LONG);
 	if (scene->begin == client_receives)
@@ -388,7 +392,7 @@ static void run_read_by(struct env *env)
 static void run_read_from(struct env *env)
 {
 	static const struct scene scene = { .count = LONGS, .len = LONG, .begin = client_receives,
-					    .live = send_one };
+					    .live = send_one, .least_errors = 1 };
 
 	run(env, &scene);
 }

@@ -236,12 +236,14 @@ static void run_stack(struct env *env)
  */
 static void *get_huge(void)
 {
-	void *memory = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	char *memory = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB, -1, 0);
 
 	if (memory != MAP_FAILED)
 		return memory;
-	REQUIRE(!posix_memalign(&memory, HUGE_PAGE, HUGE_PAGE));
+	memory = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	REQUIRE(memory != MAP_FAILED);
+	memory += HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE;
 	madvise(memory, HUGE_PAGE, MADV_HUGEPAGE);
 	return memset(memory, 0, HUGE_PAGE);
 }
