@@ -326,16 +326,24 @@ static bool is_fetching(const struct verve_slot *slot)
 }
 
 /*
- * The peer has received this entry's packet, or a packet behind it: the request was executed. A
- * read is repeated all the same, because its data may not have come.
+ * True for a request that is repeated even if the peer's device has executed it: a read, because its
+ * data may not have come, and an empty write, because it may end an operation whose reads lie before
+ * it.
  */
+static bool is_always_repeated(const struct verve_slot *slot)
+{
+	return slot->kind == VERVE_SLOT_NOTHING ||
+	       (slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_READ);
+}
+
+/* The peer has received this entry's packet, or a packet behind it: the request was executed. */
 static void settle_executed(struct verve_xport *xport, struct verve_replay *replay,
 			    struct verve_replay_entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
 	struct verve_op *op = slot->op;
 
-	if (entry->dead || (slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_READ))
+	if (entry->dead || is_always_repeated(slot))
 		return;
 	if (slot->kind == VERVE_SLOT_MEMORY && is_fetching(slot)) {
 		op->error = FI_EIO;
