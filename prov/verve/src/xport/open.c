@@ -86,6 +86,8 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 	TAILQ_INIT(&xport->wanting);
 	TAILQ_INIT(&xport->links);
 	TAILQ_INIT(&xport->broken_links);
+	TAILQ_INIT(&xport->owing);
+	TAILQ_INIT(&xport->half_open);
 	return 0;
 }
 
