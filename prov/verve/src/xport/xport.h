@@ -53,6 +53,7 @@ struct verve_xport_attr {
 	size_t inline_size;    /* bytes of a request that may go inline, at most */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
+	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
 	uint32_t window;       /* eager messages that cost a credit, of one peer, not consumed */
 	size_t min_multi_recv; /* bytes: a multi-receive buffer with less left is given back */

@@ -152,6 +152,8 @@ uint32_t fake_net_srq_count(const struct verve_net_srq *srq);
 /* Completions that wait to be polled. */
 struct verve_net_cq;
 uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
+/* The completion vector that the queue was opened with. */
+uint32_t fake_net_cq_vector(const struct verve_net_cq *cq);
 
 /*
  * From now on devices take dmabufs, and this is the one that there is: size bytes of memory. Its descriptor.

@@ -65,7 +65,7 @@ struct fake_world {
 	uint64_t now;
 	uint64_t random[4];
 	uint64_t next_seq;
-	uint32_t next_key;
+	uint32_t next_key, vectors;
 	uint64_t memlock; /* bytes */
 	void *dmabuf;	  /* memory; NULL: devices take none */
 	uint64_t dmabuf_size;
