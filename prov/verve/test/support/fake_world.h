@@ -43,6 +43,7 @@ struct fake_host {
 	char reason[VERVE_NET_REASON_MAX]; /* empty: usable */
 	struct verve_net_portaddr addrs[2];
 	uint32_t addr_count;
+	uint32_t netdev_addrs; /* addresses of the interface; 0: addr_count */
 	struct verve_net_qp *qps; /* uthash by number */
 	uint32_t qp_count, next_qp_num, freed_qp_num;
 	uint16_t next_port;
@@ -85,6 +86,7 @@ struct fake_world {
 	void *on_close_arg;
 	bool in_close;
 	bool stopping; /* what is under way is to be freed, no more */
+	bool stamps;
 	bool trace;
 	struct fake_net_stats stats;
 };
