@@ -12,6 +12,7 @@
 #include "api/auth.h"
 #include "api/av.h"
 #include "api/bind.h"
+#include "api/cq.h"
 #include "api/domain.h"
 #include "api/ep.h"
 #include "api/msg.h"
@@ -35,6 +36,8 @@ static int ep_enable(struct verve_ep *ep)
 		.inline_size = verve_config.inline_size,
 		.eager_size = verve_config.eager_size,
 		.rx_buffers = verve_config.rx_buffers,
+		.send_vector = ep->tx_cq ? ep->tx_cq->vector : -1,
+		.recv_vector = ep->rx_cq ? ep->rx_cq->vector : -1,
 		.window = verve_config.window,
 		.min_multi_recv = ep->min_multi_recv,
 		.keepalive = verve_config.transport_timeout * 1000000ull / 2,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLASS_IB "/sys/class/infiniband"
@@ -166,4 +167,69 @@ void verve_sysfs_link_addr(const char *netdev, char *addr)
 	addr[0] = '\0';
 	if (netdev[0])
 		read_text(addr, CLASS_NET "/%s/address", netdev);
+}
+
+struct reader {
+	void (*add)(void *arg, const void *data, size_t len);
+	void *arg;
+	const char *device;
+	unsigned ports, all_ports; /* read of this device, and of all devices */
+	bool failed;
+};
+
+static void reader_add(const struct reader *reader, const char *text)
+{
+	reader->add(reader->arg, text, strlen(text) + 1);
+}
+
+static bool port_read(const char *name, void *arg)
+{
+	struct reader *reader = arg;
+	char text[VERVE_NET_NAME_MAX];
+
+	reader_add(reader, name);
+	if (!read_text(text, CLASS_IB "/%s/ports/%s/state", reader->device, name)) {
+		reader->failed = true;
+		return true;
+	}
+	reader_add(reader, text);
+	read_text(text, CLASS_IB "/%s/ports/%s/rate", reader->device, name);
+	reader_add(reader, text);
+	read_text(text, CLASS_IB "/%s/ports/%s/gids/0", reader->device, name);
+	reader_add(reader, text);
+	reader->ports++;
+	return false;
+}
+
+static bool device_read(const char *name, void *arg)
+{
+	struct reader *reader = arg;
+	char path[PATH_MAX];
+	struct stat node;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), CLASS_IB "/%s/ports", name);
+	dir = opendir(path);
+	if (!dir || fstat(dirfd(dir), &node)) {
+		reader->failed = true;
+	} else {
+		reader_add(reader, name);
+		reader->add(reader->arg, &node.st_ino, sizeof(node.st_ino));
+		reader->device = name;
+		reader->ports = 0;
+		visit_dir(path, port_read, reader);
+	}
+	if (dir)
+		closedir(dir);
+	reader->failed |= !reader->ports;
+	reader->all_ports += reader->ports;
+	return reader->failed;
+}
+
+bool verve_sysfs_read_ports(void (*add)(void *arg, const void *data, size_t len), void *arg)
+{
+	struct reader reader = {.add = add, .arg = arg};
+
+	visit_dir(CLASS_IB, device_read, &reader);
+	return !reader.failed && reader.all_ports;
 }

@@ -8,6 +8,7 @@
 #define VERVE_NET_SYSFS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "net/port_info.h"
@@ -22,5 +23,11 @@ void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev);
 void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
 /* Link address of a network interface: "52:54:00:00:00:01". netdev may be empty. */
 void verve_sysfs_link_addr(const char *netdev, char *addr);
+/*
+ * Calls add with the name of each RDMA device, a number that another device of this name does not
+ * have, and for each of its ports the state, rate and default GID. False: there are no devices, or
+ * the state of a port cannot be read.
+ */
+bool verve_sysfs_read_ports(void (*add)(void *arg, const void *data, size_t len), void *arg);
 
 #endif

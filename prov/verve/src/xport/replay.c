@@ -20,6 +20,7 @@
 #include "xport/suspend.h"
 #include "xport/suspended.h"
 #include "xport/transfer.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -472,6 +473,7 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	link->listen = event->listen;
 	link->listening = verve_net_now();
 	link->overdue = false;
+	verve_watched_update(xport, link);
 	if (verve_conn_id_map(xport, event->conn_id, link)) {
 		verve_replay_no_memory(xport, link);
 		return;
@@ -490,6 +492,7 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 		return;
 	replay->ready = true;
 	link->listen = false;
+	verve_watched_update(xport, link);
 	verve_replay_continue(xport, link);
 }
 
@@ -513,6 +516,7 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 	 */
 	if (link->listen && xport->cm && !verve_cm_hear(xport->cm, packet->dest))
 		link->listen = false;
+	verve_watched_update(xport, link);
 	if (packet->status == resume_done) {
 		replay->executed = true;
 		verve_replay_continue(xport, link);

@@ -8,7 +8,9 @@
 #include "../support/oom.h"
 #include "ep_pair.h"
 
+#include "engine/engine.h"
 #include "xport/op.h"
+#include "xport/xport.h"
 
 static struct ep_pair pair;
 static struct fixture *fix = &pair.fix;
@@ -56,6 +58,46 @@ static void bind_and_enable(void)
 	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
 	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
 	cr_assert_eq(fi_enable(ep), 0);
+}
+
+/* The completion vectors of the endpoint's queues. */
+static void expect_vectors(uint32_t send, uint32_t recv)
+{
+	struct verve_engine *engine = verve_ep_from_fid(ep)->engine;
+	struct verve_xport *xport = verve_engine_lock(engine);
+
+	cr_expect_eq(fake_net_cq_vector(xport->send_cq), send);
+	cr_expect_eq(fake_net_cq_vector(xport->recv_cq), recv);
+	verve_engine_unlock(engine);
+}
+
+Test(ep, queues_of_each_endpoint_have_the_next_vector)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		open_all();
+		bind_and_enable();
+		expect_vectors(i, i);
+		close_all();
+	}
+}
+
+Test(ep, queue_with_affinity_has_its_vector)
+{
+	struct fi_cq_attr attr = {.flags = FI_AFFINITY, .signaling_vector = 0};
+	struct fid_cq *there;
+
+	open_all();
+	bind_and_enable();
+	close_all();
+	open_all();
+	cr_assert_eq(fi_cq_open(fix->domain, &attr, &there, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), 0);
+	cr_assert_eq(fi_ep_bind(ep, &there->fid, FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	expect_vectors(1, 0);
+	close_all();
+	cr_expect_eq(fi_close(&there->fid), 0);
 }
 
 /* Opening. */
