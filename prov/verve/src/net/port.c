@@ -171,14 +171,16 @@ static void port_check(struct ibv_context *ctx, struct verve_net_port *port,
 }
 
 /* Keeps the addresses that make an address handle; moves the others to port->refused. */
-static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t lid)
+static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port,
+		       const struct ibv_port_attr *attr)
 {
+	bool grh = port->ethernet || attr->flags & IBV_QPF_GRH_REQUIRED;
 	char gid[INET6_ADDRSTRLEN] = "?";
 	char reason[VERVE_NET_NAME_MAX];
 	size_t good = 0;
 
 	for (size_t i = 0; i < port->addr_count; i++) {
-		int ret = verve_gid_prove(pd, port, &port->addrs[i], lid);
+		int ret = verve_gid_prove(pd, port, &port->addrs[i], attr->lid, grh);
 
 		if (!ret) {
 			port->addrs[good++] = port->addrs[i];
@@ -198,13 +200,13 @@ static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t 
 }
 
 static int look_at_addrs(struct ibv_context *ctx, struct ibv_pd *pd, struct verve_net_port *port,
-			 uint16_t lid)
+			 const struct ibv_port_attr *attr)
 {
 	int ret = verve_gid_find_addrs(ctx, port);
 
 	if (ret)
 		return ret;
-	ret = prove_addrs(pd, port, lid);
+	ret = prove_addrs(pd, port, attr);
 	if (ret)
 		return ret;
 	port->usable = port->addr_count;
@@ -246,7 +248,7 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 	if (port->ethernet)
 		verve_sysfs_netdev(port->device, port_num, port->netdev);
 	port_check(ctx, port, attr);
-	ret = port->usable ? look_at_addrs(ctx, pd, port, attr->port.lid) : 0;
+	ret = port->usable ? look_at_addrs(ctx, pd, port, &attr->port) : 0;
 	set_link_addr(ctx, port);
 	return ret;
 }
@@ -280,4 +282,13 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 	default:
 		reject(port, "%s cannot be opened (%.60s)", path, strerror(error));
 	}
+}
+
+void verve_net_port_fini(struct verve_net_port *port)
+{
+	free(port->addrs);
+	free(port->refused);
+	port->addrs = NULL;
+	port->refused = NULL;
+	port->addr_count = port->refused_count = 0;
 }
