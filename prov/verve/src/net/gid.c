@@ -246,8 +246,8 @@ static int find_ethernet(const struct finder *finder)
 }
 
 /*
- * The GID that FI_VERVE_GID_INDEX names, or else the one of the lowest index, which is the port's own
- * identity (InfiniBand spec. vol. 1, 4.1.1).
+ * The GID that FI_VERVE_GID_INDEX names, or else the one of the lowest index, which is the port's
+ * own identity (InfiniBand spec. vol. 1, 4.1.1).
  */
 static const struct ibv_gid_entry *choose_gid(const struct finder *finder)
 {
@@ -279,8 +279,8 @@ static int gid_refuse_others(const struct finder *finder, const struct ibv_gid_e
 }
 
 /*
- * InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's; the handshake's IP address is that of the
- * IPoIB interface, or of FI_VERVE_IFACE.
+ * InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. The handshake's IP
+ * address is that of the IPoIB interface, or of FI_VERVE_IFACE.
  */
 static int find_infiniband(const struct finder *finder)
 {

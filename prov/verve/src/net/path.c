@@ -68,7 +68,7 @@ static int find_pkey(const struct verve_net_device *dev, const struct ibv_port_a
 	if (best)
 		return 0;
 	if (only)
-		VERVE_WARN(DOMAIN, "%s port %u: is not in partition 0x%x, which FI_VERVE_PKEY names: "
+		VERVE_WARN(DOMAIN, "%s port %u: is not in partition 0x%x of FI_VERVE_PKEY: "
 			   "/sys/class/infiniband/%s/ports/%u/pkeys has those that it is in\n",
 			   dev->port.device, dev->port.port_num, wanted, dev->port.device,
 			   dev->port.port_num);

@@ -108,8 +108,8 @@ static uint32_t port_lanes(uint8_t width)
 }
 
 /*
- * The rates of a lane, by their bit in active_speed (LinkSpeedActive), which has 8 bits: no XDR. The
- * kernel's own text has it.
+ * The rates of a lane, by their bit in active_speed (LinkSpeedActive), which has 8 bits: no XDR.
+ * The kernel's own text has it.
  */
 static const struct lane {
 	uint64_t mbps;

@@ -18,7 +18,7 @@ enum {
 	INLINE_STEP = 32, /* bytes: the inline size is lowered to its next multiple */
 	HOP_LIMIT = 64,
 	RNR_TIMER_MAX = 31,
-	/* DSCP 26 with ECN's ECT(0): what lossless RoCE networks are set up for. UCX has it, too. */
+	/* DSCP 26 with ECN's ECT(0): what lossless RoCE networks expect. UCX has it, too. */
 	ROCE_TRAFFIC_CLASS = 106,
 	ECT_0 = 2, /* of the ECN bits: the packet may be marked where there is congestion */
 	DSCP_MASK = 0x3f,

@@ -104,9 +104,9 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
  * Takes the queue pair from INIT through RTR to RTS, connected to remote. timeout_ms: how long the
  * device retries a silent peer before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and
  * FI_VERVE_RETRY_COUNT; soft-RoCE never gives up). A receiver that is not ready is retried
- * FI_VERVE_RNR_RETRY_COUNT times, by default for ever. The local address is where the port has it
- * now. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN). -FI_EHOSTUNREACH: remote is in
- * another InfiniBand subnet or partition. Or the error of libibverbs.
+ * FI_VERVE_RNR_RETRY_COUNT times, by default for ever. The GID index is the one that the local
+ * address has now. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN). -FI_EHOSTUNREACH:
+ * remote is in another InfiniBand subnet or partition. Or the error of libibverbs.
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);

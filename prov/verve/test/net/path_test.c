@@ -263,7 +263,7 @@ Test(infiniband, a_new_lid_and_prefix_reach_new_queue_pairs)
 	cr_expect_eq(self.lid, 100);
 }
 
-/* The port number of the address stays; only its place in the table is another. */
+/* The addresses stay; only their places in the table are others. */
 static void move_gids(void)
 {
 	fake_verbs.gids[0].gid_index = 5;
@@ -280,7 +280,7 @@ Test(roce, an_address_that_moved_is_found_at_its_new_index)
 	cr_expect_eq(path()->grh.sgid_index, 5);
 }
 
-/* The event may be read later than the next queue pair is opened, or between opening and connecting. */
+/* The event may be read after the next queue pair is opened, or after it is connected. */
 Test(roce, an_address_that_moved_is_found_before_its_event)
 {
 	open_qp();
