@@ -162,6 +162,33 @@ void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
 	visit_dir(CLASS_NET, netdev_has_gid, &search);
 }
 
+bool verve_sysfs_rate(const char *device, uint8_t port_num, uint64_t *speed, char *rate)
+{
+	char text[VERVE_NET_NAME_MAX], width[8], name[16] = "";
+	unsigned gbps, tenths = 0;
+
+	rate[0] = '\0';
+	/* "800 Gb/sec (4X XDR)", "2.5 Gb/sec (1X SDR)". */
+	if (!read_text(text, CLASS_IB "/%s/ports/%u/rate", device, port_num))
+		return false;
+	if (sscanf(text, "%u Gb/sec (%7[0-9X]%15[ A-Z0-9]", &gbps, width, name) < 2 &&
+	    sscanf(text, "%u.%1u Gb/sec (%7[0-9X]%15[ A-Z0-9]", &gbps, &tenths, width, name) < 3)
+		return false;
+	*speed = (gbps * UINT64_C(10) + tenths) * 100000000;
+	snprintf(rate, VERVE_NET_NAME_MAX, "%s%s", width, name);
+	return true;
+}
+
+uint16_t verve_sysfs_pkey(const char *netdev)
+{
+	char text[VERVE_NET_NAME_MAX];
+
+	/* Only IPoIB interfaces have the file: it has 0x8001 and the like. */
+	if (!netdev[0] || !read_text(text, CLASS_NET "/%s/pkey", netdev))
+		return 0;
+	return strtoul(text, NULL, 0);
+}
+
 void verve_sysfs_link_addr(const char *netdev, char *addr)
 {
 	addr[0] = '\0';

@@ -18,7 +18,8 @@ void verve_watched_insert(struct verve_xport *xport, struct verve_link *link)
 bool verve_watched_may_owe(const struct verve_link *link)
 {
 	return !TAILQ_EMPTY(&link->peer->active) || verve_peer_has_work(link->peer) ||
-	       link->keys.asked || link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
+	       link->keys.asked || link->peer->fence.asks ||
+	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
 }
 
 bool verve_watched_is_any_owing(struct verve_xport *xport)

@@ -51,6 +51,7 @@ struct verve_xport_attr {
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished, at most */
 	size_t inline_size;    /* bytes of a request that may go inline, at most */
+	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */

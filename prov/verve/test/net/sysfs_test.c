@@ -327,4 +327,36 @@ Test(sysfs, without_the_state_of_each_port_there_is_no_stamp)
 	add_port();
 	add_file(IB "mlx5_0/ports/2/rate", "100 Gb/sec (4X EDR)\n");
 	cr_expect_not(verve_net_stamp_take(&stamp));
+static void expect_rate(const char *file, uint64_t mbps, const char *name)
+{
+	uint64_t speed = 0;
+
+	add_file(IB "mlx5_0/ports/1/rate", file);
+	cr_expect(verve_sysfs_rate("mlx5_0", 1, &speed, text), "%s", file);
+	cr_expect_eq(speed, mbps * 1000000, "%lu", speed);
+	cr_expect_str_eq(text, name);
+}
+
+Test(sysfs, a_rate_has_a_number_and_a_name)
+{
+	uint64_t speed;
+
+	expect_rate("800 Gb/sec (4X XDR)\n", 800000, "4X XDR");
+	expect_rate("1600 Gb/sec (8X XDR)\n", 1600000, "8X XDR");
+	expect_rate("2.5 Gb/sec (1X)\n", 2500, "1X");
+	expect_rate("2.5 Gb/sec (1X SDR)\n", 2500, "1X SDR");
+	expect_rate("56 Gb/sec (4X FDR)\n", 56000, "4X FDR");
+	add_file(IB "mlx5_0/ports/1/rate", "much\n");
+	cr_expect_not(verve_sysfs_rate("mlx5_0", 1, &speed, text));
+	cr_expect_not(verve_sysfs_rate("mlx5_0", 2, &speed, text));
+	cr_expect_str_eq(text, "");
+}
+
+Test(sysfs, an_ipoib_interface_has_a_partition)
+{
+	add_file(NET "ib0.8001/pkey", "0x8001\n");
+	add_file(NET "eth0/address", "02:00:00:00:00:01\n");
+	cr_expect_eq(verve_sysfs_pkey("ib0.8001"), 0x8001);
+	cr_expect_eq(verve_sysfs_pkey("eth0"), 0);
+	cr_expect_eq(verve_sysfs_pkey(""), 0);
 }

@@ -147,6 +147,7 @@ void fake_port_fill(struct fake_host *host, struct verve_net_port *port)
 	};
 	snprintf(port->device, sizeof(port->device), "fake%u", host->index);
 	snprintf(port->netdev, sizeof(port->netdev), "fakenet%u", host->index);
+	snprintf(port->rate, sizeof(port->rate), "4X EDR");
 	snprintf(port->firmware, sizeof(port->firmware), "1.0");
 	snprintf(port->reason, sizeof(port->reason), "%s", host->reason);
 }

@@ -146,6 +146,7 @@ struct fake_net_stats {
 	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
 	uint64_t pinned;	/* bytes that are registered now */
 	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
+	uint16_t dscp;		/* of struct verve_net_qp_attr, of the queue pair opened last */
 	uint64_t max_cq;	/* most entries that any CQ held */
 	uint64_t calls;		/* of the kinds above */
 	uint64_t port_lists;	/* lists of ports that were made */
