@@ -327,6 +327,8 @@ Test(sysfs, without_the_state_of_each_port_there_is_no_stamp)
 	add_port();
 	add_file(IB "mlx5_0/ports/2/rate", "100 Gb/sec (4X EDR)\n");
 	cr_expect_not(verve_net_stamp_take(&stamp));
+}
+
 static void expect_rate(const char *file, uint64_t mbps, const char *name)
 {
 	uint64_t speed = 0;
