@@ -15,9 +15,12 @@ int main(void)
 		for (const char *c = param->name; *c; c++)
 			putchar(toupper((unsigned char) *c));
 		printf("`\n:   %s ", param->help);
-		if (param->number)
-			printf("Default: %zu %s; from %zu to %zu.\n\n", *param->number, param->unit,
+		if (param->automatic)
+			printf("Default: auto, %s; or %zu to %zu.\n\n", param->automatic,
 			       param->min, param->max);
+		else if (param->number)
+			printf("Default: %zu%s%s; from %zu to %zu.\n\n", *param->number,
+			       param->unit[0] ? " " : "", param->unit, param->min, param->max);
 		else if (param->choices)
 			printf("Default: %s; or %s.\n\n", param->choices[0],
 			       verve_config_others(param, " or ", others));

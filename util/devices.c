@@ -126,8 +126,9 @@ static void report_usable(struct verve_report *report, const struct verve_net_po
 	}
 	verve_name_format_domain(port, domain);
 	verve_report_add(report, VERVE_USED, subject, NULL,
-			 "domain %s, %s, %s, %.1f Gbit/s, MTU %u", domain, addrs,
-			 port->ethernet ? "RoCE v2" : "InfiniBand", port->speed / 1e9, port->mtu);
+			 "domain %s, %s, %s, %.1f Gbit/s (%s), MTU %u", domain, addrs,
+			 port->ethernet ? "RoCE v2" : "InfiniBand", port->speed / 1e9, port->rate,
+			 port->mtu);
 }
 
 void verve_devices_report(struct verve_report *report, const struct verve_net_port *ports,

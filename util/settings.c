@@ -77,6 +77,9 @@ static bool is_set(const struct verve_config_param *param)
 	size_t number;
 	char *text;
 
+	if (param->automatic)
+		return !fi_param_get(&verve_prov, param->name, &text) && text &&
+		       !verve_config_is_auto(*param->number);
 	if (param->number)
 		return !fi_param_get(&verve_prov, param->name, &number) && number == *param->number;
 	return !fi_param_get(&verve_prov, param->name, &text) && text && *param->text &&
@@ -136,7 +139,9 @@ static bool get_row(size_t index, struct row *row)
 	}
 	param = verve_config_param(index);
 	env_name(param->name, row->name);
-	if (param->number)
+	if (param->automatic && verve_config_is_auto(*param->number))
+		snprintf(row->value, sizeof(row->value), "auto");
+	else if (param->number)
 		snprintf(row->value, sizeof(row->value), "%zu", *param->number);
 	else
 		snprintf(row->value, sizeof(row->value), "%s",

@@ -27,7 +27,7 @@ static int measure_qp(struct verve_net_device *dev, size_t *granted)
 	struct verve_net_qp *qp;
 	int ret;
 
-	ret = verve_net_cq_open(dev, DEPTH, NULL, &attr.send_cq);
+	ret = verve_net_cq_open(dev, DEPTH, NULL, 0, &attr.send_cq);
 	if (ret)
 		return ret;
 	attr.recv_cq = attr.send_cq;

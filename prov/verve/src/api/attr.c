@@ -3,6 +3,7 @@
 #include "api/attr.h"
 
 #include "mr/segments.h"
+#include "net/qp.h"
 #include "xport/request.h"
 
 /* fi_allocinfo calls fi_dupinfo. info.c says why the oldest version of that symbol is used. */
@@ -18,6 +19,7 @@ enum {
 	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
 	/* endpoints, queues, counters, regions: memory alone limits their number */
 	OBJECTS = 1 << 16,
+	DSCP_MASK = 0x3f,
 	SOCKADDR_IP = 17,   /* FI_SOCKADDR_IP of libfabric 2.3 and later */
 };
 
@@ -113,6 +115,30 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->caps = VERVE_DOMAIN_CAPS;
 	domain->max_err_data = MAX_ERR_DATA;
 	domain->mr_cnt = OBJECTS;
+}
+
+bool verve_attr_is_tclass(uint32_t tclass)
+{
+	return tclass == FI_TC_UNSPEC || (tclass & ~DSCP_MASK) == FI_TC_DSCP ||
+	       (tclass >= FI_TC_BEST_EFFORT && tclass <= FI_TC_NETWORK_CTRL);
+}
+
+/* RFC 4594, figure 3, by the names of its service classes; RFC 8622 for scavengers. */
+uint16_t verve_attr_dscp(uint32_t tclass)
+{
+	static const uint16_t of_label[] = {
+		[FI_TC_LOW_LATENCY - FI_TC_LABEL] = VERVE_NET_DSCP | 18,      /* AF21 */
+		[FI_TC_DEDICATED_ACCESS - FI_TC_LABEL] = VERVE_NET_DSCP | 46, /* EF */
+		[FI_TC_BULK_DATA - FI_TC_LABEL] = VERVE_NET_DSCP | 10,	      /* AF11 */
+		[FI_TC_SCAVENGER - FI_TC_LABEL] = VERVE_NET_DSCP | 1,	      /* LE */
+		[FI_TC_NETWORK_CTRL - FI_TC_LABEL] = VERVE_NET_DSCP | 48,     /* CS6 */
+	};
+
+	if (!verve_attr_is_tclass(tclass))
+		return 0;
+	if (tclass & FI_TC_LABEL)
+		return of_label[tclass - FI_TC_LABEL];
+	return tclass & FI_TC_DSCP ? VERVE_NET_DSCP | (tclass & DSCP_MASK) : 0;
 }
 
 /* Sets field by field, because libfabric's structures grow. */

@@ -61,6 +61,15 @@ static inline size_t verve_attr_inject_size(void)
  */
 bool verve_attr_is_ip_format(uint32_t format);
 
+/* True if tclass is FI_TC_UNSPEC, a label such as FI_TC_LOW_LATENCY, or fi_tc_dscp_set(0 to 63). */
+bool verve_attr_is_tclass(uint32_t tclass);
+
+/*
+ * The code point of a traffic class, as dscp of struct verve_net_qp_attr (net/qp.h) has it; 0: the
+ * default. FI_TC_BEST_EFFORT is the default, too, as is what is no traffic class.
+ */
+uint16_t verve_attr_dscp(uint32_t tclass);
+
 /*
  * Allocates an fi_info with everything that is the same on all ports. The caller adds what differs
  * from port to port, and frees it with fi_freeinfo. NULL: no memory.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/domain.h"
 #include "api/stubs.h"
@@ -346,16 +347,21 @@ static struct fi_ops_cq cq_ops = {
 
 static int cq_check(const struct fi_cq_attr *attr)
 {
+	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+
 	if (!attr)
 		return -FI_EINVAL;
-	/*
-	 * FI_AFFINITY chooses the processor that handles interrupts. It is a hint that may be
-	 * ignored.
-	 */
 	if (attr->flags & ~FI_AFFINITY) {
 		VERVE_WARN(CQ, "completion queue flags 0x%llx are not supported\n",
 			   (unsigned long long)attr->flags);
 		return -FI_EBADFLAGS;
+	}
+	if (attr->flags & FI_AFFINITY && (unsigned)attr->signaling_vector >= cpus) {
+		VERVE_WARN(CQ,
+			   "signaling_vector %d is not a processor: with FI_AFFINITY it is a number "
+			   "from 0 to %u\n",
+			   attr->signaling_vector, cpus - 1);
+		return -FI_EINVAL;
 	}
 	if ((unsigned)attr->format > FI_CQ_FORMAT_TAGGED) {
 		VERVE_WARN(CQ, "%d is not a completion format\n", attr->format);
@@ -391,6 +397,7 @@ int verve_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct
 	cq->queue.wake = verve_wait_wake;
 	cq->queue.arg = &cq->wait;
 	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr->format;
+	cq->vector = attr->flags & FI_AFFINITY ? attr->signaling_vector : -1;
 	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
 	cq->fid.fid.fclass = FI_CLASS_CQ;
 	cq->fid.fid.context = context;

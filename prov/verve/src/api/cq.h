@@ -25,6 +25,7 @@ struct verve_cq {
 	struct verve_wait wait;
 	enum fi_cq_format format; /* FI_CQ_FORMAT_CONTEXT, _MSG, _DATA or _TAGGED */
 	bool threshold;		  /* wait_cond was FI_CQ_COND_THRESHOLD */
+	int vector;		  /* signaling_vector; -1: without FI_AFFINITY */
 	volatile AO_t references; /* endpoints and poll sets that use the queue */
 	/* err_data of the error that was read last; guarded by queue.lock */
 	char reason[VERVE_COMP_REASON_MAX];
@@ -34,7 +35,8 @@ struct verve_cq {
  * cq_open of struct fi_ops_domain. attr->format FI_CQ_FORMAT_UNSPEC means FI_CQ_FORMAT_CONTEXT,
  * whose entries are the shortest, so that no application's buffer is overrun. attr->size 0 means
  * 1,024 entries; entries beyond the size are kept, too. Holds a reference of the domain until it is
- * closed. fi_close returns -FI_EBUSY while references are held. -FI_EINVAL, -FI_EBADFLAGS,
+ * closed. fi_close returns -FI_EBUSY while references are held. With FI_AFFINITY, endpoints ask
+ * their device for interrupts on the processor attr->signaling_vector. -FI_EINVAL, -FI_EBADFLAGS,
  * -FI_ENOMEM; for the wait object, errors as verve_wait_init.
  */
 int verve_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,

@@ -387,6 +387,8 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	domain->fabric = fabric;
 	domain->api_version = fabric->api_version;
 	domain->threading = info->domain_attr->threading;
+	if (FI_VERSION_GE(fabric->api_version, FI_VERSION(1, 9)))
+		domain->dscp = verve_attr_dscp(info->domain_attr->tclass);
 	domain->addr_format = info->addr_format;
 	domain->mr_mode = mr_mode;
 	domain->takes_desc = takes_desc(fabric->api_version, mr_mode);

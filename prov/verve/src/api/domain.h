@@ -54,6 +54,7 @@ struct verve_domain {
 	volatile AO_t references; /* objects that are open on the domain */
 	uint32_t api_version;	  /* of the application, as FI_VERSION makes it */
 	enum fi_threading threading;
+	uint16_t dscp; /* of endpoints that have none of their own: verve_attr_dscp */
 	/* FI_SOCKADDR...: of endpoint names, and of addresses in address vectors */
 	uint32_t addr_format;
 	uint64_t caps;	      /* FI_* that the application asked for */

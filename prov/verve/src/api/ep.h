@@ -61,6 +61,7 @@ struct verve_ep {
 	bool shared_rx, shared_tx; /* FI_SHARED_CONTEXT was asked for */
 	bool has_stx; /* a shared transmit context was bound */
 	size_t tx_size;	       /* operations that may be accepted and not finished */
+	uint16_t dscp;	    /* of all packets: see struct verve_net_qp_attr */
 	size_t min_multi_recv; /* bytes; FI_OPT_MIN_MULTI_RECV */
 	struct verve_auth_key auth_key; /* the endpoint's own key, or the domain's */
 	/* the wanted name; after enable, verve_engine_addr has the real name */

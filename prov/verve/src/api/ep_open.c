@@ -9,9 +9,11 @@
 
 #include "api/alias.h"
 #include "api/atomic.h"
+#include "api/attr.h"
 #include "api/auth.h"
 #include "api/av.h"
 #include "api/bind.h"
+#include "api/cq.h"
 #include "api/domain.h"
 #include "api/ep.h"
 #include "api/msg.h"
@@ -33,8 +35,11 @@ static int ep_enable(struct verve_ep *ep)
 		.mr_keytab = &ep->domain->mr_keytab,
 		.tx_size = ep->tx_size,
 		.inline_size = verve_config.inline_size,
+		.dscp = ep->dscp,
 		.eager_size = verve_config.eager_size,
 		.rx_buffers = verve_config.rx_buffers,
+		.send_vector = ep->tx_cq ? ep->tx_cq->vector : -1,
+		.recv_vector = ep->rx_cq ? ep->rx_cq->vector : -1,
 		.window = verve_config.window,
 		.min_multi_recv = ep->min_multi_recv,
 		.keepalive = verve_config.transport_timeout * 1000000ull / 2,
@@ -242,6 +247,14 @@ static int choose_key(struct verve_ep *ep, const struct fi_ep_attr *attr)
 	return 0;
 }
 
+/* An endpoint without a traffic class of its own has the domain's: fi_endpoint(3). */
+static uint16_t choose_dscp(const struct verve_domain *domain, const struct fi_tx_attr *attr)
+{
+	if (FI_VERSION_LT(domain->api_version, FI_VERSION(1, 9)) || attr->tclass == FI_TC_UNSPEC)
+		return domain->dscp;
+	return verve_attr_dscp(attr->tclass);
+}
+
 int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **ep_fid,
 		  void *context)
 {
@@ -273,6 +286,7 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	ep->tx_op_flags = info->tx_attr->op_flags;
 	ep->rx_op_flags = info->rx_attr->op_flags;
 	ep->tx_size = info->tx_attr->size ? info->tx_attr->size : verve_config.tx_size;
+	ep->dscp = choose_dscp(domain, info->tx_attr);
 	ep->min_multi_recv = VERVE_EP_MIN_MULTI_RECV;
 	verve_ep_update_flags(ep);
 	ep->fid.fid.fclass = FI_CLASS_EP;

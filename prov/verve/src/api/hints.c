@@ -111,28 +111,13 @@ static int check_format(uint32_t format)
 	return hints_refuse("addr_format is not FI_SOCKADDR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6");
 }
 
-static bool is_tclass_label(uint32_t tclass)
-{
-	return tclass >= FI_TC_BEST_EFFORT && tclass <= FI_TC_NETWORK_CTRL;
-}
-
-/* The answer to a traffic class. Every label names the one class that verve has. fi_endpoint(3). */
-static uint32_t given_tclass(uint32_t asked)
-{
-	return is_tclass_label(asked) ? FI_TC_BEST_EFFORT : FI_TC_UNSPEC;
-}
-
-/*
- * A label describes traffic, and portable applications give one (fabtests asks for
- * FI_TC_LOW_LATENCY). Every label is served by the one class that verve has. A code point (DSCP)
- * asks for a mark in each packet, and verve writes no such mark.
- */
 static int check_tclass(const char *what, uint32_t tclass)
 {
-	if (tclass == FI_TC_UNSPEC || is_tclass_label(tclass))
+	if (verve_attr_is_tclass(tclass))
 		return 0;
 	VERVE_INFO(FABRIC,
-		   "nothing for these hints: %s is 0x%x, not a label such as FI_TC_LOW_LATENCY\n",
+		   "nothing for these hints: %s is 0x%x, neither a label such as "
+		   "FI_TC_LOW_LATENCY nor a DSCP up to 63\n",
 		   what, tclass);
 	return -FI_ENODATA;
 }
@@ -431,7 +416,7 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *asked,
 {
 	apply_counts(version, asked, attr);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
-		attr->tclass = given_tclass(asked->tclass);
+		attr->tclass = asked->tclass;
 	if (asked->threading != FI_THREAD_UNSPEC)
 		attr->threading = asked->threading;
 	if (asked->control_progress != FI_PROGRESS_UNSPEC)
@@ -483,7 +468,7 @@ void verve_hints_apply(uint32_t version, const struct fi_info *hints, struct fi_
 	if (hints->ep_attr && hints->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->tx_attr && FI_VERSION_GE(version, FI_VERSION(1, 9)))
-		info->tx_attr->tclass = given_tclass(hints->tx_attr->tclass);
+		info->tx_attr->tclass = hints->tx_attr->tclass;
 	if (hints->tx_attr && hints->tx_attr->size)
 		info->tx_attr->size = hints->tx_attr->size;
 	if (hints->rx_attr && hints->rx_attr->size)

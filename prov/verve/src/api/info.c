@@ -16,6 +16,7 @@
 #include "api/name.h"
 #include "api/nic.h"
 #include "api/node.h"
+#include "api/port_cache.h"
 #include "base/config.h"
 #include "base/log.h"
 
@@ -453,8 +454,7 @@ out:
 int verve_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		   const struct fi_info *hints, struct fi_info **list)
 {
-	struct verve_net_port *ports;
-	size_t count;
+	struct verve_port_list *ports;
 	int ret;
 
 	/*
@@ -464,10 +464,11 @@ int verve_info_get(uint32_t version, const char *node, const char *service, uint
 	ret = verve_hints_check_type(hints);
 	if (ret)
 		return ret;
-	ret = verve_net_port_list(&ports, &count);
+	ret = verve_port_cache_get(&ports);
 	if (ret)
 		return ret;
-	ret = verve_info_choose(ports, count, version, node, service, flags, hints, list);
-	verve_net_port_list_free(ports, count);
+	ret = verve_info_choose(ports->ports, ports->count, version, node, service, flags, hints,
+				list);
+	verve_port_cache_put(ports);
 	return ret;
 }

@@ -8,6 +8,7 @@
 #include "api/attr.h"
 #include "api/factory.h"
 #include "api/info.h"
+#include "api/port_cache.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/progress.h"
@@ -18,6 +19,7 @@ static void cleanup(void)
 {
 	verve_progress_fini();
 	verve_service_fini();
+	verve_port_cache_clear();
 }
 
 struct fi_provider verve_prov = {

@@ -41,12 +41,23 @@ struct verve_config verve_config = {
 	.mr_cache_count = 1024,
 	.mr_cache_size = (size_t) 1 << 30,
 	.odp = "off",
+	.traffic_class = SIZE_MAX,
+	.sl = 0,
+	.flow_label = 0,
+	.gid_index = SIZE_MAX,
+	.pkey = SIZE_MAX,
+	.path_mtu = "auto",
+	.retry_count = 7,
+	.rnr_retry_count = 7,
+	.rnr_timeout = 640,
+	.port_range = NULL,
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
 static const char *const mr_cache_choices[] = {"auto", "off", "strict", "on", NULL};
 static const char *const mr_cache_monitor_choices[] = {"userfaultfd", "notify", NULL};
 static const char *const odp_choices[] = {"off", "on", NULL};
+static const char *const path_mtu_choices[] = {"auto", "256", "512", "1024", "2048", "4096", NULL};
 
 static const struct verve_config_param params[] = {
 	{
@@ -172,6 +183,85 @@ static const struct verve_config_param params[] = {
 		.text = &verve_config.odp,
 		.choices = odp_choices,
 	},
+	{
+		.name = "traffic_class",
+		.help = "Traffic class of the packets: four times the DSCP, and the ECN bits. It "
+			"has precedence over the application's.",
+		.unit = "",
+		.number = &verve_config.traffic_class,
+		.automatic = "the application's, else 106 on RoCE, 0 on InfiniBand",
+		.max = 255,
+	},
+	{
+		.name = "sl",
+		.help = "Service level of the packets; on RoCE the priority of a VLAN.",
+		.unit = "",
+		.number = &verve_config.sl,
+		.max = 15,
+	},
+	{
+		.name = "flow_label",
+		.help = "Flow label of the packets; with 0 the device chooses.",
+		.unit = "",
+		.number = &verve_config.flow_label,
+		.max = 0xfffff,
+	},
+	{
+		.name = "gid_index",
+		.help = "Use only this entry of a port's GID table.",
+		.unit = "",
+		.number = &verve_config.gid_index,
+		.automatic = "all that an IP address leads to; on InfiniBand the first",
+		.max = 255,
+	},
+	{
+		.name = "pkey",
+		.help = "Partition key on InfiniBand, the number of a partition (0x8001 and 0x1 "
+			"are the same one).",
+		.unit = "",
+		.number = &verve_config.pkey,
+		.automatic = "the IPoIB interface's, else 0xffff, else the first full membership",
+		.min = 1,
+		.max = 0xffff,
+	},
+	{
+		.name = "path_mtu",
+		.help = "Bytes of a packet's payload, at most; the ports' own MTUs are respected.",
+		.text = &verve_config.path_mtu,
+		.choices = path_mtu_choices,
+	},
+	{
+		.name = "retry_count",
+		.help = "How often a packet is repeated that is not acknowledged. Together the "
+			"repetitions take the transport timeout.",
+		.unit = "",
+		.number = &verve_config.retry_count,
+		.max = 7,
+	},
+	{
+		.name = "rnr_retry_count",
+		.help = "How often a message is repeated that finds no receive buffer; 7: for "
+			"ever.",
+		.unit = "",
+		.number = &verve_config.rnr_retry_count,
+		.max = 7,
+	},
+	{
+		.name = "rnr_timeout",
+		.help = "How long a peer waits before it repeats a message that found no receive "
+			"buffer here.",
+		.unit = "microseconds",
+		.number = &verve_config.rnr_timeout,
+		.min = 10,
+		.max = 491520,
+	},
+	{
+		.name = "port_range",
+		.help = "UDP ports of the handshake, as 40000-40100, for endpoints whose port the "
+			"application does not choose.",
+		.unit = "any",
+		.text = &verve_config.port_range,
+	},
 };
 
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
@@ -208,10 +298,14 @@ static void param_define(const struct fi_provider *prov, const struct verve_conf
 	else if (!param->number)
 		fi_param_define(prov, param->name, FI_PARAM_STRING, "%s (default: %s)",
 				param->help, param->unit);
+	else if (param->automatic)
+		fi_param_define(prov, param->name, FI_PARAM_STRING,
+				"%s (default: auto, %s; or %zu to %zu)", param->help,
+				param->automatic, param->min, param->max);
 	else
 		fi_param_define(prov, param->name, FI_PARAM_SIZE_T,
-				"%s (default: %zu %s; %zu to %zu)", param->help, *param->number,
-				param->unit, param->min, param->max);
+				"%s (default: %zu%s%s; %zu to %zu)", param->help, *param->number,
+				param->unit[0] ? " " : "", param->unit, param->min, param->max);
 }
 
 /* Needed because fi_param_get (fi_prov.h) reads "8k" as 8 and "many" as 0. */
@@ -242,6 +336,29 @@ static void param_read_number(const struct fi_provider *prov,
 	*param->number = value;
 }
 
+/* A number that may be "auto", or hexadecimal as partition keys are written. */
+static void param_read_automatic(const struct fi_provider *prov,
+				 const struct verve_config_param *param)
+{
+	bool hexadecimal;
+	char name[NAME_MAX_LEN], *text, *end;
+	unsigned long long value;
+
+	if (fi_param_get((struct fi_provider *) prov, param->name, &text) || !text || !*text)
+		return;
+	if (!strcmp(text, "auto")) {
+		*param->number = SIZE_MAX;
+		return;
+	}
+	hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	value = strtoull(text, &end, hexadecimal ? 16 : 10);
+	if (*end || !isdigit((unsigned char) *text) || value < param->min || value > param->max)
+		VERVE_WARN(CORE, "%s=%s is neither auto nor a number between %zu and %zu: using "
+			   "auto\n", param_env_name(param, name), text, param->min, param->max);
+	else
+		*param->number = value;
+}
+
 static void param_choose(const struct verve_config_param *param, const char *value)
 {
 	char name[NAME_MAX_LEN], others[VERVE_CONFIG_OTHERS_MAX];
@@ -267,6 +384,41 @@ static void param_read_text(const struct fi_provider *prov, const struct verve_c
 		param_choose(param, value);
 	else
 		*param->text = value;
+}
+
+/* Reads a port number. Returns the text behind it; NULL: there is none. */
+static const char *port_parse(const char *text, uint16_t *port)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (!isdigit((unsigned char) *text) || !value || value > UINT16_MAX)
+		return NULL;
+	*port = value;
+	return end;
+}
+
+/* Reads both ends of port_range. What is no range is warned about and ignored. */
+static void config_read_ports(void)
+{
+	const char *text = verve_config.port_range, *rest;
+	uint16_t first, last;
+
+	if (!text)
+		return;
+	rest = port_parse(text, &first);
+	if (rest && *rest == '-')
+		rest = port_parse(rest + 1, &last);
+	else
+		rest = NULL;
+	if (rest && !*rest && first <= last) {
+		verve_config.port_first = first;
+		verve_config.port_last = last;
+		return;
+	}
+	VERVE_WARN(CORE, "FI_VERVE_PORT_RANGE=%s is no range of ports such as 40000-40100: using "
+		   "any port\n", text);
+	verve_config.port_range = NULL;
 }
 
 /* Reads libfabric's own variables for registration caches of all providers: fi_mr(3). */
@@ -336,11 +488,14 @@ void verve_config_load(const struct fi_provider *prov)
 	config_fit_memlock();
 	for (size_t i = 0; i < PARAMS; i++) {
 		param_define(prov, &params[i]);
-		if (params[i].number)
+		if (params[i].automatic)
+			param_read_automatic(prov, &params[i]);
+		else if (params[i].number)
 			param_read_number(prov, &params[i]);
 		else
 			param_read_text(prov, &params[i]);
 	}
+	config_read_ports();
 	config_read_core();
 	config_warn_unknown();
 }

@@ -12,8 +12,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct fi_provider;
+
+/* True if a number of the configuration is set to "auto". */
+static inline bool verve_config_is_auto(size_t number)
+{
+	return number == SIZE_MAX;
+}
 
 /* The least values of eager_size and window: no endpoint announces less to its peers. */
 enum { VERVE_CONFIG_EAGER_MIN = 256, VERVE_CONFIG_WINDOW_MIN = 2 };
@@ -39,6 +46,17 @@ struct verve_config {
 	size_t mr_cache_count;	  /* FI_MR_CACHE_MAX_COUNT: kept registrations; 0: none */
 	size_t mr_cache_size;	  /* FI_MR_CACHE_MAX_SIZE: bytes of kept registrations */
 	const char *odp;	  /* FI_VERVE_ODP: "off" or "on" */
+	size_t traffic_class;	  /* FI_VERVE_TRAFFIC_CLASS: DSCP and ECN; or auto */
+	size_t sl;		  /* FI_VERVE_SL: service level */
+	size_t flow_label;	  /* FI_VERVE_FLOW_LABEL; 0: the device chooses */
+	size_t gid_index;	  /* FI_VERVE_GID_INDEX; or auto */
+	size_t pkey;		  /* FI_VERVE_PKEY: partition key; or auto */
+	const char *path_mtu;	  /* FI_VERVE_PATH_MTU: auto, or bytes */
+	size_t retry_count;	  /* FI_VERVE_RETRY_COUNT: of packets without acknowledgement */
+	size_t rnr_retry_count;	  /* FI_VERVE_RNR_RETRY_COUNT: 7 is for ever */
+	size_t rnr_timeout;	  /* FI_VERVE_RNR_TIMEOUT: microseconds */
+	const char *port_range;	  /* FI_VERVE_PORT_RANGE: "FIRST-LAST"; NULL: any */
+	uint16_t port_first, port_last; /* the two numbers of port_range; 0: any */
 };
 
 /* Holds the defaults until verve_config_load has run. */
@@ -60,6 +78,7 @@ struct verve_config_param {
 	const char *help;
 	const char *unit; /* of a number; for a text without choices, the name of its default */
 	size_t *number;	  /* NULL: the variable is a text */
+	const char *automatic; /* of a number that may be "auto": what that means; NULL: it may not */
 	const char **text;
 	const char *const *choices; /* the default first, NULL behind the last; NULL: any text */
 	size_t min, max;	    /* of a number */

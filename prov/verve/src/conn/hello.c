@@ -31,7 +31,7 @@ struct layout {
 	uint32_t qp_num, psn;
 	uint16_t lid;
 	uint8_t mtu_log2, rd_atomic_target;
-	uint32_t window;
+	uint16_t window, pkey;
 	uint32_t eager_size;
 	uint32_t resumes;
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE];
@@ -57,6 +57,7 @@ _Static_assert(offsetof(struct layout, lid) == 88, "hello");
 _Static_assert(offsetof(struct layout, mtu_log2) == 90, "hello");
 _Static_assert(offsetof(struct layout, rd_atomic_target) == 91, "hello");
 _Static_assert(offsetof(struct layout, window) == 92, "hello");
+_Static_assert(offsetof(struct layout, pkey) == 94, "hello");
 _Static_assert(offsetof(struct layout, eager_size) == 96, "hello");
 _Static_assert(offsetof(struct layout, resumes) == 100, "hello");
 _Static_assert(offsetof(struct layout, auth) == VERVE_HELLO_AUTH_OFFSET, "hello");
@@ -71,7 +72,7 @@ void verve_hello_encode(const struct verve_hello *hello, void *buf)
 		.reason = hello->reason,
 		.version_min = hello->version_min,
 		.version_max = hello->version_max,
-		.features = htole32(hello->features),
+		.features = htole32(hello->features | (hello->qp.grh ? VERVE_HELLO_GRH : 0)),
 		.sender_incarnation = htole64(hello->sender_incarnation),
 		.recipient_incarnation = htole64(hello->recipient_incarnation),
 		.sender_id = htole32(hello->sender_id),
@@ -84,7 +85,8 @@ void verve_hello_encode(const struct verve_hello *hello, void *buf)
 		.lid = htole16(hello->qp.lid),
 		.mtu_log2 = hello->qp.mtu_log2,
 		.rd_atomic_target = hello->qp.rd_atomic_target,
-		.window = htole32(hello->window),
+		.window = htole16(hello->window),
+		.pkey = htole16(hello->qp.pkey),
 		.eager_size = htole32(hello->eager_size),
 		.resumes = htole32(hello->resumes),
 	};
@@ -100,7 +102,7 @@ static void read_identity(const struct layout *layout, struct verve_hello *hello
 	hello->reason = layout->reason;
 	hello->version_min = layout->version_min;
 	hello->version_max = layout->version_max;
-	hello->features = le32toh(layout->features);
+	hello->features = le32toh(layout->features) & ~VERVE_HELLO_GRH;
 	hello->sender_incarnation = le64toh(layout->sender_incarnation);
 	hello->recipient_incarnation = le64toh(layout->recipient_incarnation);
 	hello->sender_id = le32toh(layout->sender_id);
@@ -119,7 +121,9 @@ static void read_queue_pair(const struct layout *layout, struct verve_hello *hel
 	hello->qp.lid = le16toh(layout->lid);
 	hello->qp.mtu_log2 = layout->mtu_log2;
 	hello->qp.rd_atomic_target = layout->rd_atomic_target;
-	hello->window = le32toh(layout->window);
+	hello->qp.pkey = le16toh(layout->pkey);
+	hello->qp.grh = le32toh(layout->features) & VERVE_HELLO_GRH;
+	hello->window = le16toh(layout->window);
 	hello->eager_size = le32toh(layout->eager_size);
 	hello->resumes = le32toh(layout->resumes);
 }

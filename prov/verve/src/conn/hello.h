@@ -8,7 +8,7 @@
  *  16 sender's incarnation      24 recipient's incarnation, 0: unknown
  *  32 sender's connection       36 recipient's connection, 0: unknown
  *  40 serial                    48 nonce                  56 echo
- *  64 GID (16)  80 QPN  84 PSN  88 LID  90 MTU, reads  92 window
+ *  64 GID (16)  80 QPN  84 PSN  88 LID  90 MTU, reads  92 window  94 partition key
  *  96 eager size      100 resumes   104 authentication (32)
  *
  * Bytes 0 to 63 and the authentication (conn/auth.h) mean the same in every version, so that an
@@ -59,6 +59,8 @@ enum {
 	VERVE_HELLO_LISTENS = 1 << 4,
 	/* an answer that is sent once for each request: it wants READY, and a packet */
 	VERVE_HELLO_ONCE = 1 << 5,
+	/* packets to the sender's queue pair need a global route header; hello.c alone uses it */
+	VERVE_HELLO_GRH = 1 << 6,
 };
 
 struct verve_hello {
@@ -73,7 +75,8 @@ struct verve_hello {
 	uint64_t nonce;	 /* random number of the sender's connection, or of a CHALLENGE */
 	uint64_t echo;	 /* the recipient's nonce; 0: unknown */
 	struct verve_net_qp_addr qp; /* the sender's queue pair; HELLO, READY */
-	uint32_t window;     /* eager messages the recipient may have unconsumed at the sender */
+	/* eager messages the recipient may have unconsumed at the sender; 16 bits */
+	uint32_t window;
 	uint32_t eager_size; /* bytes of payload that the sender's receive buffers take */
 	uint32_t resumes;    /* the sender's id of the suspended connection to continue; 0: none */
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE]; /* the code of conn/auth.h; zeros: not signed */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/sys.h"
 #include <rdma/fi_errno.h>
 
 enum {
@@ -21,6 +22,7 @@ enum {
 
 struct hash {
 	struct verve_match_node **buckets; /* NULL: not allocated yet */
+	uint64_t tag_factor, source_factor; /* odd; a peer that knew them could fill one bucket */
 	uint32_t shift;			   /* 64 - log2 of the number of buckets */
 	size_t keys;			   /* different keys in the table */
 };
@@ -54,14 +56,15 @@ static struct verve_match_index *index_of(struct verve_match_node *node)
 }
 
 /*
- * Multiplying by two odd numbers spreads the keys over the top bits, also when an application
- * counts in any one field of its tags.
+ * The random factors keep peers, which choose the tags, from choosing tags of one bucket. The constant
+ * one spreads tags that count up in any of their fields over the top bits, whatever the others are.
  */
 static inline struct verve_match_node **bucket_of(const struct hash *hash, uint64_t tag,
 						  uint32_t source)
 {
-	uint64_t mix = tag ^ (source * 0xd6e8feb86659fd93ull);
+	uint64_t mix = tag ^ (source * hash->source_factor);
 
+	mix = (mix ^ mix >> 32) * hash->tag_factor;
 	mix = (mix ^ mix >> 32) * 0x9e3779b97f4a7c15ull;
 	return &hash->buckets[mix >> hash->shift];
 }
@@ -88,6 +91,8 @@ static int hash_init(struct hash *hash)
 	if (!hash->buckets)
 		return -FI_ENOMEM;
 	hash->shift = 64 - __builtin_ctz(BUCKETS_MIN);
+	hash->tag_factor = verve_net_random64() | 1;
+	hash->source_factor = verve_net_random64() | 1;
 	return 0;
 }
 
@@ -97,6 +102,8 @@ static void hash_grow(struct hash *hash)
 	size_t count = (size_t)1 << (64 - hash->shift);
 	struct hash bigger = {
 		.buckets = calloc(2 * count, sizeof(hash->buckets[0])),
+		.tag_factor = hash->tag_factor,
+		.source_factor = hash->source_factor,
 		.shift = hash->shift - 1,
 		.keys = hash->keys,
 	};

@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "net/verbs.h"
@@ -105,15 +107,33 @@ void verve_net_channel_drain(struct verve_net_channel *channel)
 		ibv_ack_cq_events(cq, 1);
 }
 
+uint32_t verve_net_vector_next(void)
+{
+	static volatile AO_t owner, next;
+	AO_t pid = getpid();
+	int cpu;
+
+	/* If two threads come here first, both may get the same vector, which does no harm. */
+	if (AO_load(&owner) != pid) {
+		cpu = sched_getcpu();
+		AO_store(&next, cpu < 0 ? pid : (AO_t) cpu);
+		AO_store_release(&owner, pid);
+	}
+	return AO_fetch_and_add1(&next);
+}
+
 int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
-		      struct verve_net_channel *channel, struct verve_net_cq **cqp)
+		      struct verve_net_channel *channel, uint32_t vector,
+		      struct verve_net_cq **cqp)
 {
 	struct verve_net_cq *cq = calloc(1, sizeof(*cq));
+	uint32_t vectors = dev->ctx->num_comp_vectors > 0 ? dev->ctx->num_comp_vectors : 1;
 	int ret;
 
 	if (!cq)
 		return -FI_ENOMEM;
-	cq->cq = ibv_create_cq(dev->ctx, depth, NULL, channel ? channel->channel : NULL, 0);
+	cq->cq = ibv_create_cq(dev->ctx, depth, NULL, channel ? channel->channel : NULL,
+			       vector % vectors);
 	if (!cq->cq) {
 		ret = verve_net_error(errno);
 		VERVE_WARN(CQ,

@@ -59,11 +59,21 @@ int verve_net_channel_fd(const struct verve_net_channel *channel);
 void verve_net_channel_drain(struct verve_net_channel *channel);
 
 /*
- * depth: entries, at most limits.cqe. channel: NULL if nobody will wait for the queue. Logs.
- * -FI_ENOMEM, or the error of libibverbs.
+ * The completion vector for the queues of the next endpoint. The numbers follow each other, so that
+ * interrupts spread over the processors. The first number is the processor on which the calling
+ * thread runs, because the processes of a host run on different ones. A child after fork(2) begins
+ * anew. Any thread.
+ */
+uint32_t verve_net_vector_next(void);
+
+/*
+ * depth: entries, at most limits.cqe. channel: NULL if nobody will wait for the queue. vector: the
+ * completion vector whose interrupt tells of the queue's events; any number: its remainder by the
+ * number of vectors that the device has counts. Logs. -FI_ENOMEM, or the error of libibverbs.
  */
 int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
-		      struct verve_net_channel *channel, struct verve_net_cq **cq);
+		      struct verve_net_channel *channel, uint32_t vector,
+		      struct verve_net_cq **cq);
 /* Every queue pair that uses the completion queue must be closed. */
 void verve_net_cq_close(struct verve_net_cq *cq);
 

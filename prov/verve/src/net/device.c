@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "net/path.h"
 #include "net/port.h"
 #include "net/verbs.h"
 
@@ -121,15 +122,6 @@ void verve_net_port_list_free(struct verve_net_port *list, size_t count)
 	free(list);
 }
 
-void verve_net_port_fini(struct verve_net_port *port)
-{
-	free(port->addrs);
-	free(port->refused);
-	port->addrs = NULL;
-	port->refused = NULL;
-	port->addr_count = port->refused_count = 0;
-}
-
 const char *verve_net_port_remedy(const struct verve_net_port *port)
 {
 	const char *colon = strstr(port->reason, ": ");
@@ -195,8 +187,9 @@ static int open_port(struct verve_net_device *dev, uint8_t port_num, const struc
 		verve_net_port_fini(&dev->port);
 		return ret;
 	}
-	dev->lid = dev->port.ethernet ? 0 : attr.port.lid;
-	dev->mtu_log2 = 7 + attr.port.active_mtu;
+	ret = verve_path_fill(dev, &attr, &dev->addr, &dev->path);
+	if (ret)
+		return ret;
 	AO_store(&dev->inline_max, UINT32_MAX);
 	flags = fcntl(dev->ctx->async_fd, F_GETFL);
 	if (flags < 0 || fcntl(dev->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
@@ -222,13 +215,15 @@ int verve_net_device_open(const char *device, uint8_t port_num, const struct ver
 			   fi_strerror(-ret));
 		goto err_ctx;
 	}
+	verve_lock_init(&dev->path_lock, false);
 	ret = open_port(dev, port_num, addr);
 	if (ret)
-		goto err_pd;
+		goto err_lock;
 	*devp = dev;
 	return 0;
 
-err_pd:
+err_lock:
+	verve_lock_fini(&dev->path_lock);
 	ibv_dealloc_pd(dev->pd);
 err_ctx:
 	ibv_close_device(dev->ctx);
@@ -245,6 +240,7 @@ void verve_net_device_close(struct verve_net_device *dev)
 		VERVE_WARN(DOMAIN, "%s: cannot free the protection domain: %s\n", dev->port.device,
 			   strerror(ret));
 	ibv_close_device(dev->ctx);
+	verve_lock_fini(&dev->path_lock);
 	free(dev);
 }
 
@@ -256,6 +252,22 @@ const struct verve_net_port *verve_net_device_port(const struct verve_net_device
 int verve_net_device_async_fd(const struct verve_net_device *dev)
 {
 	return dev->ctx->async_fd;
+}
+
+/* True if the event says that something of the port's address may be another. */
+static bool event_moves_port(const struct verve_net_device *dev,
+			     const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_GID_CHANGE:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_PORT_ACTIVE:
+		return event->element.port_num == dev->port.port_num;
+	default:
+		return false;
+	}
 }
 
 int verve_net_device_async_next(struct verve_net_device *dev)
@@ -275,6 +287,8 @@ int verve_net_device_async_next(struct verve_net_device *dev)
 	/* After this event all objects of the device can only be closed: ibv_get_async_event(3). */
 	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
 		dev->lost = true;
+	if (event_moves_port(dev, &event))
+		verve_path_expire(dev);
 	switch (event.event_type) {
 	case IBV_EVENT_DEVICE_FATAL:
 	case IBV_EVENT_PORT_ERR:

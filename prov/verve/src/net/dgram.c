@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/log.h"
 
 struct verve_net_dgram {
@@ -41,12 +42,42 @@ static int set_options(int fd, sa_family_t family)
 	return ret ? ret : set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 }
 
+/*
+ * Binds to a free port of FI_VERVE_PORT_RANGE. Processes begin at different places, so that those
+ * of one host seldom ask for the same port.
+ */
+static int bind_in_range(int fd, const struct verve_addr *addr)
+{
+	uint32_t count = verve_config.port_last - verve_config.port_first + 1u;
+	struct verve_addr try = *addr;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = ((uint32_t) getpid() + i) % count;
+
+		verve_addr_set_port(&try, verve_config.port_first + place);
+		if (!bind(fd, &try.sa, verve_addr_len(&try)))
+			return 0;
+		if (errno != EADDRINUSE)
+			return -errno;
+	}
+	VERVE_WARN(EP_CTRL, "each UDP port of FI_VERVE_PORT_RANGE=%u-%u is in use: a host needs "
+		   "one for each of its endpoints\n", verve_config.port_first, verve_config.port_last);
+	return -FI_EADDRINUSE;
+}
+
 static int bind_socket(int fd, struct verve_addr *addr)
 {
 	struct verve_addr bound;
 	socklen_t len = sizeof(bound);
+	int ret = 0;
 
-	if (bind(fd, &addr->sa, verve_addr_len(addr)) || getsockname(fd, &bound.sa, &len))
+	if (verve_config.port_first && !verve_addr_port(addr))
+		ret = bind_in_range(fd, addr);
+	else if (bind(fd, &addr->sa, verve_addr_len(addr)))
+		ret = -errno;
+	if (ret)
+		return ret;
+	if (getsockname(fd, &bound.sa, &len))
 		return -errno;
 	return verve_addr_set(addr, &bound, len);
 }

@@ -15,8 +15,9 @@
 struct verve_net_dgram;
 
 /*
- * Opens a socket bound to *addr; with port 0 the kernel chooses the port. *addr becomes the bound
- * address. Logs. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EACCES, -FI_EMFILE, -FI_ENOMEM.
+ * Opens a socket bound to *addr. Port 0 stands for a free port of FI_VERVE_PORT_RANGE, or, without
+ * a range, for one that the kernel chooses. *addr becomes the bound address. Logs. -FI_EADDRINUSE,
+ * -FI_EADDRNOTAVAIL, -FI_EACCES, -FI_EMFILE, -FI_ENOMEM.
  */
 int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgram);
 void verve_net_dgram_close(struct verve_net_dgram *dgram);

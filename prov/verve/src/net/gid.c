@@ -152,6 +152,13 @@ static void portaddr_set(struct verve_net_portaddr *addr, const struct ibv_gid_e
 	snprintf(addr->netdev, sizeof(addr->netdev), "%s", netdev);
 }
 
+/* False: FI_VERVE_GID_INDEX names another entry of the table. */
+static bool gid_is_named(const struct ibv_gid_entry *entry)
+{
+	return verve_config_is_auto(verve_config.gid_index) ||
+	       entry->gid_index == verve_config.gid_index;
+}
+
 /* The reason why a RoCE GID cannot be used; NULL: it can, and *addr is filled in. */
 static const char *gid_reject_ethernet(const struct finder *finder,
 				       const struct ibv_gid_entry *entry,
@@ -159,6 +166,8 @@ static const char *gid_reject_ethernet(const struct finder *finder,
 {
 	const char *netdev;
 
+	if (!gid_is_named(entry))
+		return "FI_VERVE_GID_INDEX names another";
 	if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
 		return "RoCE v1; only RoCE v2 is spoken";
 	if (entry->gid_index > UINT8_MAX)
@@ -173,11 +182,27 @@ static const char *gid_reject_ethernet(const struct finder *finder,
 	return NULL;
 }
 
+/* Says why the one GID that FI_VERVE_GID_INDEX names is not used. */
+static void port_explain_named(struct verve_net_port *port)
+{
+	for (size_t i = 0; i < port->refused_count; i++) {
+		if (port->refused[i].gid_index != verve_config.gid_index)
+			continue;
+		snprintf(port->reason, sizeof(port->reason), "GID %zu (FI_VERVE_GID_INDEX): %s",
+			 verve_config.gid_index, port->refused[i].reason);
+		return;
+	}
+	snprintf(port->reason, sizeof(port->reason), "it has no GID %zu, which FI_VERVE_GID_INDEX "
+		 "names: unset FI_VERVE_GID_INDEX", verve_config.gid_index);
+}
+
 static void port_explain_ethernet(struct verve_net_port *port, bool any, bool elsewhere)
 {
 	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
 
-	if (!any)
+	if (!verve_config_is_auto(verve_config.gid_index))
+		port_explain_named(port);
+	else if (!any)
 		snprintf(port->reason, sizeof(port->reason),
 			 "no RoCE v2 GID, only v1 or none: ip address add ADDRESS/LENGTH dev %.16s",
 			 netdev);
@@ -220,8 +245,11 @@ static int find_ethernet(const struct finder *finder)
 	return 0;
 }
 
-/* The port's GID of the lowest index is its own identity (InfiniBand spec. vol. 1, 4.1.1). */
-static const struct ibv_gid_entry *default_gid(const struct finder *finder)
+/*
+ * The GID that FI_VERVE_GID_INDEX names, or else the one of the lowest index, which is the port's
+ * own identity (InfiniBand spec. vol. 1, 4.1.1).
+ */
+static const struct ibv_gid_entry *choose_gid(const struct finder *finder)
 {
 	const struct ibv_gid_entry *best = NULL;
 
@@ -229,7 +257,7 @@ static const struct ibv_gid_entry *default_gid(const struct finder *finder)
 		const struct ibv_gid_entry *entry = &finder->table[i];
 
 		if (entry->port_num == finder->port->port_num &&
-		    entry->gid_type == IBV_GID_TYPE_IB &&
+		    entry->gid_type == IBV_GID_TYPE_IB && gid_is_named(entry) &&
 		    (!best || entry->gid_index < best->gid_index))
 			best = entry;
 	}
@@ -244,23 +272,29 @@ static int gid_refuse_others(const struct finder *finder, const struct ibv_gid_e
 		if (finder->table[i].port_num == finder->port->port_num &&
 		    &finder->table[i] != chosen)
 			ret = gid_refuse(finder, &finder->table[i],
-				     "queue pairs use the port's default GID");
+				     verve_config_is_auto(verve_config.gid_index) ?
+					     "queue pairs use the port's default GID" :
+					     "FI_VERVE_GID_INDEX names another");
 	return ret;
 }
 
 /*
- * InfiniBand: queue pairs use the port's default GID; the handshake's IP address is that of the
- * IPoIB interface, or of FI_VERVE_IFACE.
+ * InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. The handshake's IP
+ * address is that of the IPoIB interface, or of FI_VERVE_IFACE.
  */
 static int find_infiniband(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
-	const struct ibv_gid_entry *entry = default_gid(finder);
+	const struct ibv_gid_entry *entry = choose_gid(finder);
 	struct verve_net_portaddr addr;
 	const struct ifaddrs *ifa;
 
 	if (gid_refuse_others(finder, entry))
 		return -FI_ENOMEM;
+	if (!entry && !verve_config_is_auto(verve_config.gid_index)) {
+		port_explain_named(port);
+		return 0;
+	}
 	if (!entry || entry->gid_index > UINT8_MAX) {
 		snprintf(port->reason, sizeof(port->reason), "the port has no GID");
 		return 0;
@@ -327,11 +361,12 @@ out_table:
 }
 
 int verve_gid_prove(struct ibv_pd *pd, const struct verve_net_port *port,
-		    const struct verve_net_portaddr *addr, uint16_t lid)
+		    const struct verve_net_portaddr *addr, uint16_t lid, bool grh)
 {
 	struct ibv_ah_attr attr = {
 		.dlid = lid,
-		.is_global = port->ethernet,
+		.sl = verve_config.sl,
+		.is_global = grh,
 		.port_num = port->port_num,
 		.grh = {
 			.sgid_index = addr->gid_index,

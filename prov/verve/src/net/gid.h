@@ -7,6 +7,7 @@
 #define VERVE_NET_GID_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 #include "net/port_info.h"
 
@@ -15,6 +16,7 @@
  * addrs: on RoCE each IP address that a RoCE v2 GID carries and an interface of this namespace has,
  * best first: IPv4, global IPv6, link-local IPv6. On InfiniBand each address of the IPoIB device,
  * or of FI_VERVE_IFACE where the port has no IPoIB device, always with the port's default GID.
+ * FI_VERVE_GID_INDEX allows only the entry that it names, on both.
  * refused: the port's other GIDs, each with a reason.
  * netdev: the interface of the best address.
  * No address is not an error: port->reason says why. -FI_ENOMEM, or the error of getifaddrs(3).
@@ -27,9 +29,10 @@ int verve_gid_refuse(struct verve_net_port *port, const struct verve_net_gid *gi
 
 /*
  * Proves that the port can send with the address: creates an address handle from it to itself, and
- * destroys the handle. lid: the port's own. 0, or the negative error of libibverbs.
+ * destroys the handle. lid: the port's own. grh: with a global route header. 0, or the negative
+ * error of libibverbs.
  */
 int verve_gid_prove(struct ibv_pd *pd, const struct verve_net_port *port,
-		    const struct verve_net_portaddr *addr, uint16_t lid);
+		    const struct verve_net_portaddr *addr, uint16_t lid, bool grh);
 
 #endif

@@ -90,47 +90,44 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 	};
 }
 
-/* Bits per second (InfiniBand spec. vol. 1, 14.2.5.6: LinkWidthActive, LinkSpeedActive). */
-static uint64_t port_speed(const struct ibv_port_attr *attr)
+/* Lanes of an active width (InfiniBand spec. vol. 1, 14.2.5.6: LinkWidthActive). */
+static uint32_t port_lanes(uint8_t width)
 {
-	uint64_t lanes = 1, lane = 2500;
-
-	switch (attr->active_width) {
+	switch (width) {
 	case 2:
-		lanes = 4;
-		break;
+		return 4;
 	case 4:
-		lanes = 8;
-		break;
+		return 8;
 	case 8:
-		lanes = 12;
-		break;
+		return 12;
 	case 16:
-		lanes = 2;
-		break;
+		return 2;
+	default:
+		return 1;
 	}
-	switch (attr->active_speed) {
-	case 2: /* DDR */
-		lane = 5000;
-		break;
-	case 4: /* QDR */
-	case 8: /* FDR10 */
-		lane = 10000;
-		break;
-	case 16: /* FDR */
-		lane = 14000;
-		break;
-	case 32: /* EDR */
-		lane = 25000;
-		break;
-	case 64: /* HDR */
-		lane = 50000;
-		break;
-	case 128: /* NDR */
-		lane = 100000;
-		break;
-	}
-	return lanes * lane * 1000000;
+}
+
+/*
+ * The rates of a lane, by their bit in active_speed (LinkSpeedActive), which has 8 bits: no XDR.
+ * The kernel's own text has it.
+ */
+static const struct lane {
+	uint64_t mbps;
+	const char *name;
+} lanes[] = {{2500, "SDR"}, {5000, "DDR"}, {10000, "QDR"}, {10000, "FDR10"}, {14000, "FDR"},
+	     {25000, "EDR"}, {50000, "HDR"}, {100000, "NDR"}};
+
+/* Sets speed and rate. Where /sys says nothing, they are those of ibv_query_port(3). */
+static void set_rate(struct verve_net_port *port, const struct ibv_port_attr *attr)
+{
+	uint32_t width = port_lanes(attr->active_width), speed = attr->active_speed, bit = 0;
+
+	if (verve_sysfs_rate(port->device, port->port_num, &port->speed, port->rate))
+		return;
+	while (speed >> (bit + 1) && bit + 1 < sizeof(lanes) / sizeof(lanes[0]))
+		bit++;
+	port->speed = width * lanes[bit].mbps * 1000000;
+	snprintf(port->rate, sizeof(port->rate), "%uX %s", width, lanes[bit].name);
 }
 
 static void set_identity(struct verve_net_port *port, const struct verve_port_attr *attr)
@@ -174,14 +171,16 @@ static void port_check(struct ibv_context *ctx, struct verve_net_port *port,
 }
 
 /* Keeps the addresses that make an address handle; moves the others to port->refused. */
-static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t lid)
+static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port,
+		       const struct ibv_port_attr *attr)
 {
+	bool grh = port->ethernet || attr->flags & IBV_QPF_GRH_REQUIRED;
 	char gid[INET6_ADDRSTRLEN] = "?";
 	char reason[VERVE_NET_NAME_MAX];
 	size_t good = 0;
 
 	for (size_t i = 0; i < port->addr_count; i++) {
-		int ret = verve_gid_prove(pd, port, &port->addrs[i], lid);
+		int ret = verve_gid_prove(pd, port, &port->addrs[i], attr->lid, grh);
 
 		if (!ret) {
 			port->addrs[good++] = port->addrs[i];
@@ -201,13 +200,13 @@ static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port, uint16_t 
 }
 
 static int look_at_addrs(struct ibv_context *ctx, struct ibv_pd *pd, struct verve_net_port *port,
-			 uint16_t lid)
+			 const struct ibv_port_attr *attr)
 {
 	int ret = verve_gid_find_addrs(ctx, port);
 
 	if (ret)
 		return ret;
-	ret = prove_addrs(pd, port, lid);
+	ret = prove_addrs(pd, port, attr);
 	if (ret)
 		return ret;
 	port->usable = port->addr_count;
@@ -243,13 +242,13 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 	}
 	port->ethernet = attr->port.link_layer == IBV_LINK_LAYER_ETHERNET;
 	port->mtu = 128u << attr->port.active_mtu; /* enum ibv_mtu: 1 is 256 bytes */
-	port->speed = port_speed(&attr->port);
+	set_rate(port, &attr->port);
 	set_limits(&port->limits, attr);
 	set_identity(port, attr);
 	if (port->ethernet)
 		verve_sysfs_netdev(port->device, port_num, port->netdev);
 	port_check(ctx, port, attr);
-	ret = port->usable ? look_at_addrs(ctx, pd, port, attr->port.lid) : 0;
+	ret = port->usable ? look_at_addrs(ctx, pd, port, &attr->port) : 0;
 	set_link_addr(ctx, port);
 	return ret;
 }
@@ -283,4 +282,13 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 	default:
 		reject(port, "%s cannot be opened (%.60s)", path, strerror(error));
 	}
+}
+
+void verve_net_port_fini(struct verve_net_port *port)
+{
+	free(port->addrs);
+	free(port->refused);
+	port->addrs = NULL;
+	port->refused = NULL;
+	port->addr_count = port->refused_count = 0;
 }

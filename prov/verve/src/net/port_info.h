@@ -66,6 +66,7 @@ struct verve_net_port {
 	char reason[VERVE_NET_REASON_MAX]; /* why not usable: "CAUSE: REMEDY", or CAUSE alone */
 	uint32_t mtu;			   /* active path MTU, bytes */
 	uint64_t speed;			   /* bits per second */
+	char rate[VERVE_NET_NAME_MAX];	   /* width and speed by name: "4X NDR" */
 	struct verve_net_limits limits;
 	char firmware[VERVE_NET_NAME_MAX];
 	char driver[VERVE_NET_NAME_MAX];    /* "mlx5_core"; of a software device "rxe" */

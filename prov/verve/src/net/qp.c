@@ -7,21 +7,21 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "net/cq.h"
+#include "net/path.h"
 #include "net/verbs.h"
 
 enum {
 	BATCH = 32, /* work requests per doorbell */
 	INLINE_STEP = 32, /* bytes: the inline size is lowered to its next multiple */
 	HOP_LIMIT = 64,
-	MIN_RNR_TIMER = 12, /* code of 0.64 ms between tries (InfiniBand spec. vol. 1, 9.7.5.2.8) */
-	/*
-	 * Below 7, soft-RoCE counts a receiver that is not ready like a silent one: a peer that
-	 * computes for a long time would be taken for dead. At 7 soft-RoCE retries for ever.
-	 */
-	RETRIES = 7,
-	RNR_FOREVER = 7,
+	RNR_TIMER_MAX = 31,
+	/* DSCP 26 with ECN's ECT(0): what lossless RoCE networks expect. UCX has it, too. */
+	ROCE_TRAFFIC_CLASS = 106,
+	ECT_0 = 2, /* of the ECN bits: the packet may be marked where there is congestion */
+	DSCP_MASK = 0x3f,
 	ACK_TIMEOUT_MAX = 31,
 	MAX_24_BITS = 0xffffff,
 };
@@ -39,6 +39,8 @@ struct verve_net_qp {
 	uint32_t serial; /* verve_net_qp_serial */
 	uint32_t inline_size;
 	uint32_t psn;
+	uint16_t dscp;		/* of struct verve_net_qp_attr */
+	struct verve_path path; /* what the peer is told of this end */
 };
 
 /*
@@ -83,6 +85,7 @@ static int qp_to_init(struct verve_net_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = qp->dev->port.port_num,
+		.pkey_index = qp->path.pkey_index,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_WRITE,
 	};
@@ -124,6 +127,8 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 		return -FI_ENOMEM;
 	qp->dev = dev;
 	qp->psn = psn & MAX_24_BITS;
+	qp->dscp = attr->dscp;
+	verve_path_get(dev, &qp->path);
 	qp->qp = qp_create(dev, attr, &qp->inline_size);
 	if (!qp->qp) {
 		ret = verve_net_error(errno);
@@ -164,9 +169,11 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *addr)
 {
 	*addr = (struct verve_net_qp_addr) {
-		.gid = qp->dev->addr.gid,
-		.lid = qp->dev->lid,
-		.mtu_log2 = qp->dev->mtu_log2,
+		.gid = qp->path.gid,
+		.lid = qp->path.lid,
+		.mtu_log2 = qp->path.mtu_log2,
+		.pkey = qp->path.pkey,
+		.grh = qp->path.grh,
 		.rd_atomic_target = qp->dev->port.limits.rd_atomic_target,
 		.qp_num = qp->qp->qp_num,
 		.psn = qp->psn,
@@ -211,7 +218,7 @@ static bool remote_is_sane(const struct verve_net_qp *qp, const struct verve_net
  */
 static uint8_t ack_timeout(uint32_t timeout_ms)
 {
-	uint64_t want = timeout_ms * UINT64_C(1000000) / (RETRIES + 1); /* ns */
+	uint64_t want = timeout_ms * UINT64_C(1000000) / (verve_config.retry_count + 1); /* ns */
 	uint8_t t = 1;
 
 	while (t < ACK_TIMEOUT_MAX && UINT64_C(4096) << t < want)
@@ -221,9 +228,42 @@ static uint8_t ack_timeout(uint32_t timeout_ms)
 
 static enum ibv_mtu path_mtu(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
 {
-	uint8_t log2 = qp->dev->mtu_log2 < remote->mtu_log2 ? qp->dev->mtu_log2 : remote->mtu_log2;
+	uint8_t log2 = qp->path.mtu_log2 < remote->mtu_log2 ? qp->path.mtu_log2 : remote->mtu_log2;
 
 	return IBV_MTU_256 + (log2 - 8);
+}
+
+static uint8_t traffic_class(const struct verve_net_qp *qp)
+{
+	if (!verve_config_is_auto(verve_config.traffic_class))
+		return verve_config.traffic_class;
+	if (qp->dscp & VERVE_NET_DSCP)
+		return (qp->dscp & DSCP_MASK) << 2 | ECT_0;
+	return qp->dev->port.ethernet ? ROCE_TRAFFIC_CLASS : 0;
+}
+
+/*
+ * The code of the shortest time that is at least FI_VERVE_RNR_TIMEOUT. Code 1 is 10 us; codes 2, 3,
+ * 4, 5, 6, ... are 20, 30, 40, 60, 80, ... us (InfiniBand spec. vol. 1, 9.7.5.2.8).
+ */
+static uint8_t rnr_timer(void)
+{
+	uint8_t code = verve_config.rnr_timeout <= 10 ? 1 : 2;
+
+	while (code > 1 && code < RNR_TIMER_MAX &&
+	       10u * (2 + (code & 1)) << (code / 2 - 1) < verve_config.rnr_timeout)
+		code++;
+	return code;
+}
+
+/* The index at which the GID that the peer was told is now. */
+static uint8_t current_gid_index(struct verve_net_qp *qp)
+{
+	struct verve_path now;
+
+	verve_path_get(qp->dev, &now);
+	return memcmp(&now.gid, &qp->path.gid, sizeof(now.gid)) ? qp->path.gid_index :
+								   now.gid_index;
 }
 
 static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
@@ -235,23 +275,26 @@ static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 		.dest_qp_num = remote->qp_num,
 		.rq_psn = remote->psn,
 		.max_dest_rd_atomic = dev->port.limits.rd_atomic_target,
-		.min_rnr_timer = MIN_RNR_TIMER,
+		.min_rnr_timer = rnr_timer(),
 		.ah_attr = {
 			.dlid = remote->lid,
+			.sl = verve_config.sl,
 			.port_num = dev->port.port_num,
+			/*
+			 * RoCE always needs a global route header. InfiniBand needs it where one
+			 * of the ports says so.
+			 */
+			.is_global = qp->path.grh || remote->grh,
 			.grh = {
-				.sgid_index = dev->addr.gid_index,
+				.sgid_index = current_gid_index(qp),
 				.hop_limit = HOP_LIMIT,
+				.flow_label = verve_config.flow_label,
+				.traffic_class = traffic_class(qp),
 			},
 		},
 	};
 
 	memcpy(&attr.ah_attr.grh.dgid, &remote->gid, sizeof(remote->gid));
-	/*
-	 * RoCE always needs a global route header. InfiniBand needs it between subnets only, where
-	 * the upper 8 bytes of the two GIDs (the subnet prefix) differ.
-	 */
-	attr.ah_attr.is_global = dev->port.ethernet || memcmp(&remote->gid, &dev->addr.gid, 8);
 	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 			     IBV_QP_MIN_RNR_TIMER);
@@ -264,8 +307,8 @@ static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = ack_timeout(timeout_ms),
-		.retry_cnt = RETRIES,
-		.rnr_retry = RNR_FOREVER,
+		.retry_cnt = verve_config.retry_count,
+		.rnr_retry = verve_config.rnr_retry_count,
 		.sq_psn = qp->psn,
 		.max_rd_atomic =
 			reads < remote->rd_atomic_target ? reads : remote->rd_atomic_target,
@@ -278,11 +321,14 @@ static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms)
 {
-	char gid[INET6_ADDRSTRLEN] = "?";
+	char gid[INET6_ADDRSTRLEN] = "?", buf[VERVE_NET_REASON_MAX];
+	const char *reason = NULL;
 	int ret = EINVAL;
 
-	if (remote_is_sane(qp, remote))
-		ret = qp_to_rtr(qp, remote);
+	if (remote_is_sane(qp, remote)) {
+		reason = verve_path_refuse(qp->dev, &qp->path, &remote->gid, remote->pkey, buf);
+		ret = reason ? EHOSTUNREACH : qp_to_rtr(qp, remote);
+	}
 	if (!ret)
 		ret = qp_to_rts(qp, remote, timeout_ms);
 	if (!ret)
@@ -291,7 +337,7 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	VERVE_WARN(EP_CTRL,
 		   "%s: cannot connect queue pair %#x to GID %s LID %u queue pair %#x: %s\n",
 		   qp->dev->port.device, qp->qp->qp_num, gid, remote->lid, remote->qp_num,
-		   strerror(ret));
+		   reason ? reason : strerror(ret));
 	return verve_net_error(ret);
 }
 

@@ -9,6 +9,7 @@
 #ifndef VERVE_NET_QP_H
 #define VERVE_NET_QP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,16 +61,25 @@ struct verve_net_qp_attr {
 	uint32_t send_wr;     /* work requests outstanding at most; up to limits.qp_wr */
 	uint32_t send_sge;    /* segments per request; up to limits.sge */
 	uint32_t inline_size; /* bytes wanted; lowered until the device agrees */
+	/*
+	 * Differentiated services code point of the packets, 0 to 63, or'ed with VERVE_NET_DSCP;
+	 * 0: FI_VERVE_TRAFFIC_CLASS, or the default, decides.
+	 */
+	uint16_t dscp;
 };
+
+enum { VERVE_NET_DSCP = 1 << 8 };
 
 /* A queue pair's address: one side of a connection sends it to the other in the handshake. */
 struct verve_net_qp_addr {
 	struct verve_net_gid gid;
-	uint16_t lid; /* 0 on Ethernet */
+	uint16_t lid; /* the port's base LID (path bits 0); 0 on Ethernet */
 	uint8_t mtu_log2; /* active path MTU: 8 (256 bytes) to 12 (4096) */
 	uint8_t rd_atomic_target; /* reads and atomics in flight that this side accepts */
 	uint32_t qp_num; /* 24 bits, from 2 on */
 	uint32_t psn; /* 24 bits: of the first packet that this side sends */
+	uint16_t pkey; /* the partition key that this side has; 0xffff on Ethernet */
+	bool grh; /* packets to this side need a global route header, also inside a subnet */
 };
 
 /*
@@ -92,9 +102,11 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
 
 /*
  * Takes the queue pair from INIT through RTR to RTS, connected to remote. timeout_ms: how long the
- * device retries a silent peer before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and 7 retries;
- * soft-RoCE never gives up). A receiver that is not ready is retried for ever. -FI_EINVAL: remote
- * makes no sense (bad GID, QP number or PSN); or the error of libibverbs.
+ * device retries a silent peer before VERVE_NET_WC_RETRY_EXCEEDED (local ACK timeout and
+ * FI_VERVE_RETRY_COUNT; soft-RoCE never gives up). A receiver that is not ready is retried
+ * FI_VERVE_RNR_RETRY_COUNT times, by default for ever. The GID index is the one that the local
+ * address has now. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN). -FI_EHOSTUNREACH:
+ * remote is in another InfiniBand subnet or partition. Or the error of libibverbs.
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);

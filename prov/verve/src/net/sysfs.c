@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLASS_IB "/sys/class/infiniband"
@@ -161,9 +162,101 @@ void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
 	visit_dir(CLASS_NET, netdev_has_gid, &search);
 }
 
+bool verve_sysfs_rate(const char *device, uint8_t port_num, uint64_t *speed, char *rate)
+{
+	char text[VERVE_NET_NAME_MAX], width[8], name[16] = "";
+	unsigned gbps, tenths = 0;
+
+	rate[0] = '\0';
+	/* "800 Gb/sec (4X XDR)", "2.5 Gb/sec (1X SDR)". */
+	if (!read_text(text, CLASS_IB "/%s/ports/%u/rate", device, port_num))
+		return false;
+	if (sscanf(text, "%u Gb/sec (%7[0-9X]%15[ A-Z0-9]", &gbps, width, name) < 2 &&
+	    sscanf(text, "%u.%1u Gb/sec (%7[0-9X]%15[ A-Z0-9]", &gbps, &tenths, width, name) < 3)
+		return false;
+	*speed = (gbps * UINT64_C(10) + tenths) * 100000000;
+	snprintf(rate, VERVE_NET_NAME_MAX, "%s%s", width, name);
+	return true;
+}
+
+uint16_t verve_sysfs_pkey(const char *netdev)
+{
+	char text[VERVE_NET_NAME_MAX];
+
+	/* Only IPoIB interfaces have the file: it has 0x8001 and the like. */
+	if (!netdev[0] || !read_text(text, CLASS_NET "/%s/pkey", netdev))
+		return 0;
+	return strtoul(text, NULL, 0);
+}
+
 void verve_sysfs_link_addr(const char *netdev, char *addr)
 {
 	addr[0] = '\0';
 	if (netdev[0])
 		read_text(addr, CLASS_NET "/%s/address", netdev);
+}
+
+struct reader {
+	void (*add)(void *arg, const void *data, size_t len);
+	void *arg;
+	const char *device;
+	unsigned ports, all_ports; /* read of this device, and of all devices */
+	bool failed;
+};
+
+static void reader_add(const struct reader *reader, const char *text)
+{
+	reader->add(reader->arg, text, strlen(text) + 1);
+}
+
+static bool port_read(const char *name, void *arg)
+{
+	struct reader *reader = arg;
+	char text[VERVE_NET_NAME_MAX];
+
+	reader_add(reader, name);
+	if (!read_text(text, CLASS_IB "/%s/ports/%s/state", reader->device, name)) {
+		reader->failed = true;
+		return true;
+	}
+	reader_add(reader, text);
+	read_text(text, CLASS_IB "/%s/ports/%s/rate", reader->device, name);
+	reader_add(reader, text);
+	read_text(text, CLASS_IB "/%s/ports/%s/gids/0", reader->device, name);
+	reader_add(reader, text);
+	reader->ports++;
+	return false;
+}
+
+static bool device_read(const char *name, void *arg)
+{
+	struct reader *reader = arg;
+	char path[PATH_MAX];
+	struct stat node;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), CLASS_IB "/%s/ports", name);
+	dir = opendir(path);
+	if (!dir || fstat(dirfd(dir), &node)) {
+		reader->failed = true;
+	} else {
+		reader_add(reader, name);
+		reader->add(reader->arg, &node.st_ino, sizeof(node.st_ino));
+		reader->device = name;
+		reader->ports = 0;
+		visit_dir(path, port_read, reader);
+	}
+	if (dir)
+		closedir(dir);
+	reader->failed |= !reader->ports;
+	reader->all_ports += reader->ports;
+	return reader->failed;
+}
+
+bool verve_sysfs_read_ports(void (*add)(void *arg, const void *data, size_t len), void *arg)
+{
+	struct reader reader = {.add = add, .arg = arg};
+
+	visit_dir(CLASS_IB, device_read, &reader);
+	return !reader.failed && reader.all_ports;
 }

@@ -8,6 +8,7 @@
 #define VERVE_NET_SYSFS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "net/port_info.h"
@@ -20,7 +21,20 @@ void verve_sysfs_pci(const char *device, struct verve_net_port *port);
 void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev);
 /* IPoIB interface of a port: its link address ends with the port's GID. */
 void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
+/*
+ * Rate of a port: *speed in bits per second, and width and speed by name ("4X XDR"). The kernel
+ * knows rates for which ibv_query_port(3) has no number, XDR and later. False: /sys has no answer.
+ */
+bool verve_sysfs_rate(const char *device, uint8_t port_num, uint64_t *speed, char *rate);
+/* Partition key of an IPoIB interface; 0: it is none. netdev may be empty. */
+uint16_t verve_sysfs_pkey(const char *netdev);
 /* Link address of a network interface: "52:54:00:00:00:01". netdev may be empty. */
 void verve_sysfs_link_addr(const char *netdev, char *addr);
+/*
+ * Calls add with the name of each RDMA device, a number that another device of this name does not
+ * have, and for each of its ports the state, rate and default GID. False: there are no devices, or
+ * the state of a port cannot be read.
+ */
+bool verve_sysfs_read_ports(void (*add)(void *arg, const void *data, size_t len), void *arg);
 
 #endif

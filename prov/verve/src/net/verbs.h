@@ -17,16 +17,30 @@
 #include "base/lock.h"
 #include "net/port_info.h"
 
-/* An open device. Constant while it is open, except inline_max and lost. */
+/* This end of a path: see verve_path_get. Without padding: compared as bytes. */
+struct verve_path {
+	struct verve_net_gid gid;
+	uint16_t lid;  /* the base LID of the port, so that its path bits are 0; 0 on Ethernet */
+	uint16_t pkey; /* partition key; 0xffff on Ethernet */
+	uint16_t pkey_index;
+	uint8_t gid_index;
+	uint8_t mtu_log2;
+	bool grh; /* packets to this end need a global route header */
+	uint8_t zero;
+};
+
+/* An open device. Constant while it is open, except where a comment says otherwise. */
 struct verve_net_device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct verve_net_port port;
 	struct verve_net_portaddr addr; /* the chosen one; port.addrs points here */
-	uint16_t lid;
-	uint8_t mtu_log2;
+	struct verve_lock path_lock;	/* guards path and away; taken last */
+	struct verve_path path;		/* changes with the port: net/path.h */
+	bool away;			/* the port does not have the address at present */
+	volatile AO_t stale;		/* an event says that the port has changed */
 	bool lost; /* the device is gone, and the log says so; service thread only */
-	volatile AO_t inline_max; /* bytes: no queue pair is opened with more inline data */
+	volatile AO_t inline_max; /* bytes: no queue pair is opened with more inline data; changes */
 };
 
 struct verve_net_channel {

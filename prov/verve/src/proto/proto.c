@@ -130,9 +130,9 @@ void verve_proto_fini(struct verve_proto *proto)
 	verve_xport_fini(xport);
 }
 
-bool verve_proto_is_waiting(const struct verve_proto *proto)
+bool verve_proto_is_waiting(struct verve_proto *proto)
 {
-	const struct verve_xport *xport = &proto->msg.xport;
+	struct verve_xport *xport = &proto->msg.xport;
 
 	return verve_turn_is_due(xport) || ((const struct verve_msg *) xport->shared)->starved;
 }

@@ -72,7 +72,7 @@ static inline bool verve_proto_poll(struct verve_proto *proto)
 }
 
 /* True: a thread should poll again within attr.keepalive nanoseconds, even if nothing wakes it. */
-bool verve_proto_is_waiting(const struct verve_proto *proto);
+bool verve_proto_is_waiting(struct verve_proto *proto);
 /*
  * Arms the device's queues: the next packet or completion makes the channel's descriptor readable.
  * The caller polls once more afterwards, because packets that came before wake no thread.

@@ -18,6 +18,7 @@
 #include "xport/quiesce.h"
 #include "xport/replay.h"
 #include "xport/start.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -94,6 +95,9 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 		verve_link_break(xport, peer->link, FI_ENOTCONN, 0, "replaced by a new connection");
 	}
 	peer->link = link;
+	verve_watched_update(xport, link);
+	if (verve_watched_may_owe(link))
+		verve_watched_owe(xport, link);
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is up\n", link->conn_id,
 		   verve_addr_str(&peer->addr, name));
 	link->greets |= event->greet;
@@ -118,6 +122,7 @@ static void handle_ready(struct verve_xport *xport, struct verve_link *link,
 			 const struct verve_cm_event *event)
 {
 	link->listen = false;
+	verve_watched_update(xport, link);
 	verve_link_hear(xport, link);
 	link->greets |= event->greet;
 	verve_peer_kick(xport, link->peer);

@@ -12,12 +12,7 @@
 
 bool verve_half_open_is_any(const struct verve_xport *xport)
 {
-	const struct verve_link *link;
-
-	TAILQ_FOREACH(link, &xport->links, all)
-		if (verve_link_is_half_open(link))
-			return true;
-	return false;
+	return !TAILQ_EMPTY(&xport->half_open);
 }
 
 static bool is_late(const struct verve_link *link, uint64_t now)
@@ -30,22 +25,26 @@ void verve_half_open_expire(struct verve_xport *xport, uint64_t now)
 {
 	struct verve_link *link, *next;
 
-	TAILQ_FOREACH(link, &xport->links, all)
+	TAILQ_FOREACH(link, &xport->half_open, half_open) {
+		xport->count.looks++;
 		if (is_late(link, now))
 			break;
+	}
 	if (!link)
 		return;
 	if (!verve_dispatch_drain(xport))
 		return;
-	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
-		next = TAILQ_NEXT(link, all);
-		if (is_late(link, now) && link->overdue) {
+	for (link = TAILQ_FIRST(&xport->half_open); link; link = next) {
+		next = TAILQ_NEXT(link, half_open);
+		if (!is_late(link, now)) {
+			link->overdue = false;
+		} else if (!link->overdue) {
+			link->overdue = true;
+		} else {
 			if (xport->cm)
 				verve_cm_expire(xport->cm, &link->drop);
 			verve_link_break(xport, link, FI_ETIMEDOUT, 0,
 					 "the peer began to connect, and was not heard of again");
-		} else {
-			link->overdue = is_late(link, now);
 		}
 	}
 }

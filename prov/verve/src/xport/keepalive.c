@@ -7,6 +7,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 
 /*
@@ -21,14 +22,9 @@ static bool is_waiting(const struct verve_link *link)
 	       link->peer->fence.asks || link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
 }
 
-bool verve_keepalive_is_needed(const struct verve_xport *xport)
+bool verve_keepalive_is_needed(struct verve_xport *xport)
 {
-	const struct verve_link *link;
-
-	TAILQ_FOREACH(link, &xport->links, all)
-		if (is_waiting(link))
-			return true;
-	return false;
+	return verve_watched_is_any_owing(xport);
 }
 
 void verve_keepalive_probe(struct verve_xport *xport, struct verve_link *link)
@@ -48,9 +44,12 @@ void verve_keepalive_step(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
-	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
-		next = TAILQ_NEXT(link, all);
-		if (is_waiting(link))
+	for (link = TAILQ_FIRST(&xport->owing); link; link = next) {
+		next = TAILQ_NEXT(link, owing);
+		xport->count.looks++;
+		if (!verve_watched_may_owe(link))
+			verve_watched_forgive(xport, link);
+		else if (is_waiting(link))
 			verve_keepalive_probe(xport, link);
 	}
 }

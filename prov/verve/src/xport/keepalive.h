@@ -11,8 +11,11 @@
 struct verve_link;
 struct verve_xport;
 
-/* True if a peer owes an answer: the engine must take a turn at least once in attr.keepalive. */
-bool verve_keepalive_is_needed(const struct verve_xport *xport);
+/*
+ * True if a peer may owe an answer: the engine must take a turn at least once in attr.keepalive.
+ * Takes the same time, however many links there are (verve_watched_is_any_owing).
+ */
+bool verve_keepalive_is_needed(struct verve_xport *xport);
 /* Called every attr.keepalive: probes each link whose peer owes an answer. */
 void verve_keepalive_step(struct verve_xport *xport);
 

@@ -19,6 +19,7 @@
 #include "xport/retire.h"
 #include "xport/report.h"
 #include "xport/suspended.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -70,6 +71,7 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 		verve_net_qp_close(link->qp);
 	xport->link_count--;
 	verve_idtab_free(&xport->link_ids, link->id);
+	verve_watched_remove(xport, link);
 	TAILQ_REMOVE(link->broken ? &xport->broken_links : &xport->links, link, all);
 	verve_conn_id_unmap(xport, link->conn_id, link);
 	free(link);
@@ -89,6 +91,7 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 	if (link->listen && xport->cm)
 		verve_cm_hear(xport->cm, link->conn_id);
 	link->listen = false;
+	verve_watched_update(xport, link);
 }
 
 /*
@@ -140,6 +143,7 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 	}
 	link->leaving = verve_net_now();
 	link->may_send = false;
+	verve_watched_update(xport, link);
 	link->error = error;
 	link->reason = reason;
 	xport->leaving_count++;
@@ -193,6 +197,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		doom(link, &peer->pending);
 	verve_fence_end(link);
 	peer->link = NULL;
+	verve_watched_remove(xport, link);
 	TAILQ_REMOVE(&xport->links, link, all);
 	TAILQ_INSERT_TAIL(&xport->broken_links, link, all);
 	verve_replay_free(xport, link);

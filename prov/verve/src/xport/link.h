@@ -95,6 +95,8 @@ struct verve_link {
 	/* Looking after a peer that owes an answer (xport/keepalive.h). */
 	uint32_t heard;	    /* retired, when the peer was last probed */
 	bool silent;	    /* no request has retired between two probes */
+	bool is_owing, is_half_open; /* in these lists of xport/watched.h */
+	TAILQ_ENTRY(verve_link) owing, half_open;
 
 	/* The link's end. */
 	bool broken;

@@ -13,6 +13,7 @@
 #include "xport/post.h"
 #include "xport/replay.h"
 #include "xport/suspended.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 
 /* Parts of the receive buffers. */
@@ -154,8 +155,10 @@ static void ask_for_packet(struct verve_xport *xport, struct verve_link *link)
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_KEY_QUERY, .tag = UINT64_MAX};
 
 	if (!link->keys.asked && verve_link_is_open(link) &&
-	    verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL))
+	    verve_link_has_room(xport, link, true) && verve_link_send(xport, link, &packet, NULL)) {
 		link->keys.asked++;
+		verve_watched_insert(xport, link);
+	}
 	/* The completion shows when no request of this side is under way any more. */
 	if (!link->broken && link->produced != link->retired)
 		verve_link_ask(xport, link);

@@ -18,10 +18,17 @@ enum { SEND_CQ_DEPTH = 8192 }; /* requests of all links together, at most */
 /* Bytes of an object in each pool of operations. */
 static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, 1024};
 
+static uint32_t choose(int wanted, uint32_t other)
+{
+	return wanted < 0 ? other : (uint32_t) wanted;
+}
+
 static int open_queues(struct verve_xport *xport)
 {
 	const struct verve_net_limits *limits = &verve_net_device_port(xport->attr.dev)->limits;
 	uint32_t depth = limits->cqe < SEND_CQ_DEPTH ? limits->cqe : SEND_CQ_DEPTH;
+	/* Both queues wake the same sleepers. */
+	uint32_t vector = verve_net_vector_next();
 	int ret;
 
 	if (xport->attr.rx_buffers > limits->srq_wr)
@@ -31,12 +38,13 @@ static int open_queues(struct verve_xport *xport)
 	ret = verve_net_channel_open(xport->attr.dev, &xport->channel);
 	if (ret)
 		return ret;
-	ret = verve_net_cq_open(xport->attr.dev, depth, xport->channel, &xport->send_cq);
+	ret = verve_net_cq_open(xport->attr.dev, depth, xport->channel,
+				choose(xport->attr.send_vector, vector), &xport->send_cq);
 	if (ret)
 		goto err_channel;
 	xport->wr_limit = depth;
 	ret = verve_net_cq_open(xport->attr.dev, xport->attr.rx_buffers, xport->channel,
-				&xport->recv_cq);
+				choose(xport->attr.recv_vector, vector), &xport->recv_cq);
 	if (ret)
 		goto err_send_cq;
 	ret = verve_net_srq_open(xport->attr.dev, xport->attr.rx_buffers, &xport->srq);
@@ -86,6 +94,8 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 	TAILQ_INIT(&xport->wanting);
 	TAILQ_INIT(&xport->links);
 	TAILQ_INIT(&xport->broken_links);
+	TAILQ_INIT(&xport->owing);
+	TAILQ_INIT(&xport->half_open);
 	return 0;
 }
 

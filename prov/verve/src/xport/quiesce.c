@@ -13,6 +13,7 @@
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/start.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -57,6 +58,8 @@ static void set_state(struct verve_xport *xport, struct verve_link *link,
 	xport->quiescing_count += (state != VERVE_QUIESCE_OPEN) -
 				  (link->quiesce.state != VERVE_QUIESCE_OPEN);
 	link->quiesce.state = state;
+	if (state != VERVE_QUIESCE_OPEN)
+		verve_watched_owe(xport, link);
 }
 
 static void quiesce_ask(struct verve_xport *xport, struct verve_link *link)

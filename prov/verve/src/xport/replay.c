@@ -20,6 +20,7 @@
 #include "xport/suspend.h"
 #include "xport/suspended.h"
 #include "xport/transfer.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -326,16 +327,24 @@ static bool is_fetching(const struct verve_slot *slot)
 }
 
 /*
- * The peer has received this entry's packet, or a packet behind it: the request was executed. A
- * read is repeated all the same, because its data may not have come.
+ * True for a request that is repeated even if the peer's device has executed it: a read, because its
+ * data may not have come, and an empty write, because it may end an operation whose reads lie before
+ * it.
  */
+static bool is_always_repeated(const struct verve_slot *slot)
+{
+	return slot->kind == VERVE_SLOT_NOTHING ||
+	       (slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_READ);
+}
+
+/* The peer has received this entry's packet, or a packet behind it: the request was executed. */
 static void settle_executed(struct verve_xport *xport, struct verve_replay *replay,
 			    struct verve_replay_entry *entry)
 {
 	struct verve_slot *slot = &entry->slot;
 	struct verve_op *op = slot->op;
 
-	if (entry->dead || (slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_READ))
+	if (entry->dead || is_always_repeated(slot))
 		return;
 	if (slot->kind == VERVE_SLOT_MEMORY && is_fetching(slot)) {
 		op->error = FI_EIO;
@@ -464,6 +473,7 @@ void verve_replay_join(struct verve_xport *xport, struct verve_link *link,
 	link->listen = event->listen;
 	link->listening = verve_net_now();
 	link->overdue = false;
+	verve_watched_update(xport, link);
 	if (verve_conn_id_map(xport, event->conn_id, link)) {
 		verve_replay_no_memory(xport, link);
 		return;
@@ -482,6 +492,7 @@ void verve_replay_ready(struct verve_xport *xport, struct verve_link *link, uint
 		return;
 	replay->ready = true;
 	link->listen = false;
+	verve_watched_update(xport, link);
 	verve_replay_continue(xport, link);
 }
 
@@ -505,6 +516,7 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 	 */
 	if (link->listen && xport->cm && !verve_cm_hear(xport->cm, packet->dest))
 		link->listen = false;
+	verve_watched_update(xport, link);
 	if (packet->status == resume_done) {
 		replay->executed = true;
 		verve_replay_continue(xport, link);

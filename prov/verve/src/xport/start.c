@@ -10,6 +10,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 
 static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,
@@ -83,6 +84,8 @@ void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct
 
 	op->peer = peer;
 	verve_op_enqueue(op, queue, VERVE_OP_QUEUED);
+	if (peer->link)
+		verve_watched_owe(xport, peer->link);
 	if (first)
 		verve_peer_kick(xport, peer);
 }

@@ -9,6 +9,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/suspended.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 
 enum { TRIES = 8 }; /* suspensions in a row without a packet or a refusal between them */
@@ -59,6 +60,8 @@ bool verve_replay_begin(struct verve_xport *xport, struct verve_link *link)
 	replay->drained = false;
 	link->replay = replay;
 	link->may_send = false;
+	verve_watched_owe(xport, link);
+	verve_watched_update(xport, link);
 	if (!verve_link_stop(xport, link, &replay->marker))
 		verve_replay_set_drained(xport, replay);
 	return true;

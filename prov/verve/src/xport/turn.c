@@ -62,7 +62,7 @@ static void look_after_waiting(struct verve_xport *xport)
 		reclaim_slabs(xport);
 }
 
-bool verve_turn_is_due(const struct verve_xport *xport)
+bool verve_turn_is_due(struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.pressing ||
 	       verve_keepalive_is_needed(xport) || verve_half_open_is_any(xport);

@@ -16,7 +16,10 @@ struct verve_xport;
  * be detached: the next turn may find work, too.
  */
 bool verve_turn(struct verve_xport *xport);
-/* True if another turn is to be taken within attr.keepalive, even if no event wakes the engine. */
-bool verve_turn_is_due(const struct verve_xport *xport);
+/*
+ * True if another turn is to be taken within attr.keepalive, even if no event wakes the engine.
+ * Takes the same time, however many links there are.
+ */
+bool verve_turn_is_due(struct verve_xport *xport);
 
 #endif

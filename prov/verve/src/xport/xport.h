@@ -51,8 +51,10 @@ struct verve_xport_attr {
 	struct verve_sink sink;
 	size_t tx_size;	       /* operations accepted and not finished, at most */
 	size_t inline_size;    /* bytes of a request that may go inline, at most */
+	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
+	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
 	uint32_t window;       /* eager messages that cost a credit, of one peer, not consumed */
 	size_t min_multi_recv; /* bytes: a multi-receive buffer with less left is given back */
@@ -145,6 +147,7 @@ struct verve_xport {
 	struct verve_idtab link_ids;
 	struct verve_pointers link_of_conn; /* by index of the connection id: xport/conn_id.h */
 	struct verve_link_queue links, broken_links;
+	struct verve_link_queue owing, half_open; /* of links, some: xport/watched.h */
 	uint32_t link_count;	   /* links and broken_links together */
 	uint32_t connecting_count; /* peers for which the manager makes a connection */
 	uint32_t quiescing_count;  /* links whose quiesce.state is not OPEN */
@@ -152,9 +155,8 @@ struct verve_xport {
 	uint32_t polls;	     /* turns since the last look at the clock */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* requests of all links: the send CQ never overflows */
-	struct { /* statistics: packets and completions without a link; packets dropped */
-		uint64_t stale, malformed;
-	} count;
+	/* statistics: packets without a link; packets dropped; links that were looked after */
+	struct { uint64_t stale, malformed, looks; } count;
 };
 
 /* True if the connection manager has events for xport/events.h. */

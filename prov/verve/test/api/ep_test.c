@@ -8,7 +8,10 @@
 #include "../support/oom.h"
 #include "ep_pair.h"
 
+#include "engine/engine.h"
+#include "net/qp.h"
 #include "xport/op.h"
+#include "xport/xport.h"
 
 static struct ep_pair pair;
 static struct fixture *fix = &pair.fix;
@@ -56,6 +59,46 @@ static void bind_and_enable(void)
 	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
 	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
 	cr_assert_eq(fi_enable(ep), 0);
+}
+
+/* The completion vectors of the endpoint's queues. */
+static void expect_vectors(uint32_t send, uint32_t recv)
+{
+	struct verve_engine *engine = verve_ep_from_fid(ep)->engine;
+	struct verve_xport *xport = verve_engine_lock(engine);
+
+	cr_expect_eq(fake_net_cq_vector(xport->send_cq), send);
+	cr_expect_eq(fake_net_cq_vector(xport->recv_cq), recv);
+	verve_engine_unlock(engine);
+}
+
+Test(ep, queues_of_each_endpoint_have_the_next_vector)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		open_all();
+		bind_and_enable();
+		expect_vectors(i, i);
+		close_all();
+	}
+}
+
+Test(ep, queue_with_affinity_has_its_vector)
+{
+	struct fi_cq_attr attr = {.flags = FI_AFFINITY, .signaling_vector = 0};
+	struct fid_cq *there;
+
+	open_all();
+	bind_and_enable();
+	close_all();
+	open_all();
+	cr_assert_eq(fi_cq_open(fix->domain, &attr, &there, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), 0);
+	cr_assert_eq(fi_ep_bind(ep, &there->fid, FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	expect_vectors(1, 0);
+	close_all();
+	cr_expect_eq(fi_close(&there->fid), 0);
 }
 
 /* Opening. */
@@ -508,4 +551,50 @@ Test(ep, cancel_knows_posted_receives_alone)
 	cr_expect_eq(error.op_context, &byte);
 	cr_expect_eq(fi_cancel(&ep->fid, &byte), -FI_ENOENT);
 	close_all();
+}
+
+/* The queue pairs of a pair of endpoints that was opened with these traffic classes. */
+static uint16_t dscp_of(uint32_t domain, uint32_t endpoint)
+{
+	struct fake_net_stats stats;
+	struct ep_pair two;
+
+	fixture_init(&two.fix, FI_VERSION(1, 17));
+	two.fix.info->domain_attr->tclass = domain;
+	two.fix.info->tx_attr->tclass = endpoint;
+	ep_pair_open(&two);
+	cr_assert_eq(fi_inject(two.a.ep, "x", 1, two.a.peer), 0);
+	ep_pair_run(&two, 50);
+	fake_net_stats(&stats);
+	ep_pair_close(&two);
+	return stats.dscp;
+}
+
+TestSuite(tclass);
+
+Test(tclass, reaches_the_queue_pairs)
+{
+	const struct {
+		uint32_t domain, endpoint;
+		uint16_t dscp;
+	} classes[] = {
+		{FI_TC_UNSPEC, FI_TC_UNSPEC, 0},
+		{fi_tc_dscp_set(0), FI_TC_UNSPEC, VERVE_NET_DSCP},
+		{fi_tc_dscp_set(34), FI_TC_UNSPEC, VERVE_NET_DSCP | 34},
+		{fi_tc_dscp_set(34), fi_tc_dscp_set(63), VERVE_NET_DSCP | 63},
+		{fi_tc_dscp_set(34), FI_TC_BEST_EFFORT, 0},
+		{FI_TC_LOW_LATENCY, FI_TC_UNSPEC, VERVE_NET_DSCP | 18},
+		{FI_TC_UNSPEC, FI_TC_DEDICATED_ACCESS, VERVE_NET_DSCP | 46},
+		{FI_TC_UNSPEC, FI_TC_BULK_DATA, VERVE_NET_DSCP | 10},
+		{FI_TC_UNSPEC, FI_TC_SCAVENGER, VERVE_NET_DSCP | 1},
+		{FI_TC_UNSPEC, FI_TC_NETWORK_CTRL, VERVE_NET_DSCP | 48},
+		{FI_TC_UNSPEC, fi_tc_dscp_set(64), 0},
+	};
+
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		uint16_t dscp = dscp_of(classes[i].domain, classes[i].endpoint);
+
+		cr_expect_eq(dscp, classes[i].dscp, "0x%x, 0x%x: 0x%x", classes[i].domain,
+			     classes[i].endpoint, dscp);
+	}
 }

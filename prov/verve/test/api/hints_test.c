@@ -604,19 +604,24 @@ Test(hints, either_ip_family_by_its_own_format)
 	cr_expect_eq(get(), -FI_ENODATA);
 }
 
-/*
- * Benchmarks and portable applications ask for some label. Every label gets the one class that
- * verve has.
- */
-Test(hints, every_traffic_class_label_is_served_by_the_one_class)
+static void expect_tclass(uint32_t tclass)
 {
-	for (uint32_t label = FI_TC_BEST_EFFORT; label <= FI_TC_NETWORK_CTRL; label++) {
-		version = FI_VERSION(1, 17);
-		hints->domain_attr->tclass = hints->tx_attr->tclass = label;
-		expect_match();
-		cr_expect_eq(info->domain_attr->tclass, FI_TC_BEST_EFFORT);
-		cr_expect_eq(info->tx_attr->tclass, FI_TC_BEST_EFFORT);
-	}
+	version = FI_VERSION(1, 17);
+	hints->domain_attr->tclass = hints->tx_attr->tclass = tclass;
+	expect_match();
+	cr_expect_eq(info->domain_attr->tclass, tclass);
+	cr_expect_eq(info->tx_attr->tclass, tclass);
+}
+
+/* Benchmarks and portable applications ask for some label. */
+Test(hints, every_traffic_class_is_granted)
+{
+	for (uint32_t label = FI_TC_BEST_EFFORT; label <= FI_TC_NETWORK_CTRL; label++)
+		expect_tclass(label);
+	for (uint8_t dscp = 0; dscp < 64; dscp++)
+		expect_tclass(fi_tc_dscp_set(dscp));
+	hints->domain_attr->tclass = fi_tc_dscp_set(64);
+	cr_expect_eq(get(), -FI_ENODATA);
 	hints->domain_attr->tclass = FI_TC_NETWORK_CTRL + 1;
 	cr_expect_eq(get(), -FI_ENODATA);
 }
@@ -787,12 +792,12 @@ static void ask_tclass(void)
 
 static void ask_dscp(void)
 {
-	hints->domain_attr->tclass = fi_tc_dscp_set(46);
+	hints->domain_attr->tclass = fi_tc_dscp_set(64);
 }
 
 static void ask_tx_tclass(void)
 {
-	hints->tx_attr->tclass = fi_tc_dscp_set(46);
+	hints->tx_attr->tclass = fi_tc_dscp_set(255);
 }
 
 static void ask_mr_cnt(void)
@@ -889,8 +894,8 @@ static const struct refusal refusals[] = {
 	{ask_ep_rx_ctx, "domain_attr->max_ep_rx_ctx is 2, the most is 1"},
 	{ask_mr_cnt, "domain_attr->mr_cnt is 65537"},
 	{ask_tclass, "domain_attr->tclass is 0x206"},
-	{ask_dscp, "domain_attr->tclass is 0x12e"},
-	{ask_tx_tclass, "tx_attr->tclass is 0x12e"},
+	{ask_dscp, "domain_attr->tclass is 0x140"},
+	{ask_tx_tclass, "tx_attr->tclass is 0x1ff"},
 	{ask_resource_mgmt, "domain_attr->resource_mgmt is unknown"},
 };
 

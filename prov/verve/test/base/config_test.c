@@ -58,7 +58,10 @@ static void name_of(const struct verve_config_param *param, char *buf, size_t le
 		*buf = (char)toupper((unsigned char)*buf);
 }
 
-/* Writes an allowed value, not the default; it depends on place, so that no two rows have it. */
+/*
+ * Writes an allowed value. It depends on place, so that few rows have the same, and is not the
+ * default, unless the range is small.
+ */
 static void value_of(const struct verve_config_param *param, size_t place, char *buf, size_t len)
 {
 	size_t last = 0;
@@ -66,9 +69,11 @@ static void value_of(const struct verve_config_param *param, size_t place, char 
 	while (param->choices && param->choices[last + 1])
 		last++;
 	if (param->number)
-		snprintf(buf, len, "%zu", param->min + 1 + place);
+		snprintf(buf, len, "%zu", param->min + 1 + place % (param->max - param->min));
 	else if (param->choices)
 		snprintf(buf, len, "%s", param->choices[last]);
+	else if (!strcmp(param->name, "port_range"))
+		snprintf(buf, len, "%zu-65535", 1 + place);
 	else
 		snprintf(buf, len, "/some/text%zu", place);
 }
@@ -113,6 +118,16 @@ Test(config, every_variable_is_read)
 	setenv("FI_VERVE_MR_CACHE", "strict", 1);
 	setenv("FI_VERVE_MR_CACHE_MONITOR", "notify", 1);
 	setenv("FI_VERVE_ODP", "on", 1);
+	setenv("FI_VERVE_TRAFFIC_CLASS", "104", 1);
+	setenv("FI_VERVE_SL", "3", 1);
+	setenv("FI_VERVE_FLOW_LABEL", "1048575", 1);
+	setenv("FI_VERVE_GID_INDEX", "0", 1);
+	setenv("FI_VERVE_PKEY", "0x8001", 1);
+	setenv("FI_VERVE_PATH_MTU", "2048", 1);
+	setenv("FI_VERVE_RETRY_COUNT", "4", 1);
+	setenv("FI_VERVE_RNR_RETRY_COUNT", "5", 1);
+	setenv("FI_VERVE_RNR_TIMEOUT", "1000", 1);
+	setenv("FI_VERVE_PORT_RANGE", "40000-40100", 1);
 	load();
 	cr_expect_str_eq(verve_config.iface, "eth7");
 	cr_expect_eq(verve_config.inline_size, 0);
@@ -129,6 +144,17 @@ Test(config, every_variable_is_read)
 	cr_expect_str_eq(verve_config.mr_cache, "strict");
 	cr_expect_str_eq(verve_config.mr_cache_monitor, "notify");
 	cr_expect_str_eq(verve_config.odp, "on");
+	cr_expect_eq(verve_config.traffic_class, 104);
+	cr_expect_eq(verve_config.sl, 3);
+	cr_expect_eq(verve_config.flow_label, 0xfffff);
+	cr_expect_eq(verve_config.gid_index, 0);
+	cr_expect_eq(verve_config.pkey, 0x8001);
+	cr_expect_str_eq(verve_config.path_mtu, "2048");
+	cr_expect_eq(verve_config.retry_count, 4);
+	cr_expect_eq(verve_config.rnr_retry_count, 5);
+	cr_expect_eq(verve_config.rnr_timeout, 1000);
+	cr_expect_eq(verve_config.port_first, 40000);
+	cr_expect_eq(verve_config.port_last, 40100);
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
@@ -167,6 +193,38 @@ Test(config, what_is_no_number_is_warned_about_and_ignored)
 	cr_expect(logged("FI_VERVE_EAGER_SIZE=8k is not a number"), "%s", log_text);
 	cr_expect(logged("FI_VERVE_INLINE_SIZE=many is not a number"), "%s", log_text);
 	cr_expect(logged("FI_VERVE_WINDOW=-1 is not a number"), "%s", log_text);
+}
+
+Test(config, a_number_may_be_automatic)
+{
+	setenv("FI_VERVE_TRAFFIC_CLASS", "auto", 1);
+	setenv("FI_VERVE_GID_INDEX", "256", 1);
+	setenv("FI_VERVE_PKEY", "0x", 1);
+	setenv("FI_VERVE_SL", "auto", 1);
+	load();
+	cr_expect(verve_config_is_auto(verve_config.traffic_class));
+	cr_expect(verve_config_is_auto(verve_config.gid_index));
+	cr_expect(verve_config_is_auto(verve_config.pkey));
+	cr_expect_eq(verve_config.sl, 0);
+	cr_expect_not(logged("FI_VERVE_TRAFFIC_CLASS"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_GID_INDEX=256 is neither auto nor a number between 0 and 255"),
+		  "%s", log_text);
+	cr_expect(logged("FI_VERVE_PKEY=0x is neither auto nor a number"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_SL=auto is not a number"), "%s", log_text);
+}
+
+Test(config, what_is_no_range_of_ports_is_warned_about_and_ignored)
+{
+	static const char *const wrong[] = {"40000", "0-5", "5-4", "1-65536", "a-b", "1-2-3", "-1-2",
+					    "1- 2", "1-"};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		setenv("FI_VERVE_PORT_RANGE", wrong[i], 1);
+		load();
+		cr_expect_null(verve_config.port_range, "%s", wrong[i]);
+		cr_expect_eq(verve_config.port_first, 0, "%s", wrong[i]);
+		cr_expect(i || logged("is no range of ports such as 40000-40100"), "%s", log_text);
+	}
 }
 
 Test(config, unknown_names_are_warned_about)

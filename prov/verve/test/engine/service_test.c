@@ -64,7 +64,7 @@ static void setup(void)
 			cr_assert_eq(verve_net_device_open(list[i].device, 1, NULL, &dev[i]), 0);
 		else
 			dev[i] = dev[0];
-		cr_assert_eq(verve_net_cq_open(dev[i], 16, NULL, &cq[i]), 0);
+		cr_assert_eq(verve_net_cq_open(dev[i], 16, NULL, 0, &cq[i]), 0);
 		cr_assert_eq(verve_net_srq_open(dev[i], 16, &srq[i]), 0);
 		attr.dev = dev[i];
 		attr.qp_attr = (struct verve_net_qp_attr){

@@ -590,3 +590,35 @@ Test(match, cost_of_many_masks_is_one_look_into_each)
 	verve_match_fini(&match);
 	free(recv);
 }
+
+/*
+ * Tags of one bucket, if the factors of the hash were these constants: a peer that knows the source
+ * code would send such tags.
+ */
+Test(match, nobody_can_choose_tags_of_one_bucket)
+{
+	enum { COUNT = 5000 };
+	const uint64_t factor = 0x9e3779b97f4a7c15ull;
+	struct verve_match_msg *msg = calloc(COUNT, sizeof(*msg));
+	uint64_t inverse = factor;
+	struct verve_match match;
+
+	cr_assert_not_null(msg);
+	cr_assert_eq(verve_match_init(&match), 0);
+	for (int i = 0; i < 6; i++)
+		inverse *= 2 - factor * inverse;
+	cr_assert_eq(inverse * factor, 1);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		uint64_t mix = i * inverse;
+
+		msg[i].source = 0;
+		msg[i].tag = mix ^ mix >> 32;
+		cr_assert_eq(verve_match_add(&match, &msg[i]), 0);
+	}
+	cr_expect_null(verve_match_find(&match, 0, UINT64_MAX, 0));
+	cr_expect_lt(match.misses, 10 * COUNT);
+	for (uint64_t i = 0; i < COUNT; i++)
+		verve_match_remove(&match, &msg[i]);
+	verve_match_fini(&match);
+	free(msg);
+}

@@ -8,6 +8,7 @@
 #include <rdma/providers/fi_prov.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "net/dgram.h"
 
@@ -195,4 +196,49 @@ Test(dgram, does_not_outlive_exec)
 
 	cr_expect(fcntl(verve_net_dgram_fd(dgram), F_GETFD) & FD_CLOEXEC);
 	verve_net_dgram_close(dgram);
+}
+
+/* Three ports next to each other that nothing on this host uses, as far as can be known. */
+static void choose_range(sa_family_t family)
+{
+	struct verve_addr addr = nobody(family);
+
+	verve_config.port_first = verve_addr_port(&addr) > 65000 ? 64000 : verve_addr_port(&addr);
+	verve_config.port_last = verve_config.port_first + 2;
+}
+
+static void fill_range(sa_family_t family)
+{
+	struct verve_net_dgram *dgram[3], *more;
+	struct verve_addr addr, explicit = loopback(family);
+	unsigned seen = 0;
+
+	choose_range(family);
+	for (size_t i = 0; i < 3; i++) {
+		addr = loopback(family);
+		dgram[i] = open_at(&addr);
+		cr_assert_geq(verve_addr_port(&addr), verve_config.port_first);
+		cr_assert_leq(verve_addr_port(&addr), verve_config.port_last);
+		seen |= 1u << (verve_addr_port(&addr) - verve_config.port_first);
+	}
+	cr_expect_eq(seen, 7);
+	addr = loopback(family);
+	cr_expect_eq(verve_net_dgram_open(&addr, &more), -FI_EADDRINUSE);
+	cr_expect_eq(verve_addr_port(&addr), 0);
+	verve_net_dgram_close(dgram[1]);
+	dgram[1] = open_at(&addr);
+	/* A port that the caller names need not be in the range. */
+	verve_addr_set_port(&explicit, verve_config.port_last);
+	verve_config.port_first = verve_config.port_last = 1;
+	cr_expect_eq(verve_net_dgram_open(&explicit, &more), -FI_EADDRINUSE);
+	for (size_t i = 0; i < 3; i++)
+		verve_net_dgram_close(dgram[i]);
+	more = open_at(&explicit);
+	verve_net_dgram_close(more);
+}
+
+Test(dgram, a_range_of_ports_is_kept_to)
+{
+	fill_range(AF_INET);
+	fill_range(AF_INET6);
 }

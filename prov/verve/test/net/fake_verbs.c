@@ -8,11 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct fake_verbs fake_verbs;
 
 static struct verbs_context context;
 static struct ibv_ah handle;
+static struct ibv_pd domain;
+static struct ibv_qp qp;
 
 ssize_t __wrap__ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
 				    size_t max, uint32_t flags, size_t size);
@@ -132,21 +136,108 @@ int __wrap_access(const char *path, int mode)
 
 struct ibv_device **ibv_get_device_list(int *count)
 {
-	static struct ibv_device *none[1];
+	static struct ibv_device *list[2];
 
-	*count = 0;
+	list[0] = fake_verbs.listed ? &fake_verbs.device : NULL;
+	if (count)
+		*count = fake_verbs.listed;
 	if (fake_verbs.get_device_list_error) {
 		errno = fake_verbs.get_device_list_error;
 		return NULL;
 	}
 	fake_verbs.open_lists++;
-	return none;
+	return list;
 }
 
 void ibv_free_device_list(struct ibv_device **list)
 {
 	(void)list;
 	fake_verbs.open_lists--;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *ctx = fake_verbs_context();
+
+	(void)device;
+	ctx->async_fd = eventfd(0, EFD_CLOEXEC);
+	return ctx;
+}
+
+int ibv_close_device(struct ibv_context *ctx)
+{
+	close(ctx->async_fd);
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
+{
+	domain.context = ctx;
+	return &domain;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	(void)pd;
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+{
+	(void)ctx;
+	(void)port;
+	if (index >= fake_verbs.port.pkey_tbl_len)
+		return -1;
+	*pkey = htons(fake_verbs.pkeys[index]);
+	return 0;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	(void)init;
+	qp.context = pd->context;
+	qp.qp_num = 0x123;
+	return &qp;
+}
+
+int ibv_modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
+{
+	(void)of;
+	if (attr->qp_state == IBV_QPS_INIT)
+		fake_verbs.init = *attr;
+	if (attr->qp_state == IBV_QPS_RTS)
+		fake_verbs.rts = *attr;
+	if (attr->qp_state != IBV_QPS_RTR)
+		return 0;
+	fake_verbs.rtr = *attr;
+	fake_verbs.modify_mask = mask;
+	for (int i = 0; i < fake_verbs.gid_count; i++)
+		if (fake_verbs.gids[i].gid_index == attr->ah_attr.grh.sgid_index)
+			return 0;
+	return EINVAL;
+}
+
+int ibv_destroy_qp(struct ibv_qp *of)
+{
+	(void)of;
+	return 0;
+}
+
+int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	(void)ctx;
+	if (!fake_verbs.event_count) {
+		errno = EAGAIN;
+		return -1;
+	}
+	event->event_type = fake_verbs.events[--fake_verbs.event_count];
+	event->element.port_num = 1;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
 }
 
 void fake_verbs_reset(void)

@@ -3,7 +3,8 @@
  * A fake device for the tests of net/gid.c, net/port.c and net/device.c: the test fills in the
  * answers of libibverbs about the device, and the interfaces of the host. A program with
  * fake_verbs.c is linked with --wrap for each __wrap_ function there. The host's list of devices
- * is always empty: the test passes the device itself.
+ * is empty unless the test sets listed: then it has the one device. The device makes queue pairs,
+ * which remember the attributes of their last changes of state.
  */
 #ifndef VERVE_TEST_NET_FAKE_VERBS_H
 #define VERVE_TEST_NET_FAKE_VERBS_H
@@ -32,6 +33,12 @@ struct fake_verbs {
 	int open_ahs, open_ifaddrs, open_lists; /* created and not destroyed yet */
 	int access_error; /* of access(2) for /dev/infiniband/...; 0: allowed */
 	int get_device_list_error; /* of ibv_get_device_list(3), positive errno; 0: no devices */
+	bool listed;		   /* ibv_get_device_list(3) has the device */
+	uint16_t pkeys[FAKE_VERBS_MAX]; /* host byte order; port.pkey_tbl_len says how many */
+	struct ibv_qp_attr init, rtr, rts; /* of the last ibv_modify_qp(3) to that state */
+	int modify_mask;		   /* of the last ibv_modify_qp(3) to RTR */
+	enum ibv_event_type events[FAKE_VERBS_MAX]; /* of port 1, for ibv_get_async_event(3) */
+	int event_count;
 };
 
 extern struct fake_verbs fake_verbs;

@@ -203,6 +203,42 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	cr_expect_not_null(strstr(port.reason, "ipoib0 has no IP address, or is down"));
 }
 
+/* The index that FI_VERVE_GID_INDEX names. */
+
+Test(gid, only_the_named_index_is_used)
+{
+	verve_config.gid_index = 3;
+	fake_verbs_add_gid(1, 2, V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_gid(1, 3, V2, "::ffff:10.0.0.2", 2);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.2");
+	find(1);
+	expect_addr(0, "10.0.0.2:0", "eth0", 3);
+	expect_refused(0, 2, "FI_VERVE_GID_INDEX names another");
+}
+
+Test(gid, a_named_index_that_cannot_be_used_is_explained)
+{
+	fake_verbs_add_gid(1, 1, V1, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_gid(1, 2, V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	verve_config.gid_index = 1;
+	find(0);
+	cr_expect_str_eq(port.reason, "GID 1 (FI_VERVE_GID_INDEX): RoCE v1; only RoCE v2 is spoken");
+	verve_net_port_fini(&port);
+	port.reason[0] = '\0';
+	verve_config.gid_index = 9;
+	find(0);
+	cr_expect_str_eq(port.reason, "it has no GID 9, which FI_VERVE_GID_INDEX names: "
+			 "unset FI_VERVE_GID_INDEX");
+	verve_net_port_fini(&port);
+	port.ethernet = false;
+	port.reason[0] = '\0';
+	find(0);
+	cr_expect_str_eq(port.reason, "it has no GID 9, which FI_VERVE_GID_INDEX names: "
+			 "unset FI_VERVE_GID_INDEX");
+}
+
 /* The proof of an address: an address handle. */
 
 Test(gid, is_proven_by_an_address_handle_to_itself)
@@ -210,15 +246,16 @@ Test(gid, is_proven_by_an_address_handle_to_itself)
 	struct verve_net_portaddr addr = {.gid_index = 3, .gid = {{1, 2, [15] = 16}}};
 
 	port.port_num = 2;
-	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77), 0);
+	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77, true), 0);
 	cr_expect_eq(fake_verbs.ah.grh.sgid_index, 3);
 	cr_expect_eq(fake_verbs.ah.port_num, 2);
 	cr_expect_eq(fake_verbs.ah.is_global, 1);
 	cr_expect_eq(fake_verbs.ah.dlid, 77);
 	cr_expect_eq(memcmp(&fake_verbs.ah.grh.dgid, &addr.gid, 16), 0);
-	port.ethernet = false;
-	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77), 0);
+	verve_config.sl = 5;
+	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77, false), 0);
+	cr_expect_eq(fake_verbs.ah.sl, 5);
 	cr_expect_eq(fake_verbs.ah.is_global, 0);
 	fake_verbs.bad_gids = 1 << 3;
-	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77), -ETIMEDOUT);
+	cr_expect_eq(verve_gid_prove(NULL, &port, &addr, 77, true), -ETIMEDOUT);
 }

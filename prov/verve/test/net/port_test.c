@@ -182,10 +182,13 @@ Test(port, speed_is_lanes_times_their_rate)
 	static const struct {
 		uint8_t width, speed;
 		uint64_t gbps_tenths;
+		const char *name;
 	} rates[] = {
-		{1, 1, 25}, {2, 2, 200}, {2, 4, 400}, {2, 8, 400}, {2, 16, 560}, {2, 32, 1000},
-		{2, 64, 2000}, {2, 128, 4000}, {4, 32, 2000}, {8, 4, 1200}, {16, 32, 500},
-		{1, 32, 250}};
+		{1, 1, 25, "1X SDR"}, {2, 2, 200, "4X DDR"}, {2, 4, 400, "4X QDR"},
+		{2, 8, 400, "4X FDR10"}, {2, 16, 560, "4X FDR"}, {2, 32, 1000, "4X EDR"},
+		{2, 64, 2000, "4X HDR"}, {2, 128, 4000, "4X NDR"}, {4, 32, 2000, "8X EDR"},
+		{8, 4, 1200, "12X QDR"}, {16, 32, 500, "2X EDR"}, {1, 32, 250, "1X EDR"},
+		{1, 0, 25, "1X SDR"}};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		fake_verbs.port.active_width = rates[i].width;
@@ -193,6 +196,7 @@ Test(port, speed_is_lanes_times_their_rate)
 		look();
 		cr_expect_eq(port.speed, rates[i].gbps_tenths * 100000000, "width %u speed %u: %lu",
 			     rates[i].width, rates[i].speed, port.speed);
+		cr_expect_str_eq(port.rate, rates[i].name);
 	}
 }
 

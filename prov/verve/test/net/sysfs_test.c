@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * /sys: the program is linked with --wrap=fopen,--wrap=opendir,--wrap=readlink, so that each path
- * under /sys is looked up in a temporary folder instead.
+ * /sys, and the stamp that is made from it: the program is linked with --wrap for each __wrap_
+ * function, so that each path under /sys is looked up in a temporary folder instead, and the host
+ * has the one interface below.
  */
 #include "net/sysfs.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <ftw.h>
+#include <ifaddrs.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "net/stamp.h"
 
 FILE *__real_fopen(const char *path, const char *mode);
 DIR *__real_opendir(const char *path);
@@ -21,9 +26,26 @@ ssize_t __real_readlink(const char *path, char *buf, size_t size);
 FILE *__wrap_fopen(const char *path, const char *mode);
 DIR *__wrap_opendir(const char *path);
 ssize_t __wrap_readlink(const char *path, char *buf, size_t size);
+int __wrap_getifaddrs(struct ifaddrs **list);
+void __wrap_freeifaddrs(struct ifaddrs *list);
 
 static char root[] = "/tmp/verve-sysfs-XXXXXX";
 static char text[VERVE_NET_NAME_MAX];
+
+static char netdev[] = "eth0";
+static struct sockaddr_in ip = {.sin_family = AF_INET};
+static struct ifaddrs interface = {.ifa_name = netdev, .ifa_addr = (struct sockaddr *)&ip};
+
+int __wrap_getifaddrs(struct ifaddrs **list)
+{
+	*list = &interface;
+	return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *list)
+{
+	cr_expect_eq(list, &interface);
+}
 
 static const char *mapped(const char *path, char *buf)
 {
@@ -239,4 +261,102 @@ Test(sysfs, link_address)
 	add_file(NET "eth0/address", "52:54:00:00:00:01\n");
 	verve_sysfs_link_addr("eth0", text);
 	cr_expect_str_eq(text, "52:54:00:00:00:01");
+}
+
+/* The stamp. */
+
+static struct verve_net_stamp before;
+
+/* True if the stamp is another one than at the last call. */
+static bool is_changed(void)
+{
+	struct verve_net_stamp now;
+	bool changed;
+
+	cr_assert(verve_net_stamp_take(&now));
+	changed = memcmp(&now, &before, sizeof(now));
+	before = now;
+	return changed;
+}
+
+static void add_port(void)
+{
+	add_file(IB "mlx5_0/ports/1/state", "4: ACTIVE\n");
+	is_changed();
+	cr_assert_not(is_changed());
+}
+
+Test(sysfs, stamp_is_the_same_while_nothing_changes)
+{
+	add_port();
+	add_file(IB "mlx5_0/ports/1/counters/port_rcv_data", "77\n");
+	cr_expect_not(is_changed());
+}
+
+Test(sysfs, stamp_tells_each_change_of_a_port)
+{
+	add_port();
+	add_file(IB "mlx5_0/ports/1/state", "1: DOWN\n");
+	cr_expect(is_changed());
+	add_file(IB "mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
+	cr_expect(is_changed());
+	add_file(IB "mlx5_0/ports/1/gids/0", "fe80::1\n");
+	cr_expect(is_changed());
+	add_file(IB "mlx5_0/ports/2/state", "1: DOWN\n");
+	cr_expect(is_changed());
+	add_file(IB "mlx5_1/ports/1/state", "4: ACTIVE\n");
+	cr_expect(is_changed());
+}
+
+Test(sysfs, stamp_tells_each_change_of_an_interface)
+{
+	add_port();
+	ip.sin_addr.s_addr = htonl(0x0a000001);
+	cr_expect(is_changed(), "ip address add");
+	interface.ifa_flags = 1;
+	cr_expect(is_changed(), "ip link set up");
+	netdev[3] = '1';
+	cr_expect(is_changed(), "ip link set name");
+}
+
+Test(sysfs, without_the_state_of_each_port_there_is_no_stamp)
+{
+	struct verve_net_stamp stamp;
+
+	cr_expect_not(verve_net_stamp_take(&stamp), "no device");
+	add_port();
+	add_file(IB "mlx5_0/ports/2/rate", "100 Gb/sec (4X EDR)\n");
+	cr_expect_not(verve_net_stamp_take(&stamp));
+static void expect_rate(const char *file, uint64_t mbps, const char *name)
+{
+	uint64_t speed = 0;
+
+	add_file(IB "mlx5_0/ports/1/rate", file);
+	cr_expect(verve_sysfs_rate("mlx5_0", 1, &speed, text), "%s", file);
+	cr_expect_eq(speed, mbps * 1000000, "%lu", speed);
+	cr_expect_str_eq(text, name);
+}
+
+Test(sysfs, a_rate_has_a_number_and_a_name)
+{
+	uint64_t speed;
+
+	expect_rate("800 Gb/sec (4X XDR)\n", 800000, "4X XDR");
+	expect_rate("1600 Gb/sec (8X XDR)\n", 1600000, "8X XDR");
+	expect_rate("2.5 Gb/sec (1X)\n", 2500, "1X");
+	expect_rate("2.5 Gb/sec (1X SDR)\n", 2500, "1X SDR");
+	expect_rate("56 Gb/sec (4X FDR)\n", 56000, "4X FDR");
+	add_file(IB "mlx5_0/ports/1/rate", "much\n");
+	cr_expect_not(verve_sysfs_rate("mlx5_0", 1, &speed, text));
+	cr_expect_not(verve_sysfs_rate("mlx5_0", 2, &speed, text));
+	cr_expect_str_eq(text, "");
+}
+
+Test(sysfs, an_ipoib_interface_has_a_partition)
+{
+	add_file(NET "ib0.8001/pkey", "0x8001\n");
+	add_file(NET "eth0/address", "02:00:00:00:00:01\n");
+	cr_expect_eq(verve_sysfs_pkey("ib0.8001"), 0x8001);
+	cr_expect_eq(verve_sysfs_pkey("eth0"), 0);
+	cr_expect_eq(verve_sysfs_pkey(""), 0);
 }

@@ -28,7 +28,7 @@ struct verve_net_cq {
 	struct verve_net_channel *channel;
 	struct entry *ring;
 	uint32_t depth, head, count;
-	uint32_t users;
+	uint32_t users, vector;
 	bool armed;
 };
 
@@ -121,8 +121,19 @@ void verve_net_channel_drain(struct verve_net_channel *channel)
 	(void)!read(channel->fd, &count, sizeof(count));
 }
 
+uint32_t verve_net_vector_next(void)
+{
+	return fake_world.vectors++;
+}
+
+uint32_t fake_net_cq_vector(const struct verve_net_cq *cq)
+{
+	return cq->vector;
+}
+
 int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
-		      struct verve_net_channel *channel, struct verve_net_cq **cqp)
+		      struct verve_net_channel *channel, uint32_t vector,
+		      struct verve_net_cq **cqp)
 {
 	struct verve_net_cq *cq;
 	int ret = fake_gate(FAKE_NET_CQ_OPEN);
@@ -140,6 +151,7 @@ int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
 	cq->dev = dev;
 	cq->depth = depth;
 	cq->channel = channel;
+	cq->vector = vector;
 	if (channel)
 		channel->users++;
 	dev->users++;

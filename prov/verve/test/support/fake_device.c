@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Fake net/device.h: hosts, their ports, and open devices. */
 #include "net/device.h"
+#include "net/stamp.h"
 
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -55,6 +56,35 @@ void fake_net_port_reject(uint32_t h, const char *reason)
 	struct fake_host *host = host_at(h);
 
 	snprintf(host->reason, sizeof(host->reason), "%s", reason ? reason : "");
+}
+
+void fake_net_stamps(void)
+{
+	fake_world.stamps = true;
+}
+
+void fake_net_host_addrs(uint32_t h, uint32_t addrs, uint32_t gids)
+{
+	host_at(h)->netdev_addrs = addrs;
+	host_at(h)->addr_count = gids;
+}
+
+bool verve_net_stamp_take(struct verve_net_stamp *stamp)
+{
+	uint64_t digest = 0;
+
+	for (uint32_t i = 0; i < fake_world.config.hosts; i++) {
+		const struct fake_host *host = &fake_world.hosts[i];
+
+		digest = fake_mix(digest, host->netdev_addrs ? host->netdev_addrs :
+							       host->addr_count);
+		digest = fake_mix(digest, host->down | host->removed << 1);
+		for (const char *at = host->reason; *at; at++)
+			digest = fake_mix(digest, (unsigned char)*at);
+	}
+	memset(stamp, 0, sizeof(*stamp));
+	memcpy(stamp->bytes, &digest, sizeof(digest));
+	return fake_world.stamps;
 }
 
 bool fake_is_reachable(const struct fake_host *a, const struct fake_host *b)
@@ -117,6 +147,7 @@ void fake_port_fill(struct fake_host *host, struct verve_net_port *port)
 	};
 	snprintf(port->device, sizeof(port->device), "fake%u", host->index);
 	snprintf(port->netdev, sizeof(port->netdev), "fakenet%u", host->index);
+	snprintf(port->rate, sizeof(port->rate), "4X EDR");
 	snprintf(port->firmware, sizeof(port->firmware), "1.0");
 	snprintf(port->reason, sizeof(port->reason), "%s", host->reason);
 }
@@ -144,6 +175,7 @@ int verve_net_port_list(struct verve_net_port **list, size_t *count)
 		n++;
 	}
 	*count = n;
+	fake_world.stats.port_lists++;
 	fake_opened(FAKE_PORT_LIST);
 	return 0;
 }

@@ -115,6 +115,13 @@ void fake_net_host_pause(uint32_t h, bool paused);
 void fake_net_link(uint32_t h, bool up);
 /* The device is gone: polls and asynchronous events say -FI_ENODEV. */
 void fake_net_device_remove(uint32_t h);
+/*
+ * From now on verve_net_stamp_take sees changes of the hosts; until then it can tell nothing, so
+ * that no list of ports is kept.
+ */
+void fake_net_stamps(void);
+/* Host h's interface has the first addrs of its two addresses, its GID table the first gids. */
+void fake_net_host_addrs(uint32_t h, uint32_t addrs, uint32_t gids);
 /* verve_net_port_list calls the port unusable for this reason; NULL: usable. */
 void fake_net_port_reject(uint32_t h, const char *reason);
 
@@ -139,8 +146,10 @@ struct fake_net_stats {
 	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
 	uint64_t pinned;	/* bytes that are registered now */
 	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
+	uint16_t dscp;		/* of struct verve_net_qp_attr, of the queue pair opened last */
 	uint64_t max_cq;	/* most entries that any CQ held */
 	uint64_t calls;		/* of the kinds above */
+	uint64_t port_lists;	/* lists of ports that were made */
 	uint64_t begun;		/* messages that had begun before they came */
 	uint64_t lost_recvs;	/* receives that a queue pair took along when it was closed */
 };
@@ -152,6 +161,8 @@ uint32_t fake_net_srq_count(const struct verve_net_srq *srq);
 /* Completions that wait to be polled. */
 struct verve_net_cq;
 uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
+/* The completion vector that the queue was opened with. */
+uint32_t fake_net_cq_vector(const struct verve_net_cq *cq);
 
 /* From now on devices take dmabufs. There is one: size bytes of memory. Returns its descriptor. */
 int fake_net_dmabuf(void *memory, uint64_t size);

@@ -54,8 +54,8 @@ static void open_side(struct side *side, const char *device, uint32_t psn)
 	memset(side, 0, sizeof(*side));
 	cr_assert_eq(verve_net_device_open(device, 1, NULL, &side->dev), 0);
 	cr_assert_eq(verve_net_channel_open(side->dev, &side->channel), 0);
-	cr_assert_eq(verve_net_cq_open(side->dev, 16, side->channel, &side->send_cq), 0);
-	cr_assert_eq(verve_net_cq_open(side->dev, 16, side->channel, &side->recv_cq), 0);
+	cr_assert_eq(verve_net_cq_open(side->dev, 16, side->channel, 0, &side->send_cq), 0);
+	cr_assert_eq(verve_net_cq_open(side->dev, 16, side->channel, 0, &side->recv_cq), 0);
 	cr_assert_eq(verve_net_srq_open(side->dev, 16, &side->srq), 0);
 	cr_assert_eq(
 		verve_net_mr_reg(side->dev, side->memory, sizeof(side->memory), ALL, &side->mr), 0);

@@ -72,6 +72,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	fake_cq_use(attr->send_cq, 1);
 	fake_cq_use(attr->recv_cq, 1);
 	fake_opened(FAKE_QP);
+	fake_world.stats.dscp = attr->dscp;
 	fake_world.stats.qps++;
 	if (fake_world.stats.qps > fake_world.stats.max_qps)
 		fake_world.stats.max_qps = fake_world.stats.qps;

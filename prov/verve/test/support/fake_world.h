@@ -43,6 +43,7 @@ struct fake_host {
 	char reason[VERVE_NET_REASON_MAX]; /* empty: usable */
 	struct verve_net_portaddr addrs[2];
 	uint32_t addr_count;
+	uint32_t netdev_addrs; /* addresses of the interface; 0: addr_count */
 	struct verve_net_qp *qps; /* uthash by number */
 	uint32_t qp_count, next_qp_num, freed_qp_num;
 	uint16_t next_port;
@@ -65,7 +66,7 @@ struct fake_world {
 	uint64_t now;
 	uint64_t random[4];
 	uint64_t next_seq;
-	uint32_t next_key;
+	uint32_t next_key, vectors;
 	uint64_t memlock; /* bytes */
 	void *dmabuf;	  /* memory; NULL: devices take none */
 	uint64_t dmabuf_size;
@@ -85,6 +86,7 @@ struct fake_world {
 	void *on_close_arg;
 	bool in_close;
 	bool stopping; /* operations under way are freed, not executed */
+	bool stamps;
 	bool trace;
 	struct fake_net_stats stats;
 };

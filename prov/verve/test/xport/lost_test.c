@@ -13,6 +13,7 @@
 #include "mr/keytab.h"
 #include "net/sys.h"
 #include "xport/turn.h"
+#include "xport/watched.h"
 
 enum { LEN = 500, ROUNDS = 200, PART = 8 };
 
@@ -303,6 +304,7 @@ Test(lost, a_half_open_connection_gets_no_other_queue_pair)
 	node_link(&b, &c)->may_send = false;
 	node_link(&b, &c)->listen = true;
 	node_link(&b, &c)->listening = verve_net_now();
+	verve_watched_update(b.xport, node_link(&b, &c));
 	lose_too_many();
 	cr_expect_null(node_link(&b, &c)->replay);
 	expect_all_back();

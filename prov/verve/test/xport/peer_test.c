@@ -9,6 +9,7 @@
 #include "../proto/fixture.h"
 #include "xport/connect.h"
 #include "msg/send.h"
+#include "xport/watched.h"
 
 enum { ROOM = 3 * NODE_EAGER };
 
@@ -369,6 +370,7 @@ Test(peer, who_was_heard_in_time_is_not)
 	node_join(&c, &b, NODE_WINDOW);
 	node_join(&a, &b, NODE_WINDOW);
 	node_link(&b, &a)->listen = true;
+	verve_watched_update(b.xport, node_link(&b, &a));
 	for (int i = 0; i < 2 * VERVE_POLL_BATCH; i++)
 		cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out, .len = 1}), 0);
 	while (fake_net_run_next())

@@ -11,6 +11,7 @@
 #include "mr/region.h"
 #include "net/sys.h"
 #include "msg/peek.h"
+#include "proto/cancel.h"
 #include "xport/post.h"
 #include "rma/rma.h"
 
@@ -468,6 +469,43 @@ Test(replay, resume_on_a_connection_that_is_well_is_nothing)
 	cr_expect_eq(b.xport->count.stale, 1);
 	send_to(&a, &b, 20, 1, 0);
 	expect_message(&b, 20, 1);
+}
+
+/*
+ * A read of four pieces is cancelled when two of them are posted, so an empty write ends it behind them.
+ * The peer has received that write and a packet behind it, but the data of the read has not come: both
+ * pieces are repeated, and the read ends behind them, not before.
+ */
+Test(replay, an_abandoned_read_ends_behind_its_repeated_pieces)
+{
+	struct iovec iov = {local, 4 * SLOT};
+	struct verve_wire_segment from[4];
+	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b),
+				     .context = &a, .flags = VERVE_OP_NOTIFY, .remote = from,
+				     .remote_count = 4};
+	uint32_t limit = a.xport->wr_limit;
+
+	for (uint32_t i = 0; i < 4; i++)
+		from[i] = (struct verve_wire_segment){(uintptr_t)remote + i * SLOT, SLOT,
+						      region->rkey};
+	pattern_fill(remote, ROOM, 9);
+	/* A link may have half of what is left to others. */
+	a.xport->wr_limit = a.xport->wr_used + a.xport->link_count + VERVE_LINK_RESERVE + 4;
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
+	cr_assert_eq(node_link(&a, &b)->produced - node_link(&a, &b)->retired, 2);
+	cr_assert_eq(verve_cancel(a.xport, &a), 0);
+	a.xport->wr_limit = limit;
+	verve_peer_kick(a.xport, node_peer(&a, &b));
+	send_to(&a, &b, 20, 0, 0);
+	cr_assert_eq(node_link(&a, &b)->produced - node_link(&a, &b)->retired, 4);
+	for (int i = 0; i < 4; i++)
+		cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
+	expect_comp(&a.tx_queue);
+	node_watch(&a);
+	node_resume(&b, &a);
+	expect_message(&b, 20, 0);
+	expect_error(&a.tx_queue, FI_ECANCELED);
+	expect_none(&a.tx_queue);
 }
 
 /*

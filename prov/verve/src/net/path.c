@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Path: the port's address and partition, looked up at open and again when the port changes. */
+#include "net/path.h"
+
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "net/sysfs.h"
+
+enum {
+	PKEY_FULL = 0x8000, /* the bit of full membership (InfiniBand spec. vol. 1, 10.9.1) */
+	PKEY_NUMBER = 0x7fff,
+	PKEY_DEFAULT = 0xffff,
+};
+
+/* Of the entries of a table of partition keys, the one of the highest rank is used. */
+enum pkey_rank {
+	RANK_NONE,
+	RANK_LIMITED,
+	RANK_FULL,
+	RANK_DEFAULT,
+	RANK_WANTED_LIMITED,
+	RANK_WANTED,
+};
+
+/* wanted: the number of a partition; 0: none. only: no other partition will do. */
+static enum pkey_rank pkey_rank(uint16_t pkey, uint16_t wanted, bool only)
+{
+	bool full = pkey & PKEY_FULL;
+	uint16_t number = pkey & PKEY_NUMBER;
+
+	if (!number)
+		return RANK_NONE;
+	if (number == wanted)
+		return full ? RANK_WANTED : RANK_WANTED_LIMITED;
+	if (only)
+		return RANK_NONE;
+	if (pkey == PKEY_DEFAULT)
+		return RANK_DEFAULT;
+	return full ? RANK_FULL : RANK_LIMITED;
+}
+
+static int find_pkey(const struct verve_net_device *dev, const struct ibv_port_attr *port,
+		     uint16_t wanted, struct verve_path *path)
+{
+	bool only = !verve_config_is_auto(verve_config.pkey);
+	enum pkey_rank best = RANK_NONE;
+
+	if (only)
+		wanted = verve_config.pkey;
+	wanted &= PKEY_NUMBER;
+	for (uint32_t i = 0; i < port->pkey_tbl_len && best < RANK_WANTED; i++) {
+		enum pkey_rank rank;
+		__be16 pkey;
+
+		if (ibv_query_pkey(dev->ctx, dev->port.port_num, i, &pkey))
+			continue;
+		rank = pkey_rank(be16toh(pkey), wanted, only);
+		if (rank <= best)
+			continue;
+		best = rank;
+		path->pkey = be16toh(pkey);
+		path->pkey_index = i;
+	}
+	if (best)
+		return 0;
+	if (only)
+		VERVE_WARN(DOMAIN, "%s port %u: is not in partition 0x%x of FI_VERVE_PKEY: "
+			   "/sys/class/infiniband/%s/ports/%u/pkeys has those that it is in\n",
+			   dev->port.device, dev->port.port_num, wanted, dev->port.device,
+			   dev->port.port_num);
+	else
+		VERVE_WARN(DOMAIN, "%s port %u: is in no partition: ask the subnet manager\n",
+			   dev->port.device, dev->port.port_num);
+	return -FI_ENODEV;
+}
+
+/* The exponent of the MTU that FI_VERVE_PATH_MTU allows at most. */
+static uint8_t mtu_log2_max(void)
+{
+	unsigned long bytes = strtoul(verve_config.path_mtu, NULL, 10);
+
+	return bytes ? __builtin_ctzl(bytes) : UINT8_MAX;
+}
+
+int verve_path_fill(const struct verve_net_device *dev, const struct verve_port_attr *attr,
+		    const struct verve_net_portaddr *addr, struct verve_path *path)
+{
+	uint8_t mtu_log2 = 7 + attr->port.active_mtu; /* enum ibv_mtu: 1 is 256 bytes */
+
+	*path = (struct verve_path) {
+		.gid = addr->gid,
+		.gid_index = addr->gid_index,
+		.mtu_log2 = mtu_log2 < mtu_log2_max() ? mtu_log2 : mtu_log2_max(),
+		.grh = dev->port.ethernet || attr->port.flags & IBV_QPF_GRH_REQUIRED,
+		.pkey = PKEY_DEFAULT,
+	};
+	/* RoCE has one partition, the default one (InfiniBand spec. annex A17.3). */
+	if (dev->port.ethernet)
+		return 0;
+	path->lid = attr->port.lid;
+	return find_pkey(dev, &attr->port, verve_sysfs_pkey(addr->netdev), path);
+}
+
+/* False: the port is down, or does not have the device's address. */
+static bool look(struct verve_net_device *dev, struct verve_path *path)
+{
+	struct verve_net_port port;
+	struct verve_port_attr attr;
+	bool found = false;
+
+	if (!verve_port_look(dev->ctx, dev->pd, dev->port.port_num, &port, &attr) && port.usable)
+		for (size_t i = 0; !found && i < port.addr_count; i++)
+			found = verve_addr_same_host(&port.addrs[i].addr, &dev->addr.addr) &&
+				!verve_path_fill(dev, &attr, &port.addrs[i], path);
+	verve_net_port_fini(&port);
+	return found;
+}
+
+static void log_change(const struct verve_net_device *dev, const struct verve_path *path,
+		       bool found)
+{
+	char name[VERVE_ADDR_STRLEN];
+
+	verve_addr_str(&dev->addr.addr, name);
+	if (found)
+		VERVE_INFO(DOMAIN, "%s port %u: address %s has GID index %u, LID %u, MTU %u, "
+			   "partition key 0x%x now\n", dev->port.device, dev->port.port_num, name,
+			   path->gid_index, path->lid, 1u << path->mtu_log2, path->pkey);
+	else
+		VERVE_WARN(DOMAIN, "%s port %u: %s is no address of the port now, or the port is "
+			   "down: new connections fail until it is back\n", dev->port.device,
+			   dev->port.port_num, name);
+}
+
+static void refresh(struct verve_net_device *dev, const struct verve_path *old)
+{
+	struct verve_path path;
+	bool found, changed;
+
+	/* In this order, so that an event during the look makes another look. */
+	AO_store_full(&dev->stale, 0);
+	found = look(dev, &path);
+	if (!found)
+		AO_store(&dev->stale, 1);
+	verve_lock_acquire(&dev->path_lock);
+	changed = found ? dev->away || memcmp(&path, old, sizeof(path)) : !dev->away;
+	dev->away = !found;
+	if (found)
+		dev->path = path;
+	verve_lock_release(&dev->path_lock);
+	if (changed)
+		log_change(dev, &path, found);
+}
+
+/* False: another GID, or none, is at the index. */
+static bool gid_is_there(const struct verve_net_device *dev, const struct verve_path *path)
+{
+	union ibv_gid gid;
+
+	return !ibv_query_gid(dev->ctx, dev->port.port_num, path->gid_index, &gid) &&
+	       !memcmp(&gid, &path->gid, sizeof(gid));
+}
+
+static void copy_path(struct verve_net_device *dev, struct verve_path *path)
+{
+	verve_lock_acquire(&dev->path_lock);
+	*path = dev->path;
+	verve_lock_release(&dev->path_lock);
+}
+
+void verve_path_get(struct verve_net_device *dev, struct verve_path *path)
+{
+	copy_path(dev, path);
+	if (!AO_load(&dev->stale) && gid_is_there(dev, path))
+		return;
+	refresh(dev, path);
+	copy_path(dev, path);
+}
+
+void verve_path_expire(struct verve_net_device *dev)
+{
+	AO_store_full(&dev->stale, 1);
+}
+
+const char *verve_path_refuse(const struct verve_net_device *dev, const struct verve_path *path,
+			      const struct verve_net_gid *gid, uint16_t pkey, char *buf)
+{
+	if (dev->port.ethernet)
+		return NULL;
+	/*
+	 * The upper 8 bytes of a GID are its subnet's prefix. Packets to another subnet go to the
+	 * LID of a router, which only a query of the subnet manager tells.
+	 */
+	if (memcmp(gid, &path->gid, 8))
+		snprintf(buf, VERVE_NET_REASON_MAX, "it is in another subnet, and verve does not "
+			 "know the router's LID");
+	else if ((pkey ^ path->pkey) & PKEY_NUMBER)
+		snprintf(buf, VERVE_NET_REASON_MAX, "it is in partition 0x%x, this side in 0x%x: "
+			 "FI_VERVE_PKEY names one that both are in", pkey, path->pkey);
+	else if (!((pkey | path->pkey) & PKEY_FULL))
+		snprintf(buf, VERVE_NET_REASON_MAX, "both are limited members of partition 0x%x: "
+			 "one must be a full member, or FI_VERVE_PKEY name another partition",
+			 pkey & PKEY_NUMBER);
+	else
+		return NULL;
+	return buf;
+}
