@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Locks, taken in this order: qp.lock, shm_qp.lock (the peer's or one's own, never both), cq.lock,
- * shm_cq.lock; rq.lock last. Mutexes before all of them: of the process, then of a context.
- * Those in shared memory hold their owner's process id, and outlive an owner that was killed.
+ * Locks, taken in this order: the process's mutex, a context's mutex, qp.lock, shm_qp.lock (the peer's
+ * or one's own, never both), cq.lock, shm_cq.lock, rq.lock. A lock in shared memory holds its owner's
+ * process id, so that it outlives an owner that was killed.
  */
 #ifndef SHMV_LOCK_H
 #define SHMV_LOCK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Receive queue: of a queue pair, or shared. Work requests and the ring that orders them lie in the device's
- * file; a sender takes one off the ring, and whoever polls its completion gives its place back.
+ * file; a sender takes a request off the ring. The process that polls the request's completion gives its place back.
  */
 #ifndef SHMV_RQ_H
 #define SHMV_RQ_H

@@ -254,7 +254,7 @@ static void cancel_unmatched(struct node *node, struct op *ops, unsigned count)
 static void run_client(struct env *env, const struct scene *scene, bool at_once)
 {
 	struct op ops[COUNT] = { 0 };
-	/* A fast device reads all before the peer dies: what is received later still needs the peer. */
+	/* A fast device reads all before the peer dies; later receives still need the peer. */
 	unsigned early = scene->begin == client_receives ? scene->count / 2 : scene->count;
 	char name[NODE_ADDR_MAX], theirs[NODE_ADDR_MAX];
 	struct node node, third;

@@ -19,6 +19,28 @@ struct table {
 	struct name name[PROCS][PROCS];
 };
 
+/* Takes what has come, checks that each sender's messages come in order, whole; returns how many. */
+static int take_all(struct side *s, int *got)
+{
+	struct ibv_wc wc;
+	int count = 0;
+
+	while (ibv_poll_cq(s->rcq, 1, &wc) > 0) {
+		unsigned char *p = s->buf + wc.wr_id * 16384;
+		int from = *(int *)p, k = *(int *)(p + 4);
+
+		CHECK(!wc.status && from >= 0 && from < PROCS && k == got[from]);
+		memset(p, 0, 8);
+		fill(s->buf + SIZE - 8, 8, from + k);
+		memcpy(p, s->buf + SIZE - 8, 8);
+		CHECK(is_filled(p, wc.byte_len, from + k));
+		got[from]++;
+		count++;
+		post_recv(s, wc.wr_id, wc.wr_id * 16384, 16384);
+	}
+	return count;
+}
+
 static void storm_run(struct table *t, int me)
 {
 	struct side s;
@@ -61,19 +83,7 @@ static void storm_run(struct table *t, int me)
 			out[wc.wr_id]--;
 			left--;
 		}
-		while (ibv_poll_cq(s.rcq, 1, &wc) > 0) {
-			unsigned char *p = s.buf + wc.wr_id * 16384;
-			int from = *(int *)p, k = *(int *)(p + 4);
-
-			CHECK(!wc.status && from >= 0 && from < PROCS && k == got[from]);
-			memset(p, 0, 8);
-			fill(s.buf + SIZE - 8, 8, from + k);
-			memcpy(p, s.buf + SIZE - 8, 8);
-			CHECK(is_filled(p, wc.byte_len, from + k));
-			got[from]++;
-			total++;
-			post_recv(&s, wc.wr_id, wc.wr_id * 16384, 16384);
-		}
+		total += take_all(&s, got);
 		if (failed_here)
 			_exit(1);
 	}

@@ -126,7 +126,7 @@ void verve_domain_put(struct verve_domain *domain);
 uint32_t verve_domain_api_version(const struct verve_domain *domain);
 /*
  * True: the application serializes all calls (FI_THREAD_DOMAIN), and the domain has no progress
- * thread, so locks may be elided. ARCHITECTURE.md says why FI_THREAD_COMPLETION does not count.
+ * thread, so locks may be elided. doc/threads.md says why FI_THREAD_COMPLETION does not count.
  */
 bool verve_domain_elides_locks(const struct verve_domain *domain);
 
