@@ -72,6 +72,9 @@ size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
 int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
 			    const struct verve_protocols *protocols, struct verve_lock *lock)
 {
+	/* A forgotten line in the table would let a peer's packet call NULL. */
+	for (int type = 1; type < VERVE_WIRE_TYPES; type++)
+		assert(protocols->handlers[type]);
 	memset(xport, 0, sizeof(*xport));
 	xport->lock = lock;
 	xport->attr = *attr;
