@@ -21,6 +21,8 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
+_Static_assert(sizeof(struct verve_recv_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 const struct verve_op_class verve_recv_class = {
 	.name = "receive",
 	.size = sizeof(struct verve_recv_op),

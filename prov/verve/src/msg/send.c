@@ -212,6 +212,8 @@ void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
 		verve_op_finish(xport, op);
 }
 
+_Static_assert(sizeof(struct verve_send_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 const struct verve_op_class verve_send_class = {
 	.name = "send",
 	.size = sizeof(struct verve_send_op),

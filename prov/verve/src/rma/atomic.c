@@ -123,6 +123,8 @@ static enum verve_outcome atomic_start(struct verve_xport *xport, struct verve_l
 	return VERVE_DONE;
 }
 
+_Static_assert(sizeof(struct verve_atomic_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 /* fi_atomic: no value comes back. */
 static const struct verve_op_class update_class = {
 	.name = "atomic",
@@ -255,6 +257,8 @@ static void reply_release(struct verve_xport *xport, struct verve_op *op)
 	(void) xport;
 	free(((struct verve_reply_op *) op)->values);
 }
+
+_Static_assert(sizeof(struct verve_reply_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
 
 static const struct verve_op_class reply_class = {
 	.name = "reply",

@@ -302,6 +302,8 @@ struct verve_key_op {
 static enum verve_outcome key_tell(struct verve_xport *xport, struct verve_link *link,
 				   struct verve_op *op);
 
+_Static_assert(sizeof(struct verve_key_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 static const struct verve_op_class key_class = {
 	.name = "key",
 	.size = sizeof(struct verve_key_op),

@@ -16,7 +16,7 @@
 enum { SEND_CQ_DEPTH = 8192 }; /* requests of all links together, at most */
 
 /* Bytes of an object in each pool of operations. */
-static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, 1024};
+static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, VERVE_OP_SIZE_MAX};
 
 static int open_queues(struct verve_xport *xport)
 {
