@@ -10,6 +10,7 @@
 #include "xport/connect.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/owed.h"
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/start.h"
@@ -33,9 +34,8 @@ static bool is_idle(const struct verve_link *link)
 	const struct verve_peer *peer = link->peer;
 
 	return link->may_send && !link->broken && !link->leaving && !link->said_bye &&
-	       !link->held && TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) &&
-	       !link->keys.asked && !link->keys.answers && !link->quiesce.refuse &&
-	       !peer->fence.owes && !peer->fence.asks;
+	       TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) &&
+	       !verve_link_awaits(link) && !verve_link_owes(link);
 }
 
 /* Sends QUIESCE with this status. False: the queue has no room now, or the link broke. */
