@@ -23,8 +23,8 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Bytes of the shortest path MTU in use. A read of one packet is never doubtful. */
-enum { ONE_PACKET = 1024 };
+/* Bytes of the shortest path MTU that queue pairs use. A read of one packet is never doubtful. */
+enum { ONE_PACKET = 256 };
 
 /*
  * The status of a RESUME packet is the sender's lot (0: none of its requests was refused), or this
