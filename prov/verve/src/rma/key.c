@@ -419,8 +419,8 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 
 		next = TAILQ_NEXT(link, all);
 		/*
-		 * A peer that takes nothing is told of no newer region, and so owed no more than it
-		 * had asked for.
+		 * told_last bounds the revocations that wait for a peer: a peer that takes no
+		 * packets was told no newer key.
 		 */
 		if (!(link->keys.told & bit_of(key)) || link->leaving ||
 		    generation > link->keys.told_last)
