@@ -14,11 +14,9 @@
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/start.h"
+#include "xport/wire_status.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
-
-/* The status of a QUIESCE packet. */
-enum { ASK = 0, AGREE = 1, REFUSE = 2 };
 
 enum {
 	LOOKS = 16, /* links examined in one turn, at most */
@@ -63,7 +61,7 @@ static void quiesce_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	link->quiesce.sent = link->sent;
 	link->quiesce.arrived = link->arrived;
-	if (quiesce_send(xport, link, ASK))
+	if (quiesce_send(xport, link, VERVE_WIRE_ASK))
 		set_state(xport, link, VERVE_QUIESCE_ASKED);
 }
 
@@ -99,7 +97,7 @@ void verve_quiesce_continue(struct verve_xport *xport, struct verve_link *link)
 {
 	if (!link->quiesce.refuse || !verve_link_is_open(link))
 		return;
-	if (quiesce_send(xport, link, REFUSE))
+	if (quiesce_send(xport, link, VERVE_WIRE_REFUSE))
 		link->quiesce.refuse = false;
 	else if (!link->broken)
 		verve_peer_wait(xport, link->peer);
@@ -122,7 +120,7 @@ static void receive_question(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	if (quiesce->state == VERVE_QUIESCE_OPEN && is_idle(link) && heard == link->sent &&
-	    quiesce_send(xport, link, AGREE)) {
+	    quiesce_send(xport, link, VERVE_WIRE_AGREE)) {
 		quiesce_agree(xport, link);
 		return;
 	}
@@ -139,9 +137,9 @@ void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
 
 	if (link->leaving)
 		return;
-	if (packet->status == ASK)
+	if (packet->status == VERVE_WIRE_ASK)
 		receive_question(xport, link, packet->op_id);
-	else if (asked && packet->status == AGREE)
+	else if (asked && packet->status == VERVE_WIRE_AGREE)
 		quiesce_agree(xport, link);
 	else if (asked)
 		quiesce_resume(xport, link);
