@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/qp.h"
@@ -14,6 +15,11 @@
 #include <rdma/fi_errno.h>
 
 enum { SEND_CQ_DEPTH = 8192 }; /* requests of all links together, at most */
+
+_Static_assert((int) VERVE_WIRE_ATOMIC_PREFIX <= (int) VERVE_CONFIG_BUFFER_EXTRA,
+	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
+_Static_assert((int) VERVE_WIRE_RTS_MAX <= VERVE_CONFIG_EAGER_MIN + (int) VERVE_CONFIG_BUFFER_EXTRA,
+	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
 
 /* Bytes of an object in each pool of operations. */
 static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, VERVE_OP_SIZE_MAX};
