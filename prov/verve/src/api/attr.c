@@ -2,6 +2,8 @@
 /* Attributes: the part of an fi_info that is the same on every port. */
 #include "api/attr.h"
 
+#include "comp/comp.h"
+#include "conn/hello.h"
 #include "mr/segments.h"
 #include "net/qp.h"
 #include "xport/request.h"
@@ -13,10 +15,8 @@ __asm__(".symver fi_dupinfo,fi_dupinfo@FABRIC_1.3");
 #define PROTOCOL 0x80766572u /* "ver" */
 
 enum {
-	PROTOCOL_VERSION = 2,
 	CQ_DATA_SIZE = 8,
 	MR_KEY_SIZE = 8,
-	MAX_ERR_DATA = 128, /* VERVE_COMP_REASON_MAX */
 	/* endpoints, queues, counters, regions: memory alone limits their number */
 	OBJECTS = 1 << 16,
 	DSCP_MASK = 0x3f,
@@ -78,7 +78,7 @@ static void set_ep(struct fi_ep_attr *ep)
 {
 	ep->type = FI_EP_RDM;
 	ep->protocol = PROTOCOL;
-	ep->protocol_version = PROTOCOL_VERSION;
+	ep->protocol_version = VERVE_HELLO_VERSION_MAX;
 	ep->max_msg_size = VERVE_MSG_SIZE_MAX;
 	ep->max_order_raw_size = VERVE_MSG_SIZE_MAX;
 	ep->max_order_war_size = verve_config.eager_size; /* of atomics; RMA has no such order */
@@ -113,7 +113,7 @@ static void set_domain(struct fi_domain_attr *domain)
 	domain->cntr_cnt = OBJECTS;
 	domain->mr_iov_limit = VERVE_MR_SEGMENTS_MAX;
 	domain->caps = VERVE_DOMAIN_CAPS;
-	domain->max_err_data = MAX_ERR_DATA;
+	domain->max_err_data = VERVE_COMP_REASON_MAX;
 	domain->mr_cnt = OBJECTS;
 }
 

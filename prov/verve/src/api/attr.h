@@ -22,6 +22,15 @@ enum {
 	VERVE_RX_SIZE_MAX = 1 << 20, /* receives that an application may ask for */
 };
 
+/*
+ * libfabric 2.x deprecates the names of these mr_modes, and using them breaks the build.
+ * Applications still use the values.
+ */
+enum {
+	VERVE_MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
+	VERVE_MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
+};
+
 /* The most bytes of one message or one RMA operation. */
 static const size_t VERVE_MSG_SIZE_MAX = SIZE_MAX / 2;
 

@@ -21,15 +21,8 @@
 #include "net/device.h"
 #include "rma/key.h"
 
-/*
- * libfabric 2.x deprecates these names, and using them breaks the build. Applications still use the
- * values.
- */
+/* libfabric 2.x deprecates this name, as those in api/attr.h. */
 #define REG_MR (1ull << 59) /* FI_REG_MR */
-enum {
-	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
-	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
-};
 
 /* In the order in which they were opened. */
 static TAILQ_HEAD(, verve_domain) domains = TAILQ_HEAD_INITIALIZER(domains);
@@ -159,9 +152,9 @@ int verve_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
  */
 static int normal_mr_mode(uint32_t api_version, int mode)
 {
-	if (mode == MR_SCALABLE)
+	if (mode == VERVE_MR_SCALABLE)
 		return 0;
-	if (mode == MR_BASIC || (mode == 0 && FI_VERSION_LT(api_version, FI_VERSION(1, 5))))
+	if (mode == VERVE_MR_BASIC || (mode == 0 && FI_VERSION_LT(api_version, FI_VERSION(1, 5))))
 		return FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	return mode;
 }
@@ -203,7 +196,7 @@ static bool has_mr_mode(const struct verve_domain *domain, const struct fi_info 
 
 	if (!(info->caps & (FI_RMA | FI_ATOMIC)) || have == granted)
 		return true;
-	return asked && !(info->domain_attr->mr_mode & (MR_BASIC | MR_SCALABLE)) &&
+	return asked && !(info->domain_attr->mr_mode & (VERVE_MR_BASIC | VERVE_MR_SCALABLE)) &&
 	       !(have & ~granted);
 }
 
@@ -242,7 +235,7 @@ struct fid_domain *verve_domain_find(uint32_t version, const struct fid_domain *
 	 * FI_MR_SCALABLE stand alone, so they are not changed.
 	 */
 	if (domain && asked && info->caps & (FI_RMA | FI_ATOMIC) &&
-	    !(*mr_mode & (MR_BASIC | MR_SCALABLE)))
+	    !(*mr_mode & (VERVE_MR_BASIC | VERVE_MR_SCALABLE)))
 		*mr_mode &= domain->mr_mode | FI_MR_LOCAL;
 	pthread_mutex_unlock(&domains_lock);
 	return domain ? &domain->fid : NULL;
@@ -277,7 +270,7 @@ static int domain_check(const struct fi_info *info, int mr_mode)
 			   info->domain_attr->name, info->addr_format);
 		return -FI_EINVAL;
 	}
-	if (mr_mode & (MR_BASIC | MR_SCALABLE)) {
+	if (mr_mode & (VERVE_MR_BASIC | VERVE_MR_SCALABLE)) {
 		VERVE_WARN(DOMAIN, "%s: mr_mode 0x%x: basic or scalable go with no other mode\n",
 			   info->domain_attr->name, mr_mode);
 		return -FI_EINVAL;

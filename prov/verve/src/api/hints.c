@@ -15,15 +15,6 @@
 #include "api/auth.h"
 #include "base/log.h"
 
-/*
- * libfabric 2.x deprecates these names, and using them breaks the build. Applications still use the
- * values.
- */
-enum {
-	MR_BASIC = 1 << 0,    /* FI_MR_BASIC */
-	MR_SCALABLE = 1 << 1, /* FI_MR_SCALABLE */
-};
-
 /* Of libfabric 1.21 and later. */
 enum { PROGRESS_CONTROL_UNIFIED = 3 }; /* FI_PROGRESS_CONTROL_UNIFIED */
 
@@ -128,7 +119,7 @@ static int check_tclass(const char *what, uint32_t tclass)
  */
 static int granted_mr_mode(int mode, int have)
 {
-	return mode & MR_BASIC ? (mode & ~MR_BASIC) | have : mode;
+	return mode & VERVE_MR_BASIC ? (mode & ~VERVE_MR_BASIC) | have : mode;
 }
 
 /*
@@ -139,11 +130,12 @@ static int granted_mr_mode(int mode, int have)
  */
 static int check_mr_mode(uint32_t version, uint64_t caps, int mode)
 {
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode & ~(MR_BASIC | MR_SCALABLE))
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) &&
+	    mode & ~(VERVE_MR_BASIC | VERVE_MR_SCALABLE))
 		return hints_refuse("domain_attr->mr_mode is not FI_MR_BASIC or FI_MR_SCALABLE");
 	if (FI_VERSION_GE(version, FI_VERSION(1, 22)) && caps & rma_caps &&
-	    mode & (MR_SCALABLE | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY) &&
-	    !(mode & (MR_BASIC | FI_MR_ALLOCATED)))
+	    mode & (VERVE_MR_SCALABLE | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY) &&
+	    !(mode & (VERVE_MR_BASIC | FI_MR_ALLOCATED)))
 		return hints_refuse("domain_attr->mr_mode lacks FI_MR_ALLOCATED: regions do not "
 				    "follow memory that is mapped anew, and must be mapped when "
 				    "they are registered");
@@ -382,10 +374,10 @@ static int choose_mr_mode(uint32_t version, const struct fi_info *hints, uint64_
 {
 	int mode = hints && hints->domain_attr ? hints->domain_attr->mr_mode : have;
 
-	if (mode == MR_SCALABLE)
-		return MR_SCALABLE;
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == MR_BASIC)
-		return MR_BASIC;
+	if (mode == VERVE_MR_SCALABLE)
+		return VERVE_MR_SCALABLE;
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == VERVE_MR_BASIC)
+		return VERVE_MR_BASIC;
 	mode = granted_mr_mode(mode, have) & (have | FI_MR_LOCAL);
 	/* Regions need FI_MR_ALLOCATED, whether or not the application grants it. */
 	return caps & rma_caps || mode & FI_MR_LOCAL ? mode | FI_MR_ALLOCATED : mode;

@@ -19,7 +19,6 @@ static const char prefix[] = "FI_VERVE_";
 
 enum {
 	NAME_MAX_LEN = 64,
-	BUFFER_EXTRA = 128,   /* bytes of a receive buffer before the payload */
 	RX_BUFFERS_MIN = 16,
 };
 
@@ -473,7 +472,7 @@ static void config_fit_memlock(void)
 		return;
 	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
 		verve_config.mr_cache_size = limit.rlim_cur / 4;
-	fit = limit.rlim_cur / 4 / (VERVE_CONFIG_EAGER_MIN + BUFFER_EXTRA);
+	fit = limit.rlim_cur / 4 / (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA);
 	if (fit < verve_config.rx_buffers)
 		verve_config.rx_buffers = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
 	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;

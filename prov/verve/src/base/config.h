@@ -25,6 +25,9 @@ static inline bool verve_config_is_auto(size_t number)
 /* The least values of eager_size and window: no endpoint announces less to its peers. */
 enum { VERVE_CONFIG_EAGER_MIN = 256, VERVE_CONFIG_WINDOW_MIN = 2 };
 
+/* Bytes of a receive buffer beside the payload, at most. */
+enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
+
 /* Operations that an endpoint accepts, at most: no honest peer has more under way. */
 enum { VERVE_CONFIG_TX_SIZE_MAX = 65536 };
 

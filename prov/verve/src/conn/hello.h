@@ -12,8 +12,10 @@
  *  96 eager size      100 resumes   104 authentication (32)
  *
  * Bytes 0 to 63 and the authentication (conn/auth.h) mean the same in every version, so that an
- * endpoint can tell one of another version why they do not fit. A later minor version appends
- * fields; a receiver that does not know them skips them by the length. Plain functions; any thread.
+ * endpoint can tell one of another version why they do not fit. An endpoint ignores feature bits
+ * that it does not know, and skips bytes behind the fields that it knows. What an older endpoint
+ * would misunderstand, such as a new packet type, needs a feature bit that the peer has announced,
+ * or a larger version (NEWS.md says when). Plain functions; any thread.
  */
 #ifndef VERVE_CONN_HELLO_H
 #define VERVE_CONN_HELLO_H

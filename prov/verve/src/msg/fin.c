@@ -32,6 +32,8 @@ static enum verve_outcome fin_answer(struct verve_xport *xport, struct verve_lin
 	return verve_fin_send(xport, link, op, ((struct verve_fin_op *) op)->fin);
 }
 
+_Static_assert(sizeof(struct verve_fin_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 static const struct verve_op_class fin_class = {
 	.name = "FIN",
 	.size = sizeof(struct verve_fin_op),

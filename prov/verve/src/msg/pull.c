@@ -153,6 +153,8 @@ static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_lin
 	return VERVE_DONE;
 }
 
+_Static_assert(sizeof(struct verve_chunk_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 static const struct verve_op_class chunk_class = {
 	.name = "chunk",
 	.size = sizeof(struct verve_chunk_op),

@@ -21,6 +21,8 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
+_Static_assert(sizeof(struct verve_recv_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 const struct verve_op_class verve_recv_class = {
 	.name = "receive",
 	.size = sizeof(struct verve_recv_op),
@@ -151,7 +153,8 @@ static bool exceeds_window(const struct verve_xport *xport, const struct verve_l
 }
 
 /*
- * Its sender has an operation for each message that waits for a FIN; it cannot have more of them.
+ * The sender has one operation for each message that waits for a FIN, and at most
+ * VERVE_CONFIG_TX_SIZE_MAX operations.
  */
 static bool exceeds_queue(const struct verve_link *link, const struct verve_wire_packet *packet)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Receive operation: its beginning, its end, its completion. */
 #include "msg/recv_op.h"
 
 #include <string.h>

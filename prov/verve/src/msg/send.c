@@ -155,9 +155,7 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	struct verve_slab *slab = memory->slab;
 	int ret;
 
-	/* Its own FIN says that the messages before it were handled, not that they were matched. */
-	if (op->flags & VERVE_OP_FENCE && op->flags & VERVE_OP_MATCH &&
-	    !verve_fence_is_passed(xport, link, true))
+	if (verve_fence_holds(xport, link, op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
 		return verve_rndv_offer(xport, link, send);
@@ -211,6 +209,8 @@ void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
 	else
 		verve_op_finish(xport, op);
 }
+
+_Static_assert(sizeof(struct verve_send_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
 
 const struct verve_op_class verve_send_class = {
 	.name = "send",

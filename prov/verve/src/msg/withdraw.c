@@ -24,6 +24,8 @@ static enum verve_outcome withdraw_answer(struct verve_xport *xport, struct verv
 	return verve_link_answer(xport, link, op, &packet);
 }
 
+_Static_assert(sizeof(struct verve_withdraw_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 static const struct verve_op_class withdraw_class = {
 	.name = "withdrawal",
 	.size = sizeof(struct verve_withdraw_op),

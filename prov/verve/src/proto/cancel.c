@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Cancelling: finds the operation that has the context. */
 #include "proto/cancel.h"
 
 #include <stdbool.h>

@@ -122,7 +122,8 @@ void verve_proto_fini(struct verve_proto *proto)
 	 */
 	verve_recv_cancel_all(xport);
 	/*
-	 * Their requests may be the device's still: ending a link takes its queue pair away first.
+	 * The device may still use the requests of broken links: ending a link takes its queue pair
+	 * away first.
 	 */
 	while ((link = TAILQ_FIRST(&xport->broken_links)))
 		verve_link_end(xport, link);

@@ -19,33 +19,23 @@
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
+#include "xport/wire_status.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
-
-/* The status of a reply: why the target did not execute the request. */
-enum refusal {
-	REFUSED_NOT = 0, /* the target has executed the request */
-	REFUSED_MALFORMED,
-	REFUSED_MODE,
-	REFUSED_KEY,
-	REFUSED_RANGE,
-	REFUSED_ACCESS,
-	REFUSED_MEMORY,
-	REFUSED_SPLIT,
-	REFUSALS,
-};
 
 static const struct {
 	int error; /* positive FI errno */
 	const char *reason;
-} refusals[REFUSALS] = {
-	[REFUSED_MALFORMED] = {FI_EINVAL, "the target does not understand the atomic"},
-	[REFUSED_MODE] = {FI_EOPNOTSUPP, "the target has FI_VERVE_ATOMICS=device"},
-	[REFUSED_KEY] = {FI_EACCES, "the target has no region with the atomic's key"},
-	[REFUSED_RANGE] = {FI_EACCES, "the atomic reaches beyond the target's region"},
-	[REFUSED_ACCESS] = {FI_EACCES, "the target's region does not grant what the atomic does"},
-	[REFUSED_MEMORY] = {FI_ENOMEM, "the target has no memory for the atomic's result"},
-	[REFUSED_SPLIT] = {FI_EINVAL, "an element lies in two segments of the target's region"},
+} refusals[VERVE_REFUSALS] = {
+	[VERVE_REFUSED_MALFORMED] = {FI_EINVAL, "the target does not understand the atomic"},
+	[VERVE_REFUSED_MODE] = {FI_EOPNOTSUPP, "the target has FI_VERVE_ATOMICS=device"},
+	[VERVE_REFUSED_KEY] = {FI_EACCES, "the target has no region with the atomic's key"},
+	[VERVE_REFUSED_RANGE] = {FI_EACCES, "the atomic reaches beyond the target's region"},
+	[VERVE_REFUSED_ACCESS] = {FI_EACCES,
+				  "the target's region does not grant what the atomic does"},
+	[VERVE_REFUSED_MEMORY] = {FI_ENOMEM, "the target has no memory for the atomic's result"},
+	[VERVE_REFUSED_SPLIT] = {FI_EINVAL,
+				 "an element lies in two segments of the target's region"},
 };
 
 static void atomic_fill(struct verve_atomic_op *op, const struct verve_request *request,
@@ -122,6 +112,8 @@ static enum verve_outcome atomic_start(struct verve_xport *xport, struct verve_l
 	verve_op_activate(op, VERVE_OP_AWAIT);
 	return VERVE_DONE;
 }
+
+_Static_assert(sizeof(struct verve_atomic_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
 
 /* fi_atomic: no value comes back. */
 static const struct verve_op_class update_class = {
@@ -202,7 +194,7 @@ void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
 	if (!op || !is_atomic(op))
 		return;
 	wanted = op->cls->is_fetch ? atomic->rma.transfer.len : 0;
-	if (packet->status && packet->status < REFUSALS) {
+	if (packet->status && packet->status < VERVE_REFUSALS) {
 		verve_op_fail(xport, op, refusals[packet->status].error,
 			      refusals[packet->status].reason);
 	} else if (packet->status || packet->len != wanted) {
@@ -219,7 +211,7 @@ void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
 struct verve_reply_op {
 	struct verve_op op; /* op.len: bytes of values */
 	uint32_t id;	 /* of the peer's operation */
-	uint32_t status; /* enum refusal */
+	uint32_t status; /* enum verve_refusal */
 	void *values;	 /* elements before the operation, from malloc; NULL: the reply has none */
 };
 
@@ -255,6 +247,8 @@ static void reply_release(struct verve_xport *xport, struct verve_op *op)
 	(void) xport;
 	free(((struct verve_reply_op *) op)->values);
 }
+
+_Static_assert(sizeof(struct verve_reply_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
 
 static const struct verve_op_class reply_class = {
 	.name = "reply",
@@ -326,9 +320,9 @@ static bool splits_elements(struct place place, uint64_t len, size_t size)
 }
 
 /* Finds the memory of the request's segment i, and checks that the region allows the access. */
-static enum refusal place_find(const struct verve_xport *xport,
-			       const struct verve_wire_packet *packet, uint32_t i,
-			       struct place *place)
+static enum verve_refusal place_find(const struct verve_xport *xport,
+				     const struct verve_wire_packet *packet, uint32_t i,
+				     struct place *place)
 {
 	const struct verve_wire_segment *segment = &packet->segment[i];
 	const struct verve_mr_key *key =
@@ -336,15 +330,15 @@ static enum refusal place_find(const struct verve_xport *xport,
 	unsigned access = access_of(packet);
 
 	if (!key)
-		return REFUSED_KEY;
+		return VERVE_REFUSED_KEY;
 	place->segments = &key->segments;
 	if (!verve_mr_segments_find(place->segments, segment->addr, segment->len,
 				    &place->position))
-		return REFUSED_RANGE;
+		return VERVE_REFUSED_RANGE;
 	if (key->device || (key->access & access) != access)
-		return REFUSED_ACCESS;
+		return VERVE_REFUSED_ACCESS;
 	return splits_elements(*place, segment->len, verve_amo_size(packet->amo_type)) ?
-		       REFUSED_SPLIT : REFUSED_NOT;
+		       VERVE_REFUSED_SPLIT : VERVE_REFUSED_NOT;
 }
 
 /*
@@ -373,12 +367,12 @@ static void place_run(const struct verve_wire_packet *packet, struct place place
  * Executes the request on all of its segments, or on none. values, if not NULL, gets the elements
  * before the operation.
  */
-static enum refusal execute(struct verve_xport *xport, const struct verve_wire_packet *packet,
-			    char *values)
+static enum verve_refusal execute(struct verve_xport *xport, const struct verve_wire_packet *packet,
+				  char *values)
 {
 	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
 	struct place places[VERVE_WIRE_SEGMENTS];
-	enum refusal refusal = REFUSED_NOT;
+	enum verve_refusal refusal = VERVE_REFUSED_NOT;
 	size_t at = 0;
 
 	verve_mr_keytab_lock(keytab);
@@ -396,22 +390,23 @@ static enum refusal execute(struct verve_xport *xport, const struct verve_wire_p
  * Executes the request and fills the reply in. The reply's memory is allocated first: an atomic
  * that was executed must not fail for lack of memory.
  */
-static enum refusal request_take(struct verve_xport *xport, const struct verve_wire_packet *packet,
-				 struct verve_reply_op *reply)
+static enum verve_refusal request_take(struct verve_xport *xport,
+				       const struct verve_wire_packet *packet,
+				       struct verve_reply_op *reply)
 {
-	enum refusal refusal;
+	enum verve_refusal refusal;
 	size_t len = 0;
 
 	if (!is_well_formed(xport, packet))
-		return REFUSED_MALFORMED;
+		return VERVE_REFUSED_MALFORMED;
 	if (xport->attr.device_atomics)
-		return REFUSED_MODE;
+		return VERVE_REFUSED_MODE;
 	if (packet->flags & VERVE_WIRE_FETCH) {
 		for (uint32_t i = 0; i < packet->segment_count; i++)
 			len += packet->segment[i].len;
 		reply->values = malloc(len);
 		if (!reply->values)
-			return REFUSED_MEMORY;
+			return VERVE_REFUSED_MEMORY;
 	}
 	refusal = execute(xport, packet, reply->values);
 	if (!refusal)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* RMA events: writing, counting and receiving them. */
 #include "rma/event.h"
 
 #include "comp/comp_queue.h"

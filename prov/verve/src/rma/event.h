@@ -21,8 +21,7 @@ void verve_event_describe(const struct verve_transfer *transfer, bool read,
 /*
  * Counts an operation of a peer on the regions that the packet names: adds one to the endpoint's
  * counter and, if the endpoint has FI_RMA_EVENT, to the counter of each region that grants peers
- * such an access and can hold the bytes. packet: RMA_EVENT or ATOMIC. read: count a read; false: a
- * write.
+ * such an access. packet: RMA_EVENT or ATOMIC. read: count a read; false: a write.
  */
 void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet *packet,
 		       bool read);
@@ -30,7 +29,7 @@ void verve_event_count(struct verve_xport *xport, const struct verve_wire_packet
 /* WRITE_DATA has arrived. */
 void verve_event_write_data(struct verve_xport *xport, struct verve_link *link,
 			    struct verve_wire_packet *packet);
-/* RMA_EVENT has arrived. */
+/* RMA_EVENT has arrived. No region counts if the named regions cannot hold the bytes. */
 void verve_event_receive(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet);
 

@@ -302,6 +302,8 @@ struct verve_key_op {
 static enum verve_outcome key_tell(struct verve_xport *xport, struct verve_link *link,
 				   struct verve_op *op);
 
+_Static_assert(sizeof(struct verve_key_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 static const struct verve_op_class key_class = {
 	.name = "key",
 	.size = sizeof(struct verve_key_op),
@@ -417,8 +419,8 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 
 		next = TAILQ_NEXT(link, all);
 		/*
-		 * A peer that takes nothing is told of no newer region, and so owed no more than it
-		 * had asked for.
+		 * told_last bounds the revocations that wait for a peer: a peer that takes no
+		 * packets was told no newer key.
 		 */
 		if (!(link->keys.told & bit_of(key)) || link->leaving ||
 		    generation > link->keys.told_last)

@@ -179,6 +179,8 @@ static void done_read(struct verve_xport *xport, struct verve_op *op)
 	verve_peer_queue_control(xport, op->peer, op);
 }
 
+_Static_assert(sizeof(struct verve_rma_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+
 const struct verve_op_class verve_write_class = {
 	.name = "write",
 	.size = sizeof(struct verve_rma_op),

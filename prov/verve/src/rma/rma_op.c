@@ -114,9 +114,11 @@ enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_li
 	bool notice = way->notifies && (rma->op.flags & VERVE_OP_DATA || link->rma_event), over;
 	enum verve_outcome progress;
 
-	/* What only devices execute says nothing of messages, which processors handle. */
-	if (rma->op.flags & VERVE_OP_FENCE && rma->op.flags & VERVE_OP_ACK &&
-	    !verve_fence_is_passed(xport, link, false))
+	/*
+	 * The device executes a read or write without the peer's processor; so ask whether the
+	 * processor has handled the messages before.
+	 */
+	if (verve_fence_holds(xport, link, &rma->op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (!rma->posted) {
 		progress = rma_post(xport, link, rma, way, notice, &over);

@@ -75,7 +75,7 @@ static bool has_unmarked(const struct verve_xport *xport)
 	return false;
 }
 
-/* The device has let go of it, or never will. */
+/* True if the device has let go of the link's queue pair, or never will. */
 static bool can_end(const struct verve_link *link)
 {
 	return link->retired == link->produced || !link->qp || link->unmarked;

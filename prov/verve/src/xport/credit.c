@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Credits: when they are returned in a packet of their own. */
 #include "xport/credit.h"
 
 #include "xport/lifetime.h"

@@ -90,9 +90,8 @@ int verve_dispatch_open(struct verve_xport *xport)
 
 		if (!slab)
 			return -FI_ENOMEM;
-		slab->next = xport->rx_free;
-		xport->rx_free = slab;
-		buffers[xport->rx_free_count++] = slab;
+		buffers[xport->rx_free_count] = slab;
+		verve_dispatch_take_back(xport, slab);
 	}
 	return verve_dispatch_refill(xport);
 }
@@ -143,15 +142,6 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	return true;
 }
 
-/* Puts the buffer of a handled completion into the list of free buffers. */
-static void take_back(struct verve_xport *xport, struct verve_slab *slab)
-{
-	slab->lent = VERVE_LOST_HERE;
-	slab->next = xport->rx_free;
-	xport->rx_free = slab;
-	xport->rx_free_count++;
-}
-
 /* False: no packet has arrived. */
 static bool fill_batch(struct verve_xport *xport)
 {
@@ -188,7 +178,7 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 			batch->at--;
 			return VERVE_DISPATCH_STALLED;
 		}
-		take_back(xport, slab);
+		verve_dispatch_take_back(xport, slab);
 	}
 	refill(xport, refill_size(xport));
 	return VERVE_DISPATCH_SOME;

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-struct verve_xport;
+#include "xport/slab.h"
+#include "xport/xport.h"
 
 enum verve_dispatch_result {
 	VERVE_DISPATCH_NONE,    /* no packet has arrived */
@@ -26,6 +27,15 @@ enum verve_dispatch_result {
  * device's error.
  */
 int verve_dispatch_open(struct verve_xport *xport);
+/* Puts a receive buffer into the list of free buffers. No queue pair may have it. */
+static inline void verve_dispatch_take_back(struct verve_xport *xport, struct verve_slab *slab)
+{
+	slab->lent = VERVE_LOST_HERE;
+	slab->next = xport->rx_free;
+	xport->rx_free = slab;
+	xport->rx_free_count++;
+}
+
 /* Posts all free buffers. The device's error: a later turn posts the rest. */
 int verve_dispatch_refill(struct verve_xport *xport);
 

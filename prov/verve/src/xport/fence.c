@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fence: counts messages, and what their connection may have lost. */
 #include "xport/fence.h"
 
 #include "xport/link.h"
@@ -10,16 +11,11 @@ void verve_fence_count(struct verve_peer *peer)
 	peer->fence.sent++;
 }
 
-static bool waits_for_delivery(const struct verve_op *op)
-{
-	return op->flags & VERVE_OP_FENCE && op->flags & VERVE_OP_ACK;
-}
-
 bool verve_fence_fails(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
 {
 	int error = peer->fence.lost;
 
-	if (!error || !waits_for_delivery(op))
+	if (!error || !verve_fence_speaks(op))
 		return false;
 	peer->fence.lost = 0;
 	verve_op_fail(xport, op, error,
@@ -38,7 +34,7 @@ void verve_fence_end(const struct verve_link *link)
 	fence->handled = fence->sent;
 	/* An operation that fails with the link says it already. */
 	TAILQ_FOREACH(op, &link->doomed, link)
-		if (waits_for_delivery(op))
+		if (verve_fence_speaks(op))
 			fence->lost = 0;
 }
 

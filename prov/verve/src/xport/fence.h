@@ -6,7 +6,7 @@
  * A message may have completed as soon as it was copied. Before an operation that is fenced and
  * delivery complete starts, the peer is asked with FENCE whether it has handled those messages:
  * each lies in the buffer of its receive, or is kept until there is one. With match complete, the
- * peer is asked whether each has its receive. FENCED answers.
+ * peer is asked whether each has its receive. The peer answers with FENCED.
  *
  * The engine's lock protects everything here.
  */
@@ -15,21 +15,28 @@
 
 #include <stdbool.h>
 
+#include "xport/op.h"
+
 struct verve_link;
-struct verve_op;
 struct verve_peer;
 struct verve_xport;
+
+/* True: op is fenced, and its completion says that messages before it were delivered. */
+static inline bool verve_fence_speaks(const struct verve_op *op)
+{
+	return op->flags & VERVE_OP_FENCE && op->flags & VERVE_OP_ACK;
+}
 
 /* One more message leaves that can complete before the peer has it. */
 void verve_fence_count(struct verve_peer *peer);
 /*
- * True: op is fenced and delivery complete, but messages before it may be lost; the operation has
- * failed. Said once.
+ * True: op speaks for the messages before it, but some may be lost; the operation has failed. Said
+ * once.
  */
 bool verve_fence_fails(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op);
 /*
- * The link has broken, and has its operations in doomed: questions end with it, and messages may be
- * lost.
+ * The link has broken. Ends its question, and remembers that messages may be lost. Its operations
+ * are in link->doomed already.
  */
 void verve_fence_end(const struct verve_link *link);
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fence: asking the peer, and answering it. */
 #include "xport/fence_ask.h"
 
 #include "xport/link.h"
@@ -13,8 +14,10 @@ static bool is_asked(const struct verve_fence *fence, bool matched)
 	return fence->asks && fence->asked == fence->sent && fence->asks_matched == matched;
 }
 
-bool verve_fence_is_passed(struct verve_xport *xport, struct verve_link *link, bool matched)
+bool verve_fence_is_passed(struct verve_xport *xport, struct verve_link *link,
+			   const struct verve_op *op)
 {
+	bool matched = op->cls->is_message && op->flags & VERVE_OP_MATCH;
 	struct verve_fence *fence = &link->peer->fence;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_FENCE,
@@ -22,6 +25,9 @@ bool verve_fence_is_passed(struct verve_xport *xport, struct verve_link *link, b
 		.status = matched,
 	};
 
+	/* The FIN of a message says that the messages before it were handled, not matched. */
+	if (op->cls->is_message && !matched)
+		return true;
 	if (fence->sent == (matched ? fence->matched : fence->handled))
 		return true;
 	if (is_asked(fence, matched) || !verve_link_has_room(xport, link, true) ||

@@ -8,17 +8,28 @@
 
 #include <stdbool.h>
 
+#include "xport/fence.h"
+
 struct verve_link;
 struct verve_peer;
 struct verve_wire_packet;
 struct verve_xport;
 
+/* For verve_fence_holds alone. */
+bool verve_fence_is_passed(struct verve_xport *xport, struct verve_link *link,
+			   const struct verve_op *op);
+
 /*
- * Whether the peer has handled, or matched, all messages before the operation at the head of
- * peer->pending; asks the peer. False: call again when a packet has come, or there is room; or
- * link->broken.
+ * op: at the head of peer->pending. True: the operation may not start yet, because it speaks for
+ * messages before it, and the peer is not known to have handled or matched them. The peer was
+ * asked. Call again when a packet has come, or there is room; or link->broken.
  */
-bool verve_fence_is_passed(struct verve_xport *xport, struct verve_link *link, bool matched);
+static inline bool verve_fence_holds(struct verve_xport *xport, struct verve_link *link,
+				     const struct verve_op *op)
+{
+	return verve_fence_speaks(op) && !verve_fence_is_passed(xport, link, op);
+}
+
 /* FENCE and FENCED have arrived. */
 void verve_fence_asked(struct verve_xport *xport, struct verve_link *link,
 		       struct verve_wire_packet *packet);

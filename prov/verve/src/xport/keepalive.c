@@ -5,21 +5,18 @@
 #include "base/log.h"
 #include "conn/cm.h"
 #include "xport/link.h"
+#include "xport/owed.h"
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
 
-/*
- * True if the peer owes an answer: to an operation, to a started part of one, to a key query, to
- * QUIESCE or to RESUME.
- */
+/* True if the peer owes an answer: to an operation, to a started part of one, or to a question. */
 static bool is_waiting(const struct verve_link *link)
 {
 	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
 
-	return begun || !TAILQ_EMPTY(&link->peer->active) || link->keys.asked ||
-	       link->peer->fence.asks || link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
+	return begun || !TAILQ_EMPTY(&link->peer->active) || verve_link_awaits(link);
 }
 
 bool verve_keepalive_is_needed(struct verve_xport *xport)

@@ -132,14 +132,8 @@ static void take_back(struct verve_xport *xport)
 	VERVE_INFO(EP_DATA, "%u receive buffers come back that queue pairs took along\n",
 		   lost->count);
 	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++) {
-		struct verve_slab *slab = lost->buffers[i];
-
-		if (slab->lent != VERVE_LOST_ASKED)
-			continue;
-		slab->lent = VERVE_LOST_HERE;
-		slab->next = xport->rx_free;
-		xport->rx_free = slab;
-		xport->rx_free_count++;
+		if (lost->buffers[i]->lent == VERVE_LOST_ASKED)
+			verve_dispatch_take_back(xport, lost->buffers[i]);
 	}
 	lost->count = 0;
 	verve_dispatch_refill(xport);

@@ -18,9 +18,8 @@ struct verve_slab;
 struct verve_xport;
 
 /*
- * A new one is zeroed up to iov (verve_op_class.cleared, or
- * verve_memory_init). The first iov_count entries of iov and
- * region are valid.
+ * A new one is zeroed up to iov (verve_op_class.cleared, or verve_memory_init). The first iov_count
+ * entries of iov and region are valid.
  */
 struct verve_memory {
 	struct verve_slab *slab; /* the device uses it in place of iov; NULL: it uses iov */

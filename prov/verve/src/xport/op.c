@@ -70,6 +70,7 @@ static struct verve_pool *pool_of(struct verve_xport *xport, const struct verve_
 {
 	struct verve_pool *pool = xport->shared->ops;
 
+	assert(cls->size <= VERVE_OP_SIZE_MAX);
 	while (pool->size < cls->size)
 		pool++;
 	return pool;

@@ -60,10 +60,12 @@ enum verve_outcome {
 	VERVE_BROKE, /* the link broke and took the operation along: do not touch either */
 };
 
+enum { VERVE_OP_SIZE_MAX = 1024 }; /* bytes of an operation; objects of the largest pool */
+
 /* A kind of operation: a constant beside its protocol. A function that is NULL is never called. */
 struct verve_op_class {
 	const char *name; /* for the log */
-	size_t size;	  /* bytes of the protocol's struct; at most the largest of xport->ops */
+	size_t size;	  /* bytes of the protocol's struct; VERVE_OP_SIZE_MAX at most */
 	size_t cleared;	  /* bytes that verve_op_alloc zeroes, from the beginning */
 	size_t memory_at; /* offset of its struct verve_memory (xport/memory.h); 0: it has none */
 	size_t move_at;	  /* offset of its struct verve_transfer (xport/transfer.h); 0: none */

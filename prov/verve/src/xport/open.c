@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/qp.h"
@@ -15,8 +16,13 @@
 
 enum { SEND_CQ_DEPTH = 8192 }; /* requests of all links together, at most */
 
+_Static_assert((int) VERVE_WIRE_ATOMIC_PREFIX <= (int) VERVE_CONFIG_BUFFER_EXTRA,
+	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
+_Static_assert((int) VERVE_WIRE_RTS_MAX <= VERVE_CONFIG_EAGER_MIN + (int) VERVE_CONFIG_BUFFER_EXTRA,
+	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
+
 /* Bytes of an object in each pool of operations. */
-static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, 1024};
+static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, VERVE_OP_SIZE_MAX};
 
 static uint32_t choose(int wanted, uint32_t other)
 {
@@ -80,6 +86,9 @@ size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
 int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_attr *attr,
 			    const struct verve_protocols *protocols, struct verve_lock *lock)
 {
+	/* A forgotten line in the table would let a peer's packet call NULL. */
+	for (int type = 1; type < VERVE_WIRE_TYPES; type++)
+		assert(protocols->handlers[type]);
 	memset(xport, 0, sizeof(*xport));
 	xport->lock = lock;
 	xport->attr = *attr;

@@ -15,8 +15,8 @@ size_t verve_xport_eager_size(const struct verve_net_device *dev, size_t wanted)
 
 /*
  * Opens everything but the connection manager: the engine sets xport->cm later. protocols and lock
- * outlive the transport. No receive buffer is posted yet: verve_dispatch_open does that. 0, or the
- * device's error: nothing is open then.
+ * outlive the transport; each packet type has a handler (asserted). No receive buffer is posted
+ * yet: verve_dispatch_open does that. 0, or the device's error: nothing is open then.
  */
 int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *attr,
 		     const struct verve_protocols *protocols, struct verve_lock *lock);

@@ -29,8 +29,8 @@ TAILQ_HEAD(verve_offer_queue, verve_offer);
 struct verve_fence {
 	/* What we sent. */
 	uint32_t sent;	  /* messages that can complete before the peer has them */
-	uint32_t handled; /* of these, as many as the peer is known to have handled; */
-	uint32_t matched; /* to have matched */
+	uint32_t handled; /* messages that the peer is known to have handled */
+	uint32_t matched; /* messages that the peer is known to have matched */
 	uint32_t asked;	  /* sent, in our last FENCE */
 	bool asks;	  /* the answer has not come */
 	bool asks_matched; /* the question is whether they are matched */

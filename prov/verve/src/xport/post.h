@@ -46,7 +46,7 @@ static inline bool verve_link_has_room(const struct verve_xport *xport,
 	return has < VERVE_LINK_REQUESTS - reserve && has < verve_xport_wr_left(xport, reserve);
 }
 
-/* It has its share of the send CQ, or of the slabs. */
+/* True if the link holds its share of the send CQ or of the slabs, so that it must wait. */
 static inline bool verve_link_has_share(const struct verve_xport *xport,
 					const struct verve_link *link)
 {

@@ -10,15 +10,14 @@
 #include "xport/connect.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/owed.h"
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/start.h"
 #include "xport/watched.h"
+#include "xport/wire_status.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
-
-/* The status of a QUIESCE packet. */
-enum { ASK = 0, AGREE = 1, REFUSE = 2 };
 
 enum {
 	LOOKS = 16, /* links examined in one turn, at most */
@@ -34,9 +33,8 @@ static bool is_idle(const struct verve_link *link)
 	const struct verve_peer *peer = link->peer;
 
 	return link->may_send && !link->broken && !link->leaving && !link->said_bye &&
-	       !link->held && TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) &&
-	       !link->keys.asked && !link->keys.answers && !link->quiesce.refuse &&
-	       !peer->fence.owes && !peer->fence.asks;
+	       TAILQ_EMPTY(&peer->active) && !verve_peer_has_work(peer) &&
+	       !verve_link_awaits(link) && !verve_link_owes(link);
 }
 
 /* Sends QUIESCE with this status. False: the queue has no room now, or the link broke. */
@@ -66,7 +64,7 @@ static void quiesce_ask(struct verve_xport *xport, struct verve_link *link)
 {
 	link->quiesce.sent = link->sent;
 	link->quiesce.arrived = link->arrived;
-	if (quiesce_send(xport, link, ASK))
+	if (quiesce_send(xport, link, VERVE_WIRE_ASK))
 		set_state(xport, link, VERVE_QUIESCE_ASKED);
 }
 
@@ -102,7 +100,7 @@ void verve_quiesce_continue(struct verve_xport *xport, struct verve_link *link)
 {
 	if (!link->quiesce.refuse || !verve_link_is_open(link))
 		return;
-	if (quiesce_send(xport, link, REFUSE))
+	if (quiesce_send(xport, link, VERVE_WIRE_REFUSE))
 		link->quiesce.refuse = false;
 	else if (!link->broken)
 		verve_peer_wait(xport, link->peer);
@@ -125,7 +123,7 @@ static void receive_question(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	if (quiesce->state == VERVE_QUIESCE_OPEN && is_idle(link) && heard == link->sent &&
-	    quiesce_send(xport, link, AGREE)) {
+	    quiesce_send(xport, link, VERVE_WIRE_AGREE)) {
 		quiesce_agree(xport, link);
 		return;
 	}
@@ -142,9 +140,9 @@ void verve_quiesce_receive(struct verve_xport *xport, struct verve_link *link,
 
 	if (link->leaving)
 		return;
-	if (packet->status == ASK)
+	if (packet->status == VERVE_WIRE_ASK)
 		receive_question(xport, link, packet->op_id);
-	else if (asked && packet->status == AGREE)
+	else if (asked && packet->status == VERVE_WIRE_AGREE)
 		quiesce_agree(xport, link);
 	else if (asked)
 		quiesce_resume(xport, link);

@@ -21,17 +21,12 @@
 #include "xport/suspended.h"
 #include "xport/transfer.h"
 #include "xport/watched.h"
+#include "xport/wire_status.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-/* Bytes of the shortest path MTU in use. A read of one packet is never doubtful. */
-enum { ONE_PACKET = 1024 };
-
-/*
- * The status of a RESUME packet is the sender's lot (0: none of its requests was refused), or this
- * value: the sender's repeated requests are executed.
- */
-static const uint32_t resume_done = UINT32_MAX;
+/* Bytes of the shortest path MTU that queue pairs use. A read of one packet is never doubtful. */
+enum { ONE_PACKET = 256 };
 
 static bool is_packet(const struct verve_slot *slot)
 {
@@ -268,7 +263,7 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 	if (replay->peer_lot <= replay->lot)
 		return true;
 	if (link->retired == link->produced) {
-		if (send_resume(xport, link, resume_done))
+		if (send_resume(xport, link, VERVE_WIRE_RESUME_DONE))
 			return replay->state == VERVE_REPLAY_RESUMED;
 		if (!link->broken)
 			verve_peer_wait(xport, link->peer);
@@ -431,7 +426,7 @@ static uint32_t draw_lot(void)
 	uint32_t lot;
 
 	verve_net_random(&lot, sizeof(lot));
-	return lot % (resume_done - 1) + 1; /* neither 0 nor resume_done */
+	return lot % (VERVE_WIRE_RESUME_DONE - 1) + 1; /* neither 0 nor VERVE_WIRE_RESUME_DONE */
 }
 
 void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
@@ -505,7 +500,7 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 	/* A RESUME that came over a queue pair that has failed since will be sent again. */
 	if (!replay ||
 	    (replay->state != VERVE_REPLAY_RESUMED && !verve_replay_is_next(link, packet->dest)) ||
-	    (replay->told && packet->status != resume_done)) {
+	    (replay->told && packet->status != VERVE_WIRE_RESUME_DONE)) {
 		xport->count.stale++;
 		return;
 	}
@@ -517,7 +512,7 @@ void verve_replay_receive(struct verve_xport *xport, struct verve_link *link,
 	if (link->listen && xport->cm && !verve_cm_hear(xport->cm, packet->dest))
 		link->listen = false;
 	verve_watched_update(xport, link);
-	if (packet->status == resume_done) {
+	if (packet->status == VERVE_WIRE_RESUME_DONE) {
 		replay->executed = true;
 		verve_replay_continue(xport, link);
 		return;

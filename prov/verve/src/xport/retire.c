@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Retiring: what a request gives back, and what its operation learns. */
 #include "xport/retire.h"
 
 #include "net/cq.h"

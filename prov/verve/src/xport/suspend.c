@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Suspending: which links can go on, and what becomes of their requests. */
 #include "xport/suspend.h"
 
 #include <stdlib.h>

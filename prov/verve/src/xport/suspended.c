@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Suspended: frees the state, and tells the next connection by its id. */
 #include "xport/suspended.h"
 
 #include <stdlib.h>

@@ -40,7 +40,6 @@ struct verve_transfer {
 };
 
 /* Makes it a transfer of no bytes. Sets all but remote. */
-
 static inline void verve_transfer_init(struct verve_transfer *transfer)
 {
 	memset(transfer, 0, offsetof(struct verve_transfer, remote));

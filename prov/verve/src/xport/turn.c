@@ -41,7 +41,7 @@ static void look_after(struct verve_xport *xport, struct verve_peer *peer)
 	if (peer->link)
 		verve_quiesce_continue(xport, peer->link);
 	verve_peer_kick(xport, peer);
-	/* What it has comes back only if somebody asks. */
+	/* The link's slabs and entries come back only with a completion, so ask for one. */
 	if (peer->link && peer->is_waiting && verve_link_has_share(xport, peer->link))
 		verve_link_ask(xport, peer->link);
 }

@@ -2,6 +2,7 @@
 /* Watched links: the two lists. */
 #include "xport/watched.h"
 
+#include "xport/owed.h"
 #include "xport/peer.h"
 #include "xport/xport.h"
 
@@ -18,8 +19,7 @@ void verve_watched_insert(struct verve_xport *xport, struct verve_link *link)
 bool verve_watched_may_owe(const struct verve_link *link)
 {
 	return !TAILQ_EMPTY(&link->peer->active) || verve_peer_has_work(link->peer) ||
-	       link->keys.asked || link->peer->fence.asks ||
-	       link->quiesce.state != VERVE_QUIESCE_OPEN || link->replay;
+	       verve_link_awaits(link);
 }
 
 bool verve_watched_is_any_owing(struct verve_xport *xport)

@@ -40,7 +40,7 @@ struct key_reply {
 };
 _Static_assert(sizeof(struct key_reply) == 16, "the KEY_REPLY has no padding");
 
-/* The flags that each type may have. */
+/* The flags that each type may have. A type with flags that is forgotten here takes none. */
 static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_EAGER] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
 	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
@@ -48,6 +48,11 @@ static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_ATOMIC] = VERVE_WIRE_FETCH,
 	[VERVE_WIRE_RMA_EVENT] = VERVE_WIRE_DATA,
 };
+
+/*
+ * The switches below name every type and have no default: the compiler warns where a new type is
+ * forgotten.
+ */
 
 static uint8_t *put64(uint8_t *at, uint64_t value)
 {
@@ -94,7 +99,7 @@ static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
 /* The last 8 bytes of the header. */
 static uint64_t tag_of(const struct verve_wire_packet *packet)
 {
-	switch (packet->type) {
+	switch ((enum verve_wire_type) packet->type) {
 	case VERVE_WIRE_FIN:
 	case VERVE_WIRE_WITHDRAW:
 	case VERVE_WIRE_PULL:
@@ -108,9 +113,19 @@ static uint64_t tag_of(const struct verve_wire_packet *packet)
 	case VERVE_WIRE_ATOMIC:
 		return packet->op_id | (uint64_t) packet->amo_op << 32 |
 		       (uint64_t) packet->amo_type << 40 | (uint64_t) packet->segment_count << 48;
-	default:
-		return packet->tag;
+	case VERVE_WIRE_EAGER:
+	case VERVE_WIRE_RTS:
+	case VERVE_WIRE_CREDIT:
+	case VERVE_WIRE_WRITE_DATA:
+	case VERVE_WIRE_BYE:
+	case VERVE_WIRE_RMA_EVENT:
+	case VERVE_WIRE_KEY_QUERY:
+	case VERVE_WIRE_KEY_REPLY:
+	case VERVE_WIRE_KEY_REVOKE:
+	case VERVE_WIRE_TYPES:
+		break;
 	}
+	return packet->tag;
 }
 
 static uint8_t *put_event(uint8_t *at, const struct verve_wire_packet *packet)
@@ -136,7 +151,7 @@ static uint8_t *put_key_reply(uint8_t *at, const struct verve_wire_packet *packe
 
 static uint8_t *put_body(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	switch (packet->type) {
+	switch ((enum verve_wire_type) packet->type) {
 	case VERVE_WIRE_RTS:
 		return put_rts(at, packet);
 	case VERVE_WIRE_ATOMIC:
@@ -150,9 +165,22 @@ static uint8_t *put_body(uint8_t *at, const struct verve_wire_packet *packet)
 		return put_key_reply(at, packet);
 	case VERVE_WIRE_KEY_REVOKE:
 		return put64(at, packet->key.generation);
-	default:
-		return at;
+	case VERVE_WIRE_EAGER:
+	case VERVE_WIRE_FIN:
+	case VERVE_WIRE_CREDIT:
+	case VERVE_WIRE_BYE:
+	case VERVE_WIRE_ATOMIC_REPLY:
+	case VERVE_WIRE_KEY_QUERY:
+	case VERVE_WIRE_QUIESCE:
+	case VERVE_WIRE_WITHDRAW:
+	case VERVE_WIRE_CHUNK:
+	case VERVE_WIRE_RESUME:
+	case VERVE_WIRE_FENCE:
+	case VERVE_WIRE_FENCED:
+	case VERVE_WIRE_TYPES:
+		break;
 	}
+	return at;
 }
 
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
@@ -294,7 +322,7 @@ static int get_key_reply(const uint8_t *at, size_t left, struct verve_wire_packe
 
 static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
-	switch (packet->type) {
+	switch ((enum verve_wire_type) packet->type) {
 	case VERVE_WIRE_EAGER:
 		packet->payload = at;
 		packet->len = left;
@@ -343,9 +371,14 @@ static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *pa
 			return -FI_EINVAL;
 		packet->key.generation = get64(at);
 		return 0;
-	default:
+	case VERVE_WIRE_CREDIT:
+	case VERVE_WIRE_BYE:
+	case VERVE_WIRE_KEY_QUERY:
 		return left ? -FI_EINVAL : 0;
+	case VERVE_WIRE_TYPES:
+		break;
 	}
+	return -FI_EINVAL;
 }
 
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)

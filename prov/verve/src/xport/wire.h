@@ -112,9 +112,8 @@ struct verve_wire_packet {
 	 */
 	uint32_t op_id;
 	/*
-	 * FIN: positive FI errno, ATOMIC_REPLY: see rma/atomic.c; 0: success. PULL: an operation
-	 * of the packet's sender. QUIESCE, RESUME: see xport/quiesce.c, xport/replay.c.
-	 * FENCE, FENCED: 1: matched, 0: handled.
+	 * FIN: positive FI errno; 0: success. PULL: an operation of the packet's sender. QUIESCE,
+	 * RESUME, ATOMIC_REPLY: xport/wire_status.h. FENCE, FENCED: 1: matched, 0: handled.
 	 */
 	uint32_t status;
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */

@@ -21,7 +21,7 @@ static const uint64_t flush_time = 100;			 /* ns */
 static const uint64_t flush_late = 20000;		 /* ns, of a receive at most */
 static const uint64_t rnr_min = 20000, rnr_max = 200000; /* ns: a receiver-not-ready timer */
 
-enum { LONG = 1024 }; /* bytes; reads of so many have one packet on every network */
+enum { LONG = 1024 }; /* bytes; a read of more may lie, whatever the network's MTU */
 
 static void arrive(struct fake_event *event);
 static void respond(struct fake_event *event);
@@ -270,6 +270,12 @@ static struct fake_wr *oldest_response(struct verve_net_qp *qp)
 	return NULL;
 }
 
+/* True for a read that may lie: its response has several packets. */
+static bool is_long(const struct fake_wr *wr)
+{
+	return wr->len > LONG || wr->len > fake_world.config.mtu;
+}
+
 static void respond(struct fake_event *event)
 {
 	struct verve_net_qp *qp = QP_OF(event, respond), *target = target_of(qp);
@@ -294,7 +300,7 @@ static void respond(struct fake_event *event)
 		fail(qp, wr, FAKE_WC_LOCAL_PROTECTION, fake_world.now);
 		return;
 	}
-	if (wr->wr.op == VERVE_NET_READ && wr->len > LONG && target != qp && !qp->failing &&
+	if (wr->wr.op == VERVE_NET_READ && is_long(wr) && target != qp && !qp->failing &&
 	    fake_chance(fake_world.config.lies)) {
 		wr->lie = wr->responded = true;
 		fail(qp, wr, FAKE_WC_OK, fake_world.now);

@@ -325,6 +325,14 @@ static void step_nowhere(struct verve_op *op)
 	verve_op_set_state(op, VERVE_OP_AWAIT);
 }
 
+static void alloc_beyond_the_pools(struct verve_op *op)
+{
+	struct verve_op_class large = *op->cls;
+
+	large.size = VERVE_OP_SIZE_MAX + 1;
+	verve_op_alloc(a.xport, &large, 0);
+}
+
 static bool aborts(void (*misuse)(struct verve_op *op))
 {
 	struct verve_op *op = alloc(&verve_send_class, VERVE_OP_NOTIFY);
@@ -349,5 +357,6 @@ Test(op, misuse_is_found_out)
 	cr_expect(aborts(fail_without_an_error));
 	cr_expect(aborts(step_back));
 	cr_expect(aborts(step_nowhere));
+	cr_expect(aborts(alloc_beyond_the_pools));
 }
 #endif

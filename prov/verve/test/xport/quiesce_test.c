@@ -147,6 +147,47 @@ Test(quiesce, who_holds_payload_does_not_ask)
 	turns();
 }
 
+static void owe(struct verve_link *link, int what, bool on)
+{
+	switch (what) {
+	case 0:
+		link->keys.asked = on;
+		break;
+	case 1:
+		link->keys.answers = on;
+		break;
+	case 2:
+		link->peer->fence.asks = on;
+		break;
+	case 3:
+		link->peer->fence.owes = on;
+		break;
+	case 4:
+		link->quiesce.refuse = on;
+		break;
+	}
+}
+
+Test(quiesce, side_that_owes_or_awaits_an_answer_does_not_ask)
+{
+	send_to(&a, &b, 10);
+	recv_any(&b);
+	turns();
+	crowd(&a);
+	for (int what = 0; what < 5; what++) {
+		owe(node_link(&a, &b), what, true);
+		for (int i = 0; i < TURNS; i++)
+			verve_quiesce_step(a.xport);
+		cr_expect_eq(a.xport->quiescing_count, 0, "debt %d", what);
+		owe(node_link(&a, &b), what, false);
+	}
+	turns();
+	cr_expect_not(is_connected(&a, &b));
+	recv_any(&c);
+	node_join(&a, &c, NODE_WINDOW);
+	turns();
+}
+
 Test(quiesce, who_is_not_idle_refuses)
 {
 	send_to(&a, &b, 10);
