@@ -21,6 +21,7 @@ struct verve_slab_chunk;
 enum verve_lost_state {
 	VERVE_LOST_HERE,   /* in xport->rx_free */
 	VERVE_LOST_POSTED, /* posted to the device; the completion, if any, is not handled */
+	VERVE_LOST_BEGUN,  /* posted; a queue pair had begun to write to it at the last watch */
 	VERVE_LOST_ASKED,  /* posted to the device, and in question */
 };
 
