@@ -56,6 +56,8 @@ struct verve_peer {
 	bool is_waiting;	 /* in xport->waiting */
 	bool is_wanting;	 /* in xport->wanting */
 	bool connecting;	 /* the manager was asked to connect: UP or FAILED will come */
+	bool is_asked_for;	 /* a request found no memory: connects all the same */
+	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */
 	struct verve_op_queue reads;   /* receives to be read or pulled; start before pending */
