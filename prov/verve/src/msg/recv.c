@@ -168,6 +168,7 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 	bool costs_credit = packet->type == VERVE_WIRE_EAGER &&
 			    verve_wire_costs_credit(packet->len);
 	struct verve_recv_op *recv;
+	int ret;
 
 	if (costs_credit && exceeds_window(xport, link)) {
 		verve_link_break(xport, link, FI_EIO, 0,
@@ -182,10 +183,15 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 	recv = take_posted(xport, match, link->peer->id, packet);
 	link->held += costs_credit;
 	link->unanswered_messages += verve_fin_is_wanted(packet);
-	if (recv)
+	if (recv) {
 		deliver(xport, recv, link->peer, link->id, packet);
-	else if (verve_unexpected_keep(xport, link, packet))
+		return;
+	}
+	ret = verve_unexpected_keep(xport, link, packet);
+	if (ret == -FI_ENOMEM)
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory for an unexpected message");
+	else if (ret)
+		verve_link_break(xport, link, FI_EIO, 0, "the peer names two messages alike");
 }
 
 /* Fills the receive in from the request. Returns its match table; NULL: *ret is the error. */

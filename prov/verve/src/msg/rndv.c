@@ -29,7 +29,7 @@ static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 
 	if (send->op.len > xport->attr.eager_size)
 		return false;
-	memory->slab = verve_slab_alloc_kept(&xport->tx_slabs);
+	memory->slab = verve_slab_alloc_kept(&xport->tx_slabs, &send->op.peer->kept_slabs);
 	if (!memory->slab)
 		return false;
 	verve_iov_gather((char *) memory->slab->data + VERVE_WIRE_PREFIX, memory->iov,

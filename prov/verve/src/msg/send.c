@@ -11,6 +11,7 @@
 #include "msg/rndv.h"
 #include "msg/send_op.h"
 #include "msg/withdraw.h"
+#include "xport/connect.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/iov.h"
@@ -123,16 +124,16 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 		return -FI_EMSGSIZE;
 	op = verve_op_alloc(xport, &verve_send_class, request->flags | VERVE_OP_TX);
 	if (!op)
-		return -FI_EAGAIN;
+		return verve_peer_try_again(xport, peer);
 	verve_op_fill(op, request);
 	send = verve_send_op_of(op);
 	send->tag = request->tag;
 	send->data = request->data;
 	if (request->flags & VERVE_OP_INJECT) {
-		send->memory.slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		send->memory.slab = verve_slab_alloc_kept(&xport->tx_slabs, &peer->kept_slabs);
 		if (!send->memory.slab) {
 			verve_op_free(xport, op);
-			return -FI_EAGAIN;
+			return verve_peer_try_again(xport, peer);
 		}
 		verve_iov_gather((char *) send->memory.slab->data + VERVE_WIRE_PREFIX, request->iov,
 				 request->iov_count, 0, len);

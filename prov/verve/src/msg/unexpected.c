@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#define HASH_NONFATAL_OOM 1
+
 #include "msg/unexpected.h"
 
 #include <stdlib.h>
@@ -19,13 +21,56 @@ static struct verve_unexpected *of_offer(struct verve_offer *offer)
 					    offsetof(struct verve_unexpected, offer));
 }
 
+/*
+ * The peer chooses the ids. The mark of the receive buffers (xport/lost.h) is a number that no peer
+ * can guess: it keeps a peer from choosing ids that share a place.
+ */
+static uint32_t hash_of(const struct verve_xport *xport, uint32_t id)
+{
+	return (xport->lost.mark | 1) * id >> 32;
+}
+
+static struct verve_unexpected *find_offer(const struct verve_xport *xport,
+					   const struct verve_link *link, uint32_t id)
+{
+	struct verve_offer *offer;
+
+	HASH_FIND_BYHASHVALUE(hh, link->offers, &id, sizeof(id), hash_of(xport, id), offer);
+	return offer ? of_offer(offer) : NULL;
+}
+
+static void unlist(struct verve_link *link, struct verve_offer *offer)
+{
+	HASH_DEL(link->offers, offer);
+	offer->is_listed = false;
+}
+
+/* Puts the message into link->offers, if its sender waits for a FIN. -FI_ENOMEM. */
+static int list(struct verve_xport *xport, struct verve_link *link,
+		struct verve_unexpected *unexpected)
+{
+	struct verve_offer *offer = &unexpected->offer;
+
+	offer->is_listed = false;
+	if (!verve_fin_is_wanted(&unexpected->packet))
+		return 0;
+	offer->id = unexpected->packet.op_id;
+	HASH_ADD_BYHASHVALUE(hh, link->offers, id, sizeof(offer->id), hash_of(xport, offer->id),
+			     offer);
+	offer->is_listed = offer->hh.tbl;
+	return offer->is_listed ? 0 : -FI_ENOMEM;
+}
+
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet)
 {
 	struct verve_match *match = verve_msg_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
 	size_t payload = packet->type == VERVE_WIRE_EAGER ? packet->len : 0;
-	struct verve_unexpected *unexpected = malloc(sizeof(*unexpected) + payload);
+	struct verve_unexpected *unexpected;
 
+	if (verve_fin_is_wanted(packet) && find_offer(xport, link, packet->op_id))
+		return -FI_EINVAL;
+	unexpected = malloc(sizeof(*unexpected) + payload);
 	if (!unexpected)
 		return -FI_ENOMEM;
 	unexpected->xport = xport;
@@ -38,21 +83,27 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 	unexpected->packet.payload = unexpected->payload;
 	unexpected->match.source = link->peer->id;
 	unexpected->match.tag = packet->tag;
-	if (verve_match_add(match, &unexpected->match)) {
-		free(unexpected);
-		return -FI_ENOMEM;
-	}
+	if (list(xport, link, unexpected))
+		goto err_free;
+	if (verve_match_add(match, &unexpected->match))
+		goto err_unlist;
 	link->peer->fence.kept++;
-	if (verve_fin_is_wanted(packet))
-		TAILQ_INSERT_TAIL(&link->peer->offers, &unexpected->offer, link);
 	return 0;
+
+err_unlist:
+	if (unexpected->offer.is_listed)
+		unlist(link, &unexpected->offer);
+err_free:
+	free(unexpected);
+	return -FI_ENOMEM;
 }
 
 void verve_unexpected_free(struct verve_unexpected *unexpected)
 {
 	unexpected->peer->fence.kept--;
-	if (verve_fin_is_wanted(&unexpected->packet))
-		TAILQ_REMOVE(&unexpected->peer->offers, &unexpected->offer, link);
+	if (unexpected->offer.is_listed)
+		unlist(verve_link_live(unexpected->xport, unexpected->link_id),
+		       &unexpected->offer);
 	free(unexpected);
 }
 
@@ -83,26 +134,19 @@ void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_
 	verve_fence_continue(xport, peer);
 }
 
-/*
- * Frees the messages that came to xport and wait in the tables. link, if not NULL: only the
- * messages whose bytes would have to be fetched over this link.
- */
-static void drop_unexpected(struct verve_xport *xport, const struct verve_link *link)
+/* Frees the messages that came to xport and wait in the tables. */
+static void drop_unexpected(struct verve_xport *xport)
 {
 	for (int i = 0; i < 2; i++) {
 		struct verve_match *match = verve_msg_match_of(xport, i);
 		struct verve_match_msg *msg = TAILQ_FIRST(&match->unexpected), *next;
 
 		for (; msg; msg = next) {
-			struct verve_unexpected *unexpected = verve_unexpected_of(msg);
-
 			next = TAILQ_NEXT(msg, order);
-			if (unexpected->xport != xport ||
-			    (link && (unexpected->link_id != link->id ||
-				      unexpected->packet.type != VERVE_WIRE_RTS)))
+			if (verve_unexpected_of(msg)->xport != xport)
 				continue;
 			verve_match_remove(match, msg);
-			verve_unexpected_free(unexpected);
+			verve_unexpected_free(verve_unexpected_of(msg));
 		}
 	}
 }
@@ -120,14 +164,26 @@ static void drop_claimed(struct verve_xport *xport)
 	}
 }
 
-void verve_unexpected_forget(struct verve_xport *xport, const struct verve_link *link)
+/* Looks at the messages of this link alone: a peer decides how many there are, and how often. */
+void verve_unexpected_forget(struct verve_xport *xport, struct verve_link *link)
 {
-	drop_unexpected(xport, link);
+	struct verve_offer *offer, *next;
+
+	HASH_ITER(hh, link->offers, offer, next) {
+		struct verve_unexpected *unexpected = of_offer(offer);
+		bool tagged = unexpected->packet.flags & VERVE_WIRE_TAGGED;
+
+		unlist(link, offer);
+		if (unexpected->claimed || unexpected->packet.type != VERVE_WIRE_RTS)
+			continue;
+		verve_match_remove(verve_msg_match_of(xport, tagged), &unexpected->match);
+		verve_unexpected_free(unexpected);
+	}
 }
 
 void verve_unexpected_forget_all(struct verve_xport *xport)
 {
-	drop_unexpected(xport, NULL);
+	drop_unexpected(xport);
 	drop_claimed(xport);
 }
 
@@ -151,23 +207,10 @@ void verve_unexpected_need_peers(struct verve_xport *xport)
 		need_sender(xport->shared, claimed);
 }
 
-static struct verve_unexpected *find_offer(const struct verve_link *link, uint32_t op_id)
-{
-	struct verve_offer *offer;
-
-	TAILQ_FOREACH(offer, &link->peer->offers, link) {
-		struct verve_unexpected *unexpected = of_offer(offer);
-
-		if (unexpected->link_id == link->id && unexpected->packet.op_id == op_id)
-			return unexpected;
-	}
-	return NULL;
-}
-
 void verve_unexpected_withdrawn(struct verve_xport *xport, struct verve_link *link,
 				struct verve_wire_packet *packet)
 {
-	struct verve_unexpected *offer = find_offer(link, packet->op_id);
+	struct verve_unexpected *offer = find_offer(xport, link, packet->op_id);
 	struct verve_op *fin;
 
 	/*

@@ -10,16 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <uthash.h>
 
 #include "msg/match.h"
 #include "xport/peer.h"
 #include "xport/wire.h"
 
+/* In link->offers, a uthash by id: the sender of a message waits for a FIN. */
+struct verve_offer {
+	UT_hash_handle hh;
+	uint32_t id; /* the sender's operation */
+	bool is_listed; /* the link is not broken */
+};
+
 /* A message that waits for a receive. */
 struct verve_unexpected {
 	struct verve_match_msg match;
 	LIST_ENTRY(verve_unexpected) claims; /* in verve_msg.claimed, once claimed */
-	struct verve_offer offer; /* in peer->offers, if the sender waits for a FIN */
+	struct verve_offer offer;
 	bool claimed;
 	void *claim_context; /* if claimed: the context of the FI_PEEK that claimed the message */
 	struct verve_xport *xport; /* transport that the message came to */
@@ -35,7 +43,10 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
 					    offsetof(struct verve_unexpected, match));
 }
 
-/* Keeps a message that came over the link, with a copy of its payload. -FI_ENOMEM: not kept. */
+/*
+ * Keeps a message that came over the link, with a copy of its payload. Not kept: -FI_ENOMEM; or
+ * -FI_EINVAL: the peer has named another message that waits alike, as no honest peer does.
+ */
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet);
 /* Frees the message, which the caller has taken out of its table or of verve_msg.claimed. */
@@ -55,7 +66,7 @@ int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, 
 void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_op *fin);
 
 /* The link breaks: frees the messages in the tables whose bytes would come over it (RTS). */
-void verve_unexpected_forget(struct verve_xport *xport, const struct verve_link *link);
+void verve_unexpected_forget(struct verve_xport *xport, struct verve_link *link);
 /* Frees all messages that came to the transport, in the tables and claimed. */
 void verve_unexpected_forget_all(struct verve_xport *xport);
 /* Calls verve_peer_need for the sender of each message. */

@@ -12,6 +12,7 @@
 #include "rma/atomic_device.h"
 #include "rma/atomic_op.h"
 #include "rma/event.h"
+#include "xport/connect.h"
 #include "xport/iov.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
@@ -166,16 +167,17 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 	op = verve_op_alloc(xport, update ? &update_class : &fetch_class,
 			    request->flags | VERVE_OP_TX);
 	if (!op)
-		return -FI_EAGAIN;
+		return verve_peer_try_again(xport, peer);
 	atomic = (struct verve_atomic_op *) op;
 	atomic_fill(atomic, request, request_atomic);
 	if (xport->attr.device_atomics) {
 		verve_atomic_device_load(atomic);
 	} else if (request->flags & VERVE_OP_INJECT) {
-		atomic->rma.memory.slab = verve_slab_alloc_kept(&xport->tx_slabs);
+		atomic->rma.memory.slab = verve_slab_alloc_kept(&xport->tx_slabs,
+								&peer->kept_slabs);
 		if (!atomic->rma.memory.slab) {
 			verve_op_free(xport, op);
-			return -FI_EAGAIN;
+			return verve_peer_try_again(xport, peer);
 		}
 		gather_operands(atomic, atomic->rma.memory.slab->data);
 	}

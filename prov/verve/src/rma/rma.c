@@ -6,6 +6,7 @@
 #include "net/mr.h"
 #include "rma/event.h"
 #include "rma/rma_op.h"
+#include "xport/connect.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -72,7 +73,7 @@ int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
 	op = verve_op_alloc(xport, write ? &verve_write_class : &verve_read_class,
 			    request->flags | VERVE_OP_TX);
 	if (!op)
-		return -FI_EAGAIN;
+		return verve_peer_try_again(xport, peer);
 	rma = verve_rma_op_of(op);
 	verve_rma_op_fill(rma, request);
 	rma->transfer.len = op->len;
@@ -80,10 +81,11 @@ int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
 	if (request->flags & VERVE_OP_INJECT) {
 		bool fits = op->len <= xport->attr.eager_size;
 
-		rma->memory.slab = fits ? verve_slab_alloc_kept(&xport->tx_slabs) : NULL;
+		rma->memory.slab = fits ? verve_slab_alloc_kept(&xport->tx_slabs,
+								&peer->kept_slabs) : NULL;
 		if (!rma->memory.slab) {
 			verve_op_free(xport, op);
-			return fits ? -FI_EAGAIN : -FI_EMSGSIZE;
+			return fits ? verve_peer_try_again(xport, peer) : -FI_EMSGSIZE;
 		}
 		verve_iov_gather(rma->memory.slab->data, request->iov, request->iov_count, 0,
 				 op->len);

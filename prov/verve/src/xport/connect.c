@@ -20,6 +20,7 @@ static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, b
 void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer)
 {
 	set_connecting(xport, peer, false);
+	peer->is_asked_for = false;
 }
 
 void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer, int error,
@@ -52,12 +53,18 @@ static bool admit(struct verve_xport *xport, struct verve_peer *peer)
 	return false;
 }
 
+static bool needs_link(const struct verve_peer *peer)
+{
+	return !TAILQ_EMPTY(&peer->pending) || peer->is_asked_for;
+}
+
 static void ask_manager(struct verve_xport *xport, struct verve_peer *peer)
 {
 	int ret;
 
-	if (TAILQ_EMPTY(&peer->pending) || peer->connecting)
+	if (!needs_link(peer) || peer->connecting)
 		return;
+	peer->is_asked_for = false;
 	ret = verve_cm_connect(xport->cm, &peer->addr);
 	if (ret)
 		verve_peer_fail_pending(xport, peer, -ret, "no memory to connect");
@@ -67,8 +74,17 @@ static void ask_manager(struct verve_xport *xport, struct verve_peer *peer)
 
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
 {
-	if (!peer->link && !TAILQ_EMPTY(&peer->pending) && !peer->connecting && admit(xport, peer))
+	if (!peer->link && needs_link(peer) && !peer->connecting && admit(xport, peer))
 		ask_manager(xport, peer);
+}
+
+int verve_peer_try_again(struct verve_xport *xport, struct verve_peer *peer)
+{
+	if (!peer->link && !peer->connecting && xport->cm) {
+		peer->is_asked_for = true;
+		verve_peer_connect(xport, peer);
+	}
+	return -FI_EAGAIN;
 }
 
 static void give_place(struct verve_xport *xport, uint64_t now)

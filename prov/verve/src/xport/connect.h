@@ -15,11 +15,17 @@
 struct verve_peer;
 
 /*
- * Asks the manager for a connection, now or when there is a place, if peer->pending is not empty,
- * the peer has no link, and no connection is under way. Operations in peer->reads or peer->control
+ * Asks the manager for a connection, now or when there is a place, if peer->pending is not empty or
+ * the peer was asked for (verve_peer_try_again), the peer has no link, and no connection is under way. Operations in peer->reads or peer->control
  * alone need no connection. Without memory to ask, all operations in peer->pending fail.
  */
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
+/*
+ * There is no memory for a request of the application, which is to try again: returns -FI_EAGAIN.
+ * Asks for a connection: over a connection the request may need no memory, and the peer that keeps
+ * the memory may wait for this one.
+ */
+int verve_peer_try_again(struct verve_xport *xport, struct verve_peer *peer);
 /* The manager's UP or FAILED for the peer has come: no connection is under way any more. */
 void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer);
 /* Ends all operations in peer->pending with this positive FI errno. reason: a constant string. */

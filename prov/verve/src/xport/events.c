@@ -23,36 +23,48 @@
 #include <rdma/fi_errno.h>
 
 /*
- * Closes a queue pair that gets no link. Packets may have arrived over it, and closing may remove
- * their completions. A packet of no bytes leaves its buffer's mark alone, so xport/lost.c would not
- * find that buffer. Therefore all packets that have arrived are handled first.
+ * The event ends a link, or closes a queue pair: finish_event does so when all packets that have
+ * arrived are handled. remote_id becomes the link's id; 0: no link ends.
  */
-static void close_refused(struct verve_xport *xport, struct verve_net_qp *qp)
+static void put_off(struct verve_cm_event *event, const struct verve_link *link)
 {
-	verve_net_qp_error(qp);
-	verve_events_drain(xport);
-	verve_net_qp_close(qp);
+	event->remote_id = link ? link->id : 0;
+}
+
+/* UP of a connection that continues an older one, which this side does not have any more. */
+static void refuse_up(struct verve_xport *xport, const struct verve_peer *peer,
+		      struct verve_cm_event *event)
+{
+	/* The manager gives this connection up before the peer's next one is asked for. */
+	verve_cm_drop(xport->cm, &event->drop);
+	verve_net_qp_error(event->qp);
+	put_off(event, peer->link);
 }
 
 /*
- * UP of a connection that continues an older one, which this side does not have any more. Draining
- * may handle the peer's next UP: the link of that connection stays.
+ * The manager sends DOWN of the peer's old connection before UP of the new one. If the link is
+ * still there, it is suspended, or the manager had no memory for that DOWN.
  */
-static void refuse_up(struct verve_xport *xport, struct verve_peer *peer,
-		      struct verve_cm_event *event)
+static void break_replaced(struct verve_xport *xport, const struct verve_peer *peer)
 {
-	struct verve_link *link = peer->link;
-
-	/* The manager gives this connection up before the peer's next one is asked for. */
-	verve_cm_drop(xport->cm, &event->drop);
-	close_refused(xport, event->qp);
-	if (link && peer->link == link)
-		verve_link_break(xport, peer->link, FI_ENOTCONN, 0,
-				 "the peer goes on with another connection");
-	verve_peer_kick(xport, peer);
+	if (!peer->link)
+		return;
+	verve_quiesce_down(peer->link);
+	verve_link_break(xport, peer->link, FI_ENOTCONN, 0, "replaced by a new connection");
 }
 
-static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
+/* There is no memory for the new connection, and the peer does not have the old one any more. */
+static void fail_up(struct verve_xport *xport, struct verve_peer *peer,
+		    struct verve_cm_event *event)
+{
+	verve_cm_drop(xport->cm, &event->drop);
+	verve_peer_connected(xport, peer);
+	break_replaced(xport, peer);
+	verve_peer_fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
+}
+
+/* False: finish_event is to be called. */
+static bool handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 {
 	struct verve_peer *peer = verve_peer_get(xport, &event->addr);
 	struct verve_link *link;
@@ -60,11 +72,12 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 
 	if (peer && event->resumes) {
 		verve_peer_connected(xport, peer);
-		if (peer->link && verve_replay_expects(peer->link, event->resumes))
-			verve_replay_join(xport, peer->link, event);
-		else
+		if (!peer->link || !verve_replay_expects(peer->link, event->resumes)) {
 			refuse_up(xport, peer, event);
-		return;
+			return false;
+		}
+		verve_replay_join(xport, peer->link, event);
+		return true;
 	}
 	if (!peer || verve_link_open(xport, peer, event->qp, event->conn_id, event->remote_id,
 				     &link)) {
@@ -86,14 +99,7 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 		goto err_link;
 	link->drop = event->drop;
 	event->drop = NULL;
-	/*
-	 * The manager sends DOWN of the peer's old connection before UP of the new one. If the link
-	 * is still there, the manager had no memory for that DOWN.
-	 */
-	if (peer->link) {
-		verve_quiesce_down(peer->link);
-		verve_link_break(xport, peer->link, FI_ENOTCONN, 0, "replaced by a new connection");
-	}
+	break_replaced(xport, peer);
 	peer->link = link;
 	verve_watched_update(xport, link);
 	if (verve_watched_may_owe(link))
@@ -102,20 +108,20 @@ static void handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 		   verve_addr_str(&peer->addr, name));
 	link->greets |= event->greet;
 	verve_peer_kick(xport, peer);
-	return;
+	return true;
 
 err_link:
 	verve_link_close(xport, link);
-	verve_cm_drop(xport->cm, &event->drop);
-	verve_peer_fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
-	return;
+	fail_up(xport, peer, event);
+	return true;
 err_close:
-	verve_cm_drop(xport->cm, &event->drop);
-	if (peer) {
-		verve_peer_connected(xport, peer);
-		verve_peer_fail_pending(xport, peer, FI_ENOMEM, "no memory for the connection");
-	}
-	close_refused(xport, event->qp);
+	verve_net_qp_error(event->qp);
+	if (peer)
+		fail_up(xport, peer, event);
+	else
+		verve_cm_drop(xport->cm, &event->drop);
+	put_off(event, NULL);
+	return false;
 }
 
 static void handle_ready(struct verve_xport *xport, struct verve_link *link,
@@ -174,20 +180,14 @@ static const char *why_down(int error)
 	}
 }
 
-void verve_events_drain(struct verve_xport *xport)
-{
-	while (!verve_dispatch_drain(xport))
-		verve_events_step(xport);
-}
-
-static void handle_event(struct verve_xport *xport, struct verve_cm_event *event)
+/* False: finish_event is to be called when all packets that have arrived are handled. */
+static bool handle_event(struct verve_xport *xport, struct verve_cm_event *event)
 {
 	struct verve_link *link = verve_link_of(xport, event->conn_id);
 
 	switch (event->type) {
 	case VERVE_CM_UP:
-		handle_up(xport, event);
-		break;
+		return handle_up(xport, event);
 	case VERVE_CM_READY:
 		if (link && link->replay) {
 			verve_replay_ready(xport, link, event->conn_id);
@@ -205,35 +205,94 @@ static void handle_event(struct verve_xport *xport, struct verve_cm_event *event
 		    verve_replay_down(xport, link, event->conn_id))
 			break;
 		/* The peer's last packets are in the receive queue by now, and still count. */
-		verve_events_drain(xport);
-		verve_quiesce_down(link);
-		verve_link_leave(xport, link, event->error, why_down(event->error));
-		break;
+		put_off(event, link);
+		return false;
 	}
+	return true;
 }
 
 /*
- * Mail moves into xport->inbox first, because this function calls itself: handling an event may
- * handle packets, which may need the next event. Each call takes the oldest event of the inbox.
+ * All packets that have arrived are handled. This matters for a queue pair that gets no link, too:
+ * closing it may remove completions. A packet of no bytes leaves its buffer's mark alone, so
+ * xport/lost.c would not find that buffer.
+ */
+static void finish_event(struct verve_xport *xport, struct verve_cm_event *event)
+{
+	struct verve_link *link = verve_idtab_get(&xport->link_ids, event->remote_id);
+	struct verve_peer *peer;
+
+	if (event->type == VERVE_CM_DOWN && link) {
+		verve_quiesce_down(link);
+		verve_link_leave(xport, link, event->error, why_down(event->error));
+		return;
+	}
+	if (event->type != VERVE_CM_UP)
+		return;
+	verve_net_qp_close(event->qp);
+	if (link)
+		verve_link_break(xport, link, FI_ENOTCONN, 0,
+				 "the peer goes on with another connection");
+	peer = event->resumes ? verve_peer_get(xport, &event->addr) : NULL;
+	if (peer)
+		verve_peer_kick(xport, peer);
+}
+
+/* Finishes the events of the list, the latest first. */
+static void finish_all(struct verve_xport *xport, struct verve_mail *mail)
+{
+	struct verve_mail *next;
+
+	for (; mail; mail = next) {
+		next = mail->next;
+		finish_event(xport, (struct verve_cm_event *) mail);
+		verve_cm_event_free((struct verve_cm_event *) mail);
+	}
+}
+
+/* Takes the oldest event. NULL: there is none. */
+static struct verve_mail *take_mail(struct verve_xport *xport)
+{
+	struct verve_mail *mail;
+
+	if (!xport->inbox)
+		xport->inbox = verve_mailbox_is_empty(&xport->events) ?
+			NULL : verve_mailbox_take(&xport->events);
+	mail = xport->inbox;
+	if (mail)
+		xport->inbox = mail->next;
+	return mail;
+}
+
+/*
+ * An event that ends a link waits for the packets, and a packet may wait for the next event. So
+ * such events are put off, without recursion: a peer decides how many there are. Without a next
+ * event, no packet waits.
  */
 bool verve_events_step(struct verve_xport *xport)
 {
+	struct verve_mail *later = NULL, *mail;
 	bool any = false;
 
-	for (;;) {
-		struct verve_mail *mail;
-
-		if (!xport->inbox)
-			xport->inbox = verve_mailbox_is_empty(&xport->events) ?
-				NULL : verve_mailbox_take(&xport->events);
-		mail = xport->inbox;
-		if (!mail)
-			return any;
-		xport->inbox = mail->next;
-		handle_event(xport, (struct verve_cm_event *) mail);
-		verve_cm_event_free((struct verve_cm_event *) mail);
+	while ((mail = take_mail(xport)) || later) {
+		if (mail && handle_event(xport, (struct verve_cm_event *) mail)) {
+			verve_cm_event_free((struct verve_cm_event *) mail);
+		} else if (mail) {
+			mail->next = later;
+			later = mail;
+		}
 		any = true;
+		if (later && verve_dispatch_drain(xport)) {
+			finish_all(xport, later);
+			later = NULL;
+		}
 	}
+	return any;
+}
+
+void verve_events_drain(struct verve_xport *xport)
+{
+	while (!verve_dispatch_drain(xport))
+		verve_events_step(xport);
 }
 
 bool verve_events_is_flooded(const struct verve_xport *xport)

@@ -18,6 +18,7 @@
 
 struct verve_cm_request;
 struct verve_net_qp;
+struct verve_offer;
 struct verve_peer;
 struct verve_replay;
 
@@ -87,6 +88,7 @@ struct verve_link {
 	uint32_t owed;	    /* credits to be returned to the peer */
 	uint32_t held;	    /* messages of the peer that cost a credit and are not consumed */
 	uint32_t unanswered_messages; /* of the peer; this side still owes each a FIN (msg/fin.h) */
+	struct verve_offer *offers; /* of these, those without a receive (msg/unexpected.h) */
 
 	/* Atomics by the processor (rma/atomic.h). */
 	uint32_t unanswered; /* atomics of this side that the peer has not answered */

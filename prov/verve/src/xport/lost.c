@@ -8,6 +8,7 @@
 #include "net/qp.h"
 #include "xport/dispatch.h"
 #include "xport/events.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
@@ -15,6 +16,7 @@
 #include "xport/suspended.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
+#include <rdma/fi_errno.h>
 
 /* Parts of the receive buffers. */
 enum {
@@ -29,17 +31,23 @@ enum {
  */
 static bool is_touched(const struct verve_lost *lost, const struct verve_slab *slab)
 {
-	return slab->lent == VERVE_LOST_POSTED &&
-	       AO_load_acquire((const volatile AO_t *) slab->data) != (AO_t) lost->mark;
+	return slab->lent == VERVE_LOST_BEGUN ||
+	       (slab->lent == VERVE_LOST_POSTED &&
+		AO_load_acquire((const volatile AO_t *) slab->data) != (AO_t) lost->mark);
 }
 
-static uint32_t count_asked(const struct verve_xport *xport)
+static uint32_t count_in(const struct verve_xport *xport, enum verve_lost_state state)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
-		count += xport->lost.buffers[i]->lent == VERVE_LOST_ASKED;
+		count += xport->lost.buffers[i]->lent == state;
 	return count;
+}
+
+static uint32_t count_asked(const struct verve_xport *xport)
+{
+	return count_in(xport, VERVE_LOST_ASKED);
 }
 
 static uint32_t count_touched(const struct verve_xport *xport)
@@ -173,6 +181,17 @@ static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve
 }
 
 /*
+ * Both sides have agreed that nothing is under way, but the peer's device does not acknowledge the
+ * last request. The end costs nothing: operations that wait get a new connection in any case.
+ */
+static void break_agreed(struct verve_xport *xport, struct verve_link *link, uint32_t missing)
+{
+	if (missing > xport->attr.rx_buffers / URGENT)
+		verve_link_break(xport, link, FI_ENOTCONN, 0,
+				 "its queue pair may have taken receive buffers along");
+}
+
+/*
  * Asks the peer of each link whose queue pair may have the buffers in question for a packet, and
  * gives the link another queue pair if the peer does not answer. A link to this endpoint itself
  * cannot have another one: it posts a request whose completion shows that every packet has arrived.
@@ -191,7 +210,7 @@ static void renew_links(struct verve_xport *xport, uint32_t missing)
 		if (link->is_self)
 			verve_link_ask(xport, link);
 		else if (link->quiesce.state == VERVE_QUIESCE_AGREED)
-			continue;
+			break_agreed(xport, link, missing);
 		else if (is_to_be_renewed(xport, link, missing))
 			verve_replay_renew(xport, link);
 		else
@@ -214,15 +233,13 @@ static void examine(struct verve_xport *xport)
 		take_back(xport);
 }
 
-void verve_lost_step(struct verve_xport *xport)
+/* A flooded completion queue takes no packets, and searching would have to poll packets. */
+static void search(struct verve_xport *xport)
 {
 	struct verve_lost *lost = &xport->lost;
-	uint32_t closed = verve_net_srq_closed(xport->srq), missing;
+	uint32_t missing;
 
-	/* A flooded completion queue takes no packets, and examining would have to poll packets. */
-	if ((closed == lost->closed && !lost->count) || verve_events_is_flooded(xport))
-		return;
-	lost->closed = closed;
+	lost->closed = verve_net_srq_closed(xport->srq);
 	verve_events_drain(xport);
 	examine(xport);
 	missing = lost->count + count_touched(xport);
@@ -230,4 +247,51 @@ void verve_lost_step(struct verve_xport *xport)
 			 missing > xport->attr.rx_buffers / TOLERATED;
 	if (lost->pressing)
 		renew_links(xport, missing);
+}
+
+void verve_lost_step(struct verve_xport *xport)
+{
+	const struct verve_lost *lost = &xport->lost;
+
+	if ((verve_net_srq_closed(xport->srq) != lost->closed || lost->count) &&
+	    !verve_events_is_flooded(xport))
+		search(xport);
+}
+
+/*
+ * A peer that has begun a message and does not go on keeps a buffer as long as it likes: a
+ * responder has no timer. A buffer that stays begun between two watches is no busy peer's.
+ */
+static bool is_held_up(struct verve_xport *xport)
+{
+	uint32_t tolerated = xport->attr.rx_buffers / TOLERATED;
+
+	if (count_in(xport, VERVE_LOST_BEGUN) <= tolerated)
+		return false;
+	/* The last part may have come, and the completion was not polled. */
+	verve_events_drain(xport);
+	return count_in(xport, VERVE_LOST_BEGUN) > tolerated;
+}
+
+static void remember_begun(struct verve_xport *xport)
+{
+	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+		if (is_touched(&xport->lost, xport->lost.buffers[i]))
+			xport->lost.buffers[i]->lent = VERVE_LOST_BEGUN;
+}
+
+void verve_lost_watch(struct verve_xport *xport)
+{
+	if (verve_events_is_flooded(xport))
+		return;
+	if (is_held_up(xport))
+		search(xport);
+	else
+		verve_lost_step(xport);
+	remember_begun(xport);
+}
+
+bool verve_lost_is_to_be_watched(const struct verve_xport *xport)
+{
+	return xport->link_count > xport->attr.rx_buffers / URGENT;
 }

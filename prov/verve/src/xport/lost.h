@@ -12,10 +12,15 @@
  * one. If they do not answer, and more buffers are in question, their links get other queue pairs
  * (xport/replay.h), and the older queue pairs are closed.
  *
+ * A queue pair that stays open can keep a buffer, too: its peer sends the beginning of a message
+ * and no end. Where more than an eighth of the buffers are kept so, they come into question.
+ *
  * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_LOST_H
 #define VERVE_XPORT_LOST_H
+
+#include <stdbool.h>
 
 struct verve_xport;
 
@@ -25,5 +30,16 @@ struct verve_xport;
  * break links or suspend them: not from inside other work on links.
  */
 void verve_lost_step(struct verve_xport *xport);
+/*
+ * Called every attr.keepalive: verve_lost_step, which looks in any case if messages have begun to
+ * arrive in more than an eighth of the buffers, and had begun when this was called last.
+ */
+void verve_lost_watch(struct verve_xport *xport);
+/*
+ * True if there are links enough to keep more than half of the buffers with messages that begin and
+ * do not end. No event tells a sleeper of that: the engine must take a turn at least once in
+ * attr.keepalive.
+ */
+bool verve_lost_is_to_be_watched(const struct verve_xport *xport);
 
 #endif

@@ -60,7 +60,6 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	TAILQ_INIT(&peer->reads);
 	TAILQ_INIT(&peer->control);
 	TAILQ_INIT(&peer->active);
-	TAILQ_INIT(&peer->offers);
 	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);
 	if (!peer->hh.tbl) {
 		peer_free(xport, peer);

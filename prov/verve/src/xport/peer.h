@@ -18,13 +18,6 @@
 struct verve_link;
 struct verve_xport;
 
-/* Embedded in a message that has arrived without a receive, and whose sender waits for a FIN. */
-struct verve_offer {
-	TAILQ_ENTRY(verve_offer) link;
-};
-
-TAILQ_HEAD(verve_offer_queue, verve_offer);
-
 /* xport/fence.h */
 struct verve_fence {
 	/* What we sent. */
@@ -56,12 +49,13 @@ struct verve_peer {
 	bool is_waiting;	 /* in xport->waiting */
 	bool is_wanting;	 /* in xport->wanting */
 	bool connecting;	 /* the manager was asked to connect: UP or FAILED will come */
+	bool is_asked_for;	 /* a request found no memory: connects all the same */
+	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */
 	struct verve_op_queue reads;   /* receives to be read or pulled; start before pending */
 	struct verve_op_queue control; /* operations that owe the peer a packet; sent first */
 	struct verve_op_queue active;  /* operations that have started, and not ended */
-	struct verve_offer_queue offers; /* messages of this peer that wait for a receive */
 	struct verve_fence fence;
 };
 

@@ -48,6 +48,8 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 	assert(!link->broken && has_place(xport, link));
 	*slot = *holds;
 	slot->has_slab = has_slab(holds);
+	if (slot->has_slab && slot->kind != VERVE_SLOT_MEMORY)
+		verve_slab_release(slot->slab);
 	link->slabs += slot->has_slab;
 	xport->tx_slabs.posted += slot->has_slab;
 	if (number - link->signaled >= VERVE_LINK_SIGNAL ||

@@ -21,6 +21,7 @@ struct verve_slab_chunk;
 enum verve_lost_state {
 	VERVE_LOST_HERE,   /* in xport->rx_free */
 	VERVE_LOST_POSTED, /* posted to the device; the completion, if any, is not handled */
+	VERVE_LOST_BEGUN,  /* posted; a queue pair had begun to write to it at the last watch */
 	VERVE_LOST_ASKED,  /* posted to the device, and in question */
 };
 
@@ -29,6 +30,7 @@ struct verve_slab {
 	void *data;
 	uint32_t lkey;
 	uint8_t lent; /* enum verve_lost_state of a receive buffer; 0 of others */
+	uint32_t *keeper; /* count of its keeper's slabs (verve_slab_alloc_kept); NULL: not kept */
 };
 
 struct verve_slab_pool {
@@ -91,19 +93,36 @@ static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *
 }
 
 /*
- * For payload that is kept until the peer's application acts. All kept payload together gets one
- * share, so that packets, whose slabs come back when the device has sent them, always find a slab.
+ * For payload that is kept until a peer acts. keeper: the count of the slabs that are kept for this
+ * peer, which this function and verve_slab_release change; it outlives the slab. All kept payload
+ * together gets half of the pool, so that packets, whose slabs come back when the device has sent
+ * them, always find a slab. Of what is left of that half, no peer has more than is left to others.
  */
-static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool)
+static inline struct verve_slab *verve_slab_alloc_kept(struct verve_slab_pool *pool,
+						       uint32_t *keeper)
 {
 	size_t kept = pool->used > pool->posted ? pool->used - pool->posted : 0;
+	struct verve_slab *slab = verve_slab_alloc_share(pool, kept + *keeper);
 
-	return verve_slab_alloc_share(pool, kept);
+	if (slab) {
+		slab->keeper = keeper;
+		++*keeper;
+	}
+	return slab;
+}
+
+/* The slab is not kept any more: a request has it. Harmless if it was not kept. */
+static inline void verve_slab_release(struct verve_slab *slab)
+{
+	if (slab->keeper)
+		--*slab->keeper;
+	slab->keeper = NULL;
 }
 
 /* Gives a slab back to its pool. No outstanding work request may use the slab. */
 static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_slab *slab)
 {
+	verve_slab_release(slab);
 	slab->next = pool->free;
 	pool->free = slab;
 	pool->used--;

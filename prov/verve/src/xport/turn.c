@@ -65,7 +65,8 @@ static void look_after_waiting(struct verve_xport *xport)
 bool verve_turn_is_due(struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.pressing ||
-	       verve_keepalive_is_needed(xport) || verve_half_open_is_any(xport);
+	       verve_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
+	       verve_half_open_is_any(xport);
 }
 
 /* Reading the clock costs time: only one turn in VERVE_WATCH_POLLS comes here. */
@@ -78,7 +79,7 @@ static void watch(struct verve_xport *xport)
 		return;
 	xport->watch_time = now;
 	verve_half_open_expire(xport, now);
-	verve_lost_step(xport);
+	verve_lost_watch(xport);
 	verve_keepalive_step(xport);
 }
 

@@ -77,7 +77,7 @@ typedef void verve_packet_handler(struct verve_xport *xport, struct verve_link *
 struct verve_protocols {
 	verve_packet_handler *const *handlers; /* by enum verve_wire_type; only entry 0 is NULL */
 	/* The link breaks: forgets the messages that can only be fetched over this link. */
-	void (*forget)(struct verve_xport *xport, const struct verve_link *link);
+	void (*forget)(struct verve_xport *xport, struct verve_link *link);
 	/* Calls verve_peer_need for each peer that a receive or a message names. */
 	void (*need_peers)(struct verve_xport *xport);
 };

@@ -11,6 +11,7 @@
 #include "../proto/fixture.h"
 #include "base/config.h"
 #include "msg/peek.h"
+#include "msg/unexpected.h"
 #include "xport/post.h"
 #include "xport/turn.h"
 
@@ -129,6 +130,48 @@ Test(bounds, who_offers_more_than_an_endpoint_can_is_cut_off)
 	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
 	handle(&offers[1]);
 	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/*
+ * a offers as many messages as it may, then asks for messages back that it did not offer. However
+ * many wait, few are compared with the id. When another link breaks, none of a's is looked at: each
+ * link has its own.
+ */
+Test(bounds, who_withdraws_what_was_not_offered_costs_little)
+{
+	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS};
+	struct verve_wire_packet withdrawal = {.type = VERVE_WIRE_WITHDRAW};
+	const UT_hash_table *table;
+	uint32_t longest = 0;
+
+	/* As the ids of an honest peer: the same index, another generation. */
+	for (uint32_t i = 1; i <= VERVE_CONFIG_TX_SIZE_MAX; i++) {
+		offer.op_id = i << (i % 2 ? 0 : 12);
+		handle(&offer);
+	}
+	cr_assert_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
+	table = node_link(&b, &a)->offers->hh.tbl;
+	cr_expect_eq(table->num_items, VERVE_CONFIG_TX_SIZE_MAX);
+	for (uint32_t i = 0; i < table->num_buckets; i++)
+		if (table->buckets[i].count > longest)
+			longest = table->buckets[i].count;
+	cr_expect_leq(longest, 32, "%u messages are compared", longest);
+	for (uint32_t i = 0; i < VERVE_CONFIG_TX_SIZE_MAX; i++) {
+		withdrawal.op_id = UINT32_MAX - i;
+		handle(&withdrawal);
+	}
+	cr_expect_eq(table->num_items, VERVE_CONFIG_TX_SIZE_MAX);
+}
+
+/* No honest peer has two operations of one id. */
+Test(bounds, who_names_two_messages_alike_is_cut_off)
+{
+	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS, .op_id = 5};
+
+	handle(&offer);
+	cr_expect_not_null(node_peer(&b, &a)->link);
+	handle(&offer);
+	cr_expect_null(node_peer(&b, &a)->link);
 }
 
 /* Each message is counted until its one answer, whichever way the message goes. */

@@ -346,3 +346,86 @@ Test(send, passive_side_waits_for_the_first_packet)
 	nodes_settle();
 	expect_comp(&b.tx_queue);
 }
+
+/* c is silent: it takes packets, but never fetches what a offers it. b is honest. */
+static struct node c;
+
+static void open_silent(void)
+{
+	struct verve_xport_attr attr;
+
+	node_close(&a);
+	node_attr(&attr);
+	attr.tx_size = 2 * VERVE_TX_SLABS;
+	node_open(&a, 0, &attr);
+	node_open(&c, 1, NULL);
+	node_join(&a, &c, 0);
+}
+
+static int inject_to(const struct node *to)
+{
+	return node_send(&a, &(struct message){.peer = to, .buf = out, .len = 100,
+					       .flags = VERVE_OP_INJECT});
+}
+
+Test(send, injects_to_a_silent_peer_leave_memory_for_others)
+{
+	uint32_t sent = 0;
+
+	open_silent();
+	while (sent <= VERVE_TX_SLABS && !inject_to(&c)) {
+		nodes_settle();
+		expect_comp(&a.tx_queue);
+		sent++;
+	}
+	cr_expect_eq(inject_to(&c), -FI_EAGAIN);
+	cr_expect_gt(sent, VERVE_TX_SLABS / 4);
+	cr_expect_eq(inject_to(&b), 0, "%u messages to another peer wait", sent);
+	cr_expect(node_peer(&a, &b)->connecting);
+	node_join(&a, &b, NODE_WINDOW);
+	recv_and_check(100);
+	expect_comp(&a.tx_queue);
+	node_close(&c);
+}
+
+/* All slabs are taken. Over a connection, a message may need none that is kept. */
+Test(send, inject_without_memory_asks_for_a_connection)
+{
+	struct verve_slab *slabs[VERVE_TX_SLABS];
+
+	node_close(&a);
+	node_open(&a, 0, NULL);
+	for (int i = 0; i < VERVE_TX_SLABS; i++)
+		cr_assert_not_null(slabs[i] = verve_slab_alloc(&a.xport->tx_slabs));
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(inject_to(&b), -FI_EAGAIN);
+		cr_expect(node_peer(&a, &b)->connecting);
+	}
+	node_join(&a, &b, NODE_WINDOW);
+	cr_expect_not(node_peer(&a, &b)->connecting);
+	cr_expect_eq(inject_to(&b), 0, "it goes inline");
+	recv_and_check(100);
+	expect_comp(&a.tx_queue);
+	for (int i = 0; i < VERVE_TX_SLABS; i++)
+		verve_slab_free(&a.xport->tx_slabs, slabs[i]);
+}
+
+/* The same where another connection has to end first. */
+Test(send, inject_without_memory_asks_for_a_place)
+{
+	struct verve_slab *slabs[VERVE_TX_SLABS];
+
+	open_silent();
+	a.xport->attr.max_conns = 1;
+	for (int i = 0; i < VERVE_TX_SLABS; i++)
+		cr_assert_not_null(slabs[i] = verve_slab_alloc(&a.xport->tx_slabs));
+	cr_expect_eq(inject_to(&b), -FI_EAGAIN);
+	cr_expect(node_peer(&a, &b)->is_wanting);
+	cr_expect_not(node_peer(&a, &b)->connecting);
+	fake_net_advance(200000000);
+	verve_proto_poll(&a.proto);
+	cr_expect(node_peer(&a, &b)->connecting, "it has waited long enough");
+	for (int i = 0; i < VERVE_TX_SLABS; i++)
+		verve_slab_free(&a.xport->tx_slabs, slabs[i]);
+	node_close(&c);
+}

@@ -41,6 +41,11 @@ void fake_net_link(uint32_t h, bool up)
 	host_at(h)->down = !up;
 }
 
+void fake_net_hold(uint32_t h, bool hold)
+{
+	host_at(h)->holds = hold;
+}
+
 void fake_net_device_remove(uint32_t h)
 {
 	struct verve_net_device *dev;

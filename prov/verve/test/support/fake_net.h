@@ -113,6 +113,11 @@ void fake_net_host_kill(uint32_t h);
 /* The host's processes stand still: no datagram is received or sent. The NIC goes on by itself. */
 void fake_net_host_pause(uint32_t h, bool paused);
 void fake_net_link(uint32_t h, bool up);
+/*
+ * While the host holds, the messages from it that begin (config.partial) do not end: the receiving
+ * queue pairs keep their receives. Everything else goes on.
+ */
+void fake_net_hold(uint32_t h, bool hold);
 /* The device is gone: polls and asynchronous events say -FI_ENODEV. */
 void fake_net_device_remove(uint32_t h);
 /*

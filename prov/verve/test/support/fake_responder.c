@@ -72,7 +72,7 @@ static int execute_send(const struct verve_net_qp *qp, const struct fake_wr *wr,
 	bool begun = target->has_begun;
 	struct verve_net_recv recv;
 
-	if (!take_recv(target, &recv))
+	if ((begun && qp->dev->host->holds) || !take_recv(target, &recv))
 		return FAKE_NOT_READY;
 	if (recv.sge.length < wr->len) {
 		push_recv(target, &recv, wr, FAKE_WC_LOCAL_LENGTH);

@@ -40,6 +40,7 @@ struct fake_event {
 struct fake_host {
 	uint32_t index;
 	bool dead, down, paused, removed;
+	bool holds; /* a message of this host that has begun to arrive does not go on */
 	char reason[VERVE_NET_REASON_MAX]; /* empty: usable */
 	struct verve_net_portaddr addrs[2];
 	uint32_t addr_count;

@@ -347,3 +347,133 @@ Test(lost, a_connection_that_is_refused_takes_nothing_along)
 	cr_expect_eq(found(), b.xport->attr.rx_buffers);
 	close_world();
 }
+
+enum { BUFFERS = 16, HOSTILE = BUFFERS };
+
+static struct node hostile[HOSTILE];
+
+/* c is honest; each of the others has sent a packet, and then begins a message. */
+static void open_crowd(void)
+{
+	struct fake_net_config config;
+	struct verve_xport_attr attr;
+
+	fake_net_config_default(&config);
+	config.hosts = 3;
+	config.partial = 1000;
+	fake_net_start(&config);
+	pattern_fill(out, LEN, 1);
+	verve_mr_keytab_init(&keytab);
+	node_attr(&attr);
+	attr.mr_keytab = &keytab;
+	attr.rx_buffers = BUFFERS;
+	node_open(&b, 1, &attr);
+	node_open(&c, 2, &attr);
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	for (int i = 0; i < HOSTILE; i++) {
+		node_open(&hostile[i], 0, &attr);
+		node_join(&hostile[i], &b, NODE_WINDOW);
+		node_event(&b, VERVE_CM_READY, &hostile[i],
+			   node_link(&b, &hostile[i])->conn_id, 0);
+	}
+	nodes_settle();
+}
+
+static void close_crowd(void)
+{
+	fake_net_hold(0, false);
+	for (int i = 0; i < HOSTILE; i++)
+		node_close(&hostile[i]);
+	node_close(&b);
+	node_close(&c);
+	verve_mr_keytab_fini(&keytab);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+/* So many of them begin a message, and do not go on. */
+static void begin_messages(uint32_t count)
+{
+	struct fake_net_stats before, after;
+
+	fake_net_hold(0, true);
+	fake_net_stats(&before);
+	for (uint32_t i = 0; i < count; i++)
+		send_to_b(&hostile[i]);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&after), after.begun < before.begun + count);
+	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 0);
+}
+
+/* The time between two looks of a busy application passes. */
+static void watch_b(void)
+{
+	fake_net_advance(b.xport->attr.keepalive);
+	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
+		verve_proto_poll(&b.proto);
+}
+
+/*
+ * All buffers are taken: nobody else's message arrives. Nothing of the device says so, and no queue
+ * pair ends by itself. At the first watch the messages have begun; at the second, they still have.
+ */
+Test(lost, messages_that_begin_and_do_not_end_stop_nobody)
+{
+	open_crowd();
+	begin_messages(HOSTILE);
+	send_to_b(&c);
+	watch_b();
+	watch_b();
+	cr_assert(node_link(&b, &c)->replay, "c's queue pair may have a buffer, too");
+	node_resume(&b, &c);
+	expect_message();
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), BUFFERS);
+	close_crowd();
+}
+
+/* Half of the buffers are enough for the others: connections are left alone. */
+Test(lost, messages_that_do_not_end_renew_no_connection_while_half_of_the_buffers_are_left)
+{
+	open_crowd();
+	begin_messages(BUFFERS / 2);
+	for (int i = 0; i < 4; i++)
+		watch_b();
+	for (int i = 0; i < HOSTILE; i++)
+		cr_expect_null(node_link(&b, &hostile[i])->replay);
+	fake_net_hold(0, false);
+	for (int i = 0; i < BUFFERS / 2; i++)
+		expect_message();
+	close_crowd();
+}
+
+/* The watch comes while messages arrive as ever: they have begun since the last watch. */
+Test(lost, messages_that_arrive_during_a_watch_are_not_suspected)
+{
+	struct fake_net_stats stats;
+
+	open_crowd();
+	watch_b();
+	for (uint32_t i = 0; i < HOSTILE; i++)
+		send_to_b(&hostile[i]);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&stats), stats.begun < HOSTILE);
+	b.xport->watch_time = 0;
+	b.xport->polls = VERVE_WATCH_POLLS;
+	verve_proto_poll(&b.proto);
+	cr_expect_eq(b.xport->lost.count, 0);
+	for (int i = 0; i < HOSTILE; i++)
+		expect_message();
+	close_crowd();
+}
+
+/* A message that begins wakes nobody. With so many connections, a sleeper looks by itself. */
+Test(lost, sleeper_with_many_connections_looks_for_messages_that_do_not_end)
+{
+	open_crowd();
+	cr_expect(verve_turn_is_due(b.xport));
+	cr_expect_not(verve_turn_is_due(c.xport));
+	close_crowd();
+}

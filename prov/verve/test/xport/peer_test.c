@@ -10,6 +10,8 @@
 #include "xport/connect.h"
 #include "msg/send.h"
 #include "xport/watched.h"
+#include "xport/replay.h"
+#include "xport/suspended.h"
 
 enum { ROOM = 3 * NODE_EAGER };
 
@@ -558,4 +560,64 @@ Test(peer, no_memory_for_a_connection_closes_it)
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 1);
+}
+
+/*
+ * a's link is suspended when b starts anew: b does not have the old connection. a has no memory for
+ * the new one. nth: the allocation that fails.
+ */
+static void have_no_memory_for_the_next(long nth)
+{
+	node_join(&a, &b, NODE_WINDOW);
+	verve_replay_renew(a.xport, node_link(&a, &b));
+	nodes_settle();
+	cr_assert_eq(node_link(&a, &b)->replay->state, VERVE_REPLAY_DETACHED);
+	send_len(1);
+	b.next_conn += 5000;
+	a.next_conn += 5000; /* the table of connections has to grow */
+	node_connect(&a, &b, NODE_WINDOW);
+	oom_fail(nth, false);
+	verve_events_step(a.xport);
+	cr_assert_eq(oom_stop(), 1);
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_ENOTCONN);
+	cr_expect_null(node_peer(&a, &b)->link);
+	cr_expect_eq(a.xport->link_count, 0);
+}
+
+Test(peer, no_memory_for_a_connection_after_a_suspended_one)
+{
+	have_no_memory_for_the_next(0); /* the link */
+}
+
+Test(peer, no_memory_for_the_place_of_a_connection_after_a_suspended_one)
+{
+	have_no_memory_for_the_next(1);
+}
+
+enum { RESTARTS = 100000 };
+
+/*
+ * A peer connects and leaves, again and again, while the application does not poll. Meanwhile a
+ * packet has come that may belong to a connection which is still to be announced.
+ */
+Test(peer, leaves_often_while_a_packet_waits_for_its_connection)
+{
+	struct verve_link *link;
+
+	node_join(&a, &b, NODE_WINDOW);
+	link = node_link(&a, &b);
+	link->remote_id += 1000; /* a connection that b does not know */
+	send_len(1);
+	while (fake_net_run_next())
+		;
+	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 1);
+	for (int i = 0; i < RESTARTS; i++)
+		node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
+	cr_expect(verve_events_step(b.xport));
+	cr_expect_null(node_peer(&b, &a)->link);
+	cr_expect_eq(b.xport->count.stale, 1);
+	node_event(&a, VERVE_CM_DOWN, &b, link->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
 }

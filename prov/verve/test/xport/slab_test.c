@@ -97,13 +97,43 @@ Test(slab, keys_are_those_of_the_chunk)
 	cr_expect_neq(slab[0]->lkey, 0);
 }
 
+/* For a peer for which nothing is kept yet. */
+static struct verve_slab *keep_one(struct verve_slab_pool *from)
+{
+	static uint32_t keepers[LIMIT], next;
+	uint32_t *keeper = &keepers[next++ % LIMIT];
+
+	*keeper = 0;
+	return verve_slab_alloc_kept(from, keeper);
+}
+
 Test(slab, what_is_kept_takes_half_of_the_limit)
 {
 	for (int i = 0; i < LIMIT / 2; i++)
-		cr_assert_not_null(verve_slab_alloc_kept(&pool));
-	cr_expect_null(verve_slab_alloc_kept(&pool));
+		cr_assert_not_null(keep_one(&pool));
+	cr_expect_null(keep_one(&pool));
 	cr_expect_eq(pool.used, LIMIT / 2);
 	cr_expect_not_null(verve_slab_alloc(&pool)); /* packets still find a slab */
+}
+
+/* All of the half but what one peer keeps: as much is left as it has, to the next one. */
+Test(slab, what_is_kept_for_one_peer_leaves_some_to_the_next)
+{
+	uint32_t silent = 0, honest = 0;
+	struct verve_slab *slab[LIMIT];
+
+	while ((slab[silent] = verve_slab_alloc_kept(&pool, &silent)))
+		;
+	cr_expect_eq(silent, 4);
+	cr_expect_not_null(verve_slab_alloc_kept(&pool, &honest));
+	cr_expect_eq(honest, 1);
+	verve_slab_free(&pool, slab[0]);
+	cr_expect_eq(silent, 3);
+	verve_slab_release(slab[1]); /* a request has it now, and frees it */
+	cr_expect_eq(silent, 2);
+	verve_slab_free(&pool, slab[1]);
+	cr_expect_eq(silent, 2);
+	cr_expect_eq(pool.used, 3);
 }
 
 Test(slab, packets_count_against_what_may_be_kept)
@@ -112,9 +142,9 @@ Test(slab, packets_count_against_what_may_be_kept)
 
 	for (int i = 0; i < LIMIT / 2; i++)
 		slab = verve_slab_alloc(&pool);
-	cr_expect_null(verve_slab_alloc_kept(&pool));
+	cr_expect_null(keep_one(&pool));
 	verve_slab_free(&pool, slab);
-	cr_expect_not_null(verve_slab_alloc_kept(&pool));
+	cr_expect_not_null(keep_one(&pool));
 }
 
 Test(slab, refused_registration_leaves_the_pool_as_it_was)
@@ -153,9 +183,9 @@ Test(slab, what_is_kept_leaves_half_of_a_pool_that_cannot_grow)
 {
 	cr_assert_eq(verve_slab_reserve(&pool, 4), 0);
 	fake_net_memlock(0);
-	cr_expect_not_null(verve_slab_alloc_kept(&pool));
-	cr_expect_not_null(verve_slab_alloc_kept(&pool));
-	cr_expect_null(verve_slab_alloc_kept(&pool));
+	cr_expect_not_null(keep_one(&pool));
+	cr_expect_not_null(keep_one(&pool));
+	cr_expect_null(keep_one(&pool));
 	cr_expect_not_null(verve_slab_alloc(&pool));
 	cr_expect_not_null(verve_slab_alloc(&pool));
 	cr_expect_null(verve_slab_alloc(&pool));
@@ -167,6 +197,6 @@ Test(slab, limit_0_gives_nothing)
 
 	verve_slab_pool_init(&empty, dev, SIZE, BATCH, 0);
 	cr_expect_null(verve_slab_alloc(&empty));
-	cr_expect_null(verve_slab_alloc_kept(&empty));
+	cr_expect_null(keep_one(&empty));
 	verve_slab_pool_fini(&empty);
 }
