@@ -406,7 +406,8 @@ void na_trecv(struct na *na, struct na_op *op, fi_addr_t from, void *buf, size_t
 
 typedef ssize_t rma_call(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags);
 
-static void post_rma(struct na *na, struct na_op *op, rma_call *call, uint64_t flags, fi_addr_t peer,
+static void post_rma(struct na *na, struct na_op *op, rma_call *call, uint64_t flags,
+		     fi_addr_t peer,
 		     const struct na_mem *local, uint64_t addr, uint64_t key)
 {
 	struct iovec iov = { .iov_base = local->buf, .iov_len = local->len };

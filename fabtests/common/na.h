@@ -66,7 +66,9 @@ struct na {
  * service, else in the hints; Mercury does either.
  */
 int na_getinfo(const struct env *env, bool by_name, struct fi_info **info);
-/* Opens, enables, and posts multi-receive buffers if there is a handler. epoll watches the queue. */
+/*
+ * Opens, enables, and posts multi-receive buffers if there is a handler. epoll watches the queue.
+ */
 void na_open(struct na *na, struct env *env, int epoll, na_handler *handler, void *arg);
 /* Cancels the multi-receive buffers first, as Mercury does. */
 void na_close(struct na *na);

@@ -41,7 +41,8 @@ static void run_answer(struct env *env)
 	CHECK(info->domain_attr->mr_key_size <= 8);
 	CHECK(info->domain_attr->cq_data_size >= 4);
 	CHECK(info->domain_attr->tx_ctx_cnt >= 1 && info->domain_attr->rx_ctx_cnt >= 1);
-	CHECK(info->domain_attr->name && !strcmp(info->domain_attr->name, other->domain_attr->name));
+	CHECK(info->domain_attr->name &&
+	      !strcmp(info->domain_attr->name, other->domain_attr->name));
 	CHECK_EQ(other->src_addrlen, sizeof(struct sockaddr_in));
 	if (node) {
 		struct sockaddr_in *got = info->src_addr, *by_name = other->src_addr;

@@ -358,7 +358,8 @@ static int cq_check(const struct fi_cq_attr *attr)
 	}
 	if (attr->flags & FI_AFFINITY && (unsigned)attr->signaling_vector >= cpus) {
 		VERVE_WARN(CQ,
-			   "signaling_vector %d is not a processor: with FI_AFFINITY it is a number "
+			   "signaling_vector %d is not a processor: with FI_AFFINITY it is "
+			   "a number "
 			   "from 0 to %u\n",
 			   attr->signaling_vector, cpus - 1);
 		return -FI_EINVAL;

@@ -81,7 +81,7 @@ struct verve_config_param {
 	const char *help;
 	const char *unit; /* of a number; for a text without choices, the name of its default */
 	size_t *number;	  /* NULL: the variable is a text */
-	const char *automatic; /* of a number that may be "auto": what that means; NULL: it may not */
+	const char *automatic; /* meaning of "auto" for a number; NULL: it may not be "auto" */
 	const char **text;
 	const char *const *choices; /* the default first, NULL behind the last; NULL: any text */
 	size_t min, max;	    /* of a number */

@@ -56,8 +56,9 @@ static struct verve_match_index *index_of(struct verve_match_node *node)
 }
 
 /*
- * The random factors keep peers, which choose the tags, from choosing tags of one bucket. The constant
- * one spreads tags that count up in any of their fields over the top bits, whatever the others are.
+ * The random factors keep peers, which choose the tags, from choosing tags of one bucket. The
+ * constant one spreads tags that count up in any of their fields over the top bits, whatever the
+ * others are.
  */
 static inline struct verve_match_node **bucket_of(const struct hash *hash, uint64_t tag,
 						  uint32_t source)

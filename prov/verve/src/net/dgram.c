@@ -61,7 +61,8 @@ static int bind_in_range(int fd, const struct verve_addr *addr)
 			return -errno;
 	}
 	VERVE_WARN(EP_CTRL, "each UDP port of FI_VERVE_PORT_RANGE=%u-%u is in use: a host needs "
-		   "one for each of its endpoints\n", verve_config.port_first, verve_config.port_last);
+		   "one for each of its endpoints\n",
+		   verve_config.port_first, verve_config.port_last);
 	return -FI_EADDRINUSE;
 }
 

@@ -40,7 +40,7 @@ struct verve_net_device {
 	bool away;			/* the port does not have the address at present */
 	volatile AO_t stale;		/* an event says that the port has changed */
 	bool lost; /* the device is gone, and the log says so; service thread only */
-	volatile AO_t inline_max; /* bytes: no queue pair is opened with more inline data; changes */
+	volatile AO_t inline_max; /* bytes of inline data of a new queue pair, at most; changes */
 };
 
 struct verve_net_channel {

@@ -16,8 +16,9 @@ struct verve_peer;
 
 /*
  * Asks the manager for a connection, now or when there is a place, if peer->pending is not empty or
- * the peer was asked for (verve_peer_try_again), the peer has no link, and no connection is under way. Operations in peer->reads or peer->control
- * alone need no connection. Without memory to ask, all operations in peer->pending fail.
+ * the peer was asked for (verve_peer_try_again), the peer has no link, and no connection is under
+ * way. Operations in peer->reads or peer->control alone need no connection. Without memory to ask,
+ * all operations in peer->pending fail.
  */
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
 /*

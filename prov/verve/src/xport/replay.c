@@ -322,9 +322,9 @@ static bool is_fetching(const struct verve_slot *slot)
 }
 
 /*
- * True for a request that is repeated even if the peer's device has executed it: a read, because its
- * data may not have come, and an empty write, because it may end an operation whose reads lie before
- * it.
+ * True for a request that is repeated even if the peer's device has executed it: a read, because
+ * its data may not have come, and an empty write, because it may end an operation whose reads lie
+ * before it.
  */
 static bool is_always_repeated(const struct verve_slot *slot)
 {

@@ -32,8 +32,8 @@ static inline void verve_watched_owe(struct verve_xport *xport, struct verve_lin
 /* True if the peer owes an answer, or work waits that will make it owe one. */
 bool verve_watched_may_owe(const struct verve_link *link);
 /*
- * True if a peer of xport->owing may owe an answer. Examines 16 links at most, and takes those whose
- * peers owe nothing out of the list; true also if links are left that were not examined.
+ * True if a peer of xport->owing may owe an answer. Examines 16 links at most, and takes those
+ * whose peers owe nothing out of the list; true also if links are left that were not examined.
  */
 bool verve_watched_is_any_owing(struct verve_xport *xport);
 

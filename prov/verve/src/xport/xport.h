@@ -155,8 +155,7 @@ struct verve_xport {
 	uint32_t polls;	     /* turns since the last look at the clock */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* requests of all links: the send CQ never overflows */
-	/* statistics: packets without a link; packets dropped; links that were looked after */
-	struct { uint64_t stale, malformed, looks; } count;
+	struct { uint64_t stale, malformed, looks; } count; /* packets, packets, links examined */
 };
 
 /* True if the connection manager has events for xport/events.h. */

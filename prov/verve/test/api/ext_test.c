@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rdma/fi_ext_verve.h, as an application uses it. */
+#include "../support/fake_memory.h"
 #include "fixture.h"
 
 #include <rdma/fi_ext_verve.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Memory regions of the application: access, keys, arguments, binding, events. */
+#include "../support/fake_memory.h"
 #include "fixture.h"
 
 #include <string.h>

@@ -215,8 +215,9 @@ Test(config, a_number_may_be_automatic)
 
 Test(config, what_is_no_range_of_ports_is_warned_about_and_ignored)
 {
-	static const char *const wrong[] = {"40000", "0-5", "5-4", "1-65536", "a-b", "1-2-3", "-1-2",
-					    "1- 2", "1-"};
+	static const char *const wrong[] = {
+		"40000", "0-5", "5-4", "1-65536", "a-b", "1-2-3", "-1-2", "1- 2", "1-",
+	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		setenv("FI_VERVE_PORT_RANGE", wrong[i], 1);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <rdma/providers/fi_prov.h>
 
+#include "../support/fake_memory.h"
 #include "../support/fake_world.h"
 #include "base/config.h"
 #include "base/log.h"

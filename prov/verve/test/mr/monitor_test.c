@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/fake_memory.h"
 #include "../support/fake_net.h"
 #include "base/config.h"
 #include "mr/monitor.h"

@@ -5,6 +5,7 @@
 #include <rdma/providers/fi_prov.h>
 #include <stdlib.h>
 
+#include "../support/fake_memory.h"
 #include "../support/fake_net.h"
 #include "base/config.h"
 #include "base/log.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../support/fake_memory.h"
 #include "../support/fake_world.h"
 #include "base/log.h"
 #include "mr/region.h"

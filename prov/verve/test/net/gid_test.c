@@ -224,7 +224,8 @@ Test(gid, a_named_index_that_cannot_be_used_is_explained)
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
 	verve_config.gid_index = 1;
 	find(0);
-	cr_expect_str_eq(port.reason, "GID 1 (FI_VERVE_GID_INDEX): RoCE v1; only RoCE v2 is spoken");
+	cr_expect_str_eq(port.reason,
+			 "GID 1 (FI_VERVE_GID_INDEX): RoCE v1; only RoCE v2 is spoken");
 	verve_net_port_fini(&port);
 	port.reason[0] = '\0';
 	verve_config.gid_index = 9;

@@ -13,6 +13,7 @@
 
 #include "api/domain.h"
 #include "api/ep.h"
+#include "../support/fake_memory.h"
 #include "api/fixture.h"
 #include "base/config.h"
 #include "engine/engine.h"

@@ -11,6 +11,7 @@
 #include "base/addr.h"
 #include "base/config.h"
 #include "nth_world.h"
+#include "../support/fake_memory.h"
 #include "sim.h"
 
 struct fi_provider *fi_prov_ini(void);

@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "fake_memory.h"
 #include "fake_world.h"
 
 enum { PAGE = 4096, DMABUF_FD = 7777 };

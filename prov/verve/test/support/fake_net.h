@@ -169,20 +169,6 @@ uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
 /* The completion vector that the queue was opened with. */
 uint32_t fake_net_cq_vector(const struct verve_net_cq *cq);
 
-/* From now on devices take dmabufs. There is one: size bytes of memory. Returns its descriptor. */
-int fake_net_dmabuf(void *memory, uint64_t size);
-
-/*
- * The watch of memory (net/watch.h) opens only if the test has allowed it. The test says which
- * ranges cannot be watched, whether an event is under way, and which range is unmapped.
- */
-void fake_net_watch_allow(bool allow);
-void fake_net_watch_refuse(bool refuse);
-void fake_net_watch_pending(bool pending);
-void fake_net_watch_gone(const void *start, size_t len);
-/* The start of the range in the last call of verve_net_watch_forget. */
-bool fake_net_watch_forgot(const void *start);
-
 /* Writes every event to stderr. Also with VERVE_TRACE=1 in the environment. */
 void fake_net_trace(bool on);
 

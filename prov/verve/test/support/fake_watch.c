@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <stddef.h>
 
+#include "fake_memory.h"
 #include "fake_net.h"
 
 struct verve_net_watch {

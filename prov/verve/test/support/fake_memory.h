@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The memory of the fake net's devices: dmabufs, and the watch of mappings. */
+#ifndef VERVE_TEST_SUPPORT_FAKE_MEMORY_H
+#define VERVE_TEST_SUPPORT_FAKE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* From now on devices take dmabufs. There is one: size bytes of memory. Returns its descriptor. */
+int fake_net_dmabuf(void *memory, uint64_t size);
+
+/*
+ * The watch of memory (net/watch.h) opens only if the test has allowed it. The test says which
+ * ranges cannot be watched, whether an event is under way, and which range is unmapped.
+ */
+void fake_net_watch_allow(bool allow);
+void fake_net_watch_refuse(bool refuse);
+void fake_net_watch_pending(bool pending);
+void fake_net_watch_gone(const void *start, size_t len);
+/* The start of the range in the last call of verve_net_watch_forget. */
+bool fake_net_watch_forgot(const void *start);
+
+#endif
