@@ -104,12 +104,27 @@ static void end_transfer(struct rpc_server *s, struct rpc_task *task)
 	answer(s, task);
 }
 
+/* True if another call of the task's client is under way: its answer needs the client's address. */
+static bool has_others(const struct rpc_server *s, const struct rpc_task *task)
+{
+	for (const struct rpc_task *other = s->tasks; other < s->tasks + RPC_TASKS; other++)
+		if (other != task && other->stage != RPC_FREE && other->stage != RPC_NEW &&
+		    other->client == task->client)
+			return true;
+	return false;
+}
+
 static void end_answer(struct rpc_server *s, struct rpc_task *task)
 {
+	bool forgets = task->request.kind == RPC_FORGET || task->request.kind == RPC_BYE;
+
+	/* The client may have had the answer, and called again, before the answer's completion. */
+	if (forgets && has_others(s, task))
+		return;
 	CHECK_RET(task->op.err, 0);
 	CHECK(task->op.flags & FI_SEND);
 	task->stage = RPC_FREE;
-	if (task->request.kind == RPC_FORGET || task->request.kind == RPC_BYE)
+	if (forgets)
 		forget_peer(s, &task->request.from);
 	s->byes += task->request.kind == RPC_BYE;
 }
