@@ -221,6 +221,7 @@ void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected
 	struct verve_xport *xport = unexpected->xport;
 	struct verve_peer *peer = unexpected->peer;
 
+	verve_unexpected_take(unexpected);
 	deliver(xport, verve_recv_op_of(op), peer, unexpected->link_id, &unexpected->packet);
 	verve_unexpected_free(unexpected);
 	verve_fence_continue(xport, peer);

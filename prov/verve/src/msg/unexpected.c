@@ -45,14 +45,15 @@ static void unlist(struct verve_link *link, struct verve_offer *offer)
 	offer->is_listed = false;
 }
 
-/* Puts the message into link->offers, if its sender waits for a FIN. -FI_ENOMEM. */
+/* Puts the message into link->offers, if its sender waits for a FIN and can get one. -FI_ENOMEM. */
 static int list(struct verve_xport *xport, struct verve_link *link,
 		struct verve_unexpected *unexpected)
 {
 	struct verve_offer *offer = &unexpected->offer;
 
 	offer->is_listed = false;
-	if (!verve_fin_is_wanted(&unexpected->packet))
+	/* Late messages of a broken link are kept, but nobody can ask for them back. */
+	if (!verve_fin_is_wanted(&unexpected->packet) || link->broken)
 		return 0;
 	offer->id = unexpected->packet.op_id;
 	HASH_ADD_BYHASHVALUE(hh, link->offers, id, sizeof(offer->id), hash_of(xport, offer->id),
@@ -98,12 +99,17 @@ err_free:
 	return -FI_ENOMEM;
 }
 
-void verve_unexpected_free(struct verve_unexpected *unexpected)
+void verve_unexpected_take(struct verve_unexpected *unexpected)
 {
-	unexpected->peer->fence.kept--;
 	if (unexpected->offer.is_listed)
 		unlist(verve_link_live(unexpected->xport, unexpected->link_id),
 		       &unexpected->offer);
+}
+
+void verve_unexpected_free(struct verve_unexpected *unexpected)
+{
+	verve_unexpected_take(unexpected);
+	unexpected->peer->fence.kept--;
 	free(unexpected);
 }
 
@@ -126,6 +132,7 @@ void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_
 	struct verve_xport *xport = unexpected->xport;
 	struct verve_peer *peer = unexpected->peer;
 
+	verve_unexpected_take(unexpected);
 	if (fin)
 		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)

@@ -49,6 +49,11 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
  */
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet);
+/*
+ * The caller has taken the message out of its table or of verve_msg.claimed, to receive it or to
+ * throw it away: verve_unexpected_forget leaves it alone from here on. Harmless if repeated.
+ */
+void verve_unexpected_take(struct verve_unexpected *unexpected);
 /* Frees the message, which the caller has taken out of its table or of verve_msg.claimed. */
 void verve_unexpected_free(struct verve_unexpected *unexpected);
 

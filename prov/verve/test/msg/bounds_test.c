@@ -134,8 +134,7 @@ Test(bounds, who_offers_more_than_an_endpoint_can_is_cut_off)
 
 /*
  * a offers as many messages as it may, then asks for messages back that it did not offer. However
- * many wait, few are compared with the id. When another link breaks, none of a's is looked at: each
- * link has its own.
+ * many wait, few are compared with the id.
  */
 Test(bounds, who_withdraws_what_was_not_offered_costs_little)
 {
