@@ -382,7 +382,7 @@ static void try_all(const struct scene *wanted)
 		close_sides();
 	} while (untried);
 	fprintf(stderr, "order_test: %u states\n", count);
-	cr_expect_gt(count, 200);
+	cr_expect_gt(count, 150, "so few states are not all");
 	cr_expect_eq(diverged, 0, "%u steps went elsewhere the next time", diverged);
 	cr_expect_eq(count_stuck(), 0);
 }
