@@ -142,7 +142,7 @@ static void refresh(struct verve_net_device *dev, const struct verve_path *old)
 	bool found, changed;
 
 	/* In this order, so that an event during the look makes another look. */
-	AO_store_full(&dev->stale, 0);
+	AO_and_full(&dev->stale, 0);
 	found = look(dev, &path);
 	if (!found)
 		AO_store(&dev->stale, 1);
@@ -183,7 +183,7 @@ void verve_path_get(struct verve_net_device *dev, struct verve_path *path)
 
 void verve_path_expire(struct verve_net_device *dev)
 {
-	AO_store_full(&dev->stale, 1);
+	AO_or_full(&dev->stale, 1);
 }
 
 const char *verve_path_refuse(const struct verve_net_device *dev, const struct verve_path *path,
