@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 #include "base/config.h"
 #include "msg/peek.h"
 #include "msg/unexpected.h"
@@ -17,51 +17,26 @@
 
 enum { ROOM = 3 * NODE_EAGER };
 
-static struct node a, b;
 static char out[ROOM], in[ROOM];
 
 static void setup(void)
 {
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(out, sizeof(out), 1);
+	pair_open(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(bounds, .init = setup, .fini = teardown);
-
-static void send_len(size_t len, uint32_t flags)
-{
-	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
-						     .flags = flags}),
-		     0);
-}
-
-static void recv_into(size_t len, void *context, uint32_t flags)
-{
-	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = len, .context = context,
-						     .flags = flags}),
-		     0);
-}
+TestSuite(bounds, .init = setup, .fini = pair_close);
 
 /* A whole window of messages waits for receives; one more message breaks the link. */
 Test(bounds, who_ignores_the_window_is_cut_off)
 {
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
-		send_len(100, 0);
-	send_len(VERVE_WIRE_SMALL, 0); /* costs no credit */
+		pair_send(100, 0, NULL);
+	pair_send(VERVE_WIRE_SMALL, 0, NULL); /* costs no credit */
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
-	send_len(100, 0);
-	send_len(100, 0);
+	pair_send(100, 0, NULL);
+	pair_send(100, 0, NULL);
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
 	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
@@ -72,19 +47,19 @@ Test(bounds, the_window_opens_with_the_credits_that_are_sent)
 {
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
-		send_len(100, 0);
+		pair_send(100, 0, NULL);
 	nodes_settle();
 	for (int i = 0; i < NODE_WINDOW / 2; i++)
-		recv_into(100, NULL, 0);
+		pair_recv(100, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->owed, 0);
 	for (int i = 0; i < NODE_WINDOW / 2; i++)
-		send_len(100, 0);
+		pair_send(100, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
-	recv_into(100, NULL, 0);
+	pair_recv(100, 0, NULL);
 	cr_expect_eq(node_link(&b, &a)->owed, 1);
-	send_len(100, 0);
+	pair_send(100, 0, NULL);
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link);
 }
@@ -180,12 +155,12 @@ Test(bounds, answered_messages_are_no_burden)
 
 	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
 		if (i % 2)
-			recv_into(ROOM, in, 0);
-		send_len(sizes[i / 2], VERVE_OP_ACK);
+			pair_recv(ROOM, 0, in);
+		pair_send(sizes[i / 2], VERVE_OP_ACK, NULL);
 		nodes_settle();
 		if (!(i % 2)) {
 			cr_expect_eq(node_link(&b, &a)->unanswered_messages, 1);
-			recv_into(ROOM, in, 0);
+			pair_recv(ROOM, 0, in);
 			nodes_settle();
 		}
 		expect_comp(&a.tx_queue);
@@ -280,7 +255,7 @@ Test(bounds, a_connection_that_ends_slowly_takes_no_part_of_a_flood)
 	node_open(&c, 0, NULL);
 	node_join(&b, &c, NODE_WINDOW);
 	for (int i = 0; i < 3; i++)
-		send_len(1, 0);
+		pair_send(1, 0, NULL);
 	do
 		cr_assert(fake_net_run_next());
 	while (fake_net_cq_count(b.xport->recv_cq) < 3);
@@ -304,8 +279,8 @@ Test(bounds, buffers_go_back_to_the_device_however_many_arrive)
 	size_t count = 5 * b.xport->attr.rx_buffers;
 
 	for (size_t i = 0; i < count; i++) {
-		send_len(1, 0);
-		recv_into(10, NULL, 0);
+		pair_send(1, 0, NULL);
+		pair_recv(10, 0, NULL);
 		nodes_settle();
 		expect_comp(&b.rx_queue);
 		expect_comp(&a.tx_queue);
@@ -318,8 +293,8 @@ Test(bounds, refused_buffers_are_posted_later)
 {
 	fake_net_fail(FAKE_NET_SRQ_POST, 1, -FI_ENOMEM);
 	for (int i = 0; i < 3 * VERVE_POLL_BATCH; i++) {
-		send_len(1, 0);
-		recv_into(10, NULL, 0);
+		pair_send(1, 0, NULL);
+		pair_recv(10, 0, NULL);
 		nodes_settle();
 		expect_comp(&b.rx_queue);
 	}

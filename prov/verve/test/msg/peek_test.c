@@ -7,32 +7,21 @@
 
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 #include "msg/unexpected.h"
 #include "msg/recv.h"
 
 enum { ROOM = 2 * NODE_EAGER };
 
-static struct node a, b;
 static char out[ROOM], in[ROOM];
 static int context, other;
 
 static void setup(void)
 {
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(out, sizeof(out), 1);
+	pair_open(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(peek, .init = setup, .fini = teardown);
+TestSuite(peek, .init = setup, .fini = pair_close);
 
 static void send_tagged(size_t len, uint64_t tag)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 #include "msg/send_op.h"
 #include "msg/unexpected.h"
 #include "mr/region.h"
@@ -18,34 +18,15 @@
 
 enum { LONG = 100 * NODE_EAGER + 77 };
 
-static struct node a, b;
 static char out[LONG], in[LONG];
 static int first, second;
 
 static void setup(void)
 {
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(out, sizeof(out), 1);
+	pair_open(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	fake_net_memlock(UINT64_MAX);
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(pull, .init = setup, .fini = teardown);
-
-static void send_to_b(size_t len, uint32_t flags, void *context)
-{
-	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
-						     .context = context, .flags = flags}),
-		     0);
-}
+TestSuite(pull, .init = setup, .fini = pair_close);
 
 static void receive(size_t room)
 {
@@ -63,29 +44,13 @@ static void expect_both(size_t len)
 	expect_none(&b.rx_queue);
 }
 
-static uint64_t requests(void)
-{
-	struct fake_net_stats stats;
-
-	fake_net_stats(&stats);
-	return stats.requests;
-}
-
-static uint64_t pinned(void)
-{
-	struct fake_net_stats stats;
-
-	fake_net_stats(&stats);
-	return stats.pinned;
-}
-
 Test(pull, the_sender_cannot_register)
 {
 	for (int expected = 0; expected < 2; expected++) {
 		fake_net_memlock(0);
 		if (expected)
 			receive(LONG);
-		send_to_b(LONG, 0, &first);
+		pair_send(LONG, 0, &first);
 		nodes_settle();
 		fake_net_memlock(UINT64_MAX);
 		if (!expected)
@@ -96,7 +61,7 @@ Test(pull, the_sender_cannot_register)
 
 Test(pull, the_receiver_cannot_register)
 {
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &first);
 	nodes_settle();
 	fake_net_memlock(0);
 	receive(LONG);
@@ -105,15 +70,15 @@ Test(pull, the_receiver_cannot_register)
 
 Test(pull, nobody_can_register)
 {
-	uint64_t before = pinned();
+	uint64_t before = nodes_stats().pinned;
 
 	fake_net_memlock(0);
 	for (size_t len = NODE_EAGER + 1; len < LONG; len += 7 * NODE_EAGER + 3) {
 		receive(len);
-		send_to_b(len, VERVE_OP_ACK, &first);
+		pair_send(len, VERVE_OP_ACK, &first);
 		expect_both(len);
 	}
-	cr_expect_eq(pinned(), before);
+	cr_expect_eq(nodes_stats().pinned, before);
 }
 
 /* An injected or copied message that had no credit is pulled from its slab. */
@@ -122,10 +87,10 @@ Test(pull, what_the_sender_has_copied)
 	uint64_t before;
 
 	for (int i = 0; i < NODE_WINDOW; i++) {
-		send_to_b(NODE_EAGER, 0, NULL);
+		pair_send(NODE_EAGER, 0, NULL);
 		expect_comp(&a.tx_queue);
 	}
-	send_to_b(NODE_EAGER, 0, &first);
+	pair_send(NODE_EAGER, 0, &first);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
 	for (int i = 0; i < NODE_WINDOW; i++) {
@@ -135,12 +100,12 @@ Test(pull, what_the_sender_has_copied)
 	}
 	/* Pulling registers no memory, and this message fits one packet: PULL, CHUNK, FIN. */
 	fake_net_memlock(0);
-	before = requests();
+	before = nodes_stats().requests;
 	receive(NODE_EAGER);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, NODE_EAGER);
 	cr_expect(pattern_holds(in, NODE_EAGER, 1));
-	cr_expect_eq(requests() - before, 3);
+	cr_expect_eq(nodes_stats().requests - before, 3);
 }
 
 /* The peer's buffers are smaller than ours: the copy takes several packets. */
@@ -150,7 +115,7 @@ Test(pull, what_was_copied_and_is_longer_than_a_packet)
 
 	node_link(&a, &b)->eager_size = node_link(&b, &a)->eager_size = 300;
 	for (int i = 0; i < 3; i++) {
-		send_to_b(NODE_EAGER, VERVE_OP_INJECT | flags[i], &first);
+		pair_send(NODE_EAGER, VERVE_OP_INJECT | flags[i], &first);
 		receive(NODE_EAGER);
 		expect_both(NODE_EAGER);
 	}
@@ -160,7 +125,7 @@ Test(pull, what_was_copied_and_is_longer_than_a_packet)
 Test(pull, what_was_copied_survives_its_queue_pair)
 {
 	node_link(&a, &b)->credits = 0;
-	send_to_b(NODE_EAGER, 0, &first);
+	pair_send(NODE_EAGER, 0, &first);
 	nodes_settle();
 	a.xport->wr_limit = 0;
 	receive(NODE_EAGER);
@@ -180,7 +145,7 @@ Test(pull, only_what_fits_is_pulled)
 
 	fake_net_memlock(0);
 	receive(5 * NODE_EAGER);
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &first);
 	nodes_settle();
 	error = expect_error(&b.rx_queue, FI_ETRUNC);
 	cr_expect_eq(error.comp.len, 5 * NODE_EAGER);
@@ -197,9 +162,9 @@ Test(pull, many_at_once_and_small_ones_between)
 	fake_net_memlock(0);
 	for (int i = 0; i < MANY; i++) {
 		cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = LONG}), 0);
-		send_to_b(LONG, 0, &first);
+		pair_send(LONG, 0, &first);
 		cr_assert_eq(node_recv(&b, &(struct message){.buf = &in[LONG - 1], .len = 1}), 0);
-		send_to_b(1, 0, &second);
+		pair_send(1, 0, &second);
 		cr_expect_eq(expect_comp(&a.tx_queue).context, &second);
 	}
 	nodes_settle();
@@ -213,7 +178,7 @@ Test(pull, many_at_once_and_small_ones_between)
 Test(pull, is_cancelled_before_it_begins)
 {
 	fake_net_memlock(0);
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &first);
 	nodes_settle();
 	cr_expect_eq(verve_cancel(a.xport, &first), 0);
 	nodes_settle();
@@ -225,7 +190,7 @@ Test(pull, the_connection_breaks_meanwhile)
 {
 	fake_net_memlock(0);
 	receive(LONG);
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &first);
 	for (int i = 0; i < 20; i++) {
 		verve_proto_poll(&a.proto);
 		verve_proto_poll(&b.proto);
@@ -255,7 +220,7 @@ Test(pull, asking_for_more_than_was_offered_ends_the_connection)
 
 	for (int i = 0; i < 3; i++) {
 		fake_net_memlock(0);
-		send_to_b(LONG, 0, &first);
+		pair_send(LONG, 0, &first);
 		nodes_settle();
 		pull.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
 		pull.len = lens[i];
@@ -274,7 +239,7 @@ Test(pull, a_chunk_that_nobody_asked_for_ends_the_connection_or_is_dropped)
 	send_raw(&chunk);
 	cr_expect_not_null(node_peer(&a, &b)->link, "it answers nothing");
 	fake_net_memlock(0);
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &first);
 	nodes_settle();
 	chunk.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
 	send_raw(&chunk);
@@ -289,7 +254,7 @@ Test(pull, a_message_that_ends_before_its_chunk_goes)
 	struct verve_link *link = node_link(&a, &b);
 
 	fake_net_memlock(0);
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &first);
 	nodes_settle();
 	pull.op_id = fin.op_id = TAILQ_FIRST(&node_peer(&a, &b)->active)->id;
 	link->may_send = false;
@@ -363,8 +328,8 @@ Test(pull, a_chunk_is_of_the_message_that_was_asked_for)
 	node_open(&c, 1, NULL);
 	node_join(&a, &c, NODE_WINDOW);
 	fake_net_memlock(0);
-	send_to_b(LONG, 0, &second);
-	send_to_b(LONG, 0, &first);
+	pair_send(LONG, 0, &second);
+	pair_send(LONG, 0, &first);
 	nodes_settle();
 	a.xport->wr_limit = 0;
 	pull.op_id = awaiting(&b)->id;
@@ -441,7 +406,7 @@ Test(pull, no_key_that_a_peer_learns_opens_a_message_to_another)
 		const struct verve_wire_packet *offer;
 		struct verve_op *others;
 
-		send_to_b(NODE_EAGER, flags[i], NULL);
+		pair_send(NODE_EAGER, flags[i], NULL);
 		cr_assert_eq(node_send(&a, &(struct message){.peer = &c, .buf = out,
 							     .len = NODE_EAGER, .flags = flags[i]}),
 			     0);
@@ -497,7 +462,7 @@ Test(pull, a_fin_that_makes_no_sense_is_an_error_like_others)
 	for (int i = 0; i < 3; i++) {
 		struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN, .status = statuses[i]};
 
-		send_to_b(LONG, 0, &first);
+		pair_send(LONG, 0, &first);
 		nodes_settle();
 		fin.op_id = awaiting(&b)->id;
 		send_raw(&fin);

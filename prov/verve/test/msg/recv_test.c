@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 #include "base/config.h"
 #include "msg/peek.h"
 #include "xport/post.h"
@@ -16,39 +16,14 @@
 
 enum { ROOM = 3 * NODE_EAGER };
 
-static struct node a, b;
 static char out[ROOM], in[ROOM];
 
 static void setup(void)
 {
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(out, sizeof(out), 1);
+	pair_open(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(recv, .init = setup, .fini = teardown);
-
-static void send_len(size_t len, uint32_t flags)
-{
-	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
-						     .flags = flags}),
-		     0);
-}
-
-static void recv_into(size_t len, void *context, uint32_t flags)
-{
-	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = len, .context = context,
-						     .flags = flags}),
-		     0);
-}
+TestSuite(recv, .init = setup, .fini = pair_close);
 
 Test(recv, truncation_tells_how_much_was_lost)
 {
@@ -66,11 +41,11 @@ Test(recv, truncation_tells_how_much_was_lost)
 
 		memset(in, 0, sizeof(in));
 		if (i % 2)
-			recv_into(room, in, 0);
-		send_len(len, VERVE_OP_ACK);
+			pair_recv(room, 0, in);
+		pair_send(len, VERVE_OP_ACK, NULL);
 		nodes_settle();
 		if (!(i % 2))
-			recv_into(room, in, 0);
+			pair_recv(room, 0, in);
 		nodes_settle();
 		error = expect_error(&b.rx_queue, FI_ETRUNC);
 		cr_expect_eq(error.comp.context, in);
@@ -93,7 +68,7 @@ Test(recv, scatters_into_as_many_segments_as_there_may_be)
 			{in, 2}, {in + 2, 0}, {in + 2, 50}, {in + 52, ROOM - 52}};
 
 		memset(in, 0, sizeof(in));
-		send_len(sizes[i], 0);
+		pair_send(sizes[i], 0, NULL);
 		cr_assert_eq(node_recv(&b, &(struct message){.iov = iov,
 							     .iov_count = VERVE_IOV_LIMIT}),
 			     0);
@@ -106,11 +81,11 @@ Test(recv, scatters_into_as_many_segments_as_there_may_be)
 Test(recv, receive_without_segments_takes_a_message_without_bytes)
 {
 	cr_assert_eq(node_recv(&b, &(struct message){.iov = (struct iovec[1]){{0}}}), 0);
-	send_len(0, 0);
+	pair_send(0, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 0);
 	cr_assert_eq(node_recv(&b, &(struct message){.iov = (struct iovec[1]){{0}}}), 0);
-	send_len(ROOM, 0);
+	pair_send(ROOM, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ETRUNC).olen, ROOM);
 }
@@ -125,14 +100,14 @@ Test(recv, directed_receive_takes_from_its_source_alone)
 	cr_assert_eq(node_recv(&b, &(struct message){.peer = &c, .buf = from_c, .len = 10,
 						     .context = &c}),
 		     0);
-	send_len(10, 0);
+	pair_send(10, 0, NULL);
 	nodes_settle();
 	expect_none(&b.rx_queue);
 	cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out + 1, .len = 10}), 0);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).src, node_addr(&b, &c));
 	cr_expect_eq(memcmp(from_c, out + 1, 10), 0);
-	recv_into(10, NULL, 0);
+	pair_recv(10, 0, NULL);
 	cr_expect_eq(expect_comp(&b.rx_queue).src, node_addr(&b, &a));
 	node_close(&c);
 }
@@ -148,22 +123,22 @@ Test(recv, unknown_source_is_refused)
 
 Test(recv, tagged_and_untagged_do_not_mix)
 {
-	recv_into(10, NULL, VERVE_OP_TAGGED);
-	send_len(10, 0);
+	pair_recv(10, VERVE_OP_TAGGED, NULL);
+	pair_send(10, 0, NULL);
 	nodes_settle();
 	expect_none(&b.rx_queue);
-	send_len(10, VERVE_OP_TAGGED);
+	pair_send(10, VERVE_OP_TAGGED, NULL);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).flags, VERVE_COMP_RECV | VERVE_COMP_TAGGED);
-	recv_into(10, NULL, 0);
+	pair_recv(10, 0, NULL);
 	cr_expect_eq(expect_comp(&b.rx_queue).flags, VERVE_COMP_RECV | VERVE_COMP_MSG);
 }
 
 Test(recv, source_is_named_only_where_it_is_asked_for)
 {
 	b.xport->attr.source = false;
-	send_len(10, 0);
-	recv_into(10, NULL, 0);
+	pair_send(10, 0, NULL);
+	pair_recv(10, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).src, UINT64_MAX);
 }
@@ -173,12 +148,12 @@ Test(recv, without_notify_only_the_counter_and_errors_tell)
 	struct message quiet = {.buf = in, .len = 10, .quiet = true};
 
 	cr_assert_eq(node_recv(&b, &quiet), 0);
-	send_len(10, 0);
+	pair_send(10, 0, NULL);
 	nodes_settle();
 	expect_none(&b.rx_queue);
 	cr_expect_eq(AO_load(&b.recv.value), 1);
 	cr_assert_eq(node_recv(&b, &quiet), 0);
-	send_len(11, 0);
+	pair_send(11, 0, NULL);
 	nodes_settle();
 	expect_error(&b.rx_queue, FI_ETRUNC);
 }
@@ -190,21 +165,21 @@ Test(recv, multi_buffer_takes_messages_until_less_than_the_least_is_left)
 	struct verve_comp comp;
 
 	/* After two messages of 100 bytes, 64 are left: enough. After one more byte 63: too few. */
-	recv_into(264, in, VERVE_OP_MULTI);
+	pair_recv(264, VERVE_OP_MULTI, in);
 	for (int i = 0; i < 2; i++) {
-		send_len(100, 0);
+		pair_send(100, 0, NULL);
 		nodes_settle();
 		comp = expect_comp(&b.rx_queue);
 		cr_expect_eq(comp.context, in);
 		cr_expect_eq(comp.buf, in + 100 * i);
 		cr_expect_eq(comp.flags, VERVE_COMP_RECV | VERVE_COMP_MSG);
 	}
-	send_len(1, 0);
+	pair_send(1, 0, NULL);
 	nodes_settle();
 	comp = expect_comp(&b.rx_queue);
 	cr_expect_eq(comp.buf, in + 200);
 	cr_expect_eq(comp.flags, VERVE_COMP_RECV | VERVE_COMP_MSG | VERVE_COMP_MULTI_RECV);
-	send_len(1, 0);
+	pair_send(1, 0, NULL);
 	nodes_settle();
 	expect_none(&b.rx_queue); /* the buffer was given back, so the message waits */
 	cr_expect_eq(AO_load(&b.recv.value), 3);
@@ -213,9 +188,9 @@ Test(recv, multi_buffer_takes_messages_until_less_than_the_least_is_left)
 Test(recv, multi_buffer_takes_what_waited)
 {
 	for (int i = 0; i < 5; i++)
-		send_len(100, 0);
+		pair_send(100, 0, NULL);
 	nodes_settle();
-	recv_into(300, in, VERVE_OP_MULTI);
+	pair_recv(300, VERVE_OP_MULTI, in);
 	nodes_settle();
 	for (int i = 0; i < 3; i++) {
 		struct verve_comp comp = expect_comp(&b.rx_queue);
@@ -233,9 +208,9 @@ Test(recv, multi_buffer_is_given_back_with_the_last_message_to_come)
 	struct verve_comp first, second;
 
 	/* The long message is still being read when the short message has arrived. */
-	recv_into(NODE_EAGER + 2 + NODE_MIN_MULTI - 1, in, VERVE_OP_MULTI);
-	send_len(NODE_EAGER + 1, 0);
-	send_len(1, 0);
+	pair_recv(NODE_EAGER + 2 + NODE_MIN_MULTI - 1, VERVE_OP_MULTI, in);
+	pair_send(NODE_EAGER + 1, 0, NULL);
+	pair_send(1, 0, NULL);
 	nodes_settle();
 	first = expect_comp(&b.rx_queue);
 	second = expect_comp(&b.rx_queue);
@@ -249,9 +224,9 @@ Test(recv, multi_buffer_truncates_what_is_longer_than_its_rest)
 {
 	struct verve_comp_error error;
 
-	recv_into(100, in, VERVE_OP_MULTI);
-	send_len(36, 0); /* leaves exactly NODE_MIN_MULTI */
-	send_len(65, 0);
+	pair_recv(100, VERVE_OP_MULTI, in);
+	pair_send(36, 0, NULL); /* leaves exactly NODE_MIN_MULTI */
+	pair_send(65, 0, NULL);
 	nodes_settle();
 	cr_expect_not(expect_comp(&b.rx_queue).flags & VERVE_COMP_MULTI_RECV);
 	error = expect_error(&b.rx_queue, FI_ETRUNC);
@@ -266,8 +241,8 @@ Test(recv, giving_a_multi_buffer_back_is_never_suppressed)
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = 100, .quiet = true,
 						     .flags = VERVE_OP_MULTI}),
 		     0);
-	send_len(10, 0);
-	send_len(40, 0);
+	pair_send(10, 0, NULL);
+	pair_send(40, 0, NULL);
 	nodes_settle();
 	cr_expect(expect_comp(&b.rx_queue).flags & VERVE_COMP_MULTI_RECV);
 	expect_none(&b.rx_queue);
@@ -276,8 +251,8 @@ Test(recv, giving_a_multi_buffer_back_is_never_suppressed)
 
 Test(recv, cancelled_multi_buffer_gives_itself_back)
 {
-	recv_into(100, in, VERVE_OP_MULTI);
-	send_len(10, 0);
+	pair_recv(100, VERVE_OP_MULTI, in);
+	pair_send(10, 0, NULL);
 	nodes_settle();
 	expect_comp(&b.rx_queue);
 	cr_assert_eq(verve_recv_cancel(b.xport, in), 0);
@@ -287,8 +262,8 @@ Test(recv, cancelled_multi_buffer_gives_itself_back)
 
 Test(recv, cancelled_multi_buffer_waits_for_messages_that_come_into_it)
 {
-	recv_into(ROOM, in, VERVE_OP_MULTI);
-	send_len(NODE_EAGER + 1, 0);
+	pair_recv(ROOM, VERVE_OP_MULTI, in);
+	pair_send(NODE_EAGER + 1, 0, NULL);
 	/* Go on until the read has begun. */
 	while (TAILQ_EMPTY(&node_peer(&b, &a)->active)) {
 		cr_assert(fake_net_run_next());
@@ -326,8 +301,8 @@ Test(recv, malformed_packets_are_counted_and_dropped)
 	send_packet(&(struct verve_wire_packet){.type = VERVE_WIRE_FIN}, dest, 1);
 	cr_expect_eq(b.xport->count.malformed, 5);
 	cr_expect_eq(b.xport->count.stale, 0);
-	send_len(5, 0);
-	recv_into(10, NULL, 0);
+	pair_send(5, 0, NULL);
+	pair_recv(10, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 5);
 }
@@ -337,7 +312,7 @@ Test(recv, packets_for_no_connection_are_counted_and_dropped)
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_EAGER};
 	uint32_t dest = node_link(&b, &a)->conn_id;
 
-	recv_into(10, NULL, 0);
+	pair_recv(10, 0, NULL);
 	send_packet(&packet, 0, 0);
 	send_packet(&packet, dest + 1, 0);
 	send_packet(&packet, dest + (1u << VERVE_IDTAB_INDEX_BITS), 0); /* an older generation */
@@ -355,7 +330,7 @@ Test(recv, fin_ends_only_what_waits_for_it)
 	struct verve_op *op;
 
 	/* b awaits a FIN, too, for a message that a does not receive. */
-	send_len(0, 0);
+	pair_send(0, 0, NULL);
 	nodes_settle();
 	expect_comp(&a.tx_queue);
 	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = in, .len = 1,
@@ -387,7 +362,7 @@ Test(recv, fin_of_another_peer_ends_nothing)
 
 	node_open(&c, 0, NULL);
 	node_join(&c, &b, NODE_WINDOW);
-	send_len(0, 0);
+	pair_send(0, 0, NULL);
 	nodes_settle();
 	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = in, .len = 1,
 						     .flags = VERVE_OP_ACK}),
@@ -439,11 +414,11 @@ Test(recv, packets_for_the_connection_of_another_are_dropped)
 
 	node_open(&c, 0, NULL);
 	node_join(&c, &b, NODE_WINDOW);
-	send_len(0, 0); /* the connection still works */
+	pair_send(0, 0, NULL); /* the connection still works */
 	nodes_settle();
-	recv_into(ROOM, in, 0);
+	pair_recv(ROOM, 0, in);
 	expect_comp(&b.rx_queue);
-	recv_into(ROOM, in, 0);
+	pair_recv(ROOM, 0, in);
 	credits = node_link(&b, &a)->credits;
 	packet.dest = node_link(&b, &a)->conn_id;
 	node_send_raw(&c, &b, bytes, verve_wire_encode(&packet, bytes));

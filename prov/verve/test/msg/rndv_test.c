@@ -5,57 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 #include "mr/region.h"
 
 enum { LONGEST = 2048, ROOM = 5 * LONGEST };
 
-static struct node a, b;
 static char out[ROOM], in[ROOM];
 
 static void setup(void)
 {
-	struct fake_net_config config;
-
-	fake_net_config_default(&config);
-	config.limits.msg_size = LONGEST;
-	fake_net_start(&config);
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(out, sizeof(out), 1);
+	nodes_limit(LONGEST);
+	pair_open(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(rndv, .init = setup, .fini = teardown);
+TestSuite(rndv, .init = setup, .fini = pair_close);
 
 static void move(size_t len, size_t room)
 {
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len}), 0);
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = room}), 0);
 	nodes_settle();
-}
-
-static uint64_t requests(void)
-{
-	struct fake_net_stats stats;
-
-	fake_net_stats(&stats);
-	return stats.requests;
-}
-
-static uint64_t registrations(void)
-{
-	struct fake_net_stats stats;
-
-	fake_net_stats(&stats);
-	return stats.regs;
 }
 
 Test(rndv, is_split_at_the_longest_request)
@@ -65,14 +34,14 @@ Test(rndv, is_split_at_the_longest_request)
 
 	for (size_t i = 0; i < 6; i++) {
 		size_t reads = (sizes[i] + LONGEST - 1) / LONGEST;
-		uint64_t before = requests();
+		uint64_t before = nodes_stats().requests;
 
 		memset(in, 0, sizeof(in));
 		move(sizes[i], ROOM);
 		cr_assert_eq(expect_comp(&b.rx_queue).len, sizes[i]);
 		cr_assert(pattern_holds(in, sizes[i], 1));
 		expect_comp(&a.tx_queue);
-		cr_expect_eq(requests() - before, reads + 2); /* 2: RTS and FIN */
+		cr_expect_eq(nodes_stats().requests - before, reads + 2); /* 2: RTS and FIN */
 	}
 }
 
@@ -95,12 +64,12 @@ Test(rndv, segments_of_both_sides_need_not_agree)
 
 Test(rndv, message_that_fits_nowhere_is_not_read)
 {
-	uint64_t before = requests();
+	uint64_t before = nodes_stats().requests;
 
 	move(ROOM, 0);
 	cr_expect_eq(expect_error(&b.rx_queue, FI_ETRUNC).olen, ROOM);
 	expect_comp(&a.tx_queue);
-	cr_expect_eq(requests() - before, 2);
+	cr_expect_eq(nodes_stats().requests - before, 2);
 }
 
 Test(rndv, short_reads_go_through_a_slab_and_long_ones_are_registered)
@@ -109,15 +78,15 @@ Test(rndv, short_reads_go_through_a_slab_and_long_ones_are_registered)
 
 	move(ROOM, 10); /* now both sides have allocated their slabs */
 	expect_error(&b.rx_queue, FI_ETRUNC);
-	before = registrations();
+	before = nodes_stats().regs;
 	move(ROOM, NODE_EAGER);
 	expect_error(&b.rx_queue, FI_ETRUNC);
-	cr_expect_eq(registrations() - before, 1); /* the sender's buffer */
+	cr_expect_eq(nodes_stats().regs - before, 1); /* the sender's buffer */
 	cr_expect(pattern_holds(in, NODE_EAGER, 1));
-	before = registrations();
+	before = nodes_stats().regs;
 	move(ROOM, NODE_EAGER + 1);
 	expect_error(&b.rx_queue, FI_ETRUNC);
-	cr_expect_eq(registrations() - before, 2);
+	cr_expect_eq(nodes_stats().regs - before, 2);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 	cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
 }
@@ -136,16 +105,16 @@ Test(rndv, descriptors_are_used_if_they_serve)
 	cr_assert_eq(verve_mr_region_open(b.dev, in, ROOM, VERVE_NET_LOCAL_WRITE, &to), 0);
 	from_desc[0] = from;
 	to_desc[0] = to;
-	before = registrations();
+	before = nodes_stats().regs;
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM,
 						     .desc = from_desc}),
 		     0);
-	cr_expect_eq(registrations(), before + 1);
+	cr_expect_eq(nodes_stats().regs, before + 1);
 	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM, .desc = to_desc}), 0);
 	nodes_settle();
 	cr_assert_eq(expect_comp(&b.rx_queue).len, ROOM);
 	cr_expect(pattern_holds(in, ROOM, 1));
-	cr_expect_eq(registrations(), before + 1);
+	cr_expect_eq(nodes_stats().regs, before + 1);
 	verve_mr_region_close(from);
 	verve_mr_region_close(to);
 }
@@ -161,7 +130,7 @@ Test(rndv, descriptors_that_do_not_serve_are_replaced)
 	cr_assert_eq(verve_mr_region_open(b.dev, in, ROOM - 1, VERVE_NET_LOCAL_WRITE, &to), 0);
 	from_desc[0] = from;
 	to_desc[0] = to;
-	before = registrations();
+	before = nodes_stats().regs;
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM,
 						     .desc = from_desc}),
 		     0);
@@ -169,7 +138,7 @@ Test(rndv, descriptors_that_do_not_serve_are_replaced)
 	nodes_settle();
 	cr_assert_eq(expect_comp(&b.rx_queue).len, ROOM);
 	cr_expect(pattern_holds(in, ROOM, 1));
-	cr_expect_eq(registrations() - before, 2);
+	cr_expect_eq(nodes_stats().regs - before, 2);
 	verve_mr_region_close(from);
 	verve_mr_region_close(to);
 }

@@ -8,29 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 
 enum { ROOM = 3 * NODE_EAGER };
 
-static struct node a, b;
 static char out[ROOM], in[ROOM];
 
 static void setup(void)
 {
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(out, sizeof(out), 1);
+	pair_open(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(send, .init = setup, .fini = teardown);
+TestSuite(send, .init = setup, .fini = pair_close);
 
 static int send_len(size_t len, uint32_t flags)
 {

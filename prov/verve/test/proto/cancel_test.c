@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "fixture.h"
+#include "pair.h"
 #include "mr/region.h"
 #include "net/mr.h"
 #include "msg/peek.h"
@@ -17,30 +17,16 @@
 
 enum { LONG = 4 * NODE_EAGER, LONGEST = 400 * NODE_EAGER };
 
-static struct node a, b;
 static char out[LONGEST], in[LONGEST];
 static int first, second, third;
 
 static void setup(void)
 {
-	struct fake_net_config config;
-
-	fake_net_config_default(&config);
-	config.limits.msg_size = 2 * NODE_EAGER; /* a long write takes many requests */
-	fake_net_start(&config);
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	pattern_fill(out, sizeof(out), 1);
+	nodes_limit(2 * NODE_EAGER); /* a long write takes many requests */
+	pair_open_apart(out, in, sizeof(out));
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(cancel, .init = setup, .fini = teardown);
+TestSuite(cancel, .init = setup, .fini = pair_close);
 
 static void send_to_b(size_t len, uint64_t tag, uint32_t flags, void *context)
 {

@@ -24,6 +24,23 @@ static void ignore(void *arg)
 	(void)arg;
 }
 
+void nodes_limit(size_t len)
+{
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.limits.msg_size = len;
+	fake_net_start(&config);
+}
+
+struct fake_net_stats nodes_stats(void)
+{
+	struct fake_net_stats stats;
+
+	fake_net_stats(&stats);
+	return stats;
+}
+
 void node_attr(struct verve_xport_attr *attr)
 {
 	*attr = (struct verve_xport_attr){

@@ -55,6 +55,11 @@ struct node {
 };
 
 /*
+ * Starts the fake net anew, with devices whose requests move at most len bytes. Before any node is
+ * open.
+ */
+void nodes_limit(size_t len);
+/*
  * Opens a node on a host of the fake net. Device, tables and sink of attr are filled in. attr NULL:
  * the values above.
  */
@@ -101,6 +106,8 @@ void node_resume(struct node *a, struct node *b);
 void node_claim(struct node *a, struct node *b, uint32_t window);
 /* Polls all nodes until nothing happens any more. Takes no real time. */
 void nodes_settle(void);
+/* What the fake net has counted since it started. */
+struct fake_net_stats nodes_stats(void);
 
 /* One message, as an application gives it. peer NULL, for a receive: from any peer. */
 struct message {

@@ -21,11 +21,7 @@ static int context;
 
 static void setup(void)
 {
-	struct fake_net_config config;
-
-	fake_net_config_default(&config);
-	config.limits.msg_size = 2 * NODE_EAGER; /* so that a long write takes many requests */
-	fake_net_start(&config);
+	nodes_limit(2 * NODE_EAGER); /* so that a long write takes many requests */
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, NULL);
 	verve_mr_keytab_init(&keytab);

@@ -21,11 +21,7 @@ static int context;
 
 static void setup(void)
 {
-	struct fake_net_config config;
-
-	fake_net_config_default(&config);
-	config.limits.msg_size = LONGEST;
-	fake_net_start(&config);
+	nodes_limit(LONGEST);
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, NULL);
 	node_join(&a, &b, NODE_WINDOW);
