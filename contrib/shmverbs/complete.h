@@ -3,7 +3,6 @@
 #ifndef SHMV_COMPLETE_H
 #define SHMV_COMPLETE_H
 
-#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -11,7 +10,7 @@
 #include "layout.h"
 
 struct shmv_cq;
-struct shmv_qp;
+struct shmv_sent;
 struct shmv_seg;
 
 /*
@@ -23,9 +22,7 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 			const struct iovec *iov, int count, uint64_t arrival);
 
 /* Adds a send's completion to a queue of this process. Under the queue pair's lock. */
-void shmv_complete_send(struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t index, int status,
-			uint64_t ready);
-
+void shmv_complete_send(struct shmv_cq *cq, const struct shmv_sent *sent);
 
 /* Wakes the sleeper on a queue of this process whose next completion is on its way. */
 void shmv_complete_wake(struct shmv_cq *cq);

@@ -73,6 +73,16 @@ static inline bool shmv_ctx_is_fatal(const struct shmv_ctx *ctx)
 /* All of this process, under the mutex of the list. */
 void shmv_ctx_each(void (*call)(struct shmv_ctx *ctx, void *arg), void *arg);
 
+/* In and out of the list. */
+void shmv_ctx_add(struct shmv_ctx *ctx);
+void shmv_ctx_remove(struct shmv_ctx *ctx);
+
+/* After fork(2): the child has none open. */
+void shmv_ctx_forked(void);
+
+/* What the application did, on standard error, if the configuration has stats. */
+void shmv_ctx_print_counts(struct shmv_ctx *ctx);
+
 /* Memory of the file, zeroed, of 2^*order bytes; 0: there is none. Under the mutex, as put. */
 uint64_t shmv_heap_get(struct shmv_ctx *ctx, size_t len, int *order);
 void shmv_heap_put(struct shmv_ctx *ctx, uint64_t at, int order);

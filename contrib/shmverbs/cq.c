@@ -13,7 +13,6 @@
 #include "lock.h"
 #include "log.h"
 #include "mem.h"
-#include "qp.h"
 #include "segment.h"
 
 enum {
@@ -211,7 +210,7 @@ int ibv_resize_cq(struct ibv_cq *ib, int cqe)
 	return EOPNOTSUPP;
 }
 
-void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp)
+void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp, uint32_t qpn)
 {
 	struct shm_cqe *ring = shm_at(cq->ctx->seg->shm, cq->shm->ring);
 
@@ -221,7 +220,7 @@ void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp)
 			cq->sent[i & cq->mask].qp = NULL;
 	shmv_lock_shared(&cq->shm->lock);
 	for (uint32_t i = cq->head; i != cq->shm->tail; i++)
-		if (ring[i & cq->mask].qpn == qp->ib.qp_num)
+		if (ring[i & cq->mask].qpn == qpn)
 			ring[i & cq->mask].kind |= SHM_CQE_DROPPED;
 	shmv_unlock_shared(&cq->shm->lock);
 	shmv_unlock(&cq->lock);

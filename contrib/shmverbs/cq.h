@@ -12,6 +12,8 @@
 #include "context.h"
 #include "layout.h"
 
+struct shmv_qp;
+
 struct shmv_sent { /* completion of a send */
 	uint64_t wr_id, ready; /* ready: when it may be seen; 0: at once */
 	struct shmv_qp *qp;    /* NULL: dropped */
@@ -39,8 +41,8 @@ struct shmv_channel {
 /* Touches the memory of a queue before it is used: a page fault is no message's business. */
 void shmv_cq_warm(struct shmv_seg *seg, uint32_t index);
 
-/* Takes a queue pair's entries out of the queue, as mlx5 does. */
-void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp);
+/* Drops the completions of queue pair qp, of number qpn, as mlx5 does. */
+void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp, uint32_t qpn);
 
 /* Wakes the sleeper on the channel of a queue of this process. */
 void shmv_cq_wake_own(struct shmv_ctx *ctx, uint32_t index);

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include "atomic.h"
-#include "conf.h"
 #include "context.h"
 #include "cq.h"
 #include "lock.h"
 #include "note.h"
 #include "qp.h"
 #include "rq.h"
+#include "srq.h"
 
 /* What a context's pipe carries. */
 struct record {
@@ -40,16 +40,6 @@ static enum about about(uint32_t type)
 	default:
 		return ABOUT_PORT;
 	}
-}
-
-void shmv_event_raise(struct shmv_seg *seg, enum ibv_event_type type, uint32_t index, uint32_t serial)
-{
-	struct shmv_note note = {.kind = SHMV_NOTE_EVENT, .type = type, .slot = seg->slot,
-				 .index = index, .serial = serial};
-
-	if (shmv_conf.event_us)
-		note.due = shmv_now() + shmv_conf.event_us * UINT64_C(1000);
-	shmv_note_send(seg, &note);
 }
 
 static void deliver(struct shmv_ctx *ctx, uint32_t type, uint32_t index, uint32_t serial)

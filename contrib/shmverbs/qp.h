@@ -13,12 +13,6 @@
 #include "context.h"
 #include "layout.h"
 
-struct shmv_waiting { /* a send that could not be done at once */
-	struct ibv_send_wr wr;
-	uint32_t index;
-	struct ibv_sge sge[];
-};
-
 struct shmv_qp {
 	struct ibv_qp ib;
 	struct shmv_ctx *ctx;

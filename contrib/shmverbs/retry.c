@@ -4,9 +4,11 @@
 #include "atomic.h"
 #include "context.h"
 #include "lock.h"
-#include "note.h"
+#include "move.h"
 #include "qp.h"
-#include "send.h"
+#include "segment.h"
+#include "sq.h"
+#include "thread.h"
 #include "transfer.h"
 
 enum {
@@ -31,7 +33,7 @@ static void list(struct shmv_qp *qp)
 	ctx->pend = qp;
 	shmv_add32(&ctx->pending, 1);
 	shmv_unlock(&ctx->pend_lock);
-	shmv_note_kick();
+	shmv_thread_kick();
 }
 
 /* Under pend_lock. */
@@ -118,7 +120,7 @@ void shmv_retry_run(struct shmv_qp *qp)
 	if (shmv_unlikely(shmv_ctx_is_fatal(qp->ctx)))
 		return;
 	while (qp->sq_head != qp->sq_tail) {
-		struct shmv_waiting *first = shmv_send_first(qp);
+		struct shmv_waiting *first = shmv_sq_at(qp, qp->sq_head);
 		int status = IBV_WC_WR_FLUSH_ERR;
 
 		qp->arrival = 0;
@@ -133,7 +135,7 @@ void shmv_retry_run(struct shmv_qp *qp)
 			qp->retrying = false;
 		}
 		qp->sq_head++;
-		shmv_send_finish(qp, &first->wr, first->index, status);
+		shmv_sq_finish(qp, &first->wr, first->index, status);
 	}
 }
 

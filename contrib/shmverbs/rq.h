@@ -13,11 +13,7 @@
 #include "context.h"
 #include "layout.h"
 
-struct shmv_srq {
-	struct ibv_srq ib;
-	struct shmv_rq *rq;
-	uint32_t refs, async_events;
-};
+struct shmv_srq;
 
 struct shmv_rq {
 	struct shmv_ctx *ctx;
@@ -42,8 +38,10 @@ static inline void shmv_rq_give_back(struct shmv_rq *rq, uint32_t wqe)
 /* Takes the oldest receive, of any process; false: there is none. Tells the owner when few are left. */
 bool shmv_rq_take(struct shmv_seg *seg, struct shm_rq *rq, struct shm_rq_entry *entry);
 
-/* Operations of struct ibv_context_ops. */
-int shmv_post_srq_recv(struct ibv_srq *ib, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-int shmv_post_recv(struct ibv_qp *ib, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* Posts receives; 0, or the errno of the first that is refused, in *bad. */
+int shmv_rq_post(struct shmv_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* Tells the owner, once, if fewer receives are left than its limit says. */
+void shmv_rq_tell_limit(struct shmv_seg *seg, struct shm_rq *rq, uint32_t left);
 
 #endif

@@ -16,7 +16,7 @@
 #include "atomic.h"
 #include "conf.h"
 #include "lock.h"
-#include "note.h"
+#include "thread.h"
 
 enum { LOOK_EVERY = 16 }; /* names between two looks for what dead processes left */
 
@@ -99,7 +99,7 @@ struct shmv_seg *shmv_seg_attach(uint32_t slot)
 	}
 	seg->pidfd = syscall(SYS_pidfd_open, seg->pid, 0);
 	if (seg->pidfd >= 0 && seg_is_alive(seg))
-		shmv_note_watch(seg->pidfd, seg);
+		shmv_thread_watch(seg->pidfd, seg);
 	seg->next = segs;
 	segs = seg;
 out:
@@ -131,7 +131,7 @@ void shmv_seg_bury(struct shmv_seg *seg)
 		;
 	if (known) {
 		shmv_store32(&seg->dead, 1);
-		shmv_note_unwatch(seg->pidfd);
+		shmv_thread_unwatch(seg->pidfd);
 	}
 	pthread_mutex_unlock(&mutex);
 }
@@ -193,7 +193,7 @@ static int seg_name(const char *temporary, uint32_t *slot)
 	return ret;
 }
 
-struct shmv_seg *shmv_seg_create(uint32_t dev)
+struct shmv_seg *shmv_seg_create(uint32_t dev, int note_fd, uint64_t note_id)
 {
 	size_t size = sizeof(struct shm) + ((size_t)shmv_conf.heap_mb << 20);
 	struct shmv_seg *seg = NULL;
@@ -210,9 +210,14 @@ struct shmv_seg *shmv_seg_create(uint32_t dev)
 	if (!seg)
 		goto out;
 	head = &seg->shm->head;
-	*head = (struct shm_head){.magic = SHM_MAGIC, .dev = dev, .pid = shmv_pid,
-				  .start = shmv_process_start(shmv_pid)};
-	shmv_note_address(&head->note_fd, &head->note_id);
+	*head = (struct shm_head){
+		.magic = SHM_MAGIC,
+		.dev = dev,
+		.pid = shmv_pid,
+		.start = shmv_process_start(shmv_pid),
+		.note_fd = note_fd,
+		.note_id = note_id,
+	};
 	(void)!getrandom(&head->nonce, sizeof(head->nonce), 0);
 	seg->pid = shmv_pid;
 	seg->nonce = head->nonce;

@@ -34,8 +34,8 @@ struct shmv_seg {
 	uint8_t warm[SHM_CQ_MAX]; /* completion queues whose memory was touched */
 };
 
-/* A new one for device dev; NULL and errno. */
-struct shmv_seg *shmv_seg_create(uint32_t dev);
+/* A new one for device dev; NULL and errno. note_fd, note_id: the pipe in which this process takes notes. */
+struct shmv_seg *shmv_seg_create(uint32_t dev, int note_fd, uint64_t note_id);
 /* The file with a number; NULL: there is none whose process lives. Give back with detach. */
 struct shmv_seg *shmv_seg_attach(uint32_t slot);
 void shmv_seg_detach(struct shmv_seg *seg);
@@ -45,7 +45,7 @@ void shmv_seg_unlink(const struct shmv_seg *seg);
 /* Whether any process of the fabric has a device open. Takes away what dead ones left. */
 bool shmv_seg_any(void);
 
-/* A process died: its segments are dead. seg: what epoll gave; ignored if it is gone. */
+/* The process of a segment died. seg: the mark that attach gave to the thread; ignored if the segment is gone. */
 void shmv_seg_bury(struct shmv_seg *seg);
 
 /*

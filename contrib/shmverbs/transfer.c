@@ -1,74 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "transfer.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "atomic.h"
 #include "complete.h"
 #include "conf.h"
 #include "lock.h"
-#include "log.h"
 #include "mem.h"
+#include "move.h"
 #include "ports.h"
 #include "qp.h"
 #include "rq.h"
 #include "window.h"
 #include "wire.h"
 
-enum {
-	SGE_MAX = 30,
-	MSG_MAX = 1 << 30,
-};
-
-/* Between our memory and that of another process; a completion status. */
-static int move(struct shmv_seg *seg, bool write, const struct iovec *mine, int my_count,
-		const struct iovec *its, int its_count, uint64_t len)
-{
-	ssize_t n;
-
-	if (!len)
-		return IBV_WC_SUCCESS;
-	n = write ? process_vm_writev(seg->pid, mine, my_count, its, its_count, 0) :
-		    process_vm_readv(seg->pid, mine, my_count, its, its_count, 0);
-	if (shmv_likely(n == (ssize_t)len))
-		return IBV_WC_SUCCESS;
-	if (n < 0 && errno == ESRCH) {
-		shmv_store32(&seg->dead, 1);
-		return SHMV_RETRY_SILENT;
-	}
-	if (n < 0 && (errno == EPERM || errno == ENOSYS))
-		shmv_log("process_vm_writev(2) to process %u: %s", seg->pid, strerror(errno));
-	return IBV_WC_REM_ACCESS_ERR;
-}
-
-int shmv_transfer_to_wqe(struct shmv_seg *seg, const struct shm_rq *rq, uint32_t index, const struct iovec *iov,
-			 int count, uint64_t len)
-{
-	const struct shm_wqe *wqe = shm_at(seg->shm, rq->wqes + (uint64_t)index * rq->stride);
-	struct iovec its[SGE_MAX] = {{0}};
-	uint64_t left = len;
-	int used, ret = IBV_WC_SUCCESS;
-
-	for (used = 0; left && used < (int)wqe->sges; used++) {
-		const struct ibv_sge *sge = &wqe->sge[used];
-		uint64_t part = sge->length < left ? sge->length : left;
-
-		its[used].iov_len = part;
-		its[used].iov_base = shmv_mr_hold(seg->shm, sge->lkey, sge->addr, part,
-						  IBV_ACCESS_LOCAL_WRITE | SHM_ACCESS_LKEY, rq->pd, 0);
-		if (!its[used].iov_base) {
-			ret = IBV_WC_LOC_PROT_ERR;
-			break;
-		}
-		left -= part;
-	}
-	if (!ret)
-		ret = move(seg, true, iov, count, its, used, len);
-	for (int i = 0; i < used; i++)
-		shmv_mr_release(seg->shm, wqe->sge[i].lkey);
-	return ret == IBV_WC_REM_ACCESS_ERR ? IBV_WC_LOC_PROT_ERR : ret;
-}
+enum { MSG_MAX = 1 << 30 };
 
 /* What a receive's completion says of the kind of send. */
 static inline uint8_t kind_of(const struct ibv_send_wr *wr)
@@ -117,7 +64,7 @@ static int deliver(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struc
 		else if (len <= shmv_conf.beside_max)
 			entry.kind |= SHM_CQE_BESIDE;
 		else
-			entry.status = shmv_transfer_to_wqe(seg, rq, taken.wqe, iov, count, len);
+			entry.status = shmv_move_to_wqe(seg, rq, taken.wqe, iov, count, len);
 	}
 	if (shmv_unlikely(shmv_load32(&seg->dead)))
 		return SHMV_RETRY_SILENT;
@@ -146,7 +93,7 @@ static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const
 					    qp->peer_qp->pd, qp->peer_qpn);
 		if (!its.iov_base)
 			return IBV_WC_REM_ACCESS_ERR;
-		ret = move(qp->peer, !read, iov, count, &its, 1, len);
+		ret = shmv_move(qp->peer, !read, iov, count, &its, 1, len);
 		shmv_mr_release(shm, wr->wr.rdma.rkey);
 	}
 	if (!ret)
@@ -171,11 +118,11 @@ static int atomic(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct
 	if (!its.iov_base)
 		return IBV_WC_REM_ACCESS_ERR;
 	shmv_lock_shared(&shm->atomics);
-	ret = move(qp->peer, false, &mine, 1, &its, 1, 8);
+	ret = shmv_move(qp->peer, false, &mine, 1, &its, 1, 8);
 	new = add ? old + wr->wr.atomic.compare_add : wr->wr.atomic.swap;
 	if (!ret && (add || old == wr->wr.atomic.compare_add)) {
 		mine.iov_base = &new;
-		ret = move(qp->peer, true, &mine, 1, &its, 1, 8);
+		ret = shmv_move(qp->peer, true, &mine, 1, &its, 1, 8);
 	}
 	shmv_unlock_shared(&shm->atomics);
 	shmv_mr_release(shm, wr->wr.atomic.rkey);
@@ -266,7 +213,7 @@ static __attribute__((noinline)) bool lose(struct shmv_qp *qp, bool *executed)
 int shmv_transfer(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct shm_qp *peer = qp->peer_qp;
-	struct iovec iov[SGE_MAX];
+	struct iovec iov[SHMV_SGE_MAX];
 	bool lost = false, executed = false;
 	uint32_t state;
 	uint64_t len;

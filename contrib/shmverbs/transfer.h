@@ -8,24 +8,10 @@
 #define SHMV_TRANSFER_H
 
 #include <infiniband/verbs.h>
-#include <stdint.h>
-#include <sys/uio.h>
-
-#include "layout.h"
 
 struct shmv_qp;
-struct shmv_seg;
-
-enum { /* no completion statuses: it has to be tried again */
-	SHMV_RETRY_RNR = -1,	/* no receive is posted */
-	SHMV_RETRY_SILENT = -2, /* nothing answers */
-};
 
 /* A completion status, or why it has to be tried again. Sets qp->len and qp->arrival. Under the queue pair's lock. */
 int shmv_transfer(struct shmv_qp *qp, const struct ibv_send_wr *wr);
-
-/* Writes to where a receive points; a completion status. */
-int shmv_transfer_to_wqe(struct shmv_seg *seg, const struct shm_rq *rq, uint32_t wqe, const struct iovec *iov,
-			 int count, uint64_t len);
 
 #endif

@@ -10,7 +10,6 @@
 #include "log.h"
 #include "mem.h"
 #include "qp.h"
-#include "send.h"
 
 /* An ibv_mw's handle is the key that is bound, or 0; its rkey is what was asked for last. */
 
@@ -57,22 +56,6 @@ int shmv_dealloc_mw(struct ibv_mw *mw)
 	shmv_pd_ref(mw->pd, -1);
 	free(mw);
 	return 0;
-}
-
-/* The rkey changes at once, though the window is bound when the request is executed (ibv_bind_mw(3)). */
-int shmv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = bind->wr_id,
-		.opcode = IBV_WR_BIND_MW,
-		.send_flags = bind->send_flags,
-		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
-	}, *bad;
-	int ret = shmv_send_internal(qp, &wr, &bad);
-
-	if (!ret)
-		mw->rkey = wr.bind_mw.rkey;
-	return ret;
 }
 
 int shmv_window_check(const struct ibv_send_wr *wr)

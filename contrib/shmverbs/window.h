@@ -18,7 +18,6 @@ struct shmv_qp;
 /* Operations of struct ibv_context_ops. */
 struct ibv_mw *shmv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int shmv_dealloc_mw(struct ibv_mw *mw);
-int shmv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* Whether a bind work request may be posted: 0 or EINVAL. */
 int shmv_window_check(const struct ibv_send_wr *wr);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Send queue: the sends of a queue pair that could not be done at once, and the end of each send. All functions
+ * are called under the queue pair's lock.
+ */
+#ifndef SHMV_SQ_H
+#define SHMV_SQ_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#include "qp.h"
+
+struct shmv_waiting { /* a send that could not be done at once */
+	struct ibv_send_wr wr;
+	uint32_t index; /* of the send among all of its queue pair */
+	struct ibv_sge sge[];
+};
+
+/* Puts a copy of a send, and of its inline data, behind those that wait; 0 or ENOMEM. */
+int shmv_sq_add(struct shmv_qp *qp, const struct ibv_send_wr *wr);
+
+/* The place of a number between qp->sq_head and qp->sq_tail. */
+static inline struct shmv_waiting *shmv_sq_at(const struct shmv_qp *qp, uint32_t number)
+{
+	return (struct shmv_waiting *)(qp->sq + (number % qp->max_wr) * qp->sq_stride);
+}
+
+/* A send is over: writes its completion, if it is to have one; a failed send fails the queue pair. */
+void shmv_sq_finish(struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t index, int status);
+
+#endif
