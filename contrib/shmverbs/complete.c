@@ -12,7 +12,8 @@
 #include "note.h"
 #include "segment.h"
 
-enum { EARLY_NS = 100000 }; /* a wake-up that comes so much before its completion is as good as in time */
+/* A wake-up at most so long before its completion is sent at once: no note, no timer. */
+enum { EARLY_NS = 100000 };
 
 static __attribute__((noinline)) void wake(struct shmv_seg *seg, struct shm_cq *cq, uint64_t ready)
 {
@@ -32,8 +33,9 @@ static __attribute__((noinline)) void wake(struct shmv_seg *seg, struct shm_cq *
 	shmv_seg_write(seg, cq->channel_id, cq->channel_fd, &cq->index, sizeof(cq->index));
 }
 
-/* Called behind a full barrier that follows the completion. */
-static inline void wake_if_armed(struct shmv_seg *seg, struct shm_cq *cq, bool solicited, uint64_t ready)
+/* Called behind a full barrier that follows the writing of the completion. */
+static inline void wake_if_armed(struct shmv_seg *seg, struct shm_cq *cq, bool solicited,
+				 uint64_t ready)
 {
 	uint32_t armed = shmv_load32(&cq->armed);
 
@@ -56,6 +58,12 @@ static void gather(uint8_t *to, const struct iovec *iov, int count)
 		memcpy(to, iov[i].iov_base, iov[i].iov_len);
 		to += iov[i].iov_len;
 	}
+}
+
+/* The place beside the queue for the payload of completion number at. */
+static inline void *beside(struct shmv_seg *seg, const struct shm_cq *cq, uint32_t at)
+{
+	return shm_at(seg->shm, cq->besides + (uint64_t)(at % SHM_BESIDES) * SHM_BESIDE_MAX);
 }
 
 bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe *entry,
@@ -83,8 +91,7 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 		if (at - cq->seen >= SHM_BESIDES)
 			cq->seen = shmv_load32(&cq->head);
 		if (at - cq->seen < SHM_BESIDES) {
-			gather(shm_at(seg->shm, cq->besides + (uint64_t)(at % SHM_BESIDES) * SHM_BESIDE_MAX),
-			       iov, count);
+			gather(beside(seg, cq, at), iov, count);
 		} else {
 			entry->kind &= ~SHM_CQE_BESIDE;
 			entry->status = shmv_move_to_wqe(seg, &seg->shm->rq[entry->rq], entry->wqe,
@@ -95,7 +102,8 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 		((uint64_t *)shm_at(seg->shm, cq->times))[at & cq->mask] = arrival;
 		entry->kind |= SHM_CQE_LATER;
 	}
-	memcpy(&to->qpn, &entry->qpn, offsetof(struct shm_cqe, data) - offsetof(struct shm_cqe, qpn));
+	memcpy(&to->qpn, &entry->qpn,
+	       offsetof(struct shm_cqe, data) - offsetof(struct shm_cqe, qpn));
 	shmv_store32(&to->seq, at + 1);
 	shmv_store32(&cq->tail, at + 1);
 	shmv_unlock_shared(&cq->lock);
@@ -131,9 +139,13 @@ void shmv_complete_wake(struct shmv_cq *cq)
 
 	if (cq->sent_head != shmv_load32(&cq->sent_tail))
 		ready = cq->sent[cq->sent_head & cq->mask].ready;
-	if (shmv_load32(&ring[cq->head & cq->mask].seq) == cq->head + 1 && times[cq->head & cq->mask] < ready)
+	if (shmv_load32(&ring[cq->head & cq->mask].seq) == cq->head + 1 &&
+	    times[cq->head & cq->mask] < ready)
 		ready = times[cq->head & cq->mask];
-	/* Another thread may have polled it meanwhile: a wake-up too many does no harm. */
+	/*
+	 * Another thread may have polled the completion meanwhile: one wake-up too many does no
+	 * harm.
+	 */
 	if (shmv_swap32(&cq->shm->armed, 0))
 		wake(cq->ctx->seg, cq->shm, ready == UINT64_MAX ? 0 : ready);
 }

@@ -100,22 +100,25 @@ uint32_t shmv_ctx_serial(struct shmv_ctx *ctx)
 void shmv_ctx_print_counts(struct shmv_ctx *ctx)
 {
 	const struct shmv_counts *n = &ctx->count;
+	const char *name = ctx->dev->ib.name;
 
 	if (!shmv_conf.stats || !n->posts)
 		return;
-	shmv_log("%s: %lu posts: %lu sends, %lu with immediate, %lu writes, %lu with immediate, %lu reads, "
-		 "%lu atomics", ctx->dev->ib.name, n->posts, n->ops[IBV_WR_SEND],
-		 n->ops[IBV_WR_SEND_WITH_IMM], n->ops[IBV_WR_RDMA_WRITE],
-		 n->ops[IBV_WR_RDMA_WRITE_WITH_IMM], n->ops[IBV_WR_RDMA_READ],
+	shmv_log("%s: %lu posts: %lu sends, %lu with immediate, %lu writes, %lu with immediate, "
+		 "%lu reads, %lu atomics",
+		 name, n->posts, n->ops[IBV_WR_SEND], n->ops[IBV_WR_SEND_WITH_IMM],
+		 n->ops[IBV_WR_RDMA_WRITE], n->ops[IBV_WR_RDMA_WRITE_WITH_IMM],
+		 n->ops[IBV_WR_RDMA_READ],
 		 n->ops[IBV_WR_ATOMIC_FETCH_AND_ADD] + n->ops[IBV_WR_ATOMIC_CMP_AND_SWP]);
-	shmv_log("%s: %lu bytes; %lu inline, %lu signaled, %lu had to wait; %lu receives posted; %lu polls, "
-		 "%lu empty", ctx->dev->ib.name, n->bytes, n->inlined, n->signaled, n->waited,
-		 n->posted, n->polls, n->empty);
-	shmv_log("%s: %lu sent, %lu received; %lu times armed, %lu events; %lu registrations, %lu ended",
-		 ctx->dev->ib.name, n->sent, n->received, n->armed, n->events, n->reg, n->dereg);
+	shmv_log("%s: %lu bytes; %lu inline, %lu signaled, %lu had to wait; %lu receives posted; "
+		 "%lu polls, %lu empty",
+		 name, n->bytes, n->inlined, n->signaled, n->waited, n->posted, n->polls, n->empty);
+	shmv_log("%s: %lu sent, %lu received; %lu times armed, %lu events; %lu registrations, "
+		 "%lu ended",
+		 name, n->sent, n->received, n->armed, n->events, n->reg, n->dereg);
 }
 
-/* Leaves no file behind if devices were not closed. */
+/* The files of devices that the application did not close go with the process. */
 static __attribute__((destructor)) void end(void)
 {
 	for (struct shmv_ctx *ctx = contexts; ctx; ctx = ctx->next) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Create: making, asking and destroying queue pairs. */
+/*
+ * Create: making, querying and destroying queue pairs.
+ *
+ * Source: ibv_create_qp(3), ibv_query_qp(3).
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -19,17 +23,22 @@
 /* Sizes of a mlx5 send queue, in bytes (rdma-core, providers/mlx5/verbs.c, mlx5_calc_sq_size). */
 enum {
 	MLX5_BLOCK = 64,
-	MLX5_OVERHEAD = 192, /* of the largest kind of request, a bind */
+	MLX5_OVERHEAD = 192, /* of a bind, the request with the most */
 	MLX5_INLINE_HEAD = 4,
 	MLX5_REQUEST_MAX = 1024,
 };
 
-/* What is asked for becomes what is given; EINVAL: it is too much. */
+/*
+ * Raises the capabilities asked for to those that a mlx5 device gives; EINVAL: they are too
+ * large.
+ */
 static int size_mlx5(struct ibv_qp_cap *cap)
 {
-	uint32_t inlined = cap->max_inline_data ? (MLX5_INLINE_HEAD + cap->max_inline_data + 15) & ~15u : 0;
-	uint32_t gather = cap->max_send_sge * sizeof(struct ibv_sge), size, bytes;
+	uint32_t gather = cap->max_send_sge * sizeof(struct ibv_sge);
+	uint32_t inlined = 0, size, bytes;
 
+	if (cap->max_inline_data)
+		inlined = (MLX5_INLINE_HEAD + cap->max_inline_data + 15) & ~15u;
 	size = MLX5_OVERHEAD + (inlined > gather ? inlined : gather);
 	if (size > MLX5_REQUEST_MAX)
 		return EINVAL;
@@ -56,7 +65,7 @@ static int check_init(const struct ibv_qp_init_attr *init)
 	return 0;
 }
 
-/* Sizes of the queues; 0 or EINVAL. */
+/* Sets the sizes of the queues; 0 or EINVAL. */
 static int size_queues(struct shmv_qp *qp, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_cap *cap = &init->cap;
@@ -78,14 +87,15 @@ static int size_queues(struct shmv_qp *qp, struct ibv_qp_init_attr *init)
 	return 0;
 }
 
-/* A number; false: there are too many queue pairs. */
+/* Gives the queue pair its place in the file; false: there are too many queue pairs. */
 static bool qp_place(struct shmv_qp *qp)
 {
 	struct shmv_ctx *ctx = qp->ctx;
-	int at;
+	int at = -1;
 
 	pthread_mutex_lock(&ctx->mutex);
-	at = ctx->qp_count < shmv_conf.max_qp ? shmv_ctx_place(ctx->qps, SHM_QP_MAX, &ctx->qp_next) : -1;
+	if (ctx->qp_count < shmv_conf.max_qp)
+		at = shmv_ctx_place(ctx->qps, SHM_QP_MAX, &ctx->qp_next);
 	if (at >= 0) {
 		qp->index = at;
 		qp->shm = &ctx->seg->shm->qp[at];
@@ -96,7 +106,8 @@ static bool qp_place(struct shmv_qp *qp)
 	return at >= 0;
 }
 
-static void init_shared(struct shmv_qp *qp, const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static void init_shared(struct shmv_qp *qp, const struct ibv_pd *pd,
+			const struct ibv_qp_init_attr *init)
 {
 	struct shm_qp *shm = qp->shm;
 
@@ -146,16 +157,25 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	if (shmv_pin_ring(qp->pinned))
 		goto err_qp;
 	if (!init->srq) {
-		qp->rq = shmv_rq_open(ctx, cap->max_recv_wr ? cap->max_recv_wr : 1, cap->max_recv_sge, pd->handle);
+		qp->rq = shmv_rq_open(ctx, cap->max_recv_wr ? cap->max_recv_wr : 1,
+				      cap->max_recv_sge, pd->handle);
 		if (!qp->rq)
 			goto err_pin;
 	}
 	if (!qp_place(qp))
 		goto err_rq;
-	qp->ib = (struct ibv_qp){.context = pd->context, .qp_context = init->qp_context, .pd = pd,
-				 .send_cq = init->send_cq, .recv_cq = init->recv_cq, .srq = init->srq,
-				 .handle = qp->index, .qp_num = ctx->seg->slot << SHM_QP_BITS | qp->index,
-				 .state = IBV_QPS_RESET, .qp_type = init->qp_type};
+	qp->ib = (struct ibv_qp){
+		.context = pd->context,
+		.qp_context = init->qp_context,
+		.pd = pd,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.srq = init->srq,
+		.handle = qp->index,
+		.qp_num = ctx->seg->slot << SHM_QP_BITS | qp->index,
+		.state = IBV_QPS_RESET,
+		.qp_type = init->qp_type,
+	};
 	pthread_mutex_init(&qp->ib.mutex, NULL);
 	pthread_cond_init(&qp->ib.cond, NULL);
 	shmv_cq_warm(ctx->seg, ((struct shmv_cq *)init->recv_cq)->index);
@@ -184,8 +204,8 @@ int ibv_destroy_qp(struct ibv_qp *ib)
 	shmv_retry_remove(qp);
 	shmv_qp_reset(qp);
 	pthread_mutex_lock(&ctx->mutex);
-	shmv_lock(&send_cq->lock); /* polling looks whether it is there */
-	ctx->qps[qp->index] = NULL; /* no event is delivered any more */
+	shmv_lock(&send_cq->lock); /* a poll looks the queue pair up in the table */
+	ctx->qps[qp->index] = NULL; /* from here on no event of the queue pair is delivered */
 	shmv_unlock(&send_cq->lock);
 	ctx->qp_count--;
 	pthread_mutex_unlock(&ctx->mutex);
@@ -202,7 +222,8 @@ int ibv_destroy_qp(struct ibv_qp *ib)
 	return 0;
 }
 
-int ibv_query_qp(struct ibv_qp *ib, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+int ibv_query_qp(struct ibv_qp *ib, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
 {
 	struct shmv_qp *qp = (struct shmv_qp *)ib;
 

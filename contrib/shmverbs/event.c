@@ -12,12 +12,12 @@
 #include "rq.h"
 #include "srq.h"
 
-/* What a context's pipe carries. */
+/* An event in the pipe behind a context's async_fd. */
 struct record {
 	uint32_t type, index, serial;
 };
 
-/* The kind of object that an event is about. */
+/* The type of object that an event is about. */
 enum about { ABOUT_PORT, ABOUT_CQ, ABOUT_QP, ABOUT_SRQ };
 
 static enum about about(uint32_t type)
@@ -81,7 +81,7 @@ static void fail_qp(struct shmv_ctx *ctx, uint32_t index)
 	deliver(ctx, IBV_EVENT_QP_FATAL, index, qp->serial);
 }
 
-/* Makes true what an event tells of, then delivers it. */
+/* Makes the object of an event fail, then delivers the event. */
 static void inject(struct shmv_ctx *ctx, const struct shmv_note *note)
 {
 	void (*fail)(struct shmv_ctx *ctx, uint32_t index);
@@ -138,8 +138,12 @@ void shmv_event_take(const struct shmv_note *note)
 	shmv_ctx_each(take, (void *)note);
 }
 
-/* The object that an event is about, and counts it; false: it was destroyed meanwhile. */
-static bool resolve(struct shmv_ctx *ctx, const struct record *record, struct ibv_async_event *event)
+/*
+ * Sets *event to a record's event, and counts it at its object; false: the object was destroyed
+ * meanwhile.
+ */
+static bool resolve(struct shmv_ctx *ctx, const struct record *record,
+		    struct ibv_async_event *event)
 {
 	bool found = true;
 

@@ -43,7 +43,8 @@ int shmv_move_to_wqe(struct shmv_seg *seg, const struct shm_rq *rq, uint32_t ind
 
 		its[used].iov_len = part;
 		its[used].iov_base = shmv_mr_hold(seg->shm, sge->lkey, sge->addr, part,
-						  IBV_ACCESS_LOCAL_WRITE | SHM_ACCESS_LKEY, rq->pd, 0);
+						  IBV_ACCESS_LOCAL_WRITE | SHM_ACCESS_LKEY, rq->pd,
+						  0);
 		if (!its[used].iov_base) {
 			ret = IBV_WC_LOC_PROT_ERR;
 			break;

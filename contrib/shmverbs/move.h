@@ -16,17 +16,22 @@ struct shmv_seg;
 
 enum { SHMV_SGE_MAX = 30 };
 
-/* Instead of a completion status: the send has to be tried again. */
+/* Codes beside the completion statuses, which are 0 and more: the send is to be tried again. */
 enum {
 	SHMV_RETRY_RNR = -1,	/* the peer has no receive posted */
 	SHMV_RETRY_SILENT = -2, /* nothing answers */
 };
 
-/* Moves len bytes to (write) or from the segment's process; a completion status, or SHMV_RETRY_SILENT. */
+/*
+ * Moves len bytes to the process of a segment (write) or from it. mine: memory of this process;
+ * its: of the other. Returns a completion status or SHMV_RETRY_SILENT.
+ */
 int shmv_move(struct shmv_seg *seg, bool write, const struct iovec *mine, int my_count,
 	      const struct iovec *its, int its_count, uint64_t len);
 
-/* Moves len bytes to where a receive points; the same. The receive is work request index of rq. */
+/*
+ * Moves len bytes into the scatter list of a receive, work request index of rq. Returns the same.
+ */
 int shmv_move_to_wqe(struct shmv_seg *seg, const struct shm_rq *rq, uint32_t index,
 		     const struct iovec *iov, int count, uint64_t len);
 

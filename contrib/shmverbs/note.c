@@ -14,7 +14,7 @@
 #include "log.h"
 #include "segment.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for starting */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held to start the thread */
 static int timer_fd, note_fds[2];
 static uint64_t note_id; /* 0: not started */
 
@@ -69,7 +69,7 @@ void shmv_note_read(void (*take)(const struct shmv_note *note))
 
 	while (read(note_fds[0], &note, sizeof(note)) == sizeof(note))
 		if (note.due <= shmv_now() || !keep(&note))
-			take(&note); /* without memory too early, but not lost */
+			take(&note); /* without memory the note is early, but not lost */
 	if (late_count)
 		take_late(take);
 }
@@ -100,7 +100,8 @@ void shmv_note_send(struct shmv_seg *to, const struct shmv_note *note)
 {
 	const struct shm_head *head = &to->shm->head;
 
-	if (!shmv_seg_write(to, head->note_id, head->note_fd, note, sizeof(*note)) && errno == EAGAIN)
+	if (!shmv_seg_write(to, head->note_id, head->note_fd, note, sizeof(*note)) &&
+	    errno == EAGAIN)
 		shmv_log("process %u takes no more notes: an event is lost", head->pid);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Open: opening and closing a device, and the library's start. No other file calls this one: here the parts
- * are put together, the operations of a context and the calls of the device's thread.
+ * Open: opening and closing a device, and the start of the library. This file puts the parts
+ * together, so no other file calls it: it fills in the operations of a context, and the calls of
+ * the device's thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static bool turn(void)
 	return shmv_retry_all();
 }
 
-/* What the thread watches with a mark is the process behind a segment. */
+/* Only segments give the thread marks: the process of this segment ended. */
 static void ready(void *seg)
 {
 	shmv_seg_bury(seg);
@@ -78,7 +79,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		close(fds[1]);
 		goto err;
 	}
-	/* Peers may read and write our memory: where Yama restricts that, and after setuid(2). */
+	/*
+	 * Peers read and write this process's memory. Yama, or a setuid(2) before, would forbid
+	 * it.
+	 */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	if (shmv_load32(&ctx->port->fatal))
@@ -116,7 +120,7 @@ int ibv_close_device(struct ibv_context *ib)
 	return 0;
 }
 
-/* A child may open devices of its own; it cannot use its parent's. */
+/* A child may open devices of its own, but not use those of its parent. */
 static void forked(void)
 {
 	shmv_pid = getpid();

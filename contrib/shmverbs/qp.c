@@ -17,7 +17,8 @@ void shmv_qp_fail(struct shmv_seg *seg, struct shm_qp *qp)
 
 	if (qp->srq) {
 		if (first && shmv_conf.last_wqe)
-			shmv_note_event(seg, IBV_EVENT_QP_LAST_WQE_REACHED, qp - seg->shm->qp, qp->serial);
+			shmv_note_event(seg, IBV_EVENT_QP_LAST_WQE_REACHED, qp - seg->shm->qp,
+					qp->serial);
 		return;
 	}
 	while (shmv_rq_take(seg, &seg->shm->rq[qp->rq], &entry)) {
@@ -28,7 +29,10 @@ void shmv_qp_fail(struct shmv_seg *seg, struct shm_qp *qp)
 	}
 }
 
-/* Counting where queue pairs end costs a message nothing. */
+/*
+ * Adds the sends to the port's counters. It happens where the queue pair ends, so no message pays
+ * for it.
+ */
 static void count(struct shmv_qp *qp)
 {
 	if (!qp->peer_qp)

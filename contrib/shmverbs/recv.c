@@ -24,7 +24,10 @@ int shmv_post_recv(struct ibv_qp *ib, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return EINVAL;
 	}
 	ret = shmv_rq_post(qp->rq, wr, bad);
-	/* The state is read behind a full barrier: a queue pair that fails now either sees the receive or is seen. */
+	/*
+	 * The state is read behind a full barrier. If the queue pair fails now, either the
+	 * failing process sees this receive, or this process sees the state.
+	 */
 	if (shmv_unlikely(shmv_add32(&qp->shm->state, 0) == IBV_QPS_ERR)) {
 		shmv_lock_shared(&qp->shm->lock);
 		shmv_qp_fail(qp->ctx->seg, qp->shm);

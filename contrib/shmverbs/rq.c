@@ -23,7 +23,10 @@ static uint32_t power_of_2(uint32_t least)
 	return size;
 }
 
-/* Places in the file; false: there is none. Under the context's mutex. */
+/*
+ * Gives the queue its place and its rings in the file; false: there is none. Under the context's
+ * mutex.
+ */
 static bool rq_place(struct shmv_rq *rq, uint32_t pd)
 {
 	struct shmv_ctx *ctx = rq->ctx;
@@ -82,7 +85,10 @@ void shmv_rq_close(struct shmv_rq *rq)
 {
 	struct shmv_ctx *ctx = rq->ctx;
 
-	/* Polling finds an entry's receive queue by number, under its completion queue's lock. */
+	/*
+	 * A poll, under the lock of its completion queue, finds an entry's receive queue by this
+	 * table.
+	 */
 	pthread_mutex_lock(&ctx->mutex);
 	for (uint32_t i = 0; i < SHM_CQ_MAX; i++)
 		if (ctx->cqs[i])
@@ -99,7 +105,8 @@ void shmv_rq_close(struct shmv_rq *rq)
 	free(rq);
 }
 
-void __attribute__((noinline)) shmv_rq_tell_limit(struct shmv_seg *seg, struct shm_rq *rq, uint32_t left)
+void __attribute__((noinline))
+shmv_rq_tell_limit(struct shmv_seg *seg, struct shm_rq *rq, uint32_t left)
 {
 	uint32_t limit = shmv_load32(&rq->limit);
 
@@ -142,7 +149,8 @@ int shmv_rq_post(struct shmv_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		struct shm_wqe *wqe;
 		uint32_t index, room = 0;
 
-		if (shmv_unlikely(!rq->free_count || wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)) {
+		if (shmv_unlikely(!rq->free_count || wr->num_sge < 0 ||
+				  (uint32_t)wr->num_sge > rq->max_sge)) {
 			ret = rq->free_count ? EINVAL : ENOMEM;
 			*bad = wr;
 			break;

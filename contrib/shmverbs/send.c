@@ -12,13 +12,13 @@
 #include "transfer.h"
 #include "window.h"
 
-/* Whether an opcode may have its payload inline. */
+/* True if the payload of such a request may be inline. */
 static inline bool is_inlinable(uint32_t opcode)
 {
 	return opcode <= IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
 }
 
-/* What the device does not do at all. */
+/* Checks the opcodes that not all devices have; 0 or EINVAL. */
 static __attribute__((noinline)) int check_rare(const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -30,7 +30,7 @@ static __attribute__((noinline)) int check_rare(const struct ibv_send_wr *wr)
 	return wr->opcode <= IBV_WR_SEND_WITH_INV ? 0 : EINVAL;
 }
 
-/* What ibv_post_send(3) refuses at once. */
+/* Checks what ibv_post_send(3) refuses at once; 0 or the errno. */
 static inline int check_send(const struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t state)
 {
 	if (shmv_unlikely(state != IBV_QPS_RTS && (state != IBV_QPS_ERR ||
@@ -51,7 +51,8 @@ static inline int check_send(const struct shmv_qp *qp, const struct ibv_send_wr 
 	return 0;
 }
 
-static __attribute__((noinline)) void count_sends(struct shmv_counts *count, const struct ibv_send_wr *wr)
+static __attribute__((noinline)) void count_sends(struct shmv_counts *count,
+						  const struct ibv_send_wr *wr)
 {
 	count->posts++;
 	for (; wr; wr = wr->next) {
@@ -64,7 +65,7 @@ static __attribute__((noinline)) void count_sends(struct shmv_counts *count, con
 	}
 }
 
-/* Does one work request, or puts it behind those that wait. */
+/* Executes a work request, or appends it to the send queue. */
 static inline int post_one(struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t state)
 {
 	int status, ret;
@@ -87,7 +88,8 @@ static inline int post_one(struct shmv_qp *qp, const struct ibv_send_wr *wr, uin
 	return ret;
 }
 
-static inline int post(struct shmv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, bool internal)
+static inline int post(struct shmv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		       bool internal)
 {
 	int ret = 0;
 
@@ -118,7 +120,7 @@ int shmv_post_send(struct ibv_qp *ib, struct ibv_send_wr *wr, struct ibv_send_wr
 	return post((struct shmv_qp *)ib, wr, bad, false);
 }
 
-/* The rkey changes at once, though the window is bound when the request is executed (ibv_bind_mw(3)). */
+/* The rkey changes at once, although the request is executed later (ibv_bind_mw(3)). */
 int shmv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct ibv_send_wr wr = {

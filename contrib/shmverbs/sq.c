@@ -17,7 +17,8 @@ int shmv_sq_add(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 	struct shmv_waiting *to;
 
 	if (!qp->sq) {
-		qp->sq_stride = (sizeof(*to) + qp->max_sge * sizeof(struct ibv_sge) + qp->max_inline + 15) &
+		qp->sq_stride = (sizeof(*to) + qp->max_sge * sizeof(struct ibv_sge) +
+				 qp->max_inline + 15) &
 				~(size_t)15;
 		qp->sq = malloc(qp->max_wr * qp->sq_stride);
 		if (!qp->sq)
@@ -42,7 +43,7 @@ int shmv_sq_add(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* The opcode of a send's completion. */
+/* Opcode of the completion of a send. */
 static uint8_t opcode_of(const struct ibv_send_wr *wr)
 {
 	static const uint8_t opcode[] = {

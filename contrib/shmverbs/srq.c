@@ -32,7 +32,9 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	}
 	init->attr.max_wr = srq->rq->size;
 	init->attr.max_sge = srq->rq->max_sge;
-	srq->ib = (struct ibv_srq){.context = pd->context, .srq_context = init->srq_context, .pd = pd,
+	srq->ib = (struct ibv_srq){.context = pd->context,
+				   .srq_context = init->srq_context,
+				   .pd = pd,
 				   .handle = srq->rq->index};
 	pthread_mutex_init(&srq->ib.mutex, NULL);
 	pthread_cond_init(&srq->ib.cond, NULL);
@@ -41,7 +43,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	return &srq->ib;
 }
 
-/* Not resized: IBV_DEVICE_SRQ_RESIZE is not among the device's flags. */
+/* Does not resize: IBV_DEVICE_SRQ_RESIZE is not among the device's flags. */
 int ibv_modify_srq(struct ibv_srq *ib, struct ibv_srq_attr *attr, int mask)
 {
 	struct shmv_rq *rq = ((struct shmv_srq *)ib)->rq;
@@ -53,7 +55,8 @@ int ibv_modify_srq(struct ibv_srq *ib, struct ibv_srq_attr *attr, int mask)
 	if (!mask)
 		return 0;
 	shmv_store32(&rq->shm->limit, attr->srq_limit);
-	shmv_rq_tell_limit(rq->ctx->seg, rq->shm, shmv_load32(&rq->shm->tail) - shmv_load32(&rq->shm->head));
+	shmv_rq_tell_limit(rq->ctx->seg, rq->shm,
+			   shmv_load32(&rq->shm->tail) - shmv_load32(&rq->shm->head));
 	return 0;
 }
 
@@ -72,7 +75,7 @@ int ibv_destroy_srq(struct ibv_srq *ib)
 
 	if (shmv_load32(&srq->refs))
 		return EBUSY;
-	shmv_rq_close(srq->rq); /* no event is delivered any more */
+	shmv_rq_close(srq->rq); /* from here on no event of the queue is delivered */
 	pthread_mutex_lock(&ib->mutex);
 	while (ib->events_completed != srq->async_events)
 		pthread_cond_wait(&ib->cond, &ib->mutex);

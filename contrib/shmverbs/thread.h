@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Thread: the device's own thread in a process that has a device open. It sleeps until a descriptor that it
- * watches can be read, and then calls the functions that it was started with: it knows neither notes nor sends.
+ * Thread: the device's own thread, one in each process that has a device open. It sleeps until a
+ * descriptor can be read, then calls the functions that it was started with. It knows neither
+ * notes nor sends.
  */
 #ifndef SHMV_THREAD_H
 #define SHMV_THREAD_H
@@ -15,10 +16,13 @@ struct shmv_thread_calls {
 	void (*ready)(void *mark);
 };
 
-/* Starts the thread; once in a process, and before all other calls. The table stays. */
+/* Starts the thread: once in a process, before all other calls. The table is not copied. */
 void shmv_thread_start(const struct shmv_thread_calls *calls);
 
-/* A descriptor that ends the thread's sleep while it can be read. mark: for calls->ready; NULL: no such call. */
+/*
+ * A descriptor that ends the sleep while it can be read. mark: for calls->ready; NULL: no such
+ * call.
+ */
 void shmv_thread_watch(int fd, void *mark);
 void shmv_thread_unwatch(int fd);
 

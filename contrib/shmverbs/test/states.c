@@ -22,7 +22,7 @@ void test_flush(void)
 	pair(&a, &b);
 	for (int i = 0; i < 5; i++) {
 		CHECK(!post_recv(&a, 10 + i, 0, 64));
-		CHECK(!post(&a, IBV_WR_SEND, i, 0, 8, 0, 0, 0)); /* nobody receives: they wait */
+		CHECK(!post(&a, IBV_WR_SEND, i, 0, 8, 0, 0, 0)); /* they wait for a receive */
 	}
 	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_STATE));
 	for (int i = 0; i < 5; i++) {
@@ -35,9 +35,10 @@ void test_flush(void)
 		CHECK(post(&a, IBV_WR_SEND, 7, 0, 8, 0, 0, 0) == EINVAL);
 	} else {
 		CHECK(!post(&a, IBV_WR_SEND, 7, 0, 8, 0, 0, 0));
-		CHECK(get(a.scq, &wc, 20) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 7);
+		CHECK(get(a.scq, &wc, 20) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR &&
+		      wc.wr_id == 7);
 	}
-	/* And again from the start. */
+	/* The queue pair works again after a reset. */
 	attr.qp_state = IBV_QPS_RESET;
 	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_STATE) &&
 	      !ibv_modify_qp(b.qp, &attr, IBV_QP_STATE));
