@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic: single words that threads and processes share, and hints to the compiler. Loads acquire,
- * stores release, what reads and writes is a full barrier.
+ * Atomic: single words that threads and processes share, and hints to the compiler. A load
+ * acquires, a store releases; a function that reads and writes is a full barrier.
  */
 #ifndef SHMV_ATOMIC_H
 #define SHMV_ATOMIC_H
@@ -45,7 +45,7 @@ static inline uint32_t shmv_swap32(uint32_t *p, uint32_t value)
 	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
 }
 
-/* Returns the sum. */
+/* Both return the sum. */
 static inline uint32_t shmv_add32(uint32_t *p, uint32_t by)
 {
 	return __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST);
@@ -56,7 +56,7 @@ static inline uint64_t shmv_add64(uint64_t *p, uint64_t by)
 	return __atomic_add_fetch(p, by, __ATOMIC_SEQ_CST);
 }
 
-/* True if *p was old, and is new now. */
+/* Both return true if *p was old; it is new now. */
 static inline bool shmv_replace32(uint32_t *p, uint32_t old, uint32_t new)
 {
 	return __atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
@@ -67,7 +67,7 @@ static inline bool shmv_replace64(uint64_t *p, uint64_t old, uint64_t new)
 	return __atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* A turn of a loop that waits for another processor. */
+/* One turn of a loop that waits for another processor. */
 static inline void shmv_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -77,17 +77,20 @@ static inline void shmv_pause(void)
 #endif
 }
 
-/* Memory that is written soon: its line of cache, for this processor alone. */
+/*
+ * Fetches the cache line of memory that is written soon, for this processor alone. The builtin
+ * does that with -mprfchw only.
+ */
 static inline void shmv_prefetch(const void *p)
 {
 #if defined(__x86_64__) || defined(__i386__)
-	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p)); /* the builtin needs -mprfchw for that */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 #else
 	__builtin_prefetch(p, 1);
 #endif
 }
 
-/* Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. */
+/* Nanoseconds of CLOCK_MONOTONIC. All processes of a machine share this clock. */
 static inline uint64_t shmv_now(void)
 {
 	struct timespec t;

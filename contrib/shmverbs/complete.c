@@ -6,17 +6,14 @@
 #include "atomic.h"
 #include "conf.h"
 #include "cq.h"
-#include "event.h"
 #include "lock.h"
 #include "log.h"
-#include "mem.h"
+#include "move.h"
 #include "note.h"
-#include "qp.h"
-#include "retry.h"
-#include "rq.h"
-#include "transfer.h"
+#include "segment.h"
 
-enum { EARLY_NS = 100000 }; /* a wake-up that comes so much before its completion is as good as in time */
+/* A wake-up at most so long before its completion is sent at once: no note, no timer. */
+enum { EARLY_NS = 100000 };
 
 static __attribute__((noinline)) void wake(struct shmv_seg *seg, struct shm_cq *cq, uint64_t ready)
 {
@@ -36,8 +33,9 @@ static __attribute__((noinline)) void wake(struct shmv_seg *seg, struct shm_cq *
 	shmv_seg_write(seg, cq->channel_id, cq->channel_fd, &cq->index, sizeof(cq->index));
 }
 
-/* Called behind a full barrier that follows the completion. */
-static inline void wake_if_armed(struct shmv_seg *seg, struct shm_cq *cq, bool solicited, uint64_t ready)
+/* Called behind a full barrier that follows the writing of the completion. */
+static inline void wake_if_armed(struct shmv_seg *seg, struct shm_cq *cq, bool solicited,
+				 uint64_t ready)
 {
 	uint32_t armed = shmv_load32(&cq->armed);
 
@@ -51,7 +49,7 @@ static __attribute__((noinline)) void overrun(struct shmv_seg *seg, struct shm_c
 	if (shmv_swap32(&cq->error, 1))
 		return;
 	shmv_log("a completion queue of process %u is overrun", seg->pid);
-	shmv_event_raise(seg, IBV_EVENT_CQ_ERR, cq->index, cq->serial);
+	shmv_note_event(seg, IBV_EVENT_CQ_ERR, cq->index, cq->serial);
 }
 
 static void gather(uint8_t *to, const struct iovec *iov, int count)
@@ -60,6 +58,12 @@ static void gather(uint8_t *to, const struct iovec *iov, int count)
 		memcpy(to, iov[i].iov_base, iov[i].iov_len);
 		to += iov[i].iov_len;
 	}
+}
+
+/* The place beside the queue for the payload of completion number at. */
+static inline void *beside(struct shmv_seg *seg, const struct shm_cq *cq, uint32_t at)
+{
+	return shm_at(seg->shm, cq->besides + (uint64_t)(at % SHM_BESIDES) * SHM_BESIDE_MAX);
 }
 
 bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe *entry,
@@ -87,11 +91,10 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 		if (at - cq->seen >= SHM_BESIDES)
 			cq->seen = shmv_load32(&cq->head);
 		if (at - cq->seen < SHM_BESIDES) {
-			gather(shm_at(seg->shm, cq->besides + (uint64_t)(at % SHM_BESIDES) * SHM_BESIDE_MAX),
-			       iov, count);
+			gather(beside(seg, cq, at), iov, count);
 		} else {
 			entry->kind &= ~SHM_CQE_BESIDE;
-			entry->status = shmv_transfer_to_wqe(seg, &seg->shm->rq[entry->rq], entry->wqe,
+			entry->status = shmv_move_to_wqe(seg, &seg->shm->rq[entry->rq], entry->wqe,
 							     iov, count, entry->len);
 		}
 	}
@@ -99,7 +102,8 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 		((uint64_t *)shm_at(seg->shm, cq->times))[at & cq->mask] = arrival;
 		entry->kind |= SHM_CQE_LATER;
 	}
-	memcpy(&to->qpn, &entry->qpn, offsetof(struct shm_cqe, data) - offsetof(struct shm_cqe, qpn));
+	memcpy(&to->qpn, &entry->qpn,
+	       offsetof(struct shm_cqe, data) - offsetof(struct shm_cqe, qpn));
 	shmv_store32(&to->seq, at + 1);
 	shmv_store32(&cq->tail, at + 1);
 	shmv_unlock_shared(&cq->lock);
@@ -108,45 +112,23 @@ bool shmv_complete_recv(struct shmv_seg *seg, struct shm_cq *cq, struct shm_cqe 
 	return true;
 }
 
-void shmv_complete_send(struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t index, int status,
-			uint64_t ready)
+void shmv_complete_send(struct shmv_cq *cq, const struct shmv_sent *sent)
 {
-	static const uint8_t opcode[] = {
-		[IBV_WR_SEND] = IBV_WC_SEND,
-		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
-		[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
-		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-		[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
-		[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	};
-	struct shmv_cq *cq = (struct shmv_cq *)qp->ib.send_cq;
+	struct shmv_seg *seg = cq->ctx->seg;
 	uint32_t tail;
 
 	shmv_lock(&cq->lock);
 	tail = cq->sent_tail;
 	if (shmv_unlikely(tail - cq->sent_head > cq->mask || shmv_load32(&cq->shm->error))) {
 		shmv_unlock(&cq->lock);
-		overrun(qp->ctx->seg, cq->shm);
+		overrun(seg, cq->shm);
 		return;
 	}
-	cq->sent[tail & cq->mask] = (struct shmv_sent){
-		.wr_id = wr->wr_id,
-		.ready = ready,
-		.qp = qp,
-		.qpn = qp->ib.qp_num,
-		.index = index,
-		.len = qp->len,
-		.status = status,
-		.opcode = opcode[wr->opcode],
-	};
+	cq->sent[tail & cq->mask] = *sent;
 	shmv_store32(&cq->sent_tail, tail + 1);
 	(void)shmv_swap32(&cq->lock, 0); /* a full barrier */
 	if (shmv_unlikely(shmv_load32(&cq->shm->armed)))
-		wake_if_armed(qp->ctx->seg, cq->shm, status, ready);
+		wake_if_armed(seg, cq->shm, sent->status, sent->ready);
 }
 
 void shmv_complete_wake(struct shmv_cq *cq)
@@ -157,9 +139,13 @@ void shmv_complete_wake(struct shmv_cq *cq)
 
 	if (cq->sent_head != shmv_load32(&cq->sent_tail))
 		ready = cq->sent[cq->sent_head & cq->mask].ready;
-	if (shmv_load32(&ring[cq->head & cq->mask].seq) == cq->head + 1 && times[cq->head & cq->mask] < ready)
+	if (shmv_load32(&ring[cq->head & cq->mask].seq) == cq->head + 1 &&
+	    times[cq->head & cq->mask] < ready)
 		ready = times[cq->head & cq->mask];
-	/* Another thread may have polled it meanwhile: a wake-up too many does no harm. */
+	/*
+	 * Another thread may have polled the completion meanwhile: one wake-up too many does no
+	 * harm.
+	 */
 	if (shmv_swap32(&cq->shm->armed, 0))
 		wake(cq->ctx->seg, cq->shm, ready == UINT64_MAX ? 0 : ready);
 }

@@ -12,7 +12,7 @@
 #include "layout.h"
 #include "log.h"
 
-enum { SLEEP_FROM_NS = 100000 }; /* what is shorter spins */
+enum { SLEEP_FROM_NS = 100000 }; /* a shorter time is spun away */
 
 struct number {
 	const char *name;
@@ -68,7 +68,8 @@ static const struct {
 } texts[] = {
 	{"ips", offsetof(struct shmv_conf, ips), sizeof(shmv_conf.ips), "10.9.0.1,10.9.0.2"},
 	{"pkeys", offsetof(struct shmv_conf, pkeys), sizeof(shmv_conf.pkeys), "0xffff"},
-	{"subnets", offsetof(struct shmv_conf, subnets), sizeof(shmv_conf.subnets), "0xfe80000000000000"},
+	{"subnets", offsetof(struct shmv_conf, subnets), sizeof(shmv_conf.subnets),
+	 "0xfe80000000000000"},
 	{"fabric", offsetof(struct shmv_conf, fabric), sizeof(shmv_conf.fabric), "shmverbs"},
 	{"profile", offsetof(struct shmv_conf, profile), sizeof(shmv_conf.profile), "ideal"},
 };
@@ -86,7 +87,7 @@ static const char *variable(const char *name)
 	return getenv(text);
 }
 
-/* False: there is no such property, or it has no such value. */
+/* False: there is no property of this name, or it cannot have this value. */
 static bool set(const char *name, const char *value)
 {
 	char *end;
@@ -140,7 +141,8 @@ static bool read_profile(const char *profile)
 
 static bool read_variables(void)
 {
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers) + sizeof(texts) / sizeof(*texts); i++) {
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers) + sizeof(texts) / sizeof(*texts);
+	     i++) {
 		const char *name = i < sizeof(numbers) / sizeof(*numbers) ? numbers[i].name :
 				   texts[i - sizeof(numbers) / sizeof(*numbers)].name;
 		const char *value = variable(name);

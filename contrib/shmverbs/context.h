@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Context: an open device of this process: its tables of objects, and the heap in its file.
+ * Context: an open device of this process. It has tables of its objects, and the heap in its
+ * file.
  */
 #ifndef SHMV_CONTEXT_H
 #define SHMV_CONTEXT_H
@@ -24,14 +25,14 @@ struct shmv_rq;
 
 struct shmv_dev {
 	struct ibv_device ib;
-	void *not_mlx5[8]; /* where libmlx5 and libefa look whether it is one of theirs */
+	void *not_mlx5[8]; /* libmlx5 and libefa look here whether the device is their own */
 	uint32_t index;
 };
 
-/* What the application did (SHMV_STATS); threads may lose some. */
+/* Counts of what the application did (SHMV_STATS). Threads that count at once may lose some. */
 struct shmv_counts {
-	uint64_t posts, ops[IBV_WR_SEND_WITH_INV + 1], bytes, inlined, signaled, waited, polls, empty,
-		sent, received, posted, reg, dereg, armed, events;
+	uint64_t posts, ops[IBV_WR_SEND_WITH_INV + 1], bytes, inlined, signaled, waited, polls,
+		empty, sent, received, posted, reg, dereg, armed, events;
 };
 
 struct shmv_ctx {
@@ -53,10 +54,10 @@ struct shmv_ctx {
 	/* Queue pairs with sends that wait (retry.h). */
 	uint32_t pend_lock, pending;
 	struct shmv_qp *pend;
-	uint64_t due; /* when the first of them is to be tried again */
+	uint64_t due; /* time at which the first of them is tried again */
 	int async_wfd;
 	struct shmv_counts count;
-	struct verbs_context v; /* last: it ends with the application's part */
+	struct verbs_context v; /* last, because its own end is the application's part */
 };
 
 static inline struct shmv_ctx *shmv_ctx_of(struct ibv_context *ib)
@@ -70,17 +71,33 @@ static inline bool shmv_ctx_is_fatal(const struct shmv_ctx *ctx)
 	return shmv_load32(&ctx->seg->shm->head.gone) & SHM_FATAL;
 }
 
-/* All of this process, under the mutex of the list. */
+/* Calls a function for each open device of this process, under the mutex of the list. */
 void shmv_ctx_each(void (*call)(struct shmv_ctx *ctx, void *arg), void *arg);
 
-/* Memory of the file, zeroed, of 2^*order bytes; 0: there is none. Under the mutex, as put. */
+/* Into the list, and out of it. */
+void shmv_ctx_add(struct shmv_ctx *ctx);
+void shmv_ctx_remove(struct shmv_ctx *ctx);
+
+/* After fork(2): the child has no device open. */
+void shmv_ctx_forked(void);
+
+/* Prints the counts to standard error, if the property stats is set. */
+void shmv_ctx_print_counts(struct shmv_ctx *ctx);
+
+/*
+ * get: the offset of zeroed memory in the file, of at least len bytes; 0: there is none. Sets
+ * *order, which put takes: the memory has 2^*order bytes. Both under the context's mutex.
+ */
 uint64_t shmv_heap_get(struct shmv_ctx *ctx, size_t len, int *order);
 void shmv_heap_put(struct shmv_ctx *ctx, uint64_t at, int order);
 
-/* A free place of a table, not one that was used lately; -1: none. Under the mutex. */
+/*
+ * A free place of a table; -1: there is none. The search begins at *next, so that a place is used
+ * again late. Under the context's mutex.
+ */
 int shmv_ctx_place(void *table, uint32_t size, uint32_t *next);
 
-/* A number that no other object of the context has. Under the mutex. */
+/* A number that no other object of the context has. Under the context's mutex. */
 uint32_t shmv_ctx_serial(struct shmv_ctx *ctx);
 
 #endif

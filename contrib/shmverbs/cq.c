@@ -13,11 +13,10 @@
 #include "lock.h"
 #include "log.h"
 #include "mem.h"
-#include "qp.h"
 #include "segment.h"
 
 enum {
-	CQE_BYTES = 64,	     /* of a device's own queue: what is pinned */
+	CQE_BYTES = 64,	     /* pinned for each entry, as in a device's own ring */
 	POPULATE_WRITE = 23, /* MADV_POPULATE_WRITE, Linux 5.14 */
 };
 
@@ -28,7 +27,8 @@ void shmv_cq_warm(struct shmv_seg *seg, uint32_t index)
 	if (seg->warm[index] || !cq->ring)
 		return;
 	seg->warm[index] = 1;
-	madvise(shm_at(seg->shm, cq->ring), ((size_t)cq->mask + 1) * sizeof(struct shm_cqe), POPULATE_WRITE);
+	madvise(shm_at(seg->shm, cq->ring), ((size_t)cq->mask + 1) * sizeof(struct shm_cqe),
+		POPULATE_WRITE);
 	madvise(shm_at(seg->shm, cq->besides), SHM_BESIDES * SHM_BESIDE_MAX, POPULATE_WRITE);
 }
 
@@ -39,7 +39,8 @@ void shmv_cq_wake_own(struct shmv_ctx *ctx, uint32_t index)
 	pthread_mutex_lock(&ctx->mutex);
 	cq = ctx->cqs[index % SHM_CQ_MAX];
 	if (cq && cq->ib.channel)
-		(void)!write(((struct shmv_channel *)cq->ib.channel)->wfd, &cq->index, sizeof(cq->index));
+		(void)!write(((struct shmv_channel *)cq->ib.channel)->wfd, &cq->index,
+			     sizeof(cq->index));
 	pthread_mutex_unlock(&ctx->mutex);
 }
 
@@ -57,7 +58,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ib)
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	channel->ib.context = ib;
 	channel->ib.fd = fds[0];
-	channel->wfd = fds[1]; /* kept, so that there is no end of file */
+	channel->wfd = fds[1]; /* kept open, so that a reader never sees the end of the file */
 	channel->id = shmv_seg_pipe_id();
 	return &channel->ib;
 }
@@ -72,7 +73,10 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ib)
 	return 0;
 }
 
-/* Places in the file; false: there is none. Under the context's mutex. */
+/*
+ * Gives the queue its place and its rings in the file; false: there is none. Under the context's
+ * mutex.
+ */
 static bool cq_place(struct shmv_cq *cq, const struct shmv_channel *channel)
 {
 	size_t size = (size_t)cq->mask + 1;
@@ -84,7 +88,8 @@ static bool cq_place(struct shmv_cq *cq, const struct shmv_channel *channel)
 		return false;
 	memset(shm, 0, sizeof(*shm));
 	ctx->seg->warm[at] = 0;
-	shm->ring = shmv_heap_get(ctx, size * (sizeof(struct shm_cqe) + sizeof(uint64_t)), &cq->order_ring);
+	shm->ring = shmv_heap_get(ctx, size * (sizeof(struct shm_cqe) + sizeof(uint64_t)),
+				  &cq->order_ring);
 	shm->times = shm->ring + size * sizeof(struct shm_cqe);
 	shm->besides = shmv_heap_get(ctx, SHM_BESIDES * SHM_BESIDE_MAX, &cq->order_besides);
 	if (!shm->ring || !shm->besides) {
@@ -102,7 +107,8 @@ static bool cq_place(struct shmv_cq *cq, const struct shmv_channel *channel)
 	return true;
 }
 
-static void init_ib(struct shmv_cq *cq, struct ibv_context *ib, void *context, struct ibv_comp_channel *channel)
+static void init_ib(struct shmv_cq *cq, struct ibv_context *ib, void *context,
+		    struct ibv_comp_channel *channel)
 {
 	cq->ib = (struct ibv_cq){.context = ib, .channel = channel, .cq_context = context,
 				 .handle = cq->index, .cqe = cq->mask ? cq->mask : 1};
@@ -112,8 +118,8 @@ static void init_ib(struct shmv_cq *cq, struct ibv_context *ib, void *context, s
 		channel->refcnt++;
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *ib, int cqe, void *context, struct ibv_comp_channel *channel,
-			     int vector)
+struct ibv_cq *ibv_create_cq(struct ibv_context *ib, int cqe, void *context,
+			     struct ibv_comp_channel *channel, int vector)
 {
 	struct shmv_ctx *ctx = shmv_ctx_of(ib);
 	struct shmv_cq *cq;
@@ -122,7 +128,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ib, int cqe, void *context, str
 
 	if (shmv_ctx_is_fatal(ctx))
 		return shmv_fail(EIO);
-	if (cqe < 1 || (uint32_t)cqe > shmv_conf.max_cqe || vector < 0 || vector >= ib->num_comp_vectors)
+	if (cqe < 1 || (uint32_t)cqe > shmv_conf.max_cqe || vector < 0 ||
+	    vector >= ib->num_comp_vectors)
 		return shmv_fail(EINVAL);
 	while (size < (uint32_t)cqe)
 		size *= 2;
@@ -157,14 +164,15 @@ int ibv_destroy_cq(struct ibv_cq *ib)
 	if (shmv_load32(&cq->refs))
 		return EBUSY;
 	pthread_mutex_lock(&ctx->mutex);
-	ctx->cqs[cq->index] = NULL; /* no event is delivered any more */
+	ctx->cqs[cq->index] = NULL; /* from here on no event of the queue is delivered */
 	if (ib->channel)
 		ib->channel->refcnt--;
 	shmv_heap_put(ctx, cq->shm->ring, cq->order_ring);
 	shmv_heap_put(ctx, cq->shm->besides, cq->order_besides);
 	pthread_mutex_unlock(&ctx->mutex);
 	pthread_mutex_lock(&ib->mutex);
-	while (ib->comp_events_completed != cq->events || ib->async_events_completed != cq->async_events)
+	while (ib->comp_events_completed != cq->events ||
+	       ib->async_events_completed != cq->async_events)
 		pthread_cond_wait(&ib->cond, &ib->mutex);
 	pthread_mutex_unlock(&ib->mutex);
 	shmv_unpin_ring(cq->pinned);
@@ -179,7 +187,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ib, void 
 	struct shmv_cq *cq;
 	uint32_t at;
 
-	do { /* an event of a queue that was closed goes nowhere */
+	do { /* the event of a queue that was destroyed is dropped */
 		if (read(channel->fd, &at, sizeof(at)) != sizeof(at))
 			return -1;
 		pthread_mutex_lock(&ctx->mutex);
@@ -211,7 +219,7 @@ int ibv_resize_cq(struct ibv_cq *ib, int cqe)
 	return EOPNOTSUPP;
 }
 
-void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp)
+void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp, uint32_t qpn)
 {
 	struct shm_cqe *ring = shm_at(cq->ctx->seg->shm, cq->shm->ring);
 
@@ -221,7 +229,7 @@ void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp)
 			cq->sent[i & cq->mask].qp = NULL;
 	shmv_lock_shared(&cq->shm->lock);
 	for (uint32_t i = cq->head; i != cq->shm->tail; i++)
-		if (ring[i & cq->mask].qpn == qp->ib.qp_num)
+		if (ring[i & cq->mask].qpn == qpn)
 			ring[i & cq->mask].kind |= SHM_CQE_DROPPED;
 	shmv_unlock_shared(&cq->shm->lock);
 	shmv_unlock(&cq->lock);

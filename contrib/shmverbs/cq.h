@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queue: two rings. Senders of other processes write completions of receives to the one in the
- * device's file; completions of sends are this process's own.
+ * Completion queue: two rings. One ring, in the device's file, has the completions of receives:
+ * the senders write them, whichever process they are in. The other ring, in this process's own
+ * memory, has those of sends.
  */
 #ifndef SHMV_CQ_H
 #define SHMV_CQ_H
@@ -12,9 +13,11 @@
 #include "context.h"
 #include "layout.h"
 
+struct shmv_qp;
+
 struct shmv_sent { /* completion of a send */
-	uint64_t wr_id, ready; /* ready: when it may be seen; 0: at once */
-	struct shmv_qp *qp;    /* NULL: dropped */
+	uint64_t wr_id, ready; /* ready: from this time on a poll sees it; 0: at once */
+	struct shmv_qp *qp;    /* NULL: the completion is dropped */
 	uint32_t qpn, index, len;
 	uint8_t status, opcode;
 };
@@ -36,11 +39,11 @@ struct shmv_channel {
 	uint64_t id;
 };
 
-/* Touches the memory of a queue before it is used: a page fault is no message's business. */
+/* Touches the memory of a queue before it is used, so that no message pays for page faults. */
 void shmv_cq_warm(struct shmv_seg *seg, uint32_t index);
 
-/* Takes a queue pair's entries out of the queue, as mlx5 does. */
-void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp);
+/* Drops the completions of queue pair qp, of number qpn, as mlx5 does. */
+void shmv_cq_clean(struct shmv_cq *cq, const struct shmv_qp *qp, uint32_t qpn);
 
 /* Wakes the sleeper on the channel of a queue of this process. */
 void shmv_cq_wake_own(struct shmv_ctx *ctx, uint32_t index);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * shmv-ctl: changes ports while processes use them, and makes devices, queues and queue pairs fail.
- * Of the fabric that SHMV_FABRIC names; `run shmv-ctl` finds the one of its profile.
+ * shmv-ctl: changes a port while processes use it, and makes devices, queues and queue pairs
+ * fail. The fabric is that of SHMV_FABRIC; `run shmv-ctl` sets it to the fabric of its profile.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -29,14 +29,15 @@ static const char usage[] =
 	"  gid-move FROM TO         the entry at one index is at another\n"
 	"  pkey INDEX VALUE         an entry of the table of partition keys; 0: none\n"
 	"  reregister, sm-change    tells of it, and nothing else happens\n"
-	"  fatal                    the device fails for good; heal: new processes can open it again\n"
+	"  fatal                    the device fails for good\n"
+	"  heal                     a failed device: new processes can open it again\n"
 	"  cq-error, srq-error      all completion queues, or shared receive queues, fail\n"
 	"  qp-fatal [QPN]           a queue pair fails, or all do\n";
 
 static struct shmv_port *port;
 static uint32_t dev;
 
-/* Tells a process that has the device open. */
+/* Sends a note to a process that has the device open. */
 static void tell_one(const struct shm_head *head, const struct shmv_note *note)
 {
 	char path[48];
@@ -50,7 +51,7 @@ static void tell_one(const struct shm_head *head, const struct shmv_note *note)
 		close(fd);
 }
 
-/* Tells all of them; how many there are. */
+/* Sends an event to each such process; returns the number of processes. */
 static int tell(enum ibv_event_type type, uint32_t index)
 {
 	DIR *dir = opendir(shmv_conf.dir);
@@ -82,12 +83,13 @@ static int show(void)
 	char text[INET6_ADDRSTRLEN];
 
 	printf("shm%u: %s%s, lid %u, lmc %u, subnet manager %u, subnet %#lx\n", dev,
-	       port->state == IBV_PORT_ACTIVE ? "active" : "down", port->fatal ? ", failed" : "", port->lid,
-	       port->lmc, port->sm_lid, port->subnet);
+	       port->state == IBV_PORT_ACTIVE ? "active" : "down", port->fatal ? ", failed" : "",
+	       port->lid, port->lmc, port->sm_lid, port->subnet);
 	for (int i = 0; i < SHMV_GIDS; i++)
 		if (port->gids[i].used)
 			printf("gid %d: %s type %u\n", i,
-			       inet_ntop(AF_INET6, &port->gids[i].gid, text, sizeof(text)), port->gids[i].type);
+			       inet_ntop(AF_INET6, &port->gids[i].gid, text, sizeof(text)),
+			       port->gids[i].type);
 	for (int i = 0; i < SHMV_PKEYS; i++)
 		if (port->pkeys[i])
 			printf("pkey %d: %#x\n", i, port->pkeys[i]);
@@ -96,8 +98,11 @@ static int show(void)
 
 static int set_gid(unsigned int index, const char *address)
 {
-	struct shmv_gid gid = {.gid = {.raw = {[10] = 0xff, [11] = 0xff}}, .used = 1,
-			       .type = shmv_conf.infiniband ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2};
+	struct shmv_gid gid = {
+		.gid = {.raw = {[10] = 0xff, [11] = 0xff}},
+		.used = 1,
+		.type = shmv_conf.infiniband ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2,
+	};
 
 	if (index >= SHMV_GIDS)
 		return 2;
@@ -121,7 +126,7 @@ static int move_gid(unsigned int from, unsigned int to)
 
 struct command {
 	const char *name;
-	int args; /* at least */
+	int args; /* number of arguments, at least */
 	enum ibv_event_type event;
 };
 
@@ -135,7 +140,7 @@ static const struct command commands[] = {
 	{"qp-fatal", 0, IBV_EVENT_QP_FATAL},
 };
 
-/* Changes the port as the event says; 2: the arguments are wrong. */
+/* Makes the change of the port that the event is about; 2: the arguments are wrong. */
 static int change(enum ibv_event_type event, const char *name, char **args)
 {
 	switch (event) {

@@ -13,7 +13,7 @@
 #include "layout.h"
 #include "ports.h"
 
-/* verbs.h redirects these names; here are the functions themselves. */
+/* verbs.h has a macro of this name; the function itself is here. */
 #undef ibv_query_port
 
 enum {
@@ -175,8 +175,9 @@ int ibv_query_port(struct ibv_context *ib, uint8_t port, struct _compat_ibv_port
 			       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* 0, or the errno. */
-static int get_gid(struct ibv_context *ib, uint32_t index, struct ibv_gid_entry *entry, uint32_t ifindex)
+/* Sets *entry; 0, or the errno. */
+static int get_gid(struct ibv_context *ib, uint32_t index, struct ibv_gid_entry *entry,
+		   uint32_t ifindex)
 {
 	const struct shmv_gid *gid = &shmv_ctx_of(ib)->port->gids[index % SHMV_GIDS];
 
@@ -189,8 +190,8 @@ static int get_gid(struct ibv_context *ib, uint32_t index, struct ibv_gid_entry 
 	return 0;
 }
 
-int _ibv_query_gid_ex(struct ibv_context *ib, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
-		      uint32_t flags, size_t size)
+int _ibv_query_gid_ex(struct ibv_context *ib, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
 	struct ibv_gid_entry all;
 	int ret;
@@ -214,11 +215,12 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ib, struct ibv_gid_entry *entri
 		return -EINVAL;
 	for (uint32_t i = 0; i < SHMV_GIDS && count < max; i++)
 		if (!get_gid(ib, i, &all, ifindex))
-			memcpy((char *)entries + count++ * size, &all, size < sizeof(all) ? size : sizeof(all));
+			memcpy((char *)entries + count++ * size, &all,
+			       size < sizeof(all) ? size : sizeof(all));
 	return count;
 }
 
-/* An entry that is not used is a GID of zeros. */
+/* An unused entry is reported as a GID of zeros. */
 int ibv_query_gid(struct ibv_context *ib, uint8_t port, int index, union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry;
@@ -233,7 +235,7 @@ int ibv_query_gid(struct ibv_context *ib, uint8_t port, int index, union ibv_gid
 	return 0;
 }
 
-/* What sysfs says: 0 is InfiniBand or RoCE version 1, 1 RoCE version 2. */
+/* Sets *type as sysfs has it: 0 is InfiniBand or RoCE version 1, 1 is RoCE version 2. */
 int ibv_query_gid_type(struct ibv_context *ib, uint8_t port, unsigned int index, uint32_t *type)
 {
 	struct ibv_gid_entry entry;

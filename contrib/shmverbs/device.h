@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Device: the list of devices, and what they say of themselves and of their port. */
+/* Device: the list of devices; the attributes of a device and of its port. */
 #ifndef SHMV_DEVICE_H
 #define SHMV_DEVICE_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* any: whether there are devices; not with a wrong configuration. */
+/* Makes the list. any: false: there are no devices, because the configuration is wrong. */
 void shmv_device_init(bool any);
 
 /* Operations of struct verbs_context. */

@@ -4,20 +4,20 @@
 #include <unistd.h>
 
 #include "atomic.h"
-#include "conf.h"
 #include "context.h"
 #include "cq.h"
 #include "lock.h"
 #include "note.h"
 #include "qp.h"
 #include "rq.h"
+#include "srq.h"
 
-/* What a context's pipe carries. */
+/* An event in the pipe behind a context's async_fd. */
 struct record {
 	uint32_t type, index, serial;
 };
 
-/* The kind of object that an event is about. */
+/* The type of object that an event is about. */
 enum about { ABOUT_PORT, ABOUT_CQ, ABOUT_QP, ABOUT_SRQ };
 
 static enum about about(uint32_t type)
@@ -40,16 +40,6 @@ static enum about about(uint32_t type)
 	default:
 		return ABOUT_PORT;
 	}
-}
-
-void shmv_event_raise(struct shmv_seg *seg, enum ibv_event_type type, uint32_t index, uint32_t serial)
-{
-	struct shmv_note note = {.kind = SHMV_NOTE_EVENT, .type = type, .slot = seg->slot,
-				 .index = index, .serial = serial};
-
-	if (shmv_conf.event_us)
-		note.due = shmv_now() + shmv_conf.event_us * UINT64_C(1000);
-	shmv_note_send(seg, &note);
 }
 
 static void deliver(struct shmv_ctx *ctx, uint32_t type, uint32_t index, uint32_t serial)
@@ -91,7 +81,7 @@ static void fail_qp(struct shmv_ctx *ctx, uint32_t index)
 	deliver(ctx, IBV_EVENT_QP_FATAL, index, qp->serial);
 }
 
-/* Makes true what an event tells of, then delivers it. */
+/* Makes the object of an event fail, then delivers the event. */
 static void inject(struct shmv_ctx *ctx, const struct shmv_note *note)
 {
 	void (*fail)(struct shmv_ctx *ctx, uint32_t index);
@@ -148,8 +138,12 @@ void shmv_event_take(const struct shmv_note *note)
 	shmv_ctx_each(take, (void *)note);
 }
 
-/* The object that an event is about, and counts it; false: it was destroyed meanwhile. */
-static bool resolve(struct shmv_ctx *ctx, const struct record *record, struct ibv_async_event *event)
+/*
+ * Sets *event to a record's event, and counts it at its object; false: the object was destroyed
+ * meanwhile.
+ */
+static bool resolve(struct shmv_ctx *ctx, const struct record *record,
+		    struct ibv_async_event *event)
 {
 	bool found = true;
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Lock: the slow path of locks between processes, and whether their owner lives. */
 #include "lock.h"
 
 #include <fcntl.h>
@@ -7,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY = 20000 }; /* turns between looks at whether the owner lives */
+enum { LOOK_EVERY = 20000 }; /* turns between two looks for a dead owner */
 
 uint32_t shmv_pid;
 
@@ -24,7 +23,7 @@ uint64_t shmv_process_start(uint32_t pid)
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
-	at = strrchr(text, ')'); /* behind the name, which may have any character */
+	at = strrchr(text, ')'); /* behind the name of the program, which may have any character */
 	if (at)
 		sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
 		       "%*d %*d %*d %llu", &state, &start);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Log: one line on standard error, with this process's id. */
+/* Log: lines on standard error, with the id of this process. */
 #ifndef SHMV_LOG_H
 #define SHMV_LOG_H
 

@@ -14,17 +14,17 @@
 #include "context.h"
 #include "log.h"
 
-/* verbs.h redirects these names; here are the functions themselves. */
+/* verbs.h has macros of these names; the functions themselves are here. */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
 enum {
-	USERS_LEAVE_NS = 1000000000, /* a peer that was killed may have left a key in use */
+	USERS_LEAVE_NS = 1000000000, /* longest wait: a killed peer may have left a key in use */
 	POPULATE_READ = 22,	     /* MADV_POPULATE_READ and _WRITE, Linux 5.14 */
 	POPULATE_WRITE = 23,
 };
 
-static uint64_t pinned; /* bytes, of this process */
+static uint64_t pinned; /* bytes that this process has pinned */
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ib)
 {
@@ -94,8 +94,9 @@ void shmv_mr_key_put(struct shmv_ctx *ctx, uint32_t key)
 	pthread_mutex_lock(&ctx->mutex);
 	if (!ctx->mr_free)
 		ctx->mr_free = calloc(SHM_MR_MAX, sizeof(*ctx->mr_free));
+	key = (key & ~255u) | ((key & 255) % 255 + 1); /* the key of the index's next use */
 	if (ctx->mr_free)
-		ctx->mr_free[ctx->mr_free_tail++ % SHM_MR_MAX] = (key & ~255u) | ((key & 255) % 255 + 1);
+		ctx->mr_free[ctx->mr_free_tail++ % SHM_MR_MAX] = key;
 	pthread_mutex_unlock(&ctx->mutex);
 }
 
@@ -109,7 +110,8 @@ static bool has_ipc_lock(void)
 
 int shmv_pin(size_t bytes)
 {
-	uint64_t sum = shmv_add64(&pinned, bytes); /* counted in any case: a capability can be given up */
+	/* Without a limit the bytes count, too: a process can give up its capability later. */
+	uint64_t sum = shmv_add64(&pinned, bytes);
 	struct rlimit limit;
 
 	if (has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) || sum <= limit.rlim_cur)
@@ -134,7 +136,7 @@ void shmv_unpin_ring(size_t bytes)
 		shmv_unpin(bytes);
 }
 
-/* Bytes of all pages that the memory touches. */
+/* Bytes of all pages that the memory touches; *start becomes the first page's. */
 static size_t span(uintptr_t *start, size_t len)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -144,7 +146,7 @@ static size_t span(uintptr_t *start, size_t len)
 	return end - *start;
 }
 
-/* Faults the memory in, as pinning does; EFAULT: there is none, or it may not be written. */
+/* Faults the memory in, as pinning does; EFAULT: it is not mapped, or not writable. */
 static int populate(void *start, size_t bytes, bool write)
 {
 	static char probe;
@@ -153,11 +155,11 @@ static int populate(void *start, size_t bytes, bool write)
 	if (!shmv_conf.populate || !madvise(start, bytes, write ? POPULATE_WRITE : POPULATE_READ))
 		return 0;
 	if (errno == EINVAL && madvise((void *)page, 1, POPULATE_READ))
-		return 0; /* an older kernel */
+		return 0; /* before Linux 5.14 */
 	return EFAULT;
 }
 
-/* What registering costs, and that there is memory: 0, ENOMEM or EFAULT. */
+/* Charges, faults in and takes the time of a registration: 0, ENOMEM or EFAULT. */
 static int take_memory(void *addr, size_t len, bool write)
 {
 	uintptr_t start = (uintptr_t)addr;
@@ -170,7 +172,7 @@ static int take_memory(void *addr, size_t len, bool write)
 	ret = populate((void *)start, bytes, write);
 	if (ret && shmv_conf.pin_memory)
 		shmv_unpin(bytes);
-	if (!ret) /* what is refused is refused at once */
+	if (!ret) /* a refusal takes no time */
 		shmv_conf_spend(shmv_conf.reg_us * UINT64_C(1000) +
 				bytes / sysconf(_SC_PAGESIZE) * shmv_conf.reg_ns_per_page);
 	return ret;
@@ -178,9 +180,9 @@ static int take_memory(void *addr, size_t len, bool write)
 
 static int check_access(uint32_t access, const void *addr, size_t len)
 {
-	const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
-			       IBV_ACCESS_MW_BIND;
+	const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			       IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND;
 
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return EOPNOTSUPP;
@@ -188,12 +190,14 @@ static int check_access(uint32_t access, const void *addr, size_t len)
 		return EINVAL;
 	if (access & IBV_ACCESS_MW_BIND && !shmv_conf.mw)
 		return EINVAL;
-	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) && !(access & IBV_ACCESS_LOCAL_WRITE))
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
 	return 0;
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned int access)
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				unsigned int access)
 {
 	struct shmv_ctx *ctx = shmv_ctx_of(pd->context);
 	struct shm_mr *shm;
@@ -240,20 +244,20 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64
 	return ibv_reg_mr_iova2(pd, addr, len, iova, access);
 }
 
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd,
-				 int access)
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova,
+				 int fd, int access)
 {
 	(void)pd, (void)offset, (void)len, (void)iova, (void)fd, (void)access;
 	return shmv_fail(EOPNOTSUPP);
 }
 
-/* EINVAL while a window is bound to it, as soft-RoCE has it (Linux: rxe_dereg_mr). */
+/* EINVAL while a window is bound to the region, as in soft-RoCE (Linux: rxe_dereg_mr). */
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct shmv_ctx *ctx = shmv_ctx_of(mr->context);
 	struct shm_mr *shm = shmv_mr_at(ctx->seg->shm, mr->handle);
 
-	pthread_mutex_lock(&ctx->mutex); /* against a bind that looks at it */
+	pthread_mutex_lock(&ctx->mutex); /* against a bind that reads the region */
 	if (shmv_load32(&shm->windows)) {
 		pthread_mutex_unlock(&ctx->mutex);
 		return EINVAL;

@@ -18,15 +18,15 @@
 #include "retry.h"
 #include "segment.h"
 
-/* Attributes that a transition must have and may have, per ibv_modify_qp(3). */
+/* Attributes that a transition requires and allows (ibv_modify_qp(3)). */
 static const int init_required = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 static const int rtr_required = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-static const int rts_required = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				IBV_QP_MAX_QP_RD_ATOMIC;
+static const int rts_required = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 static const int rtr_optional = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
-static const int rts_optional = IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
-				IBV_QP_PATH_MIG_STATE;
+static const int rts_optional = IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+				IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE;
 
 static bool has(int mask, int required, int optional)
 {
@@ -41,14 +41,16 @@ static int check_init(const struct shmv_qp *qp, const struct ibv_qp_attr *attr)
 
 static int check_rtr(const struct shmv_qp *qp, const struct ibv_qp_attr *attr)
 {
-	if (attr->max_dest_rd_atomic > shmv_conf.max_rd_atomic || 128u << attr->path_mtu > shmv_conf.mtu)
+	if (attr->max_dest_rd_atomic > shmv_conf.max_rd_atomic ||
+	    128u << attr->path_mtu > shmv_conf.mtu)
 		return EINVAL;
 	return shmv_ports_check(qp->ctx->port, &attr->ah_attr);
 }
 
 static int check_modify(const struct shmv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	uint32_t from = shmv_load32(&qp->shm->state), to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	uint32_t from = shmv_load32(&qp->shm->state),
+		 to = mask & IBV_QP_STATE ? attr->qp_state : from;
 
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return 0;
@@ -68,7 +70,8 @@ static void keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *attr, in
 {
 	to->pkey_index = mask & IBV_QP_PKEY_INDEX ? attr->pkey_index : to->pkey_index;
 	to->port_num = mask & IBV_QP_PORT ? attr->port_num : to->port_num;
-	to->qp_access_flags = mask & IBV_QP_ACCESS_FLAGS ? attr->qp_access_flags : to->qp_access_flags;
+	to->qp_access_flags = mask & IBV_QP_ACCESS_FLAGS ? attr->qp_access_flags
+							 : to->qp_access_flags;
 	to->ah_attr = mask & IBV_QP_AV ? attr->ah_attr : to->ah_attr;
 	to->path_mtu = mask & IBV_QP_PATH_MTU ? attr->path_mtu : to->path_mtu;
 	to->dest_qp_num = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : to->dest_qp_num;
@@ -80,10 +83,14 @@ static void keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *attr, in
 	to->retry_cnt = mask & IBV_QP_RETRY_CNT ? attr->retry_cnt : to->retry_cnt;
 	to->rnr_retry = mask & IBV_QP_RNR_RETRY ? attr->rnr_retry : to->rnr_retry;
 	to->sq_psn = mask & IBV_QP_SQ_PSN ? attr->sq_psn : to->sq_psn;
-	to->max_rd_atomic = mask & IBV_QP_MAX_QP_RD_ATOMIC ? attr->max_rd_atomic : to->max_rd_atomic;
+	to->max_rd_atomic = mask & IBV_QP_MAX_QP_RD_ATOMIC ? attr->max_rd_atomic
+							   : to->max_rd_atomic;
 }
 
-/* Finds the peer. ETIMEDOUT: RoCE, and no device answers for the GID; otherwise what is sent is lost. */
+/*
+ * Finds the peer. ETIMEDOUT: on RoCE, no device answers for the GID. On InfiniBand the call
+ * succeeds then, and all packets are lost.
+ */
 static int connect_peer(struct shmv_qp *qp)
 {
 	int dev = shmv_ports_find(qp->ctx->port, &qp->attr.ah_attr);
@@ -102,7 +109,7 @@ static int connect_peer(struct shmv_qp *qp)
 	return 0;
 }
 
-/* What a peer sees of the change. */
+/* Writes the change to the device's file, where peers see it. */
 static void publish(struct shmv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct shm_qp *shm = qp->shm;
@@ -143,7 +150,7 @@ int ibv_modify_qp(struct ibv_qp *ib, struct ibv_qp_attr *attr, int mask)
 	}
 	publish(qp, attr, mask);
 	qp->told |= mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR;
-	shmv_retry_run(qp); /* ends what waits, if it is in error now */
+	shmv_retry_run(qp); /* ends the waiting sends, if the state is ERR now */
 	ib->state = shmv_load32(&qp->shm->state);
 out:
 	shmv_unlock(&qp->lock);

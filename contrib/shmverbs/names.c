@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Names: ibv_wc_status_str(3) and the like. */
+/* Names: texts of statuses, states and events (ibv_wc_status_str(3) and the like). */
 #include <infiniband/verbs.h>
 #include <stddef.h>
 

@@ -14,10 +14,10 @@
 #include "retry.h"
 #include "rq.h"
 
-/* What taking one entry did. */
+/* The result of taking one entry. */
 enum { NONE = 0, TAKEN = 1, DROPPED = -1 };
 
-/* Under the queue's lock, as the next. */
+/* This and the next two: under the queue's lock. */
 static inline int take_sent(struct shmv_cq *cq, struct ibv_wc *wc)
 {
 	struct shmv_sent *sent;
@@ -48,9 +48,9 @@ static inline int take_sent(struct shmv_cq *cq, struct ibv_wc *wc)
 	return TAKEN;
 }
 
-/* Copies a payload to where the receive points; false: a key does not open it. */
-static inline bool scatter(struct shmv_ctx *ctx, const struct shmv_rq *rq, const struct shm_wqe *wqe,
-			   const uint8_t *from, uint32_t len)
+/* Copies a payload into a receive's scatter list; false: a key does not open the memory. */
+static inline bool scatter(struct shmv_ctx *ctx, const struct shmv_rq *rq,
+			   const struct shm_wqe *wqe, const uint8_t *from, uint32_t len)
 {
 	for (uint32_t i = 0; len && i < wqe->sges; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
@@ -93,18 +93,23 @@ static inline int take_received(struct shmv_cq *cq, struct ibv_wc *wc)
 	if (shmv_load32(&cqe->seq) != cq->head + 1)
 		return NONE;
 	if (shmv_unlikely(cqe->kind & SHM_CQE_LATER &&
-			  ((uint64_t *)shm_at(shm, cq->shm->times))[cq->head & cq->mask] > shmv_now()))
+			  ((uint64_t *)shm_at(shm, cq->shm->times))[cq->head & cq->mask] >
+				  shmv_now()))
 		return NONE;
 	rq = ctx->rqs[cqe->rq];
-	if (shmv_unlikely(!rq)) { /* closed meanwhile */
+	if (shmv_unlikely(!rq)) { /* the receive queue was closed meanwhile */
 		cq->head++;
 		return DROPPED;
 	}
 	wqe = shm_at(shm, rq->shm->wqes + (uint64_t)cqe->wqe * rq->shm->stride);
 	status = cqe->status;
 	if (shmv_likely(!(cqe->kind & SHM_CQE_DROPPED))) {
-		const uint8_t *from = cqe->kind & SHM_CQE_HERE ? cqe->data :
-			shm_at(shm, cq->shm->besides + (uint64_t)(cq->head % SHM_BESIDES) * SHM_BESIDE_MAX);
+		const uint8_t *from = cqe->kind & SHM_CQE_HERE
+					      ? cqe->data
+					      : shm_at(shm,
+						       cq->shm->besides +
+							       (uint64_t)(cq->head % SHM_BESIDES) *
+								       SHM_BESIDE_MAX);
 
 		if (cqe->kind & (SHM_CQE_HERE | SHM_CQE_BESIDE) &&
 		    shmv_unlikely(!scatter(ctx, rq, wqe, from, cqe->len))) {
@@ -128,7 +133,8 @@ static inline bool is_empty(const struct shmv_cq *cq)
 	       shmv_load32(&ring[cq->head & cq->mask].seq) != cq->head + 1;
 }
 
-static __attribute__((noinline)) void count(struct shmv_cq *cq, uint32_t sent_head, uint32_t head, bool empty)
+static __attribute__((noinline)) void count(struct shmv_cq *cq, uint32_t sent_head, uint32_t head,
+					    bool empty)
 {
 	struct shmv_counts *counts = &cq->ctx->count;
 
@@ -170,7 +176,10 @@ int shmv_req_notify_cq(struct ibv_cq *ib, int solicited_only)
 
 	cq->ctx->count.armed++;
 	shmv_swap32(&cq->shm->armed, solicited_only ? 2 : 1);
-	/* What is on the wire already was announced already, to a sleeper that may have found nothing. */
+	/*
+	 * A completion on the wire has had its wake-up, at which the sleeper may have found
+	 * nothing: it needs another.
+	 */
 	if (shmv_unlikely(shmv_conf.timed) && !is_empty(cq))
 		shmv_complete_wake(cq);
 	return 0;

@@ -32,7 +32,7 @@ uint32_t shmv_ports_count(void)
 	return count < SHMV_DEVS_MAX ? count : SHMV_DEVS_MAX;
 }
 
-/* FNV-1a. */
+/* The hash function FNV-1a. */
 static uint64_t hash_of(const char *text)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -64,7 +64,7 @@ static void add_gid(struct shmv_port *port, const union ibv_gid *gid, uint32_t t
 	}
 }
 
-/* Version 2, and before it version 1 where the configuration wants both. */
+/* Adds a GID of version 2, and before it of version 1 if the property roce_v1 is set. */
 static void add_roce_gid(struct shmv_port *port, const union ibv_gid *gid)
 {
 	if (shmv_conf.roce_v1)
@@ -72,7 +72,10 @@ static void add_roce_gid(struct shmv_port *port, const union ibv_gid *gid)
 	add_gid(port, gid, IBV_GID_TYPE_ROCE_V2);
 }
 
-/* The GIDs of a RoCE port: its link address if there is version 1, too, then its IP addresses. */
+/*
+ * Adds the GIDs of a RoCE port: its link address if the property roce_v1 is set, then its IP
+ * addresses.
+ */
 static void add_roce_gids(struct shmv_port *port, char *ips)
 {
 	union ibv_gid gid = {.global = {htobe64(UINT64_C(0xfe80) << 48), htobe64(port->guid)}};
@@ -90,7 +93,7 @@ static void add_roce_gids(struct shmv_port *port, char *ips)
 	}
 }
 
-/* The index-th of a list with commas; the last one if it is shorter. */
+/* Copies entry number index of a list with commas; the last entry if the list is shorter. */
 static void pick(char *to, size_t size, const char *list, uint32_t index)
 {
 	const char *comma;
@@ -122,11 +125,15 @@ static void port_make(struct shmv_port *port, uint32_t index)
 	add_gid(port, &(union ibv_gid){.global = {htobe64(port->subnet), htobe64(port->guid)}},
 		IBV_GID_TYPE_IB);
 	snprintf(text, sizeof(text), "%s", shmv_conf.pkeys);
-	for (pkey = strtok_r(text, ",", &save); pkey && at < SHMV_PKEYS; pkey = strtok_r(NULL, ",", &save))
+	for (pkey = strtok_r(text, ",", &save); pkey && at < SHMV_PKEYS;
+	     pkey = strtok_r(NULL, ",", &save))
 		port->pkeys[at++] = strtoul(pkey, NULL, 0);
 }
 
-/* Under the file's lock; false: processes have devices open that were made otherwise. */
+/*
+ * Makes the ports. False: processes have devices open with other ports. Under the lock of the
+ * file.
+ */
 static bool make(struct shmv_ports *to)
 {
 	uint64_t hash = conf_hash();
@@ -134,7 +141,7 @@ static bool make(struct shmv_ports *to)
 	if (to->hash == hash)
 		return true;
 	if (to->hash && shmv_seg_any()) {
-		shmv_log("%s is in use with another configuration of ports: choose another SHMV_FABRIC",
+		shmv_log("%s is in use with other ports: choose another SHMV_FABRIC",
 			 shmv_conf.dir);
 		return false;
 	}
@@ -152,7 +159,7 @@ static struct shmv_ports *map(void)
 	bool made;
 	int fd;
 
-	/* Processes of several users may meet, whatever their umask. */
+	/* Processes of several users may meet, and an umask must not keep them out. */
 	if (!mkdir(shmv_conf.dir, 0777))
 		chmod(shmv_conf.dir, 0777);
 	else if (errno != EEXIST)
@@ -167,7 +174,7 @@ static struct shmv_ports *map(void)
 	if (to == MAP_FAILED)
 		to = NULL;
 	made = to && make(to);
-	flock(fd, LOCK_UN); /* closing does not: the mapping keeps the file open */
+	flock(fd, LOCK_UN); /* close(2) does not unlock: the mapping keeps the file open */
 	close(fd);
 	if (made)
 		return to;
@@ -237,9 +244,11 @@ int shmv_ports_check(const struct shmv_port *port, const struct ibv_ah_attr *ah)
 
 	if (ah->port_num != 1 || (global && !ah->is_global))
 		return EINVAL;
-	if (ah->is_global && (ah->grh.sgid_index >= SHMV_GIDS || !port->gids[ah->grh.sgid_index].used))
+	if (ah->is_global &&
+	    (ah->grh.sgid_index >= SHMV_GIDS || !port->gids[ah->grh.sgid_index].used))
 		return EINVAL;
-	if (shmv_conf.infiniband && (!ah->dlid || ah->dlid >= 0xc000 || ah->src_path_bits >> port->lmc))
+	if (shmv_conf.infiniband &&
+	    (!ah->dlid || ah->dlid >= 0xc000 || ah->src_path_bits >> port->lmc))
 		return EINVAL;
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ports: one for each device of the fabric, with its tables of GIDs and partitions. They lie in
- * a file that all processes of the fabric map, so that shmv-ctl can change them while they run.
- * Made from the configuration by the first process; a later one with another configuration makes
- * them anew if no device is open, and is refused otherwise.
+ * Ports: one for each device of the fabric, with its tables of GIDs and partitions. All ports lie
+ * in one file that the fabric's processes map, so that shmv-ctl can change a port while they run.
+ * The first process makes the file from its configuration. A later process with another
+ * configuration makes the file anew if no device is open, and is refused otherwise.
  */
 #ifndef SHMV_PORTS_H
 #define SHMV_PORTS_H
@@ -16,7 +16,7 @@ enum {
 	SHMV_DEVS_MAX = 8,
 	SHMV_GIDS = 16,
 	SHMV_PKEYS = 8,
-	SHMV_ROUTER_LID = 0xff, /* the way to another subnet */
+	SHMV_ROUTER_LID = 0xff, /* of the router to other subnets */
 };
 
 struct shmv_gid {
@@ -27,13 +27,13 @@ struct shmv_gid {
 
 struct shmv_port {
 	_Alignas(64) uint32_t state; /* enum ibv_port_state */
-	uint32_t fatal;		     /* the device is */
+	uint32_t fatal;		     /* the device has failed for good */
 	uint32_t lid, lmc, sm_lid;
 	uint64_t subnet, guid; /* byte order of the host */
 	uint16_t pkeys[SHMV_PKEYS]; /* 0: none */
 	struct shmv_gid gids[SHMV_GIDS];
-	_Alignas(64) uint64_t tx_free; /* when its wire has nothing more to send, and to receive (wire.h) */
-	_Alignas(64) uint64_t rx_free;
+	_Alignas(64) uint64_t tx_free; /* time at which its wire has sent all (wire.h) */
+	_Alignas(64) uint64_t rx_free; /* time at which its wire has received all */
 	_Alignas(64) uint64_t sent, received; /* requests of queue pairs that are gone */
 };
 
@@ -43,25 +43,30 @@ struct shmv_ports {
 	struct shmv_port port[SHMV_DEVS_MAX];
 };
 
-/* Maps them, the first time; NULL (and a line on standard error): that cannot be done. */
+/*
+ * Maps the file at the first call. NULL, and a line on standard error: the file cannot be made or
+ * mapped.
+ */
 struct shmv_ports *shmv_ports_get(void);
 
-/* How many devices the configuration has. */
+/* Number of devices in the configuration. */
 uint32_t shmv_ports_count(void);
 
-/* The device that an address vector leads to from a port; -1: none, what is sent there is lost. */
+/* The device to which an address vector leads from a port; -1: none, and packets to it are lost. */
 int shmv_ports_find(const struct shmv_port *from, const struct ibv_ah_attr *ah);
 
-/* 0, or EINVAL: an address vector that the port's driver refuses. */
+/* 0, or EINVAL: the port's driver refuses such an address vector. */
 int shmv_ports_check(const struct shmv_port *port, const struct ibv_ah_attr *ah);
 
-/* Whether members of two partitions hear each other (InfiniBand specification, volume 1, 10.9.3). */
+/*
+ * Whether members of two partitions hear each other (InfiniBand specification, volume 1, 10.9.3).
+ */
 static inline bool shmv_ports_share(uint16_t a, uint16_t b)
 {
 	return !((a ^ b) & 0x7fff) && ((a | b) & 0x8000);
 }
 
-/* An interface that has the address of one of the port's GIDs; 0: none here. */
+/* Index of an interface that has the address of one of the port's GIDs; 0: there is none here. */
 uint32_t shmv_ports_ifindex(const struct shmv_port *port);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pair, reliable connected. Its state and what a peer needs lie in the device's file; its send queue holds
- * only what could not be done at once.
+ * Queue pair, reliable connected. Its state, and all that a peer reads, lie in the device's file.
+ * Its send queue holds only sends that could not be done at once (sq.h).
  */
 #ifndef SHMV_QP_H
 #define SHMV_QP_H
@@ -13,12 +13,6 @@
 #include "context.h"
 #include "layout.h"
 
-struct shmv_waiting { /* a send that could not be done at once */
-	struct ibv_send_wr wr;
-	uint32_t index;
-	struct ibv_sge sge[];
-};
-
 struct shmv_qp {
 	struct ibv_qp ib;
 	struct shmv_ctx *ctx;
@@ -26,16 +20,16 @@ struct shmv_qp {
 	struct shmv_seg *peer;
 	struct shmv_port *peer_port;
 	uint32_t lock, index, peer_qpn, async_events;
-	uint64_t me; /* what peer_qp listens to when it listens to us */
+	uint64_t me; /* value of peer_qp->conn if the peer is connected to this queue pair */
 	uint32_t posted, retired, counted;
 	uint32_t max_wr, max_sge, max_inline;
-	uint32_t len;	  /* of the send that was executed last */
-	uint64_t arrival; /* and when it arrived; 0: at once */
-	bool sig_all, told; /* told: an error was polled, or asked for */
-	bool lost;	    /* nothing reaches the peer any more (SHMV_LOSE_ONE_IN) */
-	struct shmv_rq *rq; /* its own; NULL: ib.srq's */
+	uint32_t len;	  /* length of the send that was executed last */
+	uint64_t arrival; /* time at which this send arrives; 0: at once */
+	bool sig_all, told; /* told: the library knows of the error (property err_post) */
+	bool lost;	    /* no packet reaches the peer any more (property lose_one_in) */
+	struct shmv_rq *rq; /* its own receive queue; NULL: ib.srq has it */
 	size_t pinned;
-	/* Waiting sends. */
+	/* The send queue, and its place in the context's list (retry.h). */
 	uint8_t *sq;
 	size_t sq_stride;
 	uint32_t sq_head, sq_tail;
@@ -48,12 +42,16 @@ struct shmv_qp {
 };
 
 /*
- * The state becomes ERR: what is posted to its own receive queue ends, and with a shared one an event says that
- * there is no more to come. Of any process; under its shared lock.
+ * Makes the state ERR. The receives in the queue pair's own receive queue end; with a shared
+ * receive queue, an event (LAST_WQE_REACHED) says that it takes no more. The queue pair may be
+ * another process's. Under shm_qp.lock.
  */
 void shmv_qp_fail(struct shmv_seg *seg, struct shm_qp *qp);
 
-/* No peer reaches it any more, and what waits is forgotten. Under its lock. */
+/*
+ * Makes the state RESET: no peer reaches the queue pair, and it forgets its sends. Under its
+ * lock.
+ */
 void shmv_qp_reset(struct shmv_qp *qp);
 
 #endif

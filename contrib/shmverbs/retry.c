@@ -4,15 +4,17 @@
 #include "atomic.h"
 #include "context.h"
 #include "lock.h"
-#include "note.h"
+#include "move.h"
 #include "qp.h"
-#include "send.h"
+#include "segment.h"
+#include "sq.h"
+#include "thread.h"
 #include "transfer.h"
 
 enum {
-	CREDIT_NS = 500,	 /* until the sender hears of a receive that was posted */
+	CREDIT_NS = 500,	 /* from a posted receive until its sender knows of it */
 	SILENT_NS = 50 * 1000,	 /* between tries to reach a silent peer */
-	DEAD_NS = 1000000000,	 /* patience with a process that is known to be dead */
+	DEAD_NS = 1000000000,	 /* longest silence of a process that is known to be dead */
 	RNR_FOREVER = 7,
 	MS_655_36 = 65536,	 /* timer 0, in tens of microseconds */
 };
@@ -31,7 +33,7 @@ static void list(struct shmv_qp *qp)
 	ctx->pend = qp;
 	shmv_add32(&ctx->pending, 1);
 	shmv_unlock(&ctx->pend_lock);
-	shmv_note_kick();
+	shmv_thread_kick();
 }
 
 /* Under pend_lock. */
@@ -55,11 +57,13 @@ void shmv_retry_remove(struct shmv_qp *qp)
 	shmv_unlock(&qp->ctx->pend_lock);
 }
 
-/* InfiniBand specification, volume 1, 9.7.5.2.8. */
+/* Time of an RNR timer (InfiniBand specification, volume 1, 9.7.5.2.8). */
 static uint64_t rnr_ns(uint32_t timer)
 {
-	static const uint16_t tens_of_us[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256,
-		384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+	static const uint16_t tens_of_us[] = {0,    1,	  2,	3,     4,     6,     8,	    12,
+					      16,   24,	  32,	48,    64,    96,    128,   192,
+					      256,  384,  512,	768,   1024,  1536,  2048,  3072,
+					      4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 	return (timer % 32 ? tens_of_us[timer % 32] : MS_655_36) * UINT64_C(10000);
 }
@@ -72,8 +76,10 @@ static int later_rnr(struct shmv_qp *qp, uint64_t now)
 		qp->rnr_end = now + rnr_ns(qp->peer_qp->rnr_timer);
 	}
 	qp->since = now;
-	/* End-to-end credits say at once that a queue pair has a receive again; of a shared queue they say nothing
-	 * (InfiniBand specification, volume 1, 9.7.7.2). */
+	/*
+	 * End-to-end credits say at once that a queue pair has a receive again. They say nothing
+	 * of a shared receive queue (InfiniBand specification, volume 1, 9.7.7.2).
+	 */
 	qp->next_try = qp->peer_qp->srq ? qp->rnr_end : now + CREDIT_NS;
 	return SHMV_RETRY_RNR;
 }
@@ -118,7 +124,7 @@ void shmv_retry_run(struct shmv_qp *qp)
 	if (shmv_unlikely(shmv_ctx_is_fatal(qp->ctx)))
 		return;
 	while (qp->sq_head != qp->sq_tail) {
-		struct shmv_waiting *first = shmv_send_first(qp);
+		struct shmv_waiting *first = shmv_sq_at(qp, qp->sq_head);
 		int status = IBV_WC_WR_FLUSH_ERR;
 
 		qp->arrival = 0;
@@ -133,7 +139,7 @@ void shmv_retry_run(struct shmv_qp *qp)
 			qp->retrying = false;
 		}
 		qp->sq_head++;
-		shmv_send_finish(qp, &first->wr, first->index, status);
+		shmv_sq_finish(qp, &first->wr, first->index, status);
 	}
 }
 
@@ -151,7 +157,9 @@ void __attribute__((noinline)) shmv_retry(struct shmv_ctx *ctx)
 			due = 0;
 			continue;
 		}
-		/* It stays listed while it runs, and its lock keeps it. */
+		/*
+		 * The queue pair stays in the list, and its lock keeps others from destroying it.
+		 */
 		shmv_unlock(&ctx->pend_lock);
 		shmv_retry_run(qp);
 		shmv_lock(&ctx->pend_lock);

@@ -8,11 +8,11 @@
 #include "atomic.h"
 #include "conf.h"
 #include "cq.h"
-#include "event.h"
 #include "lock.h"
 #include "log.h"
 #include "mem.h"
-#include "qp.h"
+#include "note.h"
+#include "segment.h"
 
 static uint32_t power_of_2(uint32_t least)
 {
@@ -23,7 +23,10 @@ static uint32_t power_of_2(uint32_t least)
 	return size;
 }
 
-/* Places in the file; false: there is none. Under the context's mutex. */
+/*
+ * Gives the queue its place and its rings in the file; false: there is none. Under the context's
+ * mutex.
+ */
 static bool rq_place(struct shmv_rq *rq, uint32_t pd)
 {
 	struct shmv_ctx *ctx = rq->ctx;
@@ -82,7 +85,10 @@ void shmv_rq_close(struct shmv_rq *rq)
 {
 	struct shmv_ctx *ctx = rq->ctx;
 
-	/* Polling finds an entry's receive queue by number, under its completion queue's lock. */
+	/*
+	 * A poll, under the lock of its completion queue, finds an entry's receive queue by this
+	 * table.
+	 */
 	pthread_mutex_lock(&ctx->mutex);
 	for (uint32_t i = 0; i < SHM_CQ_MAX; i++)
 		if (ctx->cqs[i])
@@ -99,12 +105,13 @@ void shmv_rq_close(struct shmv_rq *rq)
 	free(rq);
 }
 
-static __attribute__((noinline)) void tell_limit(struct shmv_seg *seg, struct shm_rq *rq, uint32_t left)
+void __attribute__((noinline))
+shmv_rq_tell_limit(struct shmv_seg *seg, struct shm_rq *rq, uint32_t left)
 {
 	uint32_t limit = shmv_load32(&rq->limit);
 
 	if (limit && left < limit && shmv_replace32(&rq->limit, limit, 0))
-		shmv_event_raise(seg, IBV_EVENT_SRQ_LIMIT_REACHED, rq - seg->shm->rq, rq->serial);
+		shmv_note_event(seg, IBV_EVENT_SRQ_LIMIT_REACHED, rq - seg->shm->rq, rq->serial);
 }
 
 bool shmv_rq_take(struct shmv_seg *seg, struct shm_rq *rq, struct shm_rq_entry *entry)
@@ -124,11 +131,11 @@ bool shmv_rq_take(struct shmv_seg *seg, struct shm_rq *rq, struct shm_rq_entry *
 	} while (!__atomic_compare_exchange_n(&rq->head, &head, head + 1, false, __ATOMIC_SEQ_CST,
 					      __ATOMIC_ACQUIRE));
 	if (shmv_unlikely(shmv_load32(&rq->limit)))
-		tell_limit(seg, rq, shmv_load32(&rq->tail) - head - 1);
+		shmv_rq_tell_limit(seg, rq, shmv_load32(&rq->tail) - head - 1);
 	return true;
 }
 
-static int rq_post(struct shmv_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int shmv_rq_post(struct shmv_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct shm *shm = rq->ctx->seg->shm;
 	struct shm_rq *to = rq->shm;
@@ -142,7 +149,8 @@ static int rq_post(struct shmv_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_w
 		struct shm_wqe *wqe;
 		uint32_t index, room = 0;
 
-		if (shmv_unlikely(!rq->free_count || wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)) {
+		if (shmv_unlikely(!rq->free_count || wr->num_sge < 0 ||
+				  (uint32_t)wr->num_sge > rq->max_sge)) {
 			ret = rq->free_count ? EINVAL : ENOMEM;
 			*bad = wr;
 			break;
@@ -162,100 +170,4 @@ static int rq_post(struct shmv_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_w
 	shmv_store32(&to->tail, tail);
 	shmv_unlock(&rq->lock);
 	return ret;
-}
-
-int shmv_post_srq_recv(struct ibv_srq *ib, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	return rq_post(((struct shmv_srq *)ib)->rq, wr, bad);
-}
-
-int shmv_post_recv(struct ibv_qp *ib, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct shmv_qp *qp = (struct shmv_qp *)ib;
-	int ret;
-
-	if (!qp->rq || shmv_load32(&qp->shm->state) == IBV_QPS_RESET) {
-		*bad = wr;
-		return EINVAL;
-	}
-	ret = rq_post(qp->rq, wr, bad);
-	/* The state is read behind a full barrier: a queue pair that fails now either sees the receive or is seen. */
-	if (shmv_unlikely(shmv_add32(&qp->shm->state, 0) == IBV_QPS_ERR)) {
-		shmv_lock_shared(&qp->shm->lock);
-		shmv_qp_fail(qp->ctx->seg, qp->shm);
-		shmv_unlock_shared(&qp->shm->lock);
-	}
-	return ret;
-}
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
-{
-	struct shmv_ctx *ctx = shmv_ctx_of(pd->context);
-	struct shmv_srq *srq;
-
-	if (shmv_ctx_is_fatal(ctx))
-		return shmv_fail(EIO);
-	if (!shmv_conf.srq)
-		return shmv_fail(EOPNOTSUPP);
-	if (!init->attr.max_wr || init->attr.max_wr > shmv_conf.max_qp_wr ||
-	    init->attr.max_sge > shmv_conf.max_sge)
-		return shmv_fail(EINVAL);
-	srq = calloc(1, sizeof(*srq));
-	if (!srq)
-		return NULL;
-	srq->rq = shmv_rq_open(ctx, init->attr.max_wr, init->attr.max_sge, pd->handle);
-	if (!srq->rq) {
-		free(srq);
-		return shmv_fail(ENOMEM);
-	}
-	init->attr.max_wr = srq->rq->size;
-	init->attr.max_sge = srq->rq->max_sge;
-	srq->ib = (struct ibv_srq){.context = pd->context, .srq_context = init->srq_context, .pd = pd,
-				   .handle = srq->rq->index};
-	pthread_mutex_init(&srq->ib.mutex, NULL);
-	pthread_cond_init(&srq->ib.cond, NULL);
-	srq->rq->srq = srq;
-	shmv_pd_ref(pd, 1);
-	return &srq->ib;
-}
-
-/* Not resized: IBV_DEVICE_SRQ_RESIZE is not among the device's flags. */
-int ibv_modify_srq(struct ibv_srq *ib, struct ibv_srq_attr *attr, int mask)
-{
-	struct shmv_rq *rq = ((struct shmv_srq *)ib)->rq;
-
-	if (shmv_ctx_is_fatal(rq->ctx))
-		return EIO;
-	if (mask & ~IBV_SRQ_LIMIT || (mask && attr->srq_limit > rq->size))
-		return EINVAL;
-	if (!mask)
-		return 0;
-	shmv_store32(&rq->shm->limit, attr->srq_limit);
-	tell_limit(rq->ctx->seg, rq->shm, shmv_load32(&rq->shm->tail) - shmv_load32(&rq->shm->head));
-	return 0;
-}
-
-int ibv_query_srq(struct ibv_srq *ib, struct ibv_srq_attr *attr)
-{
-	const struct shmv_rq *rq = ((struct shmv_srq *)ib)->rq;
-
-	*attr = (struct ibv_srq_attr){.max_wr = rq->size, .max_sge = rq->max_sge,
-				      .srq_limit = shmv_load32(&rq->shm->limit)};
-	return 0;
-}
-
-int ibv_destroy_srq(struct ibv_srq *ib)
-{
-	struct shmv_srq *srq = (struct shmv_srq *)ib;
-
-	if (shmv_load32(&srq->refs))
-		return EBUSY;
-	shmv_rq_close(srq->rq); /* no event is delivered any more */
-	pthread_mutex_lock(&ib->mutex);
-	while (ib->events_completed != srq->async_events)
-		pthread_cond_wait(&ib->cond, &ib->mutex);
-	pthread_mutex_unlock(&ib->mutex);
-	shmv_pd_ref(ib->pd, -1);
-	free(srq);
-	return 0;
 }

@@ -16,12 +16,12 @@
 #include "atomic.h"
 #include "conf.h"
 #include "lock.h"
-#include "note.h"
+#include "thread.h"
 
-enum { LOOK_EVERY = 16 }; /* names between two looks for what dead processes left */
+enum { LOOK_EVERY = 16 }; /* new files between two searches for files of dead processes */
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* the list */
-static struct shmv_seg *segs;				  /* of peers */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held to use the list */
+static struct shmv_seg *segs;				  /* all segments of peers */
 static uint64_t pipe_ids;
 
 static void seg_path(char *path, size_t size, uint32_t slot)
@@ -37,8 +37,8 @@ static struct shmv_seg *seg_map(int fd, uint32_t slot)
 	if (!seg)
 		return NULL;
 	if (!fstat(fd, &st) && (size_t)st.st_size >= sizeof(struct shm))
-		seg->shm = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-				fd, 0);
+		seg->shm = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (!seg->shm || seg->shm == MAP_FAILED) {
 		free(seg);
 		return NULL;
@@ -99,7 +99,7 @@ struct shmv_seg *shmv_seg_attach(uint32_t slot)
 	}
 	seg->pidfd = syscall(SYS_pidfd_open, seg->pid, 0);
 	if (seg->pidfd >= 0 && seg_is_alive(seg))
-		shmv_note_watch(seg->pidfd, seg);
+		shmv_thread_watch(seg->pidfd, seg);
 	seg->next = segs;
 	segs = seg;
 out:
@@ -131,12 +131,12 @@ void shmv_seg_bury(struct shmv_seg *seg)
 		;
 	if (known) {
 		shmv_store32(&seg->dead, 1);
-		shmv_note_unwatch(seg->pidfd);
+		shmv_thread_unwatch(seg->pidfd);
 	}
 	pthread_mutex_unlock(&mutex);
 }
 
-/* True if a living process has the number; what a dead one has left is taken away. */
+/* True if a living process has the slot. Removes the file of a dead process. */
 static bool is_taken(uint32_t slot)
 {
 	struct shm_head head;
@@ -165,7 +165,7 @@ bool shmv_seg_any(void)
 	return any;
 }
 
-/* Gives the file a number that no open device has, and none had lately; 0 or an errno. */
+/* Gives the file a slot that no open device has, and none had lately; 0 or an errno. */
 static int seg_name(const char *temporary, uint32_t *slot)
 {
 	char path[112], text[16] = "0";
@@ -176,7 +176,7 @@ static int seg_name(const char *temporary, uint32_t *slot)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0 || flock(fd, LOCK_EX))
 		return errno;
-	fchmod(fd, 0666); /* whatever the umask; it is somebody else's, maybe */
+	fchmod(fd, 0666); /* an umask took bits away; fails if another user made the file */
 	if (read(fd, text, sizeof(text) - 1) > 0)
 		next = strtoul(text, NULL, 10);
 	if (next % LOOK_EVERY == 0)
@@ -193,7 +193,7 @@ static int seg_name(const char *temporary, uint32_t *slot)
 	return ret;
 }
 
-struct shmv_seg *shmv_seg_create(uint32_t dev)
+struct shmv_seg *shmv_seg_create(uint32_t dev, int note_fd, uint64_t note_id)
 {
 	size_t size = sizeof(struct shm) + ((size_t)shmv_conf.heap_mb << 20);
 	struct shmv_seg *seg = NULL;
@@ -202,7 +202,8 @@ struct shmv_seg *shmv_seg_create(uint32_t dev)
 	uint32_t slot = 0;
 	int fd, ret;
 
-	snprintf(temporary, sizeof(temporary), "%s/new.%u.%lu", shmv_conf.dir, shmv_pid, shmv_seg_pipe_id());
+	snprintf(temporary, sizeof(temporary), "%s/new.%u.%lu", shmv_conf.dir, shmv_pid,
+		 shmv_seg_pipe_id());
 	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0 || fchmod(fd, 0666) || ftruncate(fd, size))
 		goto out;
@@ -210,9 +211,14 @@ struct shmv_seg *shmv_seg_create(uint32_t dev)
 	if (!seg)
 		goto out;
 	head = &seg->shm->head;
-	*head = (struct shm_head){.magic = SHM_MAGIC, .dev = dev, .pid = shmv_pid,
-				  .start = shmv_process_start(shmv_pid)};
-	shmv_note_address(&head->note_fd, &head->note_id);
+	*head = (struct shm_head){
+		.magic = SHM_MAGIC,
+		.dev = dev,
+		.pid = shmv_pid,
+		.start = shmv_process_start(shmv_pid),
+		.note_fd = note_fd,
+		.note_id = note_id,
+	};
 	(void)!getrandom(&head->nonce, sizeof(head->nonce), 0);
 	seg->pid = shmv_pid;
 	seg->nonce = head->nonce;
@@ -246,7 +252,10 @@ uint64_t shmv_seg_pipe_id(void)
 	return shmv_add64(&pipe_ids, 1);
 }
 
-/* Under the wake_lock: another thread may close one to make place. */
+/*
+ * The descriptor of a pipe; -1: the process is gone. Under wake_lock: another thread may close a
+ * descriptor.
+ */
 static int seg_pipe(struct shmv_seg *seg, uint64_t id, int owners_fd)
 {
 	char path[48];
@@ -255,7 +264,10 @@ static int seg_pipe(struct shmv_seg *seg, uint64_t id, int owners_fd)
 	for (uint32_t i = 0; i < seg->wakes; i++)
 		if (seg->wake[i].id == id)
 			return seg->wake[i].fd;
-	/* For reading, too: writing to a pipe that nobody reads would kill us. */
+	/*
+	 * Opened for reading, too: writing to a pipe without a reader would end this process
+	 * (SIGPIPE).
+	 */
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", seg->pid, owners_fd);
 	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
@@ -267,7 +279,8 @@ static int seg_pipe(struct shmv_seg *seg, uint64_t id, int owners_fd)
 	return fd;
 }
 
-bool shmv_seg_write(struct shmv_seg *seg, uint64_t id, int owners_fd, const void *record, size_t size)
+bool shmv_seg_write(struct shmv_seg *seg, uint64_t id, int owners_fd, const void *record,
+		    size_t size)
 {
 	ssize_t n = -1;
 	int fd;

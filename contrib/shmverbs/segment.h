@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Segment: the mapped file of an open device, one's own or a peer's. A file's name is its number,
- * which is part of the numbers of all its queue pairs.
+ * Segment: the mapped file of an open device, of this process or of a peer. The name of the file
+ * is its slot, a number, which is part of the numbers of all queue pairs of the device.
  */
 #ifndef SHMV_SEGMENT_H
 #define SHMV_SEGMENT_H
@@ -14,7 +14,7 @@
 
 #include "layout.h"
 
-enum { SHMV_WAKES = 64 }; /* descriptors of a peer that are kept open */
+enum { SHMV_WAKES = 64 }; /* pipes of a peer that this process keeps open */
 
 struct shmv_seg {
 	struct shmv_seg *next;
@@ -24,40 +24,49 @@ struct shmv_seg {
 	int refs, pidfd;
 	pid_t pid;
 	uint64_t nonce;
-	uint32_t dead; /* the process is, or cannot be reached */
+	uint32_t dead; /* the process ended, or cannot be reached */
 	pthread_mutex_t wake_lock;
 	struct {
 		uint64_t id;
 		int fd;
 	} wake[SHMV_WAKES];
 	uint32_t wakes;
-	uint8_t warm[SHM_CQ_MAX]; /* completion queues whose memory was touched */
+	uint8_t warm[SHM_CQ_MAX]; /* 1: the memory of this completion queue was touched */
 };
 
-/* A new one for device dev; NULL and errno. */
-struct shmv_seg *shmv_seg_create(uint32_t dev);
-/* The file with a number; NULL: there is none whose process lives. Give back with detach. */
+/*
+ * Makes the segment of an open device dev; NULL and errno. note_fd, note_id: descriptor and id of
+ * the pipe for this process's notes.
+ */
+struct shmv_seg *shmv_seg_create(uint32_t dev, int note_fd, uint64_t note_id);
+/*
+ * attach: the segment of a slot; NULL: there is none with a living process. detach gives it back.
+ */
 struct shmv_seg *shmv_seg_attach(uint32_t slot);
 void shmv_seg_detach(struct shmv_seg *seg);
-/* Takes the file of one's own out of the fabric; the mapping stays. */
+/* Takes the file of this process's own segment out of the fabric; the mapping stays. */
 void shmv_seg_unlink(const struct shmv_seg *seg);
 
-/* Whether any process of the fabric has a device open. Takes away what dead ones left. */
+/* True if a process of the fabric has a device open. Removes the files of dead processes. */
 bool shmv_seg_any(void);
 
-/* A process died: its segments are dead. seg: what epoll gave; ignored if it is gone. */
+/*
+ * Marks a segment as dead, because its process ended. seg: the mark that attach gave to the
+ * thread; ignored if the segment is detached meanwhile.
+ */
 void shmv_seg_bury(struct shmv_seg *seg);
 
 /*
- * Writes a record of at most PIPE_BUF bytes to a pipe of the segment's process. owners_fd: its number
- * there; id: the pipe's, unique in that process, so that a number that was used again is noticed.
- * False: the pipe is full, or the process gone.
+ * Writes a record of at most PIPE_BUF bytes to a pipe of the segment's process. owners_fd: the
+ * descriptor in that process. id: the pipe's, unique in that process, because descriptors are
+ * used again. False: the pipe is full, or the process gone.
  */
-bool shmv_seg_write(struct shmv_seg *seg, uint64_t id, int owners_fd, const void *record, size_t size);
-/* A new such id. */
+bool shmv_seg_write(struct shmv_seg *seg, uint64_t id, int owners_fd, const void *record,
+		    size_t size);
+/* A new id for a pipe of this process. */
 uint64_t shmv_seg_pipe_id(void);
 
-/* After fork(2): the child has none. */
+/* After fork(2): the child has no segments. */
 void shmv_seg_forked(void);
 
 #endif

@@ -2,66 +2,23 @@
 #include "send.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "atomic.h"
-#include "complete.h"
 #include "conf.h"
 #include "lock.h"
+#include "qp.h"
 #include "retry.h"
+#include "sq.h"
 #include "transfer.h"
 #include "window.h"
-#include "wire.h"
 
-static int sq_add(struct shmv_qp *qp, const struct ibv_send_wr *wr)
-{
-	struct shmv_waiting *to;
-
-	if (!qp->sq) {
-		qp->sq_stride = (sizeof(*to) + qp->max_sge * sizeof(struct ibv_sge) + qp->max_inline + 15) &
-				~(size_t)15;
-		qp->sq = malloc(qp->max_wr * qp->sq_stride);
-		if (!qp->sq)
-			return ENOMEM;
-	}
-	to = (struct shmv_waiting *)(qp->sq + (qp->sq_tail++ % qp->max_wr) * qp->sq_stride);
-	to->wr = *wr;
-	to->wr.next = NULL;
-	to->wr.sg_list = to->sge;
-	to->index = qp->posted;
-	if (wr->num_sge)
-		memcpy(to->sge, wr->sg_list, wr->num_sge * sizeof(*to->sge));
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		uint8_t *data = (uint8_t *)&to->sge[qp->max_sge];
-
-		for (int i = 0; i < wr->num_sge; i++) {
-			memcpy(data, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
-			to->sge[i].addr = (uintptr_t)data;
-			data += wr->sg_list[i].length;
-		}
-	}
-	return 0;
-}
-
-void shmv_send_finish(struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t index, int status)
-{
-	if (status || wr->send_flags & IBV_SEND_SIGNALED || qp->sig_all)
-		shmv_complete_send(qp, wr, index, status, shmv_wire_ack(qp->arrival));
-	if (shmv_unlikely(status) && shmv_load32(&qp->shm->state) != IBV_QPS_ERR) {
-		shmv_lock_shared(&qp->shm->lock);
-		shmv_qp_fail(qp->ctx->seg, qp->shm);
-		shmv_unlock_shared(&qp->shm->lock);
-	}
-}
-
-/* Whether an opcode may have its payload inline. */
+/* True if the payload of such a request may be inline. */
 static inline bool is_inlinable(uint32_t opcode)
 {
 	return opcode <= IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;
 }
 
-/* What the device does not do at all. */
+/* Checks the opcodes that not all devices have; 0 or EINVAL. */
 static __attribute__((noinline)) int check_rare(const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -73,7 +30,7 @@ static __attribute__((noinline)) int check_rare(const struct ibv_send_wr *wr)
 	return wr->opcode <= IBV_WR_SEND_WITH_INV ? 0 : EINVAL;
 }
 
-/* What ibv_post_send(3) refuses at once. */
+/* Checks what ibv_post_send(3) refuses at once; 0 or the errno. */
 static inline int check_send(const struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t state)
 {
 	if (shmv_unlikely(state != IBV_QPS_RTS && (state != IBV_QPS_ERR ||
@@ -94,7 +51,8 @@ static inline int check_send(const struct shmv_qp *qp, const struct ibv_send_wr 
 	return 0;
 }
 
-static __attribute__((noinline)) void count_sends(struct shmv_counts *count, const struct ibv_send_wr *wr)
+static __attribute__((noinline)) void count_sends(struct shmv_counts *count,
+						  const struct ibv_send_wr *wr)
 {
 	count->posts++;
 	for (; wr; wr = wr->next) {
@@ -107,7 +65,7 @@ static __attribute__((noinline)) void count_sends(struct shmv_counts *count, con
 	}
 }
 
-/* Does one work request, or puts it behind those that wait. */
+/* Executes a work request, or appends it to the send queue. */
 static inline int post_one(struct shmv_qp *qp, const struct ibv_send_wr *wr, uint32_t state)
 {
 	int status, ret;
@@ -120,17 +78,18 @@ static inline int post_one(struct shmv_qp *qp, const struct ibv_send_wr *wr, uin
 			status = shmv_retry_later(qp, status);
 		if (shmv_likely(status >= 0)) {
 			qp->retrying = false;
-			shmv_send_finish(qp, wr, qp->posted, status);
+			shmv_sq_finish(qp, wr, qp->posted, status);
 			return 0;
 		}
 	}
-	ret = sq_add(qp, wr);
+	ret = shmv_sq_add(qp, wr);
 	if (ret)
 		qp->posted--;
 	return ret;
 }
 
-static inline int post(struct shmv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, bool internal)
+static inline int post(struct shmv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		       bool internal)
 {
 	int ret = 0;
 
@@ -161,7 +120,18 @@ int shmv_post_send(struct ibv_qp *ib, struct ibv_send_wr *wr, struct ibv_send_wr
 	return post((struct shmv_qp *)ib, wr, bad, false);
 }
 
-int shmv_send_internal(struct ibv_qp *ib, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+/* The rkey changes at once, although the request is executed later (ibv_bind_mw(3)). */
+int shmv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	return post((struct shmv_qp *)ib, wr, bad, true);
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
+	}, *bad;
+	int ret = post((struct shmv_qp *)qp, &wr, &bad, true);
+
+	if (!ret)
+		mw->rkey = wr.bind_mw.rkey;
+	return ret;
 }

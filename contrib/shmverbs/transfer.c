@@ -1,76 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "transfer.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "atomic.h"
 #include "complete.h"
 #include "conf.h"
 #include "lock.h"
-#include "log.h"
 #include "mem.h"
+#include "move.h"
 #include "ports.h"
 #include "qp.h"
 #include "rq.h"
 #include "window.h"
 #include "wire.h"
 
-enum {
-	SGE_MAX = 30,
-	MSG_MAX = 1 << 30,
-};
+enum { MSG_MAX = 1 << 30 };
 
-/* Between our memory and that of another process; a completion status. */
-static int move(struct shmv_seg *seg, bool write, const struct iovec *mine, int my_count,
-		const struct iovec *its, int its_count, uint64_t len)
-{
-	ssize_t n;
-
-	if (!len)
-		return IBV_WC_SUCCESS;
-	n = write ? process_vm_writev(seg->pid, mine, my_count, its, its_count, 0) :
-		    process_vm_readv(seg->pid, mine, my_count, its, its_count, 0);
-	if (shmv_likely(n == (ssize_t)len))
-		return IBV_WC_SUCCESS;
-	if (n < 0 && errno == ESRCH) {
-		shmv_store32(&seg->dead, 1);
-		return SHMV_RETRY_SILENT;
-	}
-	if (n < 0 && (errno == EPERM || errno == ENOSYS))
-		shmv_log("process_vm_writev(2) to process %u: %s", seg->pid, strerror(errno));
-	return IBV_WC_REM_ACCESS_ERR;
-}
-
-int shmv_transfer_to_wqe(struct shmv_seg *seg, const struct shm_rq *rq, uint32_t index, const struct iovec *iov,
-			 int count, uint64_t len)
-{
-	const struct shm_wqe *wqe = shm_at(seg->shm, rq->wqes + (uint64_t)index * rq->stride);
-	struct iovec its[SGE_MAX] = {{0}};
-	uint64_t left = len;
-	int used, ret = IBV_WC_SUCCESS;
-
-	for (used = 0; left && used < (int)wqe->sges; used++) {
-		const struct ibv_sge *sge = &wqe->sge[used];
-		uint64_t part = sge->length < left ? sge->length : left;
-
-		its[used].iov_len = part;
-		its[used].iov_base = shmv_mr_hold(seg->shm, sge->lkey, sge->addr, part,
-						  IBV_ACCESS_LOCAL_WRITE | SHM_ACCESS_LKEY, rq->pd, 0);
-		if (!its[used].iov_base) {
-			ret = IBV_WC_LOC_PROT_ERR;
-			break;
-		}
-		left -= part;
-	}
-	if (!ret)
-		ret = move(seg, true, iov, count, its, used, len);
-	for (int i = 0; i < used; i++)
-		shmv_mr_release(seg->shm, wqe->sge[i].lkey);
-	return ret == IBV_WC_REM_ACCESS_ERR ? IBV_WC_LOC_PROT_ERR : ret;
-}
-
-/* What a receive's completion says of the kind of send. */
+/* Bits of enum shm_cqe_kind for a send. */
 static inline uint8_t kind_of(const struct ibv_send_wr *wr)
 {
 	uint8_t kind = wr->send_flags & IBV_SEND_SOLICITED ? SHM_CQE_SOLICITED : 0;
@@ -84,9 +31,12 @@ static inline uint8_t kind_of(const struct ibv_send_wr *wr)
 	return kind;
 }
 
-/* Takes a receive, and completes it with the payload; what RDMA has written is there already. */
-static int deliver(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov, int count,
-		   uint64_t len)
+/*
+ * Takes a receive and completes it, with the payload of a SEND. A WRITE has its payload there
+ * already.
+ */
+static int deliver(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov,
+		   int count, uint64_t len)
 {
 	bool rdma = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct shmv_seg *seg = qp->peer;
@@ -110,28 +60,30 @@ static int deliver(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struc
 		entry.status = IBV_WC_LOC_LEN_ERR;
 	} else if (shmv_unlikely(wr->opcode == IBV_WR_SEND_WITH_INV) &&
 		   !shmv_window_invalidate(seg->shm, wr->invalidate_rkey, peer->pd, qp->peer_qpn)) {
-		entry.status = IBV_WC_REM_INV_REQ_ERR; /* as soft-RoCE (Linux: rxe_resp.c, INVALIDATE_RKEY) */
+		/* As in soft-RoCE (Linux: rxe_resp.c, INVALIDATE_RKEY). */
+		entry.status = IBV_WC_REM_INV_REQ_ERR;
 	} else if (!rdma && len) {
 		if (len <= SHM_HERE_MAX)
 			entry.kind |= SHM_CQE_HERE;
 		else if (len <= shmv_conf.beside_max)
 			entry.kind |= SHM_CQE_BESIDE;
 		else
-			entry.status = shmv_transfer_to_wqe(seg, rq, taken.wqe, iov, count, len);
+			entry.status = shmv_move_to_wqe(seg, rq, taken.wqe, iov, count, len);
 	}
 	if (shmv_unlikely(shmv_load32(&seg->dead)))
 		return SHMV_RETRY_SILENT;
 	if (!rdma)
 		qp->arrival = shmv_wire_send(qp->ctx->port, qp->peer_port, len);
-	if (shmv_unlikely(!shmv_complete_recv(seg, &seg->shm->cq[peer->cq], &entry, iov, count, qp->arrival)))
+	if (shmv_unlikely(!shmv_complete_recv(seg, &seg->shm->cq[peer->cq], &entry, iov, count,
+					      qp->arrival)))
 		return IBV_WC_REM_OP_ERR;
 	if (shmv_likely(!entry.status))
 		return IBV_WC_SUCCESS;
 	return entry.status == IBV_WC_LOC_PROT_ERR ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR;
 }
 
-static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov, int count,
-			 uint64_t len)
+static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov,
+			 int count, uint64_t len)
 {
 	bool read = wr->opcode == IBV_WR_RDMA_READ;
 	uint32_t need = read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
@@ -141,12 +93,12 @@ static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const
 
 	if (!(qp->peer_qp->access & need))
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (len) { /* the key of nothing is not looked at */
-		its.iov_base = shmv_mr_hold(shm, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, len, need,
-					    qp->peer_qp->pd, qp->peer_qpn);
+	if (len) { /* with a length of 0 a device does not look at the key */
+		its.iov_base = shmv_mr_hold(shm, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, len,
+					    need, qp->peer_qp->pd, qp->peer_qpn);
 		if (!its.iov_base)
 			return IBV_WC_REM_ACCESS_ERR;
-		ret = move(qp->peer, !read, iov, count, &its, 1, len);
+		ret = shmv_move(qp->peer, !read, iov, count, &its, 1, len);
 		shmv_mr_release(shm, wr->wr.rdma.rkey);
 	}
 	if (!ret)
@@ -155,7 +107,7 @@ static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const
 	return ret;
 }
 
-/* Atomic among all atomics of devices on that memory, as the specification has it (IBV_ATOMIC_HCA). */
+/* Atomic only among atomics of devices on this memory: IBV_ATOMIC_HCA. */
 static int atomic(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov)
 {
 	bool add = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -171,11 +123,11 @@ static int atomic(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct
 	if (!its.iov_base)
 		return IBV_WC_REM_ACCESS_ERR;
 	shmv_lock_shared(&shm->atomics);
-	ret = move(qp->peer, false, &mine, 1, &its, 1, 8);
+	ret = shmv_move(qp->peer, false, &mine, 1, &its, 1, 8);
 	new = add ? old + wr->wr.atomic.compare_add : wr->wr.atomic.swap;
 	if (!ret && (add || old == wr->wr.atomic.compare_add)) {
 		mine.iov_base = &new;
-		ret = move(qp->peer, true, &mine, 1, &its, 1, 8);
+		ret = shmv_move(qp->peer, true, &mine, 1, &its, 1, 8);
 	}
 	shmv_unlock_shared(&shm->atomics);
 	shmv_mr_release(shm, wr->wr.atomic.rkey);
@@ -186,15 +138,19 @@ static int atomic(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct
 	return ret;
 }
 
-/* Whether an opcode writes to the memory in the scatter list. */
+/* True if such a request writes to the memory of its scatter list. */
 static inline bool is_fetching(uint32_t opcode)
 {
 	return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* The local memory; false: a key does not open it. */
-static inline bool local(const struct shmv_qp *qp, const struct ibv_send_wr *wr, struct iovec *iov, uint64_t *len)
+/*
+ * Sets iov to the request's local memory, *len to its length; false: a key does not open the
+ * memory.
+ */
+static inline bool local(const struct shmv_qp *qp, const struct ibv_send_wr *wr, struct iovec *iov,
+			 uint64_t *len)
 {
 	uint32_t need = SHM_ACCESS_LKEY | (is_fetching(wr->opcode) ? IBV_ACCESS_LOCAL_WRITE : 0);
 	uint32_t pd = qp->ib.pd->handle;
@@ -208,15 +164,17 @@ static inline bool local(const struct shmv_qp *qp, const struct ibv_send_wr *wr,
 		*len += sge->length;
 		if (wr->send_flags & IBV_SEND_INLINE || !sge->length)
 			continue;
-		iov[i].iov_base = shmv_mr_find(qp->ctx->seg->shm, sge->lkey, sge->addr, sge->length, need, pd);
+		iov[i].iov_base = shmv_mr_find(qp->ctx->seg->shm, sge->lkey, sge->addr, sge->length,
+					       need, pd);
 		if (!iov[i].iov_base)
 			return false;
 	}
 	return true;
 }
 
-/* Under the peer's lock: what the peer's device does. */
-static int execute(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov, uint64_t len)
+/* Does the work of the peer's device. Under the peer's lock. */
+static int execute(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct iovec *iov,
+		   uint64_t len)
 {
 	int ret;
 
@@ -236,24 +194,30 @@ static int execute(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struc
 	}
 }
 
-/* What concerns no peer. */
+/* Executes a request that concerns no peer. */
 static int execute_here(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_BIND_MW)
 		return shmv_window_bind(qp, wr);
-	return shmv_window_invalidate(qp->ctx->seg->shm, wr->invalidate_rkey, qp->ib.pd->handle, qp->ib.qp_num) ?
-		IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
+	if (shmv_window_invalidate(qp->ctx->seg->shm, wr->invalidate_rkey, qp->ib.pd->handle,
+				   qp->ib.qp_num))
+		return IBV_WC_SUCCESS;
+	return IBV_WC_LOC_QP_OP_ERR;
 }
 
-/* Whether packets get there and back at all. */
+/* True if packets get to the peer and back. */
 static inline bool is_reachable(const struct shmv_qp *qp)
 {
-	return qp->peer_qp && !shmv_load32(&qp->peer->dead) && !shmv_load32(&qp->peer->shm->head.gone) &&
+	return qp->peer_qp && !shmv_load32(&qp->peer->dead) &&
+	       !shmv_load32(&qp->peer->shm->head.gone) &&
 	       shmv_load32(&qp->ctx->port->state) == IBV_PORT_ACTIVE &&
 	       shmv_load32(&qp->peer_port->state) == IBV_PORT_ACTIVE && !qp->lost;
 }
 
-/* Loses this send, or only its acknowledgement; and from now on everything. */
+/*
+ * True: this send is lost, or (*executed) only its acknowledgement; and all that follows is lost.
+ * False: the send is not lost.
+ */
 static __attribute__((noinline)) bool lose(struct shmv_qp *qp, bool *executed)
 {
 	if (!shmv_wire_loses())
@@ -266,7 +230,7 @@ static __attribute__((noinline)) bool lose(struct shmv_qp *qp, bool *executed)
 int shmv_transfer(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct shm_qp *peer = qp->peer_qp;
-	struct iovec iov[SGE_MAX];
+	struct iovec iov[SHMV_SGE_MAX];
 	bool lost = false, executed = false;
 	uint32_t state;
 	uint64_t len;

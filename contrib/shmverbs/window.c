@@ -10,9 +10,8 @@
 #include "log.h"
 #include "mem.h"
 #include "qp.h"
-#include "send.h"
 
-/* An ibv_mw's handle is the key that is bound, or 0; its rkey is what was asked for last. */
+/* ibv_mw.handle is the key that is bound, or 0; ibv_mw.rkey is the key of the last bind request. */
 
 struct ibv_mw *shmv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -37,7 +36,7 @@ struct ibv_mw *shmv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return mw;
 }
 
-/* Ends what is bound; the region may go then. */
+/* Ends the window with a key, so that its region may go; false: it was ended already. */
 static bool unbind(struct shm *shm, uint32_t key)
 {
 	struct shm_mr *window = shmv_mr_at(shm, key);
@@ -59,22 +58,6 @@ int shmv_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-/* The rkey changes at once, though the window is bound when the request is executed (ibv_bind_mw(3)). */
-int shmv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = bind->wr_id,
-		.opcode = IBV_WR_BIND_MW,
-		.send_flags = bind->send_flags,
-		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
-	}, *bad;
-	int ret = shmv_send_internal(qp, &wr, &bad);
-
-	if (!ret)
-		mw->rkey = wr.bind_mw.rkey;
-	return ret;
-}
-
 int shmv_window_check(const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw *mw = wr->bind_mw.mw;
@@ -84,12 +67,15 @@ int shmv_window_check(const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* Clauses o10-36 to o10-37.2.40 and C10-72 to C10-75 of the specification. */
-static bool may_bind(const struct shmv_qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bind_info *info,
-		     const struct shm_mr *region)
+/*
+ * True if clauses o10-36 to o10-37.2.40 and C10-72 to C10-75 of the specification allow the bind.
+ */
+static bool may_bind(const struct shmv_qp *qp, const struct ibv_mw *mw,
+		     const struct ibv_mw_bind_info *info, const struct shm_mr *region)
 {
 	uint32_t access = info->mw_access_flags;
-	const uint32_t remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	const uint32_t remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				IBV_ACCESS_REMOTE_ATOMIC;
 
 	if (access & ~(remote | IBV_ACCESS_ZERO_BASED) || mw->pd != qp->ib.pd)
 		return false;
@@ -102,7 +88,8 @@ static bool may_bind(const struct shmv_qp *qp, const struct ibv_mw *mw, const st
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
 	    !(region->access & IBV_ACCESS_LOCAL_WRITE))
 		return false;
-	return info->length <= region->len && info->addr - region->iova <= region->len - info->length;
+	return info->length <= region->len &&
+	       info->addr - region->iova <= region->len - info->length;
 }
 
 static void bind(struct shmv_qp *qp, const struct ibv_mw *mw, uint32_t key, struct shm_mr *region,
@@ -130,7 +117,7 @@ int shmv_window_bind(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 	struct shm_mr *region;
 	int ret = IBV_WC_MW_BIND_ERR;
 
-	pthread_mutex_lock(&qp->ctx->mutex); /* against deregistering the region */
+	pthread_mutex_lock(&qp->ctx->mutex); /* against the end of the region */
 	if (!info->length && mw->type == IBV_MW_TYPE_1) {
 		unbind(shm, mw->handle);
 		mw->handle = 0;
@@ -139,8 +126,9 @@ int shmv_window_bind(struct shmv_qp *qp, const struct ibv_send_wr *wr)
 	}
 	if (!info->length || !info->mr || info->mr->context != mw->context)
 		goto out;
-	if (mw->type == IBV_MW_TYPE_2 && mw->handle && shmv_load32(&shmv_mr_at(shm, mw->handle)->key) == mw->handle)
-		goto out; /* it has to be invalidated first */
+	if (mw->type == IBV_MW_TYPE_2 && mw->handle &&
+	    shmv_load32(&shmv_mr_at(shm, mw->handle)->key) == mw->handle)
+		goto out; /* a bound window has to be invalidated first */
 	region = shmv_mr_at(shm, info->mr->handle);
 	if (!may_bind(qp, mw, info, region))
 		goto out;

@@ -6,7 +6,10 @@
 #include "lock.h"
 #include "ports.h"
 
-/* A SplitMix64 generator for each thread; SHMV_SEED makes a single thread's draws repeatable. */
+/*
+ * A random number. Each thread has a SplitMix64 generator; property seed makes its numbers
+ * repeatable.
+ */
 static uint64_t draw(void)
 {
 	static _Thread_local uint64_t state;
@@ -20,7 +23,7 @@ static uint64_t draw(void)
 	return z ^ z >> 31;
 }
 
-/* Takes the port's wire for so long from the time on; when it ends. */
+/* Takes a wire for ns nanoseconds, at the earliest from a time on; returns the end. */
 static uint64_t occupy(uint64_t *free_at, uint64_t from, uint64_t ns)
 {
 	uint64_t free, end;
@@ -42,7 +45,7 @@ uint64_t shmv_wire_send(struct shmv_port *from, struct shmv_port *to, uint64_t l
 	if (shmv_conf.wire_mbps) {
 		ns = len * 8000 / shmv_conf.wire_mbps;
 		at = occupy(&from->tx_free, at, ns);
-		/* The receiver's wire takes it in while the sender's gives it out, or later. */
+		/* The receiver's wire takes the message while the sender's gives it, or later. */
 		at = occupy(&to->rx_free, at - ns, ns);
 	}
 	at += shmv_conf.wire_ns;

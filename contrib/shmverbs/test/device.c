@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the device says of itself. */
+/* Device: the attributes of the device and its port. */
 #include <string.h>
 
 #include "side.h"
@@ -19,9 +19,12 @@ void test_device(void)
 	CHECK(!strcmp(ibv_get_device_name(ctx->device), "shm1"));
 	CHECK(!ibv_query_port(ctx, 1, &port) && port.state == IBV_PORT_ACTIVE &&
 	      port.link_layer == IBV_LINK_LAYER_ETHERNET);
-	CHECK(!ibv_query_device_ex(ctx, NULL, &attr) && attr.orig_attr.atomic_cap == IBV_ATOMIC_HCA);
-	CHECK(attr.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B && attr.orig_attr.max_mw);
-	CHECK(ibv_query_gid_table(ctx, entry, 4, 0) == 1 && entry[0].gid_type == IBV_GID_TYPE_ROCE_V2);
+	CHECK(!ibv_query_device_ex(ctx, NULL, &attr) &&
+	      attr.orig_attr.atomic_cap == IBV_ATOMIC_HCA);
+	CHECK(attr.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B &&
+	      attr.orig_attr.max_mw);
+	CHECK(ibv_query_gid_table(ctx, entry, 4, 0) == 1 &&
+	      entry[0].gid_type == IBV_GID_TYPE_ROCE_V2);
 	CHECK(ibv_query_gid_ex(ctx, 1, 9, entry, 0) && ibv_query_port(ctx, 2, &port));
 	CHECK(!ibv_close_device(ctx));
 }

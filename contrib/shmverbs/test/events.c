@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Asynchronous events against ibv_get_async_event(3), made to happen by what the man pages say, or by shmv-ctl. */
+/*
+ * Events: asynchronous events (ibv_get_async_event(3)). Their causes are those of the manual
+ * pages, or shmv-ctl.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,13 +31,13 @@ void test_event_port(void)
 	pair(&a, &b);
 	CHECK(ctl("shm0 down") && event_is(a.ctx, IBV_EVENT_PORT_ERR, NULL, 5));
 	CHECK(port_of(a.ctx).state == IBV_PORT_DOWN && port_of(b.ctx).state == IBV_PORT_ACTIVE);
-	/* What is sent meanwhile is sent again, until it arrives. */
+	/* A send meanwhile is repeated until it arrives. */
 	CHECK(!post_recv(&b, 1, 0, 64) && !post(&a, IBV_WR_SEND, 2, 0, 8, IBV_SEND_SIGNALED, 0, 0));
 	CHECK(ctl("shm0 up") && event_is(a.ctx, IBV_EVENT_PORT_ACTIVE, NULL, 5));
 	CHECK(got(a.scq, 2, IBV_WC_SUCCESS) && got(b.rcq, 1, IBV_WC_SUCCESS));
 	side_close(&a);
 	side_close(&b);
-	/* Or until retries are exceeded. */
+	/* Or until the retries are used up. */
 	knobs.timeout = 10; /* 34 ms */
 	side_open(&a, 0, false);
 	side_open(&b, 1, false);
@@ -69,7 +72,10 @@ void test_event_gid(void)
 	CHECK(!ibv_close_device(ctx));
 }
 
-/* A queue pair with a shared receive queue tells when it takes no more from it: by error of ours, or the peer's. */
+/*
+ * A queue pair with a shared receive queue says when it takes no more: after its own error, or
+ * the peer's.
+ */
 void test_event_last_wqe(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -103,7 +109,8 @@ void test_event_srq_limit(void)
 	pair(&a, &b);
 	for (int i = 0; i < 5; i++)
 		CHECK(!post_recv(&b, i, 0, 64));
-	CHECK(!ibv_modify_srq(b.srq, &attr, IBV_SRQ_LIMIT) && !ibv_query_srq(b.srq, &attr) && attr.srq_limit == 3);
+	CHECK(!ibv_modify_srq(b.srq, &attr, IBV_SRQ_LIMIT) && !ibv_query_srq(b.srq, &attr) &&
+	      attr.srq_limit == 3);
 	fcntl(b.ctx->async_fd, F_SETFL, O_NONBLOCK);
 	for (int i = 0; i < 2; i++)
 		CHECK(!post(&a, IBV_WR_SEND, i, 0, 8, IBV_SEND_SIGNALED, 0, 0) && got(a.scq, i, 0));
@@ -111,14 +118,17 @@ void test_event_srq_limit(void)
 	CHECK(ibv_get_async_event(b.ctx, &(struct ibv_async_event){0}) == -1); /* three are left */
 	CHECK(!post(&a, IBV_WR_SEND, 2, 0, 8, IBV_SEND_SIGNALED, 0, 0) && got(a.scq, 2, 0));
 	CHECK(event_is(b.ctx, IBV_EVENT_SRQ_LIMIT_REACHED, b.srq, 5));
-	CHECK(!ibv_query_srq(b.srq, &attr) && !attr.srq_limit); /* once */
+	CHECK(!ibv_query_srq(b.srq, &attr) && !attr.srq_limit); /* it comes once */
 	attr.srq_limit = 1000;
 	CHECK(ibv_modify_srq(b.srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
 	side_close(&a);
 	side_close(&b);
 }
 
-/* More completions than the queue holds: an event, the sender's send fails, and polling does. */
+/*
+ * With more completions than the queue holds there is an event, the send fails, and polling
+ * fails.
+ */
 void test_event_overrun(void)
 {
 	struct side a, b;
@@ -152,19 +162,24 @@ void test_event_injected(void)
 	side_open(&b, 1, true);
 	pair(&a, &b);
 	snprintf(line, sizeof(line), "shm0 qp-fatal %u", a.qp->qp_num);
-	CHECK(!post_recv(&a, 4, 0, 64) && ctl(line) && event_is(a.ctx, IBV_EVENT_QP_FATAL, a.qp, 5));
+	CHECK(!post_recv(&a, 4, 0, 64) && ctl(line) &&
+	      event_is(a.ctx, IBV_EVENT_QP_FATAL, a.qp, 5));
 	CHECK(got(a.rcq, 4, IBV_WC_WR_FLUSH_ERR) && state(a.qp) == IBV_QPS_ERR);
 	CHECK(ctl("shm1 srq-error") && event_is(b.ctx, IBV_EVENT_SRQ_ERR, b.srq, 5));
 	side_close(&a);
 	side_open(&a, 0, false);
 	CHECK(ctl("shm0 cq-error"));
-	CHECK(event_is(a.ctx, IBV_EVENT_CQ_ERR, NULL, 5) && event_is(a.ctx, IBV_EVENT_CQ_ERR, NULL, 5));
+	CHECK(event_is(a.ctx, IBV_EVENT_CQ_ERR, NULL, 5) &&
+	      event_is(a.ctx, IBV_EVENT_CQ_ERR, NULL, 5));
 	CHECK(ibv_poll_cq(a.scq, 1, &wc) < 0 && ibv_poll_cq(a.rcq, 1, &wc) < 0);
 	side_close(&a);
 	side_close(&b);
 }
 
-/* The device fails: commands fail, nothing completes, a peer hears nothing more, all can be taken down. */
+/*
+ * After the device failed, commands fail, nothing completes, a peer gets no answer, and all can
+ * be closed.
+ */
 void test_event_fatal(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -176,7 +191,8 @@ void test_event_fatal(void)
 	side_open(&b, 1, false);
 	pair(&a, &b);
 	CHECK(ctl("shm0 fatal") && event_is(a.ctx, IBV_EVENT_DEVICE_FATAL, NULL, 5));
-	CHECK(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE) == EIO && ibv_query_port(a.ctx, 1, &port) == EIO);
+	CHECK(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE) == EIO &&
+	      ibv_query_port(a.ctx, 1, &port) == EIO);
 	CHECK(!ibv_create_cq(a.ctx, 1, NULL, NULL, 0) && errno == EIO);
 	CHECK(!post(&a, IBV_WR_SEND, 1, 0, 8, IBV_SEND_SIGNALED, 0, 0) && !get(a.scq, &wc, 0.1));
 	CHECK(!post(&b, IBV_WR_SEND, 2, 0, 8, 0, 0, 0) && got(b.scq, 2, IBV_WC_RETRY_EXC_ERR));
@@ -190,7 +206,7 @@ static void *destroy(void *arg)
 	return ibv_destroy_qp(arg) ? arg : NULL;
 }
 
-/* An object whose event was not acknowledged is not destroyed before it is. */
+/* Destroying an object waits until its events are acknowledged. */
 void test_event_acknowledged(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};

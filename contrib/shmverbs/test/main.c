@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tests of the device over the verbs API alone: test [NAME...]; all but the profiles' if none is named. */
+/*
+ * Main: runs the named tests, or all that need no profile. The tests use the verbs API alone.
+ * Usage: shmv_test [NAME...].
+ */
 #include <stdio.h>
 #include <string.h>
 

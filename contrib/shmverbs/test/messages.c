@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages: sends and receives of all sizes, queues, gather and scatter, what is refused at once.
+/*
+ * Messages: sends and receives of all sizes, queues, gather and scatter, sends that are refused
+ * at once.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +40,7 @@ static void messages(bool srq)
 		      (i % 2 || wc.imm_data == htonl(77)));
 		CHECK(is_filled(b.buf + 4, n, i) && b.buf[3] == 0xee && b.buf[4 + n] == 0xee);
 	}
-	/* Many, so that all rings wrap and the slots beside the queue are all in use. */
+	/* So many messages that all rings wrap and all places beside the queue are in use. */
 	for (int round = 0; round < 300; round++) {
 		for (int i = 0; i < DEPTH; i++)
 			CHECK(!post_recv(&b, i, i * 8192, 8192));
@@ -120,7 +122,7 @@ void test_depth(void)
 		CHECK(!post(&a, IBV_WR_SEND, i, 0, 8, i == 9 ? IBV_SEND_SIGNALED : 0, 0, 0));
 	CHECK(post(&a, IBV_WR_SEND, 0, 0, 8, 0, 0, 0) == ENOMEM);
 	CHECK(get(a.scq, &wc, 20) == 1 && wc.wr_id == 9);
-	for (int i = 0; i < 10; i++) /* ten are retired by it */
+	for (int i = 0; i < 10; i++) /* polling it retires ten sends */
 		CHECK(!post(&a, IBV_WR_RDMA_WRITE, i, 0, 0, 0, 0, 0));
 	CHECK(post(&a, IBV_WR_SEND, 0, 0, 8, 0, 0, 0) == ENOMEM);
 	CHECK(post(&a, IBV_WR_SEND, 0, 0, 8, IBV_SEND_INLINE, 0, 0) == ENOMEM);
@@ -195,7 +197,7 @@ void test_rnr(void)
 	CHECK(get(a.scq, &wc, 0.1) == 0);
 	for (int i = 0; i < 20; i++)
 		CHECK(!post_recv(&b, i, i * 100, 100));
-	usleep(100000); /* nobody polls the sender: its thread sends */
+	usleep(100000); /* no poll at the sender: its thread sends */
 	for (int i = 0; i < 20; i++) {
 		CHECK(ibv_poll_cq(b.rcq, 1, &wc) == 1 && wc.wr_id == (unsigned)i &&
 		      is_filled(b.buf + 100 * i, wc.byte_len, i));
@@ -221,7 +223,7 @@ void test_late_peer(void)
 	CHECK(get(a.scq, &wc, 0.05) == 0);
 	CHECK(!to_rtr(b.qp, &an));
 	CHECK(get(a.scq, &wc, 20) == 1 && !wc.status && get(b.rcq, &wc, 20) == 1);
-	/* A queue pair that is gone: retries are exceeded. */
+	/* To a queue pair that is gone, the retries are used up. */
 	knobs.timeout = 10; /* 8 * 4.2 ms */
 	side_close(&b);
 	CHECK(!post(&a, IBV_WR_SEND, 1, 0, 8, 0, 0, 0));

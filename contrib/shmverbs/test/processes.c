@@ -16,8 +16,9 @@
 #include "tests.h"
 
 /*
- * A new program with the other end of a connection to s->qp, to do what child() has under that name; names are exchanged over
- * *fd. (Not a mere child: one may not use its parent's device.)
+ * Starts a program with the other end of a connection to s->qp. It calls child() with the name;
+ * the two ends exchange their names over *fd. It is a new program, because a child of fork(2)
+ * cannot use its parent's device.
  */
 static pid_t spawn(struct side *s, const char *what, struct name *peer, int *fd)
 {
@@ -54,7 +55,7 @@ static void c_echo(struct side *s, int fd)
 	for (int i = 0; i < 16; i++)
 		post_recv(s, i, i * 65536, 65536);
 	(void)!write(fd, "y", 1);
-	for (int rest = 0;;) { /* sleeps for each */
+	for (int rest = 0;;) { /* sleeps before each message */
 		struct ibv_cq *cq;
 		void *context;
 
@@ -108,7 +109,7 @@ void test_wake(void)
 		      is_filled(a.buf + (2 << 20), n, i));
 		CHECK(get(a.scq, &wc, 20) == 1 && !wc.status);
 		if (i % 10 == 0)
-			usleep(3000); /* it sleeps deep */
+			usleep(3000); /* until the peer sleeps */
 		if (failed_here)
 			break;
 	}
@@ -133,17 +134,18 @@ void test_killed(void)
 		char c;
 
 		side_open(&a, 0, true);
-		knobs.timeout = 20; /* would be 34 s */
+		knobs.timeout = 20; /* retries for 34 s, if the peer were alive */
 		pid = spawn(&a, "sleep", &peer, &fd);
 		knobs.timeout = 14;
 		(void)!read(fd, &c, 1);
 		CHECK(!post(&a, IBV_WR_SEND, 1, 0, 8, IBV_SEND_SIGNALED, 0, 0));
 		CHECK(get(a.scq, &wc, 20) == 1 && !wc.status);
 		ibv_req_notify_cq(a.scq, 0);
-		kill(pid, SIGKILL); /* not waited for: a zombie */
+		kill(pid, SIGKILL); /* no wait for it: it is a zombie now */
 		usleep(20000);
 		t = now();
-		CHECK(!post(&a, IBV_WR_RDMA_WRITE, 2, 0, 8, IBV_SEND_SIGNALED, peer.addr, peer.rkey));
+		CHECK(!post(&a, IBV_WR_RDMA_WRITE, 2, 0, 8, IBV_SEND_SIGNALED, peer.addr,
+			    peer.rkey));
 		CHECK(!post(&a, IBV_WR_SEND, 3, 0, 8, IBV_SEND_SIGNALED, 0, 0));
 		if (sleeping) {
 			struct pollfd p = {.fd = a.channel->fd, .events = POLLIN};
@@ -155,7 +157,8 @@ void test_killed(void)
 		CHECK(get(a.scq, &wc, 20) == 1 && wc.status == IBV_WC_RETRY_EXC_ERR &&
 		      wc.wr_id == 2);
 		CHECK(now() - t < 15);
-		CHECK(get(a.scq, &wc, 20) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 3);
+		CHECK(get(a.scq, &wc, 20) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR &&
+		      wc.wr_id == 3);
 		waitpid(pid, NULL, 0);
 		close(fd);
 		side_close(&a);
@@ -175,7 +178,7 @@ static void c_flood(struct side *s)
 	}
 }
 
-/* Processes that are killed while they send: what shares a queue with them goes on. */
+/* Processes are killed while they send; the other users of their queue go on. */
 void test_kill_storm(void)
 {
 	struct side b;

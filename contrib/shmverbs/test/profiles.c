@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Profiles: that a device behaves as the file in ../profiles says. */
+/* Profiles: the device behaves as a file of ../profiles says. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include "side.h"
 #include "tests.h"
 
-/* Sizes grow to whole requests, completions go with their queue pair. */
+/* Sizes grow to whole requests; completions go with their queue pair. */
 void test_profile_mlx5(void)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
@@ -67,7 +67,7 @@ static bool can_talk(int timeout)
 	return good;
 }
 
-/* Routed by LID; members of a partition talk if one is a full member. */
+/* Packets are routed by LID. Two members of a partition talk if one is a full member. */
 void test_profile_ib(void)
 {
 	struct ibv_context *ctx = open_dev(0);
@@ -75,8 +75,10 @@ void test_profile_ib(void)
 	struct ibv_gid_entry entry;
 	__be16 pkey;
 
-	CHECK(!ibv_query_port(ctx, 1, &port) && port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.lid);
-	CHECK(!ibv_query_gid_ex(ctx, 1, 0, &entry, 0) && entry.gid_type == IBV_GID_TYPE_IB && !entry.ndev_ifindex);
+	CHECK(!ibv_query_port(ctx, 1, &port) && port.link_layer == IBV_LINK_LAYER_INFINIBAND &&
+	      port.lid);
+	CHECK(!ibv_query_gid_ex(ctx, 1, 0, &entry, 0) && entry.gid_type == IBV_GID_TYPE_IB &&
+	      !entry.ndev_ifindex);
 	CHECK(!ibv_query_pkey(ctx, 1, 0, &pkey) && pkey == htobe16(0x7fff));
 	CHECK(ibv_get_pkey_index(ctx, 1, htobe16(0xffff)) == 1);
 	knobs.global = false;
@@ -88,7 +90,7 @@ void test_profile_ib(void)
 	CHECK(!ibv_close_device(ctx));
 }
 
-/* Between subnets the way leads through the router, and needs a global route (with SHMV_SUBNETS). */
+/* Between subnets packets go through the router, and need a global route (with SHMV_SUBNETS). */
 void test_profile_subnets(void)
 {
 	struct side a, b;
@@ -110,7 +112,7 @@ void test_profile_subnets(void)
 	knobs = knobs_default;
 }
 
-/* Without a global route there is no way out. */
+/* Without a global route no packet leaves. */
 void test_profile_vf(void)
 {
 	struct ibv_port_attr port;
@@ -129,7 +131,7 @@ void test_profile_vf(void)
 	knobs = knobs_default;
 }
 
-/* A queue pair breaks now and then; of what it reports as failed, some was executed and some not. */
+/* A queue pair breaks now and then. Of the sends that it reports as failed, some were executed. */
 void test_profile_lossy(void)
 {
 	int executed = 0, lost = 0;
@@ -144,7 +146,8 @@ void test_profile_lossy(void)
 		*(uint64_t *)b.buf = 0;
 		for (int i = 1;; i++) {
 			*(int *)a.buf = i;
-			CHECK(!post(&a, IBV_WR_RDMA_WRITE, i, 0, 4, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
+			CHECK(!post(&a, IBV_WR_RDMA_WRITE, i, 0, 4, IBV_SEND_SIGNALED,
+				    (uintptr_t)b.buf, b.mr->rkey));
 			if (!CHECK(get(a.scq, &wc, 5) == 1))
 				return;
 			if (!wc.status)
@@ -189,7 +192,8 @@ void test_profile_memlock(void)
 	syscall(SYS_capget, &header, data);
 	data[0].effective &= ~(1u << CAP_IPC_LOCK);
 	CHECK(!syscall(SYS_capset, &header, data));
-	CHECK(!ibv_reg_mr(a.pd, a.buf, SIZE, ALL_ACCESS) && errno == ENOMEM); /* 4 MiB, as are pinned already */
+	CHECK(!ibv_reg_mr(a.pd, a.buf, SIZE, ALL_ACCESS) &&
+	      errno == ENOMEM); /* 4 MiB, and 4 MiB are pinned already */
 	cq = ibv_create_cq(a.ctx, 8191, NULL, NULL, 0);
 	CHECK(cq != NULL); /* 512 KiB */
 	CHECK(!ibv_create_cq(a.ctx, 65535, NULL, NULL, 0) && errno == ENOMEM); /* 4 MiB */
@@ -197,7 +201,10 @@ void test_profile_memlock(void)
 	side_close(&a);
 }
 
-/* With SHMV_WIRE_NS=20000 and SHMV_WIRE_MBPS=1000: 1 MB takes 8 ms one way, and a second one waits for it. */
+/*
+ * With SHMV_WIRE_NS=20000 and SHMV_WIRE_MBPS=1000, 1 MB takes 8 ms one way, and the next one
+ * waits behind it.
+ */
 void test_profile_wire(void)
 {
 	struct side a, b;
@@ -208,9 +215,12 @@ void test_profile_wire(void)
 	side_open(&b, 1, false);
 	pair(&a, &b);
 	t = now();
-	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 1, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
-	CHECK(!post(&a, IBV_WR_RDMA_READ, 2, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
-	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 3, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf, b.mr->rkey));
+	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 1, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf,
+		    b.mr->rkey));
+	CHECK(!post(&a, IBV_WR_RDMA_READ, 2, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf,
+		    b.mr->rkey));
+	CHECK(!post(&a, IBV_WR_RDMA_WRITE, 3, 0, 1000000, IBV_SEND_SIGNALED, (uintptr_t)b.buf,
+		    b.mr->rkey));
 	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.008040);
 	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && wc.opcode == IBV_WC_RDMA_READ);
 	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.016040);

@@ -45,7 +45,8 @@ int to_init(struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1,
 				   .pkey_index = knobs.pkey_index, .qp_access_flags = ALL_ACCESS};
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	return ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 struct ibv_qp *make_qp(struct side *s)
@@ -100,7 +101,9 @@ void side_close(struct side *s)
 
 struct name name_of(struct side *s)
 {
-	struct name n = {.qpn = s->qp->qp_num, .psn = s->qp->qp_num * 7 & 0xffffff, .rkey = s->mr->rkey,
+	struct name n = {.qpn = s->qp->qp_num,
+			 .psn = s->qp->qp_num * 7 & 0xffffff,
+			 .rkey = s->mr->rkey,
 			 .addr = (uintptr_t)s->buf};
 	struct ibv_port_attr port;
 
@@ -113,25 +116,40 @@ struct name name_of(struct side *s)
 int to_rtr(struct ibv_qp *qp, const struct name *to)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = to->qpn, .rq_psn = to->psn,
-		.max_dest_rd_atomic = 4, .min_rnr_timer = knobs.rnr_timer,
-		.ah_attr = {.is_global = knobs.global, .port_num = 1, .dlid = to->lid,
-			    .grh = {.dgid = to->gid, .hop_limit = 4, .sgid_index = knobs.gid_index}},
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = to->qpn,
+		.rq_psn = to->psn,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = knobs.rnr_timer,
+		.ah_attr = {.is_global = knobs.global,
+			    .port_num = 1,
+			    .dlid = to->lid,
+			    .grh = {.dgid = to->gid,
+				    .hop_limit = 4,
+				    .sgid_index = knobs.gid_index}},
 	};
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	return ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER);
 }
 
 int to_rts(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS, .timeout = knobs.timeout, .retry_cnt = 7,
-		.rnr_retry = knobs.rnr_retry, .sq_psn = qp->qp_num * 7 & 0xffffff, .max_rd_atomic = 4,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = knobs.timeout,
+		.retry_cnt = 7,
+		.rnr_retry = knobs.rnr_retry,
+		.sq_psn = qp->qp_num * 7 & 0xffffff,
+		.max_rd_atomic = 4,
 	};
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 void pair(struct side *a, struct side *b)
@@ -141,7 +159,8 @@ void pair(struct side *a, struct side *b)
 	CHECK(!to_rtr(a->qp, &bn) && !to_rtr(b->qp, &an) && !to_rts(a->qp) && !to_rts(b->qp));
 }
 
-int post(struct side *s, int op, uint64_t id, size_t off, size_t len, int flags, uint64_t raddr, uint32_t rkey)
+int post(struct side *s, int op, uint64_t id, size_t off, size_t len, int flags, uint64_t raddr,
+	 uint32_t rkey)
 {
 	struct ibv_sge sge = {(uintptr_t)s->buf + off, len, s->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = op,
@@ -228,7 +247,8 @@ bool ctl(const char *arguments)
 	return !system(line);
 }
 
-bool event_is(struct ibv_context *ctx, enum ibv_event_type type, const void *element, double seconds)
+bool event_is(struct ibv_context *ctx, enum ibv_event_type type, const void *element,
+	      double seconds)
 {
 	struct pollfd fd = {.fd = ctx->async_fd, .events = POLLIN};
 	struct ibv_async_event event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Side: what the tests stand on: one end of a connection with all that it needs, and checks. */
+/* Side: one end of a connection with all its objects; and the checks of the tests. */
 #ifndef SHMV_TEST_SIDE_H
 #define SHMV_TEST_SIDE_H
 
@@ -11,7 +11,7 @@
 
 enum {
 	SIZE = 4 << 20, /* bytes of a side's memory */
-	DEPTH = 64,	/* of its queue pair */
+	DEPTH = 64,	/* work requests of a side's queues */
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		     IBV_ACCESS_REMOTE_ATOMIC,
 };
@@ -19,7 +19,7 @@ enum {
 /* A macro, because it prints its argument. */
 #define CHECK(x) check(x, __func__, __LINE__, #x)
 bool check(bool good, const char *function, int line, const char *what);
-extern int failed_here; /* checks of the current test */
+extern int failed_here; /* failed checks of the current test */
 
 struct side {
 	struct ibv_context *ctx;
@@ -32,14 +32,14 @@ struct side {
 	unsigned char *buf;
 };
 
-struct name { /* what a peer has to know of a side */
+struct name { /* a side, as its peer has to know it */
 	uint32_t qpn, psn, rkey;
 	uint16_t lid;
 	uint64_t addr;
 	union ibv_gid gid;
 };
 
-/* For connections that are made next; the tests that change them set them back. */
+/* Attributes of connections that are made later. A test that changes them sets them back. */
 struct knobs {
 	int timeout, rnr_retry, rnr_timer, gid_index, pkey_index;
 	bool global; /* with a global route */
@@ -50,7 +50,7 @@ extern const struct knobs knobs_default;
 double now(void);
 struct ibv_context *open_dev(int i);
 struct ibv_qp *make_qp(struct side *s);
-/* access: of its memory, beside all remote accesses. */
+/* access: of the side's memory, beside all remote accesses. */
 void side_open(struct side *s, int dev, bool srq);
 void side_open_access(struct side *s, int dev, bool srq, int access);
 void side_close(struct side *s);
@@ -62,16 +62,17 @@ void pair(struct side *a, struct side *b);
 int post(struct side *s, int op, uint64_t id, size_t off, size_t len, int flags, uint64_t raddr,
 	 uint32_t rkey);
 int post_recv(struct side *s, uint64_t id, size_t off, size_t len);
-/* Polls until there is a completion, or so many seconds have passed. */
+/* Polls for a completion, at most so many seconds. Returns what ibv_poll_cq returned. */
 int get(struct ibv_cq *cq, struct ibv_wc *wc, double seconds);
-/* The next completion has these. */
+/* True if the next completion has this id and this status. */
 bool got(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status);
 void fill(unsigned char *p, size_t n, int seed);
 bool is_filled(const unsigned char *p, size_t n, int seed);
 int state(struct ibv_qp *qp);
 /* Runs shmv-ctl with arguments; false: it failed. */
 bool ctl(const char *arguments);
-/* The next event is of this type; element: of which object, or NULL. Acknowledges it. */
-bool event_is(struct ibv_context *ctx, enum ibv_event_type type, const void *element, double seconds);
+/* True if the next event has this type and is about element, or NULL. Acknowledges the event. */
+bool event_is(struct ibv_context *ctx, enum ibv_event_type type, const void *element,
+	      double seconds);
 
 #endif

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Storm: all to all, between many processes. */
+/* Storm: messages between many processes, each with each. */
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <stdio.h>
 
 #include "side.h"
 #include "tests.h"
 
-/* PROCS processes, each sends COUNT messages of all sizes to each; all are checked. */
+/*
+ * Each of PROCS processes sends COUNT messages of all sizes to each of them, itself too. All
+ * messages are checked.
+ */
 enum { PROCS = 12, COUNT = 400 };
 
 struct table {
@@ -19,7 +22,10 @@ struct table {
 	struct name name[PROCS][PROCS];
 };
 
-/* Takes what has come, checks that each sender's messages come in order, whole; returns how many. */
+/*
+ * Takes the messages that came; checks that those of a sender are whole and in order. Returns
+ * their number.
+ */
 static int take_all(struct side *s, int *got)
 {
 	struct ibv_wc wc;
@@ -41,64 +47,87 @@ static int take_all(struct side *s, int *got)
 	return count;
 }
 
-static void storm_run(struct table *t, int me)
-{
-	struct side s;
-	struct ibv_qp *qps[PROCS], *own;
-	struct ibv_wc wc;
-	int sent[PROCS] = {0}, out[PROCS] = {0}, got[PROCS] = {0}, total = 0, left = PROCS * COUNT;
-	uint32_t seed = me;
+/* One process. */
+struct storm {
+	struct side side;
+	struct ibv_qp *qps[PROCS];
+	int sent[PROCS], out[PROCS], got[PROCS]; /* by the other process; out: not yet completed */
+	uint32_t seed;
+};
 
-	side_open(&s, me % 2, true);
-	own = s.qp;
+static void storm_connect(struct storm *st, struct table *t, int me)
+{
+	struct side *s = &st->side;
+	struct ibv_qp *own;
+
+	side_open(s, me % 2, true);
+	own = s->qp;
 	for (int i = 0; i < PROCS; i++) {
-		s.qp = qps[i] = make_qp(&s);
-		t->name[me][i] = name_of(&s);
+		s->qp = st->qps[i] = make_qp(s);
+		t->name[me][i] = name_of(s);
 	}
+	s->qp = own;
 	for (int i = 0; i < 128; i++)
-		post_recv(&s, i, i * 16384, 16384);
+		post_recv(s, i, i * 16384, 16384);
 	pthread_barrier_wait(&t->barrier);
 	for (int i = 0; i < PROCS; i++)
-		CHECK(!to_rtr(qps[i], &t->name[i][me]) && !to_rts(qps[i]));
-	while (total < PROCS * COUNT || left) {
-		int to = (seed = seed * 1103515245 + 12345) >> 16;
-		size_t n;
+		CHECK(!to_rtr(st->qps[i], &t->name[i][me]) && !to_rts(st->qps[i]));
+	/* A queue pair that is not in RTR yet is silent, however long its process waits. */
+	pthread_barrier_wait(&t->barrier);
+}
 
-		to %= PROCS;
-		n = 12 + (seed >> 8) % (seed % 7 ? 500 : 12000);
-		if (sent[to] < COUNT && out[to] < 1) {
-			unsigned char *p = s.buf + (2 << 20) + to * 16384;
+/* Sends a message of a random length to a random process, if the last one to it is completed. */
+static void send_one(struct storm *st, int me)
+{
+	int to = (st->seed = st->seed * 1103515245 + 12345) >> 16;
+	size_t n = 12 + (st->seed >> 8) % (st->seed % 7 ? 500 : 12000), at;
+	struct ibv_qp *own = st->side.qp;
+	unsigned char *p;
 
-			fill(p, n, me + sent[to]);
-			*(int *)p = me;
-			*(int *)(p + 4) = sent[to];
-			s.qp = qps[to];
-			CHECK(!post(&s, IBV_WR_SEND, to, (2 << 20) + to * 16384, n,
-				    IBV_SEND_SIGNALED, 0, 0));
-			sent[to]++;
-			out[to]++;
-		}
-		while (ibv_poll_cq(s.scq, 1, &wc) > 0) {
+	to %= PROCS;
+	if (st->sent[to] == COUNT || st->out[to])
+		return;
+	at = (2 << 20) + to * 16384;
+	p = st->side.buf + at;
+	fill(p, n, me + st->sent[to]);
+	*(int *)p = me;
+	*(int *)(p + 4) = st->sent[to];
+	st->side.qp = st->qps[to];
+	CHECK(!post(&st->side, IBV_WR_SEND, to, at, n, IBV_SEND_SIGNALED, 0, 0));
+	st->side.qp = own;
+	st->sent[to]++;
+	st->out[to]++;
+}
+
+static void storm_run(struct table *t, int me)
+{
+	struct storm st = {.seed = me};
+	int received = 0, left = PROCS * COUNT;
+	struct ibv_wc wc;
+
+	storm_connect(&st, t, me);
+	while (received < PROCS * COUNT || left) {
+		send_one(&st, me);
+		while (ibv_poll_cq(st.side.scq, 1, &wc) > 0) {
 			CHECK(!wc.status);
-			out[wc.wr_id]--;
+			st.out[wc.wr_id]--;
 			left--;
 		}
-		total += take_all(&s, got);
+		received += take_all(&st.side, st.got);
 		if (failed_here)
 			_exit(1);
 	}
 	pthread_barrier_wait(&t->barrier);
 	for (int i = 0; i < PROCS; i++)
-		ibv_destroy_qp(qps[i]);
-	s.qp = own;
-	side_close(&s);
+		ibv_destroy_qp(st.qps[i]);
+	side_close(&st.side);
 	_exit(failed_here);
 }
 
 void test_storm(void)
 {
-	struct table *t =
-	    mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const int prot = PROT_READ | PROT_WRITE;
+	struct table *t = mmap(NULL, sizeof(*t), prot, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_barrierattr_t attr;
 	int status;
 

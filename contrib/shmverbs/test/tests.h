@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tests: one function each. Those called test_profile_... need a profile, and run when they are named. */
+/*
+ * Tests: one function for each test. A test test_profile_... needs a profile, and runs only if it
+ * is named.
+ */
 #ifndef SHMV_TEST_TESTS_H
 #define SHMV_TEST_TESTS_H
 
@@ -50,7 +53,7 @@ void test_profile_memlock(void);
 void test_profile_wire(void);
 void test_profile_hostile(void);
 
-/* What a process does that a test started: as the other end of a connection. */
+/* Does, in a process that a test started, the work of the other end of a connection. */
 int child(const char *what);
 
 #endif
