@@ -51,7 +51,7 @@ packages_install()
 
 	while read -r group package _; do
 		[[ " $* " == *" $group "* ]] || continue
-		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q ' installed$' ||
+		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep ' installed$' >/dev/null ||
 			missing+=("$package")
 	done < <(packages_list)
 	if ((${#missing[@]} == 0)); then
