@@ -63,7 +63,7 @@ static const char *why_not(const struct verve_net_port *port, const struct verve
 /* An address without its port number. */
 static const char *host_of(const struct verve_addr *addr, char *buf)
 {
-	const void *raw = addr->sa.sa_family == AF_INET ? (const void *) &addr->in.sin_addr :
+	const void *raw = addr->sa.sa_family == AF_INET ? (const void *)&addr->in.sin_addr :
 							  &addr->in6.sin6_addr;
 
 	return inet_ntop(addr->sa.sa_family, raw, buf, INET6_ADDRSTRLEN) ? buf : "?";
@@ -97,7 +97,7 @@ static void report_gids(struct verve_report *report, const struct verve_net_port
 static void report_refused(struct verve_report *report, const struct verve_net_port *port)
 {
 	const char *remedy = verve_net_port_remedy(port);
-	int len = remedy ? (int) (remedy - port->reason) - 2 : (int) strlen(port->reason);
+	int len = remedy ? (int)(remedy - port->reason) - 2 : (int)strlen(port->reason);
 	char subject[VERVE_FINDING_TEXT_MAX];
 
 	verve_report_add(report, VERVE_REFUSED, verve_devices_subject(port, subject), remedy,

@@ -118,7 +118,7 @@ static int64_t now_ms(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 void verve_endpoint_forget(struct verve_endpoint *endpoint)
@@ -150,7 +150,7 @@ int verve_endpoint_wait(struct verve_endpoint *endpoint, const void *context, in
 
 		if (timeout_ms >= 0 && left <= 0)
 			return -FI_ETIMEDOUT;
-		ret = fi_cq_sread(endpoint->cq, &entry, 1, NULL, (int) left);
+		ret = fi_cq_sread(endpoint->cq, &entry, 1, NULL, (int)left);
 		if (ret == 1 && entry.op_context == context)
 			return 0;
 		if (ret == 1)
@@ -159,6 +159,6 @@ int verve_endpoint_wait(struct verve_endpoint *endpoint, const void *context, in
 		if (ret == -FI_EAVAIL)
 			ret = take_error(endpoint, context);
 		if (ret < 0 && ret != -FI_EAGAIN)
-			return (int) ret;
+			return (int)ret;
 	}
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "net/watch.h"
+#include "net/unmaps.h"
 #include "settings.h"
 #include "told.h"
 
@@ -133,28 +133,28 @@ void verve_host_report_memlock(struct verve_report *report)
 			 "ulimit -l unlimited (limits.conf: * - memlock unlimited)",
 			 "%llu KiB may be locked: %zu receive buffers of %zu bytes are left, and "
 			 "memory above the limit is copied in pieces",
-			 (unsigned long long) limit.rlim_cur / 1024, verve_config.rx_buffers,
+			 (unsigned long long)limit.rlim_cur / 1024, verve_config.rx_buffers,
 			 verve_config.eager_size);
 }
 
 static void gone(void *arg, uintptr_t start, uintptr_t end)
 {
-	(void) arg;
-	(void) start;
-	(void) end;
+	(void)arg;
+	(void)start;
+	(void)end;
 }
 
 void verve_host_report_watch(struct verve_report *report)
 {
 	char why[VERVE_TOLD_LINE_MAX];
-	struct verve_net_watch *watch;
+	struct verve_net_unmaps *watch;
 
 	if (!strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count ||
 	    strcmp(verve_config.mr_cache_monitor, "userfaultfd"))
 		return;
 	verve_told_clear();
-	if (!verve_net_watch_open(gone, NULL, &watch)) {
-		verve_net_watch_close(watch);
+	if (!verve_net_unmaps_open(gone, NULL, &watch)) {
+		verve_net_unmaps_close(watch);
 		return;
 	}
 	if (!verve_told_last("no registration is kept: ", why))

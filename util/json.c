@@ -7,7 +7,7 @@
 static void print_string(FILE *file, const char *text)
 {
 	putc('"', file);
-	for (const unsigned char *c = (const unsigned char *) text; *c; c++) {
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
 		if (*c == '"' || *c == '\\')
 			fprintf(file, "\\%c", *c);
 		else if (*c < 0x20 || *c >= 0x7f)

@@ -56,10 +56,10 @@ static void default_folder(char *folder)
 	Dl_info library;
 	int len = 0;
 
-	if (dladdr((void *) fi_getinfo, &library) && library.dli_fname) {
+	if (dladdr((void *)fi_getinfo, &library) && library.dli_fname) {
 		const char *slash = strrchr(library.dli_fname, '/');
 
-		len = slash ? (int) (slash - library.dli_fname) : 0;
+		len = slash ? (int)(slash - library.dli_fname) : 0;
 		snprintf(folder, PATH_MAX, "%.*s/libfabric", len, library.dli_fname);
 	}
 	if (!len)

@@ -37,7 +37,7 @@ static volatile sig_atomic_t stopped;
 
 static void stop(int number)
 {
-	(void) number;
+	(void)number;
 	stopped = 1;
 }
 
@@ -45,7 +45,7 @@ static uint32_t own_mtu(const struct verve_endpoint *endpoint)
 {
 	const struct fid_nic *nic = endpoint->info->nic;
 
-	return nic && nic->link_attr ? (uint32_t) nic->link_attr->mtu : 0;
+	return nic && nic->link_attr ? (uint32_t)nic->link_attr->mtu : 0;
 }
 
 /* Splits HOST, HOST:PORT or [HOST]:PORT; several colons without a bracket are an IPv6 address. */
@@ -56,15 +56,15 @@ static void split(const char *text, char *host, size_t room, const char **port)
 
 	*port = default_port;
 	if (*text == '[' && strchr(text, ']')) {
-		len = (size_t) (strchr(text, ']') - text) - 1;
+		len = (size_t)(strchr(text, ']') - text) - 1;
 		text++;
 		if (colon > text + len)
 			*port = colon + 1;
 	} else if (colon && strchr(text, ':') == colon) {
-		len = (size_t) (colon - text);
+		len = (size_t)(colon - text);
 		*port = colon + 1;
 	}
-	snprintf(host, room, "%.*s", (int) len, text);
+	snprintf(host, room, "%.*s", (int)len, text);
 }
 
 /* The remedy for a step's error. */
@@ -119,16 +119,16 @@ static uint64_t now_us(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 /* A message of which the peer's device has said that it is there. */
 static int send_letter(struct verve_endpoint *endpoint, const struct letter *letter, fi_addr_t to)
 {
-	struct iovec iov = {.iov_base = (void *) letter, .iov_len = sizeof(*letter)};
+	struct iovec iov = {.iov_base = (void *)letter, .iov_len = sizeof(*letter)};
 	struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = to, .context = (void *) letter};
-	int ret = (int) fi_sendmsg(endpoint->ep, &msg, FI_TRANSMIT_COMPLETE);
+		.msg_iov = &iov, .iov_count = 1, .addr = to, .context = (void *)letter};
+	int ret = (int)fi_sendmsg(endpoint->ep, &msg, FI_TRANSMIT_COMPLETE);
 
 	return ret ? ret : verve_endpoint_wait(endpoint, letter, STEP_MS);
 }
@@ -144,18 +144,18 @@ static bool connect_to(struct verve_report *report, struct verve_endpoint *endpo
 
 	memcpy(question.magic, magic, sizeof(magic));
 	ret = fi_getname(&endpoint->ep->fid, question.name, &len);
-	question.name_len = htole32((uint32_t) len);
+	question.name_len = htole32((uint32_t)len);
 	if (!ret && fi_av_insert(endpoint->av, endpoint->info->dest_addr, 1, peer, 0, NULL) != 1)
 		ret = -FI_EINVAL;
 	if (!ret)
-		ret = (int) fi_recv(endpoint->ep, answer, sizeof(*answer), NULL, FI_ADDR_UNSPEC,
+		ret = (int)fi_recv(endpoint->ep, answer, sizeof(*answer), NULL, FI_ADDR_UNSPEC,
 				    answer);
 	if (!ret)
 		ret = send_letter(endpoint, &question, *peer);
 	if (ret)
 		return fail(report, endpoint, "handshake", ret, to);
 	verve_report_add(report, VERVE_USED, "handshake", NULL, "datagrams, key, version and queue "
-			 "pair: connected in %.1f ms", (double) (now_us() - start) / 1000);
+			 "pair: connected in %.1f ms", (double)(now_us() - start) / 1000);
 	ret = verve_endpoint_wait(endpoint, answer, ANSWER_MS);
 	if (!ret && memcmp(answer->magic, magic, sizeof(magic)))
 		ret = -FI_ENOPROTOOPT;
@@ -163,7 +163,7 @@ static bool connect_to(struct verve_report *report, struct verve_endpoint *endpo
 		return fail(report, endpoint, "answer", ret, to);
 	verve_report_add(
 		report, VERVE_USED, "answer", NULL, "came after %.1f ms; MTU here %u, there %u",
-		(double) (now_us() - start) / 1000, own_mtu(endpoint), le32toh(answer->mtu));
+		(double)(now_us() - start) / 1000, own_mtu(endpoint), le32toh(answer->mtu));
 	return true;
 }
 
@@ -176,14 +176,14 @@ static bool access_region(struct verve_report *report, struct verve_endpoint *en
 	int ret;
 
 	for (size_t i = 0; i < HALF; i++)
-		sent[i] = (char) (i * 7 + 1);
-	ret = (int) fi_write(endpoint->ep, sent, HALF, NULL, peer, addr, key, sent);
+		sent[i] = (char)(i * 7 + 1);
+	ret = (int)fi_write(endpoint->ep, sent, HALF, NULL, peer, addr, key, sent);
 	if (!ret)
 		ret = verve_endpoint_wait(endpoint, sent, STEP_MS);
 	if (ret)
 		return fail(report, endpoint, "write", ret, to);
 	verve_report_add(report, VERVE_USED, "write", NULL, "%d bytes", HALF);
-	ret = (int) fi_read(endpoint->ep, back, HALF, NULL, peer, addr, key, back);
+	ret = (int)fi_read(endpoint->ep, back, HALF, NULL, peer, addr, key, back);
 	if (!ret)
 		ret = verve_endpoint_wait(endpoint, back, STEP_MS);
 	if (ret)
@@ -238,9 +238,9 @@ static int serve(struct verve_endpoint *endpoint)
 	verve_endpoint_forget(endpoint);
 	answer.mtu = htole32(own_mtu(endpoint));
 	memcpy(answer.magic, magic, sizeof(magic));
-	answer.addr = htole64((uintptr_t) endpoint->region);
+	answer.addr = htole64((uintptr_t)endpoint->region);
 	answer.key = htole64(fi_mr_key(endpoint->mr));
-	ret = (int) fi_recv(endpoint->ep, &question, sizeof(question), NULL, FI_ADDR_UNSPEC,
+	ret = (int)fi_recv(endpoint->ep, &question, sizeof(question), NULL, FI_ADDR_UNSPEC,
 			    &question);
 	while (!ret && !stopped) {
 		ret = verve_endpoint_wait(endpoint, &question, 500);

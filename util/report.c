@@ -91,7 +91,7 @@ void verve_report_print(const struct verve_report *report, const struct verve_st
 		for (size_t i = 0; i < report->count; i++) {
 			const struct verve_finding *finding = &report->list[i];
 
-			if ((int) finding->verdict == verdict &&
+			if ((int)finding->verdict == verdict &&
 			    (style->verbose || !finding->detail))
 				print_finding(finding, style, width);
 		}
@@ -113,7 +113,7 @@ void verve_report_json(const struct verve_report *report, struct verve_json *jso
 	verve_json_begin(json, key, '[');
 	for (int verdict = 0; verdict < VERVE_VERDICTS; verdict++)
 		for (size_t i = 0; i < report->count; i++)
-			if ((int) report->list[i].verdict == verdict)
+			if ((int)report->list[i].verdict == verdict)
 				print_json(&report->list[i], json);
 	verve_json_end(json, ']');
 }

@@ -3,6 +3,7 @@
 #include "settings.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "api/prov.h"
 #include "base/log.h"
+#include "net/timeout.h"
 #include "told.h"
 
 enum { NAME_MAX_LEN = 64, VALUE_MAX_LEN = 256 };
@@ -39,7 +41,7 @@ static void env_name(const char *name, char *buf)
 	int len = snprintf(buf, NAME_MAX_LEN, "FI_VERVE_%s", name);
 
 	for (int i = 0; i < len; i++)
-		buf[i] = toupper((unsigned char) buf[i]);
+		buf[i] = toupper((unsigned char)buf[i]);
 }
 
 void verve_settings_load(struct verve_report *report)
@@ -58,7 +60,7 @@ void verve_settings_load(struct verve_report *report)
 /* The member's value in the copy that was made before the settings were read. */
 static const void *default_of(const void *member)
 {
-	return (const char *) &defaults + ((const char *) member - (const char *) &verve_config);
+	return (const char *)&defaults + ((const char *)member - (const char *)&verve_config);
 }
 
 static bool is_default(const struct verve_config_param *param)
@@ -66,7 +68,7 @@ static bool is_default(const struct verve_config_param *param)
 	const char *was;
 
 	if (param->number)
-		return *param->number == *(const size_t *) default_of(param->number);
+		return *param->number == *(const size_t *)default_of(param->number);
 	was = *(const char *const *) default_of(param->text);
 	return was == *param->text || (was && *param->text && !strcmp(was, *param->text));
 }
@@ -115,8 +117,22 @@ static const char *shared_source(size_t index)
 		return "FI_MR_CACHE_MONITOR";
 	if (getenv(shared[index].name))
 		return shared[index].name;
-	return *shared[index].number == *(const size_t *) default_of(shared[index].number) ?
+	return *shared[index].number == *(const size_t *)default_of(shared[index].number) ?
 		       "default" : verve_settings_memlock;
+}
+
+/* What the variables of the transport timeout come to, on a device that keeps to its times. */
+static void get_timeout(struct row *row, bool worst)
+{
+	struct verve_net_timeout timeout = verve_net_timeout_choose(verve_config.transport_timeout,
+								    verve_config.retry_count);
+	uint64_t ns = worst ? timeout.worst : timeout.nominal;
+
+	snprintf(row->name, sizeof(row->name), "%s", worst ? "(timeout at most)" :
+							    "(timeout nominal)");
+	snprintf(row->value, sizeof(row->value), "%" PRIu64, ns / 1000000);
+	row->unit = "milliseconds";
+	row->source = "FI_VERVE_TRANSPORT_TIMEOUT and FI_VERVE_RETRY_COUNT";
 }
 
 /* False: there are no more. */
@@ -127,8 +143,12 @@ static bool get_row(size_t index, struct row *row)
 
 	while (verve_config_param(params))
 		params++;
-	if (index >= params + SHARED)
+	if (index >= params + SHARED + 2)
 		return false;
+	if (index >= params + SHARED) {
+		get_timeout(row, index - params - SHARED);
+		return true;
+	}
 	if (index >= params) {
 		index -= params;
 		snprintf(row->name, sizeof(row->name), "%s", shared[index].name);

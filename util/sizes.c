@@ -13,9 +13,9 @@
 #include "devices.h"
 #include "net/cq.h"
 #include "net/qp.h"
+#include "settings.h"
 #include "xport/open.h"
 #include "xport/wire.h"
-#include "settings.h"
 
 enum { DEPTH = 16 };
 
@@ -49,11 +49,14 @@ out_cq:
 int verve_sizes_measure(const struct verve_net_port *port, struct verve_sizes_limits *limits)
 {
 	struct verve_net_device *dev;
+	struct verve_mr_costs costs;
 	int ret = verve_net_device_open(port->device, port->port_num, NULL, &dev);
 
 	if (ret)
 		return ret;
 	limits->eager = verve_xport_eager_size(dev, verve_config.eager_size);
+	verve_mr_costs_measure(dev, &costs);
+	verve_mr_costs_compare(&costs, &limits->crossover);
 	ret = measure_qp(dev, &limits->granted);
 	verve_net_device_close(dev);
 	return ret;
@@ -73,6 +76,33 @@ static void add(struct verve_sizes *sizes, uint64_t to, const char *what, const 
 	sizes->count++;
 }
 
+/* What decides where rendezvous begins. */
+static const char *source_of_rendezvous(const struct verve_sizes_limits *limits)
+{
+	if (limits->crossover.rendezvous <= limits->eager)
+		return verve_config_is_auto(verve_config.rendezvous_size) ?
+			       "measured: from there on a read costs less" :
+			       verve_settings_source_of(&verve_config.rendezvous_size);
+	return limits->eager < verve_config.eager_size ?
+		       "device limit" : verve_settings_source_of(&verve_config.eager_size);
+}
+
+/* Messages that are sent at once, but not inline. */
+static void add_eager(struct verve_sizes *sizes, const struct verve_sizes_limits *limits)
+{
+	const struct verve_mr_crossover *crossover = &limits->crossover;
+	size_t end = limits->eager, copied;
+
+	if (crossover->rendezvous <= end)
+		end = crossover->rendezvous - 1;
+	copied = crossover->described <= end ? crossover->described - 1 : end;
+	add(sizes, copied, "copied", "into a registered buffer, buffer free at once",
+	    copied < end ? "measured: up to there a copy costs less" :
+			   source_of_rendezvous(limits));
+	add(sizes, end, "direct", "from the buffer if it is registered, else copied",
+	    source_of_rendezvous(limits));
+}
+
 void verve_sizes_fill(struct verve_sizes *sizes, const struct verve_sizes_limits *limits)
 {
 	size_t asked = verve_config.inline_size;
@@ -90,10 +120,7 @@ void verve_sizes_fill(struct verve_sizes *sizes, const struct verve_sizes_limits
 		add(sizes, inlined < eager ? inlined : eager, "inline",
 		    "in the work request, buffer free at once", source);
 	}
-	snprintf(source, sizeof(source), "%s",
-		 limits->eager < verve_config.eager_size ?
-			 "device limit" : verve_settings_source_of(&verve_config.eager_size));
-	add(sizes, eager, "copied", "into a registered buffer, buffer free at once", source);
+	add_eager(sizes, limits);
 	snprintf(source, sizeof(source), "no limit; reads of %zu: %s", verve_config.read_size,
 		 verve_settings_source_of(&verve_config.read_size));
 	add(sizes, UINT64_MAX, "rendezvous", "the receiver reads it from the sender's buffer",
@@ -143,7 +170,7 @@ void verve_sizes_print(const struct verve_net_port *ports, size_t count,
 			const struct verve_size *row = &sizes.row[j];
 
 			snprintf(to, sizeof(to), "%" PRIu64, row->to);
-			fprintf(style->file, "  %8" PRIu64 " .. %-8s  %-10s  %-46s  %s\n",
+			fprintf(style->file, "  %8" PRIu64 " .. %-8s  %-10s  %-48s  %s\n",
 				row->from, row->to == UINT64_MAX ? "" : to, row->what, row->how,
 				row->source);
 		}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "json.h"
+#include "mr/costs.h"
 #include "net/device.h"
 #include "report.h"
 
@@ -29,6 +30,7 @@ struct verve_sizes_limits {
 	/* granted for inline data to a queue pair that asked for the configured size */
 	size_t granted;
 	size_t eager;	/* payload that fits a receive buffer on this device */
+	struct verve_mr_crossover crossover; /* of the device, as measured */
 };
 
 /* Asks the device, with a queue pair of its own. A negative errno, and the log has said why. */

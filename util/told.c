@@ -18,8 +18,8 @@ static size_t first, count; /* of the ring */
 int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
 		   enum fi_log_subsys subsys)
 {
-	(void) prov;
-	(void) subsys;
+	(void)prov;
+	(void)subsys;
 	return level <= FI_LOG_INFO;
 }
 
@@ -29,11 +29,11 @@ void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log
 	char *text;
 	va_list args;
 
-	(void) prov;
-	(void) level;
-	(void) subsys;
-	(void) func;
-	(void) line;
+	(void)prov;
+	(void)level;
+	(void)subsys;
+	(void)func;
+	(void)line;
 	pthread_mutex_lock(&lock);
 	text = lines[(first + count) % LINES];
 	if (count < LINES)

@@ -40,6 +40,9 @@ packages_list()
 	mpi   openmpi-bin           Open MPI's mpirun
 	mpi   netpipe-openmpi       NetPIPE
 	mpi   hpcc                  HPC Challenge
+	bench ucx-utils             ucx_perftest
+	bench gnuplot-nox           plots
+	bench iproute2              ss, by which a client waits for its server
 	EOF
 }
 

@@ -10,9 +10,9 @@
 #include <rdma/fi_tagged.h>
 
 #include "common/bench.h"
-#include "common/comp.h"
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/comp.h"
 
 #define TAG 0x5ea1
 #define BATCH 16

@@ -13,8 +13,8 @@
 #include <rdma/fi_tagged.h>
 
 #include "common/check.h"
-#include "common/pattern.h"
 #include "common/node.h"
+#include "common/pattern.h"
 #include "common/suite.h"
 
 /* An endpoint of the node's domain with nothing bound. */

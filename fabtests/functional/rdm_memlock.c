@@ -141,6 +141,9 @@ static void run_rma(struct env *env)
 	node_start(&node, env, &attr);
 	region_open(&node, &region, memlock() / 4, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	remote = region_exchange(&node, &region);
+	/* The connection's queue pair needs locked memory on devices that charge rings. */
+	access_all(&node, &remote);
+	node_sync(&node);
 	count = hog(&node, memory, mrs);
 	REQUIRE(count);
 	for (unsigned turn = 0; turn < 2; turn++) {

@@ -22,7 +22,7 @@ at_second()
 	local name settings=
 
 	if [[ $VERVE_SHAPE != hosts ]]; then
-		FI_VERVE_IFACE=$VERVE_NETDEV1 FI_VERBS_IFACE=$VERVE_NETDEV1 "$@"
+		FI_VERVE_IFACE=$VERVE_DEV1@$VERVE_NETDEV1 FI_VERBS_IFACE=$VERVE_NETDEV1 "$@"
 		return
 	fi
 	for name in "${!FI_@}"; do
@@ -34,7 +34,7 @@ at_second()
 # at_first COMMAND...
 at_first()
 {
-	FI_VERVE_IFACE=$VERVE_NETDEV0 FI_VERBS_IFACE=$VERVE_NETDEV0 "$@"
+	FI_VERVE_IFACE=$VERVE_DEV0@$VERVE_NETDEV0 FI_VERBS_IFACE=$VERVE_NETDEV0 "$@"
 }
 
 # mpi RANKS COMMAND...: even ranks use the first device, odd ones the second, each on its host
@@ -69,7 +69,7 @@ mpi_start()
 		options+=(--host "${VERVE_HOSTS// /:$ranks,}:$ranks" --map-by node
 			--mca plm_rsh_agent "$VERVE_LAUNCH")
 	else
-		set -- "$VERVE_LAB/jobs/on-device" "$@"
+		set -- "$VERVE_LAB/jobs/mpi-rank" "$@"
 	fi
 	mpirun -np "$ranks" "${options[@]}" "$@"
 }

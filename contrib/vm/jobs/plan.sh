@@ -21,6 +21,7 @@ plan()
 	while IFS='|' read -r places tests verdict_ how_ why_; do
 		[[ $places && $places != '#'* ]] || continue
 		[[ " $places " == *" $place "* || $places == '* ' ]] || continue
+		[[ $verdict_ != ' set ' ]] || continue
 		set -f
 		for pattern in $tests; do
 			# shellcheck disable=SC2053 # a pattern
@@ -33,6 +34,19 @@ plan()
 			return
 		done
 		set +f
+	done <"$plan_table"
+}
+
+# place_set: exports what check.table sets for all tests of this place.
+place_set()
+{
+	local places verdict how word
+
+	while IFS='|' read -r places _ verdict how _; do
+		[[ $verdict == ' set ' && " $places " == *" $place "* ]] || continue
+		for word in $how; do
+			export "${word?}"
+		done
 	done <"$plan_table"
 }
 

@@ -10,10 +10,11 @@
 #include "api/domain.h"
 #include "api/ep.h"
 #include "api/eq.h"
-#include "api/event.h"
+#include "api/mr_event.h"
 #include "api/srx.h"
 #include "api/stx.h"
 #include "base/log.h"
+#include "comp/counter.h"
 #include "engine/engine.h"
 #include "engine/progress.h"
 #include "xport/xport.h"
@@ -77,7 +78,7 @@ static void set_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flag
  */
 static int bind_cntr_late(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
 {
-	struct verve_events *events = &ep->domain->events;
+	struct verve_mr_events *events = &ep->domain->events;
 	struct verve_sink sink;
 	int ret;
 
@@ -182,7 +183,7 @@ int verve_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 void verve_bind_engine_undo(struct verve_ep *ep, struct verve_engine *engine)
 {
-	verve_events_remove(ep, engine);
+	verve_mr_events_remove(ep, engine);
 	if (ep->domain->progress)
 		verve_progress_remove(ep->domain->progress, engine);
 	for (int i = 0; i < VERVE_EP_CNTRS; i++)
@@ -232,7 +233,7 @@ int verve_bind_engine(struct verve_ep *ep, struct verve_engine *engine)
 			ret = verve_cntr_bind_engine(ep->cntr[i], engine);
 	}
 	if (!ret && ep->caps & FI_RMA_EVENT)
-		ret = verve_events_add(ep, engine);
+		ret = verve_mr_events_add(ep, engine);
 	if (!ret && ep->domain->progress)
 		ret = verve_progress_add(ep->domain->progress, engine);
 	if (ret)

@@ -8,6 +8,7 @@
 #include "api/domain.h"
 #include "api/stubs.h"
 #include "base/log.h"
+#include "comp/counter.h"
 
 void verve_cntr_get(struct verve_cntr *cntr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counter as libfabric sees it: fi_cntr(3). comp/comp.h has the values; this file has progress and
- * waiting.
+ * Counter as libfabric sees it: fi_cntr(3). comp/counter.h has the values; this file has progress
+ * and waiting.
  *
  * Any thread may call the functions here, except that the application serializes close.
  */
@@ -13,7 +13,7 @@
 #include <rdma/fi_eq.h>
 
 #include "api/wait.h"
-#include "comp/comp.h"
+#include "comp/counter.h"
 
 struct verve_domain;
 struct verve_engine;

@@ -15,7 +15,6 @@
 
 enum {
 	SIZE_DEFAULT = 1024, /* entries */
-	BATCH = 16,	     /* entries that are copied at a time */
 };
 
 _Static_assert(VERVE_COMP_MSG == FI_MSG && VERVE_COMP_RMA == FI_RMA, "kinds");
@@ -82,49 +81,29 @@ void verve_cq_unbind_engine(struct verve_cq *cq, struct verve_engine *engine)
 	verve_wait_unbind(&cq->wait, engine);
 }
 
-static inline char *copy_sized(char *buf, const struct verve_comp *comp, size_t count, size_t size)
-{
-	for (size_t i = 0; i < count; i++, buf += size)
-		memcpy(buf, &comp[i], size);
-	return buf;
-}
-
-/* Copies completions in the format. Returns where the next entry goes. */
-static char *copy_entries(enum fi_cq_format format, char *buf, const struct verve_comp *comp,
-			  size_t count)
+static size_t entry_size(enum fi_cq_format format)
 {
 	switch (format) {
 	case FI_CQ_FORMAT_MSG:
-		return copy_sized(buf, comp, count, sizeof(struct fi_cq_msg_entry));
+		return sizeof(struct fi_cq_msg_entry);
 	case FI_CQ_FORMAT_DATA:
-		return copy_sized(buf, comp, count, sizeof(struct fi_cq_data_entry));
+		return sizeof(struct fi_cq_data_entry);
 	case FI_CQ_FORMAT_TAGGED:
-		return copy_sized(buf, comp, count, sizeof(struct fi_cq_tagged_entry));
+		return sizeof(struct fi_cq_tagged_entry);
 	default:
-		return copy_sized(buf, comp, count, sizeof(struct fi_cq_entry));
+		return sizeof(struct fi_cq_entry);
 	}
 }
 
 /* Takes the completions that are in the queue, without progress. */
 static ssize_t cq_take(struct verve_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
 {
-	struct verve_comp comp[BATCH];
-	size_t done = 0, max;
 	ssize_t ret;
 
 	if (verve_comp_queue_is_empty(&cq->queue))
 		return -FI_EAGAIN;
-	do {
-		max = count - done < BATCH ? count - done : BATCH;
-		ret = verve_comp_queue_read(&cq->queue, comp, max);
-		if (ret < 0)
-			return done ? (ssize_t)done : ret;
-		buf = copy_entries(cq->format, buf, comp, (size_t)ret);
-		for (ssize_t i = 0; src_addr && i < ret; i++)
-			src_addr[done + (size_t)i] = comp[i].src;
-		done += (size_t)ret;
-	} while ((size_t)ret == max && done < count);
-	return done || !count ? (ssize_t)done : -FI_EAGAIN;
+	ret = verve_comp_queue_copy(&cq->queue, buf, cq->entry_size, src_addr, count);
+	return ret || !count ? ret : -FI_EAGAIN;
 }
 
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src_addr)
@@ -397,7 +376,7 @@ int verve_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr, struct
 		goto err_wait;
 	cq->queue.wake = verve_wait_wake;
 	cq->queue.arg = &cq->wait;
-	cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr->format;
+	cq->entry_size = entry_size(attr->format);
 	cq->vector = attr->flags & FI_AFFINITY ? attr->signaling_vector : -1;
 	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
 	cq->fid.fid.fclass = FI_CLASS_CQ;

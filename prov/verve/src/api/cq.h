@@ -23,7 +23,7 @@ struct verve_cq {
 	struct verve_domain *domain;
 	struct verve_comp_queue queue;
 	struct verve_wait wait;
-	enum fi_cq_format format; /* FI_CQ_FORMAT_CONTEXT, _MSG, _DATA or _TAGGED */
+	size_t entry_size;	  /* bytes of an entry in the queue's format */
 	bool threshold;		  /* wait_cond was FI_CQ_COND_THRESHOLD */
 	int vector;		  /* signaling_vector; -1: without FI_AFFINITY */
 	volatile AO_t references; /* endpoints and poll sets that use the queue */

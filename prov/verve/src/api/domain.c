@@ -340,31 +340,23 @@ static int choose_key(struct verve_domain *domain, uint32_t api_version,
 	return 0;
 }
 
-int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
-		      const struct verve_domain_tables *tables, struct fid_domain **fid,
-		      void *context)
+/*
+ * Opens what the domain works with: the port, its key, and its progress thread. All else of the
+ * domain cannot fail. After an error, nothing is open.
+ */
+static int domain_open_parts(struct verve_domain *domain, const struct fi_info *info,
+			     uint32_t api_version)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct verve_domain *domain;
-	int mr_mode, ret;
+	int ret;
 
-	if (!info || !info->domain_attr || !info->domain_attr->name)
-		return -FI_EINVAL;
-	mr_mode = normal_mr_mode(fabric->api_version, info->domain_attr->mr_mode);
-	ret = domain_check(info, mr_mode);
-	if (ret)
-		return ret;
-	domain = calloc(1, sizeof(*domain));
-	if (!domain)
-		return -FI_ENOMEM;
 	ret = open_device(info, &domain->dev);
 	if (ret)
-		goto err_free;
+		return ret;
 	domain->caps = info->caps;
 	ret = choose_atomics(domain);
 	if (ret)
 		goto err_device;
-	ret = choose_key(domain, fabric->api_version, info->domain_attr);
+	ret = choose_key(domain, api_version, info->domain_attr);
 	if (ret)
 		goto err_device;
 	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) {
@@ -372,22 +364,63 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		if (ret)
 			goto err_key;
 	}
+	return 0;
+
+err_key:
+	verve_auth_key_wipe(&domain->auth_key);
+err_device:
+	verve_net_device_close(domain->dev);
+	return ret;
+}
+
+/* From here on, fi_getinfo finds the domain. */
+static void domain_publish(struct verve_domain *domain)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork);
+	pthread_mutex_lock(&domains_lock);
+	TAILQ_INSERT_TAIL(&domains, domain, link);
+	pthread_mutex_unlock(&domains_lock);
+}
+
+int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+		      const struct verve_domain_tables *tables, struct fid_domain **fid,
+		      void *context)
+{
+	uint32_t api_version = fabric->api_version;
+	struct verve_domain *domain;
+	int mr_mode, ret;
+
+	if (!info || !info->domain_attr || !info->domain_attr->name)
+		return -FI_EINVAL;
+	mr_mode = normal_mr_mode(api_version, info->domain_attr->mr_mode);
+	ret = domain_check(info, mr_mode);
+	if (ret)
+		return ret;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	ret = domain_open_parts(domain, info, api_version);
+	if (ret)
+		goto err_free;
 	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
 	domain->fid.fid.context = context;
 	domain->fid.fid.ops = tables->fid;
 	domain->fid.ops = tables->domain;
 	domain->fid.mr = tables->mr;
 	domain->fabric = fabric;
-	domain->api_version = fabric->api_version;
+	domain->api_version = api_version;
 	domain->threading = info->domain_attr->threading;
-	if (FI_VERSION_GE(fabric->api_version, FI_VERSION(1, 9)))
+	if (FI_VERSION_GE(api_version, FI_VERSION(1, 9)))
 		domain->dscp = verve_attr_dscp(info->domain_attr->tclass);
 	domain->addr_format = info->addr_format;
 	domain->mr_mode = mr_mode;
-	domain->takes_desc = takes_desc(fabric->api_version, mr_mode);
-	domain->own_key = FI_VERSION_GE(fabric->api_version, FI_VERSION(1, 5)) &&
+	domain->takes_desc = takes_desc(api_version, mr_mode);
+	domain->own_key = FI_VERSION_GE(api_version, FI_VERSION(1, 5)) &&
 			  info->domain_attr->auth_key_size;
 	verve_mr_cache_init(&domain->mr_cache, domain->dev);
+	verve_mr_cache_measure(&domain->mr_cache);
 	verve_mr_keytab_init(&domain->mr_keytab);
 	pthread_mutex_init(&domain->events.lock, NULL);
 	LIST_INIT(&domain->events.regions);
@@ -395,17 +428,10 @@ int verve_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	pthread_mutex_init(&domain->engine_lock, NULL);
 	LIST_INIT(&domain->engines);
 	verve_fabric_get(fabric);
-	pthread_once(&once, register_fork);
-	pthread_mutex_lock(&domains_lock);
-	TAILQ_INSERT_TAIL(&domains, domain, link);
-	pthread_mutex_unlock(&domains_lock);
+	domain_publish(domain);
 	*fid = &domain->fid;
 	return 0;
 
-err_key:
-	verve_auth_key_wipe(&domain->auth_key);
-err_device:
-	verve_net_device_close(domain->dev);
 err_free:
 	free(domain);
 	return ret;

@@ -34,8 +34,8 @@ struct verve_domain_engine {
 	struct verve_engine *engine;
 };
 
-/* Lists for RMA events. The domain holds the lists; api/event.h says what is in them. */
-struct verve_events {
+/* Lists for RMA events. The domain holds the lists; api/mr_event.h says what is in them. */
+struct verve_mr_events {
 	pthread_mutex_t lock; /* guards the lists, and the counters of endpoints that are enabled */
 	LIST_HEAD(, verve_mr_event) regions;
 	LIST_HEAD(, verve_ep) eps;
@@ -48,7 +48,7 @@ struct verve_domain {
 	struct verve_net_device *dev;
 	struct verve_mr_cache mr_cache;
 	struct verve_mr_keytab mr_keytab; /* keys of the application's regions */
-	struct verve_events events;
+	struct verve_mr_events events;
 	pthread_mutex_t engine_lock; /* guards engines; taken before an engine's lock */
 	LIST_HEAD(, verve_domain_engine) engines; /* engines of enabled endpoints */
 	volatile AO_t references; /* objects that are open on the domain */

@@ -56,22 +56,22 @@ struct fid_fabric *verve_fabric_find(const char *name, uint32_t version,
 
 void verve_fabric_get(struct fid_fabric *fabric)
 {
-	AO_fetch_and_add1(&((struct fabric *) fabric)->references);
+	AO_fetch_and_add1(&((struct fabric *)fabric)->references);
 }
 
 void verve_fabric_put(struct fid_fabric *fabric)
 {
-	AO_fetch_and_sub1_release(&((struct fabric *) fabric)->references);
+	AO_fetch_and_sub1_release(&((struct fabric *)fabric)->references);
 }
 
 static int fabric_close(struct fid *fid)
 {
-	struct fabric *fabric = (struct fabric *) fid;
+	struct fabric *fabric = (struct fabric *)fid;
 	AO_t references = AO_load_acquire(&fabric->references);
 
 	if (references) {
 		VERVE_WARN(FABRIC, "cannot close the fabric, %zu objects are still open on it\n",
-			   (size_t) references);
+			   (size_t)references);
 		return -FI_EBUSY;
 	}
 	pthread_mutex_lock(&fabrics_lock);

@@ -74,7 +74,7 @@ static int check_bits(const char *what, uint64_t asked, uint64_t have, enum fi_t
 		return 0;
 	fi_tostr_r(names, sizeof(names), &missing, type);
 	VERVE_INFO(FABRIC, "nothing for these hints: %s asks for %s (%#llx)\n", what, names,
-		   (unsigned long long) missing);
+		   (unsigned long long)missing);
 	return -FI_ENODATA;
 }
 
@@ -83,7 +83,7 @@ static int check_size(const char *what, uint64_t asked, uint64_t have)
 	if (asked <= have)
 		return 0;
 	VERVE_INFO(FABRIC, "nothing for these hints: %s is %llu, the most is %llu\n", what,
-		   (unsigned long long) asked, (unsigned long long) have);
+		   (unsigned long long)asked, (unsigned long long)have);
 	return -FI_ENODATA;
 }
 
@@ -144,8 +144,8 @@ static int check_mr_mode(uint32_t version, uint64_t caps, int mode)
 
 static int check_progress(const struct fi_domain_attr *domain)
 {
-	if ((int) domain->data_progress > PROGRESS_CONTROL_UNIFIED ||
-	    (int) domain->control_progress > PROGRESS_CONTROL_UNIFIED)
+	if ((int)domain->data_progress > PROGRESS_CONTROL_UNIFIED ||
+	    (int)domain->control_progress > PROGRESS_CONTROL_UNIFIED)
 		return hints_refuse("domain_attr->data_progress or control_progress is unknown");
 	return 0;
 }
@@ -220,12 +220,12 @@ static int check_domain(uint32_t version, const struct fi_info *hints,
 	const struct fi_domain_attr *asked = hints->domain_attr;
 	int ret;
 
-	if ((int) asked->threading > FI_THREAD_ENDPOINT)
+	if ((int)asked->threading > FI_THREAD_ENDPOINT)
 		return hints_refuse("domain_attr->threading is unknown");
 	if (asked->av_type != FI_AV_UNSPEC && asked->av_type != FI_AV_MAP &&
 	    asked->av_type != FI_AV_TABLE)
 		return hints_refuse("domain_attr->av_type is unknown");
-	if ((int) asked->resource_mgmt > FI_RM_ENABLED)
+	if ((int)asked->resource_mgmt > FI_RM_ENABLED)
 		return hints_refuse("domain_attr->resource_mgmt is unknown");
 	ret = check_progress(asked);
 	if (!ret)

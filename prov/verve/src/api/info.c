@@ -18,7 +18,9 @@
 #include "api/node.h"
 #include "api/port_cache.h"
 #include "base/config.h"
+#include "base/iface.h"
 #include "base/log.h"
+#include "net/dgram.h"
 
 /*
  * Bind to the oldest versions of these symbols, whatever libfabric verve is built with. The oldest
@@ -50,15 +52,12 @@ struct search {
 	size_t count;
 };
 
-/* True if FI_VERVE_IFACE is not set, or names the interface, the device or the domain. */
-static bool is_iface(const struct verve_net_port *port, const char *netdev)
+/* True if FI_VERVE_IFACE is not set, or names the interface of this port. */
+static bool is_chosen(const struct verve_net_port *port, const char *netdev)
 {
-	const char *iface = verve_config.iface;
-	char domain[VERVE_NET_NAME_MAX];
+	const struct verve_iface_port of = { port->device, port->port_num };
 
-	verve_name_format_domain(port, domain);
-	return !iface || !strcmp(iface, port->device) || !strcmp(iface, domain) ||
-	       !strcmp(iface, netdev);
+	return verve_iface_list_has(verve_config.iface, &of, netdev);
 }
 
 static const char *netdev_of(const struct verve_net_port *port,
@@ -67,30 +66,46 @@ static const char *netdev_of(const struct verve_net_port *port,
 	return addr->netdev[0] ? addr->netdev : port->netdev;
 }
 
-static bool has_iface(const struct verve_net_port *port)
+static bool has_iface(const struct verve_net_port *port, const struct verve_iface *iface)
 {
+	const struct verve_iface_port of = { port->device, port->port_num };
+
 	for (size_t i = 0; i < port->addr_count; i++)
-		if (is_iface(port, netdev_of(port, &port->addrs[i])))
+		if (verve_iface_is(iface, &of, netdev_of(port, &port->addrs[i])))
 			return true;
-	return is_iface(port, port->netdev);
+	return verve_iface_is(iface, &of, port->netdev);
 }
 
-/*
- * Warns of an FI_VERVE_IFACE that no port has, or whose port cannot be used: only the user can
- * correct the variable.
- */
-static void check_iface(const struct verve_net_port *ports, size_t count)
+/* Why this item of FI_VERVE_IFACE chooses no port; NULL: it chooses one. */
+static const char *iface_refusal(const struct verve_net_port *ports, size_t count,
+				 const struct verve_iface *iface)
 {
 	const char *why = "no RDMA device or interface of one has that name";
 
 	for (size_t i = 0; i < count; i++) {
-		if (!has_iface(&ports[i]))
+		if (!has_iface(&ports[i], iface))
 			continue;
 		if (ports[i].usable)
-			return;
+			return NULL;
 		why = ports[i].reason;
 	}
-	VERVE_WARN(FABRIC, "FI_VERVE_IFACE is %s: %s\n", verve_config.iface, why);
+	return why;
+}
+
+/* Warns of each item of FI_VERVE_IFACE that chooses no port: only the user can correct it. */
+static void check_ifaces(const struct verve_net_port *ports, size_t count)
+{
+	const char *list = verve_config.iface;
+	struct verve_iface iface;
+
+	while (verve_iface_next(&list, &iface)) {
+		const char *item = iface.device ? iface.device : iface.name;
+		const char *why = iface_refusal(ports, count, &iface);
+
+		if (why)
+			VERVE_WARN(FABRIC, "FI_VERVE_IFACE is %.*s: %s\n", (int)strcspn(item, ","),
+				   item, why);
+	}
 }
 
 static bool is_format(const struct fi_info *hints, const struct verve_addr *addr)
@@ -132,7 +147,7 @@ static int candidate_rank(const struct candidate *candidate)
 	 * reach the destination, too, so they stay in the list.
 	 */
 	if (candidate->has_dest &&
-	    !verve_node_routes_from(&candidate->dest, &candidate->addr->addr))
+	    !verve_net_dgram_routes_from(&candidate->dest, &candidate->addr->addr))
 		rank += INFOS_MAX;
 	return rank;
 }
@@ -163,7 +178,7 @@ static const char *candidate_init(const struct search *search, const struct verv
 	candidate->port = port;
 	candidate->addr = addr;
 	candidate->has_dest = dest > 0;
-	if (!is_iface(port, netdev_of(port, addr)))
+	if (!is_chosen(port, netdev_of(port, addr)))
 		return "FI_VERVE_IFACE names another interface";
 	if (!is_format(search->hints, &addr->addr))
 		return "hints->addr_format is another";
@@ -256,11 +271,8 @@ static int find_candidates(struct search *search, const struct verve_net_port *p
 		for (size_t j = 0; j < port->addr_count; j++)
 			consider_addr(search, port, &port->addrs[j]);
 	}
-	if (search->count)
-		return 0;
-	if (verve_config.iface)
-		check_iface(ports, count);
-	return -FI_ENODATA;
+	check_ifaces(ports, count);
+	return search->count ? 0 : -FI_ENODATA;
 }
 
 static void *copy_addr(const struct verve_addr *addr, size_t *len)

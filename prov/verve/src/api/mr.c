@@ -14,7 +14,7 @@
 
 #include "api/cntr.h"
 #include "api/domain.h"
-#include "api/event.h"
+#include "api/mr_event.h"
 #include "api/stubs.h"
 #include "base/log.h"
 #include "mr/cache.h"
@@ -86,7 +86,7 @@ static int mr_close(struct fid *fid)
 		verve_mr_keytab_remove(&mr->domain->mr_keytab, &mr->key);
 	if (AO_load(&mr->key.told))
 		verve_domain_revoke(mr->domain, &mr->key);
-	verve_event_unbind(mr->domain, &mr->event);
+	verve_mr_event_unbind(mr->domain, &mr->event);
 	close_regions(mr);
 	verve_domain_put(mr->domain);
 	free(mr);
@@ -105,7 +105,8 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_EP:
 		return flags ? -FI_EBADFLAGS : 0;
 	case FI_CLASS_CNTR:
-		return verve_event_bind(mr->domain, &mr->event, verve_cntr_from_fid(bfid), flags);
+		return verve_mr_event_bind(mr->domain, &mr->event, verve_cntr_from_fid(bfid),
+					   flags);
 	default:
 		return -FI_EINVAL;
 	}

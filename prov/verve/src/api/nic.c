@@ -27,7 +27,7 @@ static struct fi_ops nic_ops = {
 
 static int nic_close(struct fid *fid)
 {
-	struct fid_nic *nic = (struct fid_nic *) fid;
+	struct fid_nic *nic = (struct fid_nic *)fid;
 
 	if (nic->device_attr) {
 		free(nic->device_attr->name);
@@ -115,7 +115,7 @@ static int nic_control(struct fid *fid, int command, void *arg)
 {
 	if (command != FI_DUP)
 		return -FI_ENOSYS;
-	return dup_nic((const struct fid_nic *) fid, arg);
+	return dup_nic((const struct fid_nic *)fid, arg);
 }
 
 __attribute__((format(printf, 3, 4)))
@@ -146,7 +146,7 @@ static const char *state_str(enum fi_link_state state)
 /* Appends to the text in buf, in the format of fi_tostr(3). */
 static int nic_tostr(const struct fid *fid, char *buf, size_t len)
 {
-	const struct fid_nic *nic = (const struct fid_nic *) fid;
+	const struct fid_nic *nic = (const struct fid_nic *)fid;
 	const struct fi_device_attr *device = nic->device_attr;
 	const struct fi_bus_attr *bus = nic->bus_attr;
 	const struct fi_link_attr *link = nic->link_attr;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Node: getaddrinfo(3), address strings, and a connected UDP socket that asks the routing tables.
- */
+/* Node: getaddrinfo(3) and address strings. */
 #include "api/node.h"
 
 #include <rdma/fi_errno.h>
@@ -9,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.h"
 
@@ -157,8 +154,8 @@ int verve_node_init(struct verve_node *node, const char *name, const char *servi
 	} else {
 		/* Port 0 belongs to no service, and means that there is no destination. */
 		node->local_port = ntohs(list->ai_family == AF_INET ?
-			((struct sockaddr_in *) list->ai_addr)->sin_port :
-			((struct sockaddr_in6 *) list->ai_addr)->sin6_port);
+			((struct sockaddr_in *)list->ai_addr)->sin_port :
+			((struct sockaddr_in6 *)list->ai_addr)->sin6_port);
 		freeaddrinfo(list);
 	}
 	return 0;
@@ -237,23 +234,4 @@ int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
 		return 0;
 	*dest = node->dest_hint;
 	return dest->sa.sa_family == own->sa.sa_family ? 1 : -FI_ENODATA;
-}
-
-bool verve_node_routes_from(const struct verve_addr *dest, const struct verve_addr *own)
-{
-	struct verve_addr to = *dest, raw, from;
-	socklen_t len = sizeof(raw);
-	bool same = false;
-	int fd;
-
-	fd = socket(dest->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	/* Any port but 0 will do, because connect(2) of a UDP socket sends nothing. */
-	verve_addr_set_port(&to, 9);
-	if (!connect(fd, &to.sa, verve_addr_len(&to)) && !getsockname(fd, &raw.sa, &len) &&
-	    !verve_addr_set(&from, &raw, len))
-		same = verve_addr_same_host(&from, own);
-	close(fd);
-	return same;
 }

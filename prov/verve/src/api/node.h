@@ -66,10 +66,4 @@ bool verve_node_source(const struct verve_node *node, const struct verve_addr *o
 int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
 		    struct verve_addr *dest);
 
-/*
- * True if the kernel would send to dest from the address own. Asks the routing tables; sends
- * nothing.
- */
-bool verve_node_routes_from(const struct verve_addr *dest, const struct verve_addr *own);
-
 #endif

@@ -95,7 +95,7 @@ static bool may_keep(const struct verve_port_list *list)
 	return any;
 }
 
-static void keep(struct entry *entry)
+static void entry_keep(struct entry *entry)
 {
 	struct entry *old;
 
@@ -147,7 +147,7 @@ int verve_port_cache_get(struct verve_port_list **list)
 		entry->stamp = stamp;
 		entry->made = now;
 		if (stamped && may_keep(&entry->list))
-			keep(entry);
+			entry_keep(entry);
 	}
 	*list = &entry->list;
 	return 0;
@@ -155,7 +155,7 @@ int verve_port_cache_get(struct verve_port_list **list)
 
 void verve_port_cache_put(struct verve_port_list *list)
 {
-	entry_put((struct entry *) list);
+	entry_put((struct entry *)list);
 }
 
 void verve_port_cache_clear(void)

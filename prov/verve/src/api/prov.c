@@ -11,6 +11,7 @@
 #include "api/port_cache.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/page.h"
 #include "engine/progress.h"
 #include "engine/service.h"
 
@@ -20,6 +21,7 @@ static void cleanup(void)
 	verve_progress_fini();
 	verve_service_fini();
 	verve_port_cache_clear();
+	verve_page_remove();
 }
 
 struct fi_provider verve_prov = {
@@ -40,7 +42,7 @@ struct fi_provider *verve_prov_load(void)
 	 * has.
 	 */
 	verve_prov.fi_version = FI_VERSION_GE(running, built) ? running : built;
-	verve_log_provider = &verve_prov;
+	verve_log_load(&verve_prov);
 	verve_config_load(&verve_prov);
 	return &verve_prov;
 }

@@ -10,11 +10,11 @@
 #include "engine/engine.h"
 #include "msg/peek.h"
 #include "msg/recv.h"
-#include "rma/rma.h"
 #include "msg/send.h"
+#include "rma/rma.h"
 
 /* -FI_EMSGSIZE: all segments together are longer than room bytes. */
-static int check_length(const struct verve_request *request, size_t room)
+static inline int check_length(const struct verve_request *request, size_t room)
 {
 	for (size_t i = 0; i < request->iov_count; i++) {
 		if (request->iov[i].iov_len > room)
@@ -31,7 +31,7 @@ static void prepare_desc(const struct verve_ep *ep, struct verve_request *reques
 		request->desc = NULL;
 }
 
-static int prepare_tx(const struct verve_ep *ep, struct verve_request *request)
+static inline int prepare_tx(const struct verve_ep *ep, struct verve_request *request)
 {
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;
@@ -53,7 +53,7 @@ ssize_t verve_request_send(struct verve_ep *ep, struct verve_request *request)
 	return ret;
 }
 
-static int prepare_rx(const struct verve_ep *ep, struct verve_request *request)
+static inline int prepare_rx(const struct verve_ep *ep, struct verve_request *request)
 {
 	if (!ep->engine)
 		return -FI_EOPBADSTATE;

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/wakefd.h"
 #include "engine/engine.h"
 #include "net/sys.h"
 
@@ -43,9 +43,9 @@ static int open_fd(struct verve_wait_fd *fd)
 {
 	int ret;
 
-	fd->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd->event = verve_wakefd_open();
 	fd->epoll = epoll_create1(EPOLL_CLOEXEC);
-	ret = fd->event < 0 || fd->epoll < 0 ? -errno : watch_fd(fd->epoll, fd->event);
+	ret = fd->event < 0 ? fd->event : fd->epoll < 0 ? -errno : watch_fd(fd->epoll, fd->event);
 	if (ret) {
 		VERVE_WARN(CORE, "cannot open a wait descriptor: %s\n", fi_strerror(-ret));
 		close_fd(fd);
@@ -216,21 +216,6 @@ static bool arm_engines(struct verve_wait *wait)
 	return idle;
 }
 
-static void clear_event(const struct verve_wait_fd *fd)
-{
-	uint64_t count;
-
-	(void) !read(fd->event, &count, sizeof(count));
-}
-
-static void write_event(const struct verve_wait_fd *fd)
-{
-	uint64_t one = 1;
-
-	/* If the counter is full, the write fails. The descriptor is readable then in any case. */
-	(void) !write(fd->event, &one, sizeof(one));
-}
-
 /*
  * Why no wake-up is lost. A change is made first, and announced after that. A sleeper first clears
  * its descriptor, then arms, then looks, then sleeps. So either the sleeper sees the change when it
@@ -258,9 +243,9 @@ void verve_wait_wake(void *arg)
 	struct verve_wait *wait = arg;
 
 	if (AO_load_acquire(&wait->asleep))
-		write_event(&wait->own);
+		verve_wakefd_signal(wait->own.event);
 	if (wait->given.event >= 0)
-		write_event(&wait->given);
+		verve_wakefd_signal(wait->given.event);
 }
 
 /* Begins a new turn: all waiting threads look again. sleep_lock is held. */
@@ -281,7 +266,7 @@ void verve_wait_signal(struct verve_wait *wait)
 	 * next.
 	 */
 	if (AO_load_acquire(&wait->asleep))
-		write_event(&wait->own);
+		verve_wakefd_signal(wait->own.event);
 }
 
 /* Nanoseconds until end. UINT64_MAX: end is never. */
@@ -302,7 +287,7 @@ static bool sleep_as_leader(struct verve_wait *wait, AO_t turn, uint64_t end,
 	struct epoll_event event;
 	uint64_t ns;
 
-	clear_event(&wait->own);
+	verve_wakefd_drain(wait->own.event);
 	if (AO_load_acquire(&wait->turn) != turn || !ops->arm(arg) || !arm_engines(wait))
 		return true;
 	ns = time_left(end);
@@ -392,9 +377,9 @@ int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, vo
 {
 	if (wait->given.event < 0)
 		return -FI_EINVAL;
-	clear_event(&wait->given);
+	verve_wakefd_drain(wait->given.event);
 	if (!ops->arm(arg)) {
-		write_event(&wait->given);
+		verve_wakefd_signal(wait->given.event);
 		return -FI_EAGAIN;
 	}
 	return arm_engines(wait) ? 0 : -FI_EAGAIN;

@@ -26,11 +26,12 @@ struct verve_config verve_config = {
 	.iface = NULL,
 	.inline_size = 256,
 	.eager_size = 65536,
+	.rendezvous_size = SIZE_MAX,
 	.read_size = 128 << 10,
 	.tx_size = 4096,
 	.rx_buffers = 256,
 	.window = 64,
-	.max_conns = 4096,
+	.max_conns = SIZE_MAX,
 	.connect_timeout = 30000,
 	.transport_timeout = 3500,
 	.auth_key_file = NULL,
@@ -38,7 +39,7 @@ struct verve_config verve_config = {
 	.mr_cache = "auto",
 	.mr_cache_monitor = "userfaultfd",
 	.mr_cache_count = 1024,
-	.mr_cache_size = (size_t) 1 << 30,
+	.mr_cache_size = (size_t)1 << 30,
 	.odp = "off",
 	.traffic_class = SIZE_MAX,
 	.sl = 0,
@@ -50,6 +51,7 @@ struct verve_config verve_config = {
 	.rnr_retry_count = 7,
 	.rnr_timeout = 640,
 	.port_range = NULL,
+	.stat = NULL,
 };
 
 static const char *const atomics_choices[] = {"target", "device", NULL};
@@ -61,8 +63,9 @@ static const char *const path_mtu_choices[] = {"auto", "256", "512", "1024", "20
 static const struct verve_config_param params[] = {
 	{
 		.name = "iface",
-		.help = "Use only the ports of this network interface (eth0) or RDMA device "
-			"(mlx5_0).",
+		.help = "Use only the ports of these network interfaces (eth0) and RDMA devices "
+			"(mlx5_0), with commas between them; mlx5_0@eth1: this port, with its "
+			"handshake over eth1.",
 		.unit = "any",
 		.text = &verve_config.iface,
 	},
@@ -72,7 +75,7 @@ static const struct verve_config_param params[] = {
 			"work request; a device may grant less.",
 		.unit = "bytes",
 		.number = &verve_config.inline_size,
-		.max = 1024,
+		.max = VERVE_CONFIG_INLINE_MAX,
 	},
 	{
 		.name = "eager_size",
@@ -82,6 +85,16 @@ static const struct verve_config_param params[] = {
 		.unit = "bytes",
 		.number = &verve_config.eager_size,
 		.min = VERVE_CONFIG_EAGER_MIN,
+		.max = 1 << 20,
+	},
+	{
+		.name = "rendezvous_size",
+		.help = "Longer messages are read by the receiver even if they are no longer than "
+			"the eager size.",
+		.unit = "bytes",
+		.number = &verve_config.rendezvous_size,
+		.automatic = "where the measured costs of the device make that cheaper",
+		.min = 1024,
 		.max = 1 << 20,
 	},
 	{
@@ -125,8 +138,9 @@ static const struct verve_config_param params[] = {
 			"for others.",
 		.unit = "connections",
 		.number = &verve_config.max_conns,
+		.automatic = "the process's share of the device's queue pairs, at most 4096",
 		.min = 2,
-		.max = 4096,
+		.max = 65536,
 	},
 	{
 		.name = "connect_timeout",
@@ -261,6 +275,13 @@ static const struct verve_config_param params[] = {
 		.unit = "any",
 		.text = &verve_config.port_range,
 	},
+	{
+		.name = "stat",
+		.help = "The folder in which the process keeps its counters for verve_stat(1), as "
+			"an absolute path; or off.",
+		.unit = "/dev/shm/verve-UID",
+		.text = &verve_config.stat,
+	},
 };
 
 enum { PARAMS = sizeof(params) / sizeof(params[0]) };
@@ -271,7 +292,7 @@ static const char *param_env_name(const struct verve_config_param *param, char *
 	int len = snprintf(buf, NAME_MAX_LEN, "%s%s", prefix, param->name);
 
 	for (int i = 0; i < len; i++)
-		buf[i] = toupper((unsigned char) buf[i]);
+		buf[i] = toupper((unsigned char)buf[i]);
 	return buf;
 }
 
@@ -320,7 +341,7 @@ static void param_read_number(const struct fi_provider *prov,
 	const char *text = getenv(param_env_name(param, name));
 	size_t value;
 
-	if (fi_param_get((struct fi_provider *) prov, param->name, &value))
+	if (fi_param_get((struct fi_provider *)prov, param->name, &value))
 		return;
 	if (text && !text_is_number(text)) {
 		VERVE_WARN(CORE, "%s=%s is not a number of %s: using %zu\n", name, text,
@@ -343,7 +364,7 @@ static void param_read_automatic(const struct fi_provider *prov,
 	char name[NAME_MAX_LEN], *text, *end;
 	unsigned long long value;
 
-	if (fi_param_get((struct fi_provider *) prov, param->name, &text) || !text || !*text)
+	if (fi_param_get((struct fi_provider *)prov, param->name, &text) || !text || !*text)
 		return;
 	if (!strcmp(text, "auto")) {
 		*param->number = SIZE_MAX;
@@ -351,7 +372,7 @@ static void param_read_automatic(const struct fi_provider *prov,
 	}
 	hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	value = strtoull(text, &end, hexadecimal ? 16 : 10);
-	if (*end || !isdigit((unsigned char) *text) || value < param->min || value > param->max)
+	if (*end || !isdigit((unsigned char)*text) || value < param->min || value > param->max)
 		VERVE_WARN(CORE, "%s=%s is neither auto nor a number between %zu and %zu: using "
 			   "auto\n", param_env_name(param, name), text, param->min, param->max);
 	else
@@ -377,7 +398,7 @@ static void param_read_text(const struct fi_provider *prov, const struct verve_c
 {
 	char *value;
 
-	if (fi_param_get((struct fi_provider *) prov, param->name, &value) || !value || !*value)
+	if (fi_param_get((struct fi_provider *)prov, param->name, &value) || !value || !*value)
 		return;
 	if (param->choices)
 		param_choose(param, value);
@@ -391,7 +412,7 @@ static const char *port_parse(const char *text, uint16_t *port)
 	char *end;
 	unsigned long value = strtoul(text, &end, 10);
 
-	if (!isdigit((unsigned char) *text) || !value || value > UINT16_MAX)
+	if (!isdigit((unsigned char)*text) || !value || value > UINT16_MAX)
 		return NULL;
 	*port = value;
 	return end;
@@ -454,7 +475,7 @@ static void config_warn_unknown(void)
 
 		if (!strncmp(*env, prefix, sizeof(prefix) - 1) && !name_is_known(*env, len))
 			VERVE_WARN(CORE, "%.*s is set, but there is no such variable: "
-				   "fi_info -g verve lists them\n", (int) len, *env);
+				   "fi_info -g verve lists them\n", (int)len, *env);
 	}
 }
 

@@ -25,6 +25,9 @@ static inline bool verve_config_is_auto(size_t number)
 /* The least values of eager_size and window: no endpoint announces less to its peers. */
 enum { VERVE_CONFIG_EAGER_MIN = 256, VERVE_CONFIG_WINDOW_MIN = 2 };
 
+/* Bytes of an inline request, at most. */
+enum { VERVE_CONFIG_INLINE_MAX = 1024 };
+
 /* Bytes of a receive buffer beside the payload, at most. */
 enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 
@@ -32,14 +35,15 @@ enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 enum { VERVE_CONFIG_TX_SIZE_MAX = 65536 };
 
 struct verve_config {
-	const char *iface;	  /* FI_VERVE_IFACE: netdev or device; NULL: any */
+	const char *iface;	  /* FI_VERVE_IFACE: see base/iface.h; NULL: any */
 	size_t inline_size;	  /* FI_VERVE_INLINE_SIZE: bytes of header and payload */
 	size_t eager_size;	  /* FI_VERVE_EAGER_SIZE: bytes of payload */
+	size_t rendezvous_size;	  /* FI_VERVE_RENDEZVOUS_SIZE: bytes of payload; or auto */
 	size_t read_size;	  /* FI_VERVE_READ_SIZE: bytes of one RDMA read at most */
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
-	size_t max_conns;	  /* FI_VERVE_MAX_CONNS: above it, idle connections are closed */
+	size_t max_conns;	  /* FI_VERVE_MAX_CONNS; or auto: see engine/share.h */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds */
 	const char *auth_key_file; /* FI_VERVE_AUTH_KEY_FILE: path; NULL: no key */
@@ -59,6 +63,7 @@ struct verve_config {
 	size_t rnr_retry_count;	  /* FI_VERVE_RNR_RETRY_COUNT: 7 is for ever */
 	size_t rnr_timeout;	  /* FI_VERVE_RNR_TIMEOUT: microseconds */
 	const char *port_range;	  /* FI_VERVE_PORT_RANGE: "FIRST-LAST"; NULL: any */
+	const char *stat;	  /* FI_VERVE_STAT: a folder, or "off"; NULL: /dev/shm/verve-UID */
 	uint16_t port_first, port_last; /* the two numbers of port_range; 0: any */
 };
 

@@ -12,9 +12,15 @@
 
 #include <errno.h>
 #include <rdma/providers/fi_log.h>
+#include <stdbool.h>
 
-/* The provider in each message. Set once, in fi_prov_ini, before the first message. */
+/* The provider in each message. */
 extern const struct fi_provider *verve_log_provider;
+/* Some subsystem is traced (FI_LOG_LEVEL). To ask libfabric costs more than a step itself. */
+extern bool verve_log_traces;
+
+/* Sets both. Called once, in fi_prov_ini, before the first message. */
+void verve_log_load(const struct fi_provider *provider);
 
 /*
  * The format must end with a newline. subsys: CORE, FABRIC, DOMAIN, EP_CTRL, EP_DATA, AV, CQ, EQ,
@@ -22,6 +28,10 @@ extern const struct fi_provider *verve_log_provider;
  */
 #define VERVE_WARN(subsys, ...) FI_WARN(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__)
 #define VERVE_INFO(subsys, ...) FI_INFO(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__)
-#define VERVE_TRACE(subsys, ...) FI_TRACE(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__)
+#define VERVE_TRACE(subsys, ...)                                                                   \
+	do {                                                                                       \
+		if (__builtin_expect(verve_log_traces, 0))                                         \
+			FI_TRACE(verve_log_provider, FI_LOG_##subsys, __VA_ARGS__);                \
+	} while (0)
 
 #endif

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completions: the entries and counts that report the end of an operation. A queue (comp_queue.h)
- * is behind a fid_cq, a counter behind a fid_cntr. Engines write, applications read; several
- * engines may share a queue or a counter.
- *
- * Each queue has its own lock, taken last and never held across malloc, free or libibverbs. A
- * counter has none.
+ * Completions: the entries that report the end of an operation. A queue of them (comp_queue.h) is
+ * behind a fid_cq. Engines write, applications read; several engines may share a queue. Each queue
+ * has its own lock, taken last and never held across malloc, free or libibverbs.
  */
 #ifndef VERVE_COMP_COMP_H
 #define VERVE_COMP_COMP_H
 
-#include <atomic_ops.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,29 +44,5 @@ struct verve_comp_error {
 	int prov_errno; /* ibv_wc_status, or 0 */
 	char reason[VERVE_COMP_REASON_MAX]; /* readable text, becomes err_data; empty: none */
 };
-
-/*
- * Counter: fi_cntr(3). Any thread reads and writes the values without a lock. A zeroed struct is a
- * valid counter, which must not be armed.
- */
-struct verve_comp_counter {
-	volatile AO_t value;
-	volatile AO_t errors;
-	volatile AO_t armed; /* not 0: the next change calls wake, once */
-	void (*wake)(void *arg); /* constant; must not block or re-enter. NULL: never armed */
-	void *arg;
-};
-
-/* Each of these calls wake, in the calling thread, if the counter is armed. Any thread. */
-void verve_comp_counter_add(struct verve_comp_counter *counter, uint64_t n);
-void verve_comp_counter_add_error(struct verve_comp_counter *counter, uint64_t n);
-void verve_comp_counter_set(struct verve_comp_counter *counter, uint64_t value);
-void verve_comp_counter_set_error(struct verve_comp_counter *counter, uint64_t value);
-
-/*
- * The next change of the counter calls wake, once. The caller reads the values after arming: a
- * change from before does not call wake. Any thread.
- */
-void verve_comp_counter_arm(struct verve_comp_counter *counter);
 
 #endif

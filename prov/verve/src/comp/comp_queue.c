@@ -195,26 +195,51 @@ static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras 
 		STAILQ_INSERT_TAIL(read, extra, link);
 }
 
-ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp *comp, size_t max)
+static inline void copy_out(const struct verve_comp *comp, size_t n, char *buf, size_t size,
+			    uint64_t *src)
+{
+	memcpy(buf + n * size, comp, size);
+	if (src)
+		src[n] = comp->src;
+}
+
+/*
+ * n completions of the ring were copied, and the list has entries, or the queue is overrun. Ends
+ * verve_comp_queue_copy. Releases the lock.
+ */
+static __attribute__((noinline)) ssize_t copy_list(struct verve_comp_queue *queue, size_t n,
+						   char *buf, size_t size, uint64_t *src,
+						   size_t max)
 {
 	struct verve_comp_extras read = STAILQ_HEAD_INITIALIZER(read);
 	struct verve_comp_extra *extra;
 	ssize_t ret;
-	size_t n = 0;
 
-	verve_lock_acquire(&queue->lock);
-	while (n < max && queue->head != queue->tail)
-		comp[n++] = queue->ring[queue->head++ & queue->mask];
 	while (n < max && (extra = STAILQ_FIRST(&queue->extra)) && !extra->err) {
-		comp[n++] = extra->comp;
+		copy_out(&extra->comp, n++, buf, size, src);
 		take_extra(queue, &read);
 	}
 	AO_store(&queue->count, queue->count - n);
 	/* No entry was taken though there are entries: the next one is an error. */
-	ret = !n && max && queue->count ? -FI_EAVAIL : (ssize_t)n;
+	ret = !n && queue->count ? -FI_EAVAIL : (ssize_t)n;
 	verve_lock_release(&queue->lock);
 	free_extras(&read);
 	return ret;
+}
+
+ssize_t verve_comp_queue_copy(struct verve_comp_queue *queue, void *buf, size_t size, uint64_t *src,
+			      size_t max)
+{
+	size_t n = 0;
+
+	verve_lock_acquire(&queue->lock);
+	for (; n < max && queue->head != queue->tail; n++)
+		copy_out(&queue->ring[queue->head++ & queue->mask], n, buf, size, src);
+	if (__builtin_expect(n < max && queue->count > n, 0))
+		return copy_list(queue, n, buf, size, src, max);
+	AO_store(&queue->count, queue->count - n);
+	verve_lock_release(&queue->lock);
+	return (ssize_t)n;
 }
 
 static int get_error(struct verve_comp_queue *queue, struct verve_comp_error *error,

@@ -11,6 +11,7 @@
 #ifndef VERVE_COMP_COMP_QUEUE_H
 #define VERVE_COMP_COMP_QUEUE_H
 
+#include <atomic_ops.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -74,9 +75,18 @@ static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *qu
 
 /*
  * Takes up to max completions, in order, and returns how many. 0: there is none. -FI_EAVAIL: the
- * next entry is an error. Any thread.
+ * next entry is an error. buf: the first size bytes of each completion go there, one behind the
+ * other. src: their sources go there; NULL: nowhere. Any thread.
  */
-ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp *comp, size_t max);
+ssize_t verve_comp_queue_copy(struct verve_comp_queue *queue, void *buf, size_t size, uint64_t *src,
+			      size_t max);
+/* The same for whole completions. */
+static inline ssize_t verve_comp_queue_read(struct verve_comp_queue *queue, struct verve_comp *comp,
+					    size_t max)
+{
+	return verve_comp_queue_copy(queue, comp, sizeof(*comp), NULL, max);
+}
+
 /* Takes the next entry, if it is an error. -FI_EAGAIN: it is none. Any thread. */
 int verve_comp_queue_read_error(struct verve_comp_queue *queue, struct verve_comp_error *error);
 

@@ -7,7 +7,9 @@
 
 #include "base/log.h"
 #include "conn/cm_dgram.h"
+#include "conn/cm_done.h"
 #include "conn/cm_entry.h"
+#include "conn/cm_job.h"
 #include "conn/cm_mail.h"
 #include "conn/cm_perform.h"
 #include "conn/cm_state.h"
@@ -44,26 +46,26 @@ static void step_timers(struct verve_cm *cm, uint64_t now)
 	}
 }
 
-static void entry_admit(struct verve_cm *cm, struct verve_cm_entry *entry, uint64_t now)
+/* The handshake starts when our end is open: conn/cm_done.c. */
+static void entry_admit(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	struct verve_conn_out out;
 	int ret = verve_cm_entry_open(cm, entry);
 
-	if (ret)
-		verve_conn_abort(&entry->conn, -ret, &out);
-	else
-		verve_conn_start(&entry->conn, now, verve_net_random64(), &out);
+	if (!ret)
+		return;
+	verve_conn_abort(&entry->conn, -ret, &out);
 	verve_cm_perform(cm, entry, &out);
 }
 
 /* Admits connections that wait for the window. Bounds the lists that unknown senders can fill. */
-static void step_lists(struct verve_cm *cm, uint64_t now)
+static void step_lists(struct verve_cm *cm)
 {
 	struct verve_conn_out out;
 	struct verve_cm_entry *entry;
 
 	while (cm->window_used < WINDOW && (entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_QUEUED])))
-		entry_admit(cm, entry, now);
+		entry_admit(cm, entry);
 	while (cm->count[VERVE_CM_LIST_HALF_OPEN] > HALF_OPEN_LIMIT) {
 		entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_HALF_OPEN]);
 		verve_conn_expire(&entry->conn, &out);
@@ -73,25 +75,16 @@ static void step_lists(struct verve_cm *cm, uint64_t now)
 		verve_cm_entry_free(cm, TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_IDLE]));
 }
 
-void verve_cm_abandon(struct verve_cm *cm, int error)
-{
-	struct verve_conn_out out;
-
-	for (struct verve_cm_entry *entry = cm->entries; entry; entry = entry->hh.next) {
-		verve_conn_abandon(&entry->conn, error, &out);
-		verve_cm_perform(cm, entry, &out);
-	}
-}
-
 uint64_t verve_cm_step(struct verve_cm *cm, uint64_t now)
 {
 	const struct verve_timer *timer;
 	bool more;
 
 	verve_cm_step_requests(cm);
+	verve_cm_step_jobs(cm, now);
 	more = verve_cm_step_dgrams(cm, now);
 	step_timers(cm, now);
-	step_lists(cm, now);
+	step_lists(cm);
 	if (cm->has_news) {
 		cm->has_news = false;
 		cm->attr.notify(cm->attr.arg);
@@ -119,9 +112,13 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 		ret = -FI_EINVAL;
 		goto err_free;
 	}
+	ret = -FI_ENOMEM;
+	cm->fatal = calloc(1, sizeof(*cm->fatal));
+	if (!cm->fatal)
+		goto err_free;
 	ret = verve_net_dgram_open(&cm->self.addr, &cm->dgram);
 	if (ret)
-		goto err_free;
+		goto err_fatal;
 	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
 	cm->self.incarnation = verve_net_random64() | 1; /* 0 means unknown in a datagram */
 	cm->self.window = attr->window;
@@ -129,6 +126,7 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	cm->self.features = attr->features;
 	cm->self.timeout = attr->connect_timeout;
 	verve_mailbox_init(&cm->requests);
+	verve_worker_open(&cm->jobs, attr->wake, attr->arg);
 	verve_idtab_init(&cm->ids);
 	verve_timers_init(&cm->timers);
 	for (int list = 0; list < VERVE_CM_LISTS; list++)
@@ -136,6 +134,8 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	*cmp = cm;
 	return 0;
 
+err_fatal:
+	free(cm->fatal);
 err_free:
 	free(cm);
 	return ret;
@@ -146,6 +146,10 @@ void verve_cm_close(struct verve_cm *cm)
 	struct verve_mail *mail, *next_mail;
 	struct verve_cm_entry *entry, *next;
 
+	cm->closing = true;
+	verve_worker_close(&cm->jobs);
+	while (verve_cm_job_next(cm))
+		; /* the entries have their jobs back, and close the queue pairs below */
 	for (mail = verve_mailbox_take(&cm->requests); mail; mail = next_mail) {
 		next_mail = mail->next;
 		verve_cm_request_free((struct verve_cm_request *)mail);
@@ -161,6 +165,7 @@ void verve_cm_close(struct verve_cm *cm)
 	verve_idtab_fini(&cm->ids);
 	verve_net_dgram_close(cm->dgram);
 	verve_guard_fini(&cm->guard);
+	free(cm->fatal);
 	free(cm);
 }
 
@@ -228,6 +233,14 @@ int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first)
 		.kind = VERVE_CM_REQUEST_CHECK,
 		.event.conn_id = conn_id,
 		.first = first,
+	});
+}
+
+int verve_cm_fail(struct verve_cm *cm, int error)
+{
+	return request_put_copy(cm, &(struct verve_cm_request){
+		.kind = VERVE_CM_REQUEST_FAIL,
+		.event.error = error,
 	});
 }
 

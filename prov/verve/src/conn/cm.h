@@ -4,7 +4,8 @@
  * first HELLO to the hand-over of its connected queue pair; answers peers whether or not the
  * application calls libfabric.
  *
- * The manager's state belongs to the service thread, which calls verve_cm_step. The engine sends
+ * The manager's state belongs to the thread that steps it: the service thread or, in its place, a
+ * polling one; below, both are the service thread. The engine sends
  * requests with verve_cm_connect, verve_cm_drop and the other functions below (any thread, no
  * lock), and reads the manager's events (conn/cm_event.h) from a mailbox. The manager must not know
  * packets, links or the engine.
@@ -31,9 +32,10 @@ struct verve_cm;
  */
 int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cm);
 /*
- * To be called when the service thread no longer steps the manager. Sends BYE to every peer, closes
- * the queue pairs that were not handed over, and puts no more events. The caller empties the
- * mailbox afterwards: an UP event in it owns a queue pair.
+ * To be called when the service thread no longer steps the manager. Waits for workers that are at a
+ * queue pair of it, which may take a second. Sends BYE to every peer, closes the queue pairs that
+ * were not handed over, and puts no more events. The caller empties the mailbox afterwards: an UP
+ * event in it owns a queue pair.
  */
 void verve_cm_close(struct verve_cm *cm);
 
@@ -86,11 +88,10 @@ int verve_cm_hear(struct verve_cm *cm, uint32_t conn_id);
 int verve_cm_check(struct verve_cm *cm, uint32_t conn_id, bool first);
 
 /*
- * Service thread: the device is gone. Every connection gets a DOWN event and every pending request
- * a FAILED event, with error (positive FI errno); peers get a BYE. The next step calls notify.
- * Later requests fail when their queue pair cannot be opened.
+ * The engine has found a queue of its own that does not work any more: the manager gives everything
+ * up, as verve_cm_abandon does (conn/cm_fault.h). error: positive FI errno. -FI_ENOMEM.
  */
-void verve_cm_abandon(struct verve_cm *cm, int error);
+int verve_cm_fail(struct verve_cm *cm, int error);
 
 /*
  * Service thread: handles requests, datagrams and timers. now: verve_net_now(). Returns the time of

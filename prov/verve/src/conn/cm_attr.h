@@ -6,6 +6,7 @@
 #ifndef VERVE_CONN_CM_ATTR_H
 #define VERVE_CONN_CM_ATTR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -19,6 +20,7 @@ struct verve_cm_attr {
 	struct verve_net_qp_attr qp_attr; /* of every queue pair that the manager opens */
 	struct verve_addr addr;		  /* to bind to; port 0: the kernel chooses */
 	const struct verve_auth_key *key; /* peers need the same key; copied; NULL: no key */
+	bool roce; /* a GID is an IP address: without a key, a HELLO's must be its sender's */
 	uint32_t window;	   /* announced: eager messages a peer may have unconsumed here */
 	uint32_t eager_size;	   /* announced: bytes of payload that our receive buffers take */
 	uint32_t features;	   /* announced: VERVE_HELLO_* */
@@ -27,7 +29,10 @@ struct verve_cm_attr {
 	struct verve_mailbox *events;  /* the manager puts its events there; outlives the manager */
 	/* Called after events were put: wakes their reader. Must not block or call the manager. */
 	void (*notify)(void *arg);
-	/* Called after a request was put: makes the service thread call verve_cm_step. */
+	/*
+	 * Called after a request was put, and by a worker after a job: makes the service thread
+	 * call verve_cm_step. Must not block.
+	 */
 	void (*wake)(void *arg);
 	void *arg; /* of notify and wake */
 };

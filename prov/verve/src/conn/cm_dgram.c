@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "conn/cm_entry.h"
+#include "conn/cm_job.h"
 #include "conn/cm_perform.h"
 #include "conn/cm_state.h"
 #include "conn/conn.h"
@@ -13,7 +14,12 @@
 #include "conn/conn_send.h"
 #include "net/sys.h"
 
-enum { DGRAMS_A_STEP = 256 };
+enum {
+	DGRAMS_A_STEP = 256,
+	/* Jobs that only strangers have caused, and that are under way: */
+	STRANGERS_UNPROVEN = 64, /* with so many, a HELLO needs a cookie */
+	STRANGERS_LIMIT = 1024,	 /* with so many, a HELLO is lost; its sender repeats it */
+};
 
 static void dgram_refuse(struct verve_cm *cm, const struct verve_hello *hello,
 			 enum verve_hello_reason reason, const struct verve_addr *to)
@@ -48,6 +54,21 @@ static void dgram_refuse_key(struct verve_cm *cm, const struct verve_hello *hell
 	verve_net_dgram_send(cm->dgram, buf, sizeof(buf), from);
 }
 
+/* True: the datagram names another host's queue pair. A limit per second stops floods. */
+static bool dgram_refuse_elsewhere(struct verve_cm *cm, const struct verve_hello *hello,
+				   const struct verve_addr *from, uint64_t now)
+{
+	if (!cm->attr.roce || hello->kind != VERVE_HELLO_HELLO ||
+	    verve_guard_vouches(&cm->guard, hello, from))
+		return false;
+	cm->stats.foreign++;
+	verve_guard_warn_elsewhere(&cm->guard, hello, from, now);
+	if (hello->sender_incarnation != cm->self.incarnation &&
+	    verve_guard_may_answer(&cm->guard, now))
+		dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
+	return true;
+}
+
 /* The BYE says that the peer has another key. It is not authentic, and may be forged. */
 static void dgram_receive_rejection(struct verve_cm *cm, const struct verve_hello *bye,
 			      const struct verve_addr *from, uint64_t now)
@@ -68,34 +89,40 @@ static void dgram_receive_unauthenticated(struct verve_cm *cm, const struct verv
 		dgram_refuse_key(cm, hello, why, from, now);
 }
 
-/* Our end of the connection cannot be opened: tells the peer. */
+/* Opening our end of the connection cannot even begin: tells the peer. */
 static void dgram_refuse_resource(struct verve_cm *cm, struct verve_cm_entry *entry,
 			    const struct verve_hello *hello, int error)
 {
-	struct verve_conn_out out;
+	struct verve_conn_out out = {0};
 
-	verve_conn_abort(&entry->conn, error, &out);
+	if (entry->conn.state != VERVE_CONN_IDLE)
+		verve_conn_abort(&entry->conn, error, &out);
 	verve_cm_perform(cm, entry, &out);
-	dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, &entry->conn.addr);
+	dgram_refuse(cm, hello, cm->failed ? VERVE_HELLO_FAILED : VERVE_HELLO_RESOURCE,
+		     &entry->conn.addr);
 }
 
-static void dgram_receive(struct verve_cm *cm, struct verve_cm_entry *entry,
-			  const struct verve_hello *hello, uint64_t now)
+void verve_cm_receive(struct verve_cm *cm, struct verve_cm_entry *entry,
+		      const struct verve_hello *hello, uint64_t now)
 {
 	struct verve_conn_out out;
 	int ret;
 
-	for (;;) {
-		verve_conn_receive(&entry->conn, hello, now, verve_net_random64(), &out);
-		verve_cm_perform(cm, entry, &out);
-		if (!(out.actions & VERVE_CONN_DO_OPEN))
-			return;
-		ret = verve_cm_entry_open(cm, entry);
-		if (ret) {
-			dgram_refuse_resource(cm, entry, hello, -ret);
-			return;
-		}
+	if (entry->busy) {
+		verve_cm_job_keep(entry->job, hello);
+		return;
 	}
+	verve_conn_receive(&entry->conn, hello, now, verve_net_random64(), &out);
+	verve_cm_perform(cm, entry, &out);
+	if (!(out.actions & VERVE_CONN_DO_OPEN))
+		return;
+	if (!entry->request && cm->strangers >= STRANGERS_LIMIT)
+		return;
+	ret = verve_cm_entry_open(cm, entry);
+	if (ret)
+		dgram_refuse_resource(cm, entry, hello, -ret);
+	else
+		verve_cm_job_keep(entry->job, hello);
 }
 
 /*
@@ -131,9 +158,17 @@ static void dgram_receive_first(struct verve_cm *cm, const struct verve_hello *h
 	}
 	entry = verve_cm_entry_make(cm, from);
 	if (entry)
-		dgram_receive(cm, entry, hello, now);
+		verve_cm_receive(cm, entry, hello, now);
 	else
 		dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
+}
+
+/* How many strangers have something of ours: connections that wait for READY, or jobs. */
+static size_t count_strangers(const struct verve_cm *cm)
+{
+	if (cm->strangers >= STRANGERS_UNPROVEN)
+		return VERVE_GUARD_UNPROVEN;
+	return cm->count[VERVE_CM_LIST_HALF_OPEN] + cm->strangers;
 }
 
 static void dgram_dispatch(struct verve_cm *cm, const void *buf, size_t len,
@@ -164,12 +199,14 @@ static void dgram_dispatch(struct verve_cm *cm, const void *buf, size_t len,
 		dgram_refuse_version(cm, &hello, from, now);
 		return;
 	}
+	if (dgram_refuse_elsewhere(cm, &hello, from, now))
+		return;
 	entry = verve_cm_entry_find(cm, from);
 	if (!(entry && verve_conn_is_established(&entry->conn)) &&
-	    verve_guard_doubts(&cm->guard, &hello, from, now, cm->count[VERVE_CM_LIST_HALF_OPEN]))
+	    verve_guard_doubts(&cm->guard, &hello, from, now, count_strangers(cm)))
 		dgram_challenge(cm, &hello, from, now);
 	else if (entry)
-		dgram_receive(cm, entry, &hello, now);
+		verve_cm_receive(cm, entry, &hello, now);
 	else
 		dgram_receive_first(cm, &hello, from, now);
 }
@@ -179,7 +216,7 @@ static void dgram_receive_error(struct verve_cm *cm, const struct verve_addr *ab
 	struct verve_cm_entry *entry = verve_cm_entry_find(cm, about);
 	struct verve_conn_out out;
 
-	if (!entry)
+	if (!entry || entry->busy)
 		return;
 	verve_conn_unreachable(&entry->conn, error, &out);
 	verve_cm_perform(cm, entry, &out);

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
+#include "conn/cm_job.h"
 #include "net/sys.h"
 
 enum {
@@ -61,20 +62,28 @@ err_entry:
 	return NULL;
 }
 
+/* Frees the events of our end that the engine does not have, and forgets the end's job and id. */
+static void entry_clear_end(struct verve_cm_entry *entry)
+{
+	verve_cm_event_free(entry->up);
+	free(entry->ready);
+	free(entry->down);
+	entry->id = 0;
+	entry->job = NULL;
+	entry->up = entry->ready = entry->down = NULL;
+}
+
 /* Frees our end. Pointers are NULL for the queue pair and the events that the engine has. */
 static void entry_close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	if (!entry->id)
 		return;
-	if (entry->qp)
-		verve_net_qp_close(entry->qp);
+	if (entry->job && entry->job->qp)
+		verve_cm_job_close(cm, entry->job);
+	else
+		free(entry->job);
 	verve_idtab_free(&cm->ids, entry->id);
-	verve_cm_event_free(entry->up);
-	free(entry->ready);
-	free(entry->down);
-	entry->id = 0;
-	entry->qp = NULL;
-	entry->up = entry->ready = entry->down = NULL;
+	entry_clear_end(entry);
 }
 
 void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry)
@@ -89,36 +98,48 @@ void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry)
 
 int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
-	struct verve_conn_local local = {.nonce = verve_net_random64() | 1};
 	int ret = -FI_ENOMEM;
 
+	if (cm->failed)
+		return -cm->failed;
 	entry->up = verve_cm_event_alloc_up();
 	entry->ready = calloc(1, sizeof(*entry->ready));
 	entry->down = calloc(1, sizeof(*entry->down));
-	if (!entry->up || !entry->ready || !entry->down)
-		goto err_events;
-	ret = verve_idtab_alloc(&cm->ids, entry, &local.id);
+	entry->job = calloc(1, sizeof(*entry->job));
+	if (!entry->up || !entry->ready || !entry->down || !entry->job)
+		goto err_memory;
+	ret = verve_idtab_alloc(&cm->ids, entry, &entry->id);
 	if (ret)
-		goto err_events;
-	ret = verve_net_qp_open(cm->attr.dev, &cm->attr.qp_attr,
-				(uint32_t)verve_net_random64() & PSN_MASK, &entry->qp);
+		goto err_memory;
+	entry->job->psn = (uint32_t)verve_net_random64() & PSN_MASK;
+	ret = verve_cm_job_open(cm, entry);
 	if (ret)
-		goto err_id;
-	verve_net_qp_addr(entry->qp, &local.qp);
-	local.serial = ++cm->serial;
-	entry->id = local.id;
-	verve_conn_open(&entry->conn, &local);
+		goto err_end;
+	verve_cm_entry_settle(cm, entry);
 	return 0;
 
-err_id:
-	entry->qp = NULL;
-	verve_idtab_free(&cm->ids, local.id);
-err_events:
-	verve_cm_event_free(entry->up);
-	free(entry->ready);
-	free(entry->down);
-	entry->up = entry->ready = entry->down = NULL;
+err_end:
+	entry_close_end(cm, entry);
 	return ret;
+err_memory:
+	free(entry->job);
+	entry_clear_end(entry);
+	return ret;
+}
+
+int verve_cm_entry_opened(struct verve_cm *cm, struct verve_cm_entry *entry)
+{
+	struct verve_conn_local local = {.nonce = verve_net_random64() | 1, .id = entry->id};
+	int ret = cm->failed ? -cm->failed : entry->job->error;
+
+	if (ret) {
+		entry_close_end(cm, entry);
+		return ret;
+	}
+	verve_net_qp_addr(entry->job->qp, &local.qp);
+	local.serial = ++cm->serial;
+	verve_conn_open(&entry->conn, &local);
+	return 0;
 }
 
 void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
@@ -131,12 +152,14 @@ void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
 		[VERVE_CONN_UP] = VERVE_CM_LIST_NONE,
 	};
 	const struct verve_conn *conn = &entry->conn;
-	bool in_window = conn->state == VERVE_CONN_WAIT_HELLO && conn->attempts < WINDOW_ATTEMPTS;
+	bool in_window = entry->busy ? conn->state == VERVE_CONN_QUEUED :
+				       conn->state == VERVE_CONN_WAIT_HELLO &&
+					       conn->attempts < WINDOW_ATTEMPTS;
 
-	if (!conn->local.id)
+	if (!conn->local.id && !entry->busy)
 		entry_close_end(cm, entry);
 	cm->window_used += (unsigned)in_window - (unsigned)entry->in_window;
 	entry->in_window = in_window;
-	verve_timers_set(&cm->timers, &entry->timer, conn->timer);
-	entry_move_to_list(cm, entry, list_of[conn->state]);
+	verve_timers_set(&cm->timers, &entry->timer, entry->busy ? VERVE_TIMER_NEVER : conn->timer);
+	entry_move_to_list(cm, entry, entry->busy ? VERVE_CM_LIST_NONE : list_of[conn->state]);
 }

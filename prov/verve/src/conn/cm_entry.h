@@ -20,12 +20,22 @@ struct verve_cm_entry *verve_cm_entry_find(const struct verve_cm *cm,
 struct verve_cm_entry *verve_cm_entry_make(struct verve_cm *cm, const struct verve_addr *addr);
 /* Frees the entry, and our end without telling the peer. */
 void verve_cm_entry_free(struct verve_cm *cm, struct verve_cm_entry *entry);
-/* Opens our end: id, queue pair, events. -FI_ENOMEM, or the error of verve_net_qp_open. */
+/*
+ * Begins to open our end: allocates id, events and job, and has a worker open the queue pair. The
+ * entry is busy afterwards. -FI_ENOMEM, the error of verve_worker_put, or that of cm->failed: our
+ * end is not open.
+ */
 int verve_cm_entry_open(struct verve_cm *cm, struct verve_cm_entry *entry);
 /*
- * To be called after each input of the connection: moves the entry to the list of the connection's
- * state, and sets window and timer. If the connection has ended, frees our end, except the queue
- * pair and the events that the engine has by then.
+ * The worker has opened the queue pair: gives the connection our end. The error of
+ * verve_net_qp_open: our end is not open.
+ */
+int verve_cm_entry_opened(struct verve_cm *cm, struct verve_cm_entry *entry);
+/*
+ * To be called after each input of the connection, and when the entry becomes busy: moves the entry
+ * to the list of the connection's state, and sets window and timer. If the connection has ended,
+ * frees our end, except the queue pair and the events that the engine has by then. A busy entry is
+ * on no list, and has no timer.
  */
 void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry);
 

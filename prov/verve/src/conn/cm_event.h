@@ -37,6 +37,11 @@ enum verve_cm_event_type {
 	 * From here on another connection's UP may have the same conn_id.
 	 */
 	VERVE_CM_DOWN,
+	/*
+	 * The device, or a queue of the endpoint, has failed: no connection is made any more. DOWN
+	 * and FAILED of all that there was follow. Comes once. conn_id is 0.
+	 */
+	VERVE_CM_FATAL,
 };
 
 /* Owned by the reader of the mailbox, who frees it with verve_cm_event_free. */
@@ -68,7 +73,7 @@ struct verve_cm_event {
 	uint32_t resumes;
 	/* DOWN: the peer wants to continue with another queue pair: verve_cm_resume */
 	bool suspended;
-	int error;	/* FAILED, DOWN: positive FI errno */
+	int error;	/* FAILED, DOWN, FATAL: positive FI errno */
 };
 
 /* Frees an event with its drop; its queue pair stays. NULL is allowed. */
@@ -86,6 +91,7 @@ enum verve_cm_request_kind {
 	VERVE_CM_REQUEST_EXPIRE,
 	VERVE_CM_REQUEST_CHECK,
 	VERVE_CM_REQUEST_HEAR,
+	VERVE_CM_REQUEST_FAIL,
 };
 
 /* For the manager's files. The functions of conn/cm.h make requests, and explain each kind. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "conn/cm_entry.h"
+#include "conn/cm_fault.h"
+#include "conn/cm_job.h"
 #include "conn/cm_perform.h"
 #include "conn/cm_state.h"
 #include "conn/conn.h"
@@ -21,10 +23,13 @@ static void mail_connect(struct verve_cm *cm, struct verve_cm_event *request)
 	if (entry->conn.state == VERVE_CONN_IDLE)
 		verve_conn_forget(&entry->conn, request->conn_id);
 	verve_conn_connect(&entry->conn);
-	if (entry->request || verve_conn_is_established(&entry->conn))
+	if (entry->request || (verve_conn_is_established(&entry->conn) && !entry->busy)) {
 		verve_cm_event_free(request);
-	else
+	} else {
 		entry->request = request;
+		if (entry->busy)
+			verve_cm_job_hurry(cm, entry->job);
+	}
 	verve_cm_entry_settle(cm, entry);
 }
 
@@ -65,6 +70,7 @@ static void conn_step_request(struct verve_cm *cm, struct verve_cm_entry *entry,
 		verve_conn_hear(&entry->conn);
 		break;
 	case VERVE_CM_REQUEST_CONNECT:
+	case VERVE_CM_REQUEST_FAIL:
 		break;
 	}
 	verve_cm_perform(cm, entry, &out);
@@ -78,8 +84,10 @@ static void mail_step_request(struct verve_cm *cm, struct verve_cm_request *requ
 {
 	struct verve_cm_entry *entry = verve_idtab_get(&cm->ids, request->event.conn_id);
 
-	if (entry)
+	if (entry && !entry->busy)
 		conn_step_request(cm, entry, request);
+	if (request->kind == VERVE_CM_REQUEST_FAIL)
+		verve_cm_abandon(cm, request->event.error);
 	if (request->kind == VERVE_CM_REQUEST_CONNECT ||
 	    request->kind == VERVE_CM_REQUEST_RESUME)
 		mail_connect(cm, &request->event);

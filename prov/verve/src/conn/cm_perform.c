@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "conn/cm_entry.h"
+#include "conn/cm_job.h"
 #include "conn/conn.h"
 
 int verve_cm_send(struct verve_cm *cm, const struct verve_hello *hello,
@@ -63,7 +64,7 @@ static void event_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 	struct verve_cm_event *event = entry->up;
 
 	event->remote_id = entry->conn.remote.id;
-	event->qp = entry->qp;
+	event->qp = entry->job->qp;
 	event->window = entry->conn.remote.window;
 	event->eager_size = entry->conn.remote.eager_size;
 	event->features = entry->conn.remote.features;
@@ -73,7 +74,8 @@ static void event_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 	event->listen = out->listen;
 	event->greet = out->greet;
 	event_post(cm, entry, &entry->up, VERVE_CM_UP, 0);
-	entry->qp = NULL;
+	free(entry->job);
+	entry->job = NULL;
 	free(entry->request);
 	entry->request = NULL;
 	cm->stats.connected++;
@@ -100,13 +102,14 @@ void verve_cm_fail_request(struct verve_cm *cm, struct verve_cm_event *request, 
 static int perform_once(struct verve_cm *cm, struct verve_cm_entry *entry,
 			struct verve_conn_out *out)
 {
-	int ret = 0;
-
 	if (out->actions & VERVE_CONN_DO_CONNECT) {
-		ret = verve_net_qp_connect(entry->qp, &entry->conn.remote.qp,
-					   cm->attr.transport_timeout_ms);
-		if (ret)
-			verve_conn_abort(&entry->conn, -ret, out);
+		int ret = verve_cm_job_connect(cm, entry, out);
+
+		if (!ret) {
+			verve_cm_entry_settle(cm, entry);
+			return 0;
+		}
+		verve_conn_abort(&entry->conn, -ret, out);
 	}
 	if (out->actions & VERVE_CONN_DO_DOWN)
 		event_post_down(cm, entry, out);

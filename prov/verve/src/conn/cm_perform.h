@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Output of the connection manager: connects queue pairs, puts events for the engine, sends
+ * Output of the connection manager: has queue pairs connected, puts events for the engine, sends
  * datagrams to peers.
  *
  * A connection decides on actions (struct verve_conn_out); this file performs them. It must not
@@ -17,7 +17,8 @@
 /*
  * Performs the actions of *out, and settles the entry (verve_cm_entry_settle). A failed action is
  * the connection's next input, and the actions that follow from it are performed as well; *out may
- * be changed. VERVE_CONN_DO_OPEN is left to the caller.
+ * be changed. VERVE_CONN_DO_OPEN is left to the caller. VERVE_CONN_DO_CONNECT makes the entry busy;
+ * all other actions wait until the worker has connected the queue pair.
  */
 void verve_cm_perform(struct verve_cm *cm, struct verve_cm_entry *entry,
 		      struct verve_conn_out *out);

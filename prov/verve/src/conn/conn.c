@@ -174,6 +174,6 @@ void verve_conn_abandon(struct verve_conn *conn, int error, struct verve_conn_ou
 	if (conn->state == VERVE_CONN_IDLE)
 		return;
 	if (established && !verve_conn_is_self(conn))
-		verve_conn_send_bye(conn, VERVE_HELLO_CLOSED, out);
+		verve_conn_send_bye(conn, VERVE_HELLO_FAILED, out);
 	verve_conn_end(conn, established ? VERVE_CONN_DO_DOWN : VERVE_CONN_DO_FAIL, error, out);
 }

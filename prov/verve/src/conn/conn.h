@@ -65,8 +65,8 @@ void verve_conn_expire(struct verve_conn *conn, struct verve_conn_out *out);
 /* Our end cannot be opened or connected, before UP was reported. error: positive FI errno. */
 void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out *out);
 /*
- * Our device is gone: an established connection reports DOWN, a handshake FAILED. error: positive
- * FI errno.
+ * Our device, or a queue of it, has failed: an established connection reports DOWN and says BYE, a
+ * handshake reports FAILED. error: positive FI errno.
  */
 void verve_conn_abandon(struct verve_conn *conn, int error, struct verve_conn_out *out);
 

@@ -215,6 +215,10 @@ static int bye_errno(uint8_t reason)
 		return FI_ENOPROTOOPT;
 	case VERVE_HELLO_AUTH:
 		return FI_EKEYREJECTED;
+	case VERVE_HELLO_RESOURCE:
+		return FI_EBUSY;
+	case VERVE_HELLO_FAILED:
+		return FI_EREMOTEIO;
 	default:
 		return FI_ECONNREFUSED;
 	}
@@ -239,7 +243,9 @@ static void receive_bye(struct verve_conn *conn, const struct verve_hello *hello
 		 hello->sender_id == conn->remote.id &&
 		 (hello->reason == VERVE_HELLO_UNKNOWN ||
 		  hello->sender_incarnation == conn->remote.incarnation))
-		verve_conn_end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
+		verve_conn_end(conn, VERVE_CONN_DO_DOWN,
+			       hello->reason == VERVE_HELLO_FAILED ? FI_EREMOTEIO : FI_ENOTCONN,
+			       out);
 	else
 		out->foreign = true;
 }

@@ -2,6 +2,7 @@
 /* Guard: authentication, cookies (SipHash of libsodium), warnings and their limits. */
 #include "conn/guard.h"
 
+#include <arpa/inet.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -59,6 +60,27 @@ enum verve_guard_verdict verve_guard_check(const struct verve_guard *guard,
 									      VERVE_GUARD_FORGED;
 }
 
+/* The GID of an IP address on RoCE: the IPv6 address, or the IPv4 address mapped into IPv6. */
+static void gid_of(const struct verve_addr *addr, struct verve_net_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (addr->sa.sa_family == AF_INET6) {
+		memcpy(gid->raw, &addr->in6.sin6_addr, 16);
+		return;
+	}
+	memset(&gid->raw[10], 0xff, 2);
+	memcpy(&gid->raw[12], &addr->in.sin_addr, 4);
+}
+
+bool verve_guard_vouches(const struct verve_guard *guard, const struct verve_hello *hello,
+			 const struct verve_addr *from)
+{
+	struct verve_net_gid gid;
+
+	gid_of(from, &gid);
+	return guard->key.is_set || !memcmp(&gid, &hello->qp.gid, sizeof(gid));
+}
+
 /* A cookie: the hash of the sender, its request, and the minute. */
 static uint64_t cookie_of(const struct verve_guard *guard, const struct verve_hello *hello,
 			  const struct verve_addr *from, uint64_t minute)
@@ -85,13 +107,13 @@ uint64_t verve_guard_cookie(const struct verve_guard *guard, const struct verve_
 }
 
 bool verve_guard_doubts(const struct verve_guard *guard, const struct verve_hello *hello,
-			const struct verve_addr *from, uint64_t now, size_t half_open)
+			const struct verve_addr *from, uint64_t now, size_t strangers)
 {
 	uint64_t minute = now / cookie_age;
 
 	if (hello->kind != VERVE_HELLO_HELLO || hello->recipient_id)
 		return false;
-	if (!guard->key.is_set && half_open < VERVE_GUARD_UNPROVEN)
+	if (!guard->key.is_set && strangers < VERVE_GUARD_UNPROVEN)
 		return false;
 	return hello->echo != cookie_of(guard, hello, from, minute) &&
 	       (!minute || hello->echo != cookie_of(guard, hello, from, minute - 1));
@@ -133,6 +155,20 @@ void verve_guard_warn_refused(struct verve_guard *guard, enum verve_guard_verdic
 			   "refused a connection from %s: %s: give both the same auth_key or "
 			   "FI_VERVE_AUTH_KEY_FILE\n",
 			   verve_addr_str(from, name), why[verdict]);
+}
+
+void verve_guard_warn_elsewhere(struct verve_guard *guard, const struct verve_hello *hello,
+				const struct verve_addr *from, uint64_t now)
+{
+	char name[VERVE_ADDR_STRLEN], gid[INET6_ADDRSTRLEN] = "?";
+
+	inet_ntop(AF_INET6, &hello->qp.gid, gid, sizeof(gid));
+	if (may_warn(&guard->warned.elsewhere, now))
+		VERVE_WARN(EP_CTRL,
+			   "refused a connection from %s: its RDMA port has another address, %s: "
+			   "bind that endpoint to its port's address, or give both the same "
+			   "auth_key or FI_VERVE_AUTH_KEY_FILE\n",
+			   verve_addr_str(from, name), gid);
 }
 
 void verve_guard_warn_rejected(struct verve_guard *guard, const struct verve_addr *from,

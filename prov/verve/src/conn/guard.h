@@ -21,7 +21,7 @@
 #include "conn/auth.h"
 #include "conn/hello.h"
 
-/* So many connections may wait for READY before a request without a cookie is refused. */
+/* With so many strangers at work here, a request without a cookie is refused. */
 enum { VERVE_GUARD_UNPROVEN = 1024 };
 
 struct verve_guard {
@@ -29,7 +29,7 @@ struct verve_guard {
 	struct verve_addr addr; /* the endpoint's own address */
 	uint8_t secret[16];	/* random: the key of the cookies' hash */
 	struct { /* time of each kind's last warning, nanoseconds; 0: never */
-		uint64_t version, refused, rejected;
+		uint64_t version, refused, rejected, elsewhere;
 	} warned;
 	uint64_t answering_since; /* nanoseconds: begin of the second that answers counts */
 	unsigned answers;	  /* refusals sent in this second */
@@ -58,17 +58,26 @@ void verve_guard_seal(const struct verve_guard *guard, const struct verve_hello 
 enum verve_guard_verdict verve_guard_check(const struct verve_guard *guard,
 					   const struct verve_hello *hello, const void *buf,
 					   size_t len, const struct verve_addr *from);
+/*
+ * RoCE: true if the sender of this HELLO may name the queue pair's GID: with a key, any; without
+ * one, only the address that the datagram came from. A stranger could name an address that nobody
+ * has, and the kernel would look for that a second long. On InfiniBand a GID tells nothing about
+ * the sender's IP address.
+ */
+bool verve_guard_vouches(const struct verve_guard *guard, const struct verve_hello *hello,
+			 const struct verve_addr *from);
 /* The cookie that the sender of this HELLO must echo; never 0. now: nanoseconds. */
 uint64_t verve_guard_cookie(const struct verve_guard *guard, const struct verve_hello *hello,
 			    const struct verve_addr *from, uint64_t now);
 /*
  * True: the datagram asks for a connection, but must echo a cookie first. A cookie is valid for one
  * to two minutes. With a key, every request needs one, because the datagram may be a recording.
- * Without a key, requests need one only while at least VERVE_GUARD_UNPROVEN connections wait for
- * READY, so that the normal handshake stays short. half_open: the number of those connections.
+ * Without a key, requests need one only while strangers is at least VERVE_GUARD_UNPROVEN, so that
+ * the normal handshake stays short. strangers: connections that wait for READY, and jobs for
+ * strangers (conn/cm_dgram.c).
  */
 bool verve_guard_doubts(const struct verve_guard *guard, const struct verve_hello *hello,
-			const struct verve_addr *from, uint64_t now, size_t half_open);
+			const struct verve_addr *from, uint64_t now, size_t strangers);
 
 /*
  * Each warns in the log, at most once a minute, because any sender can cause it. now: nanoseconds.
@@ -79,6 +88,9 @@ void verve_guard_warn_version(struct verve_guard *guard, const struct verve_hell
 /* A peer has no key, or another one. verdict: not PASS. */
 void verve_guard_warn_refused(struct verve_guard *guard, enum verve_guard_verdict verdict,
 			      const struct verve_addr *from, uint64_t now);
+/* A HELLO names the GID of another address than its sender's. */
+void verve_guard_warn_elsewhere(struct verve_guard *guard, const struct verve_hello *hello,
+				const struct verve_addr *from, uint64_t now);
 /* A peer refused us: it has another key. */
 void verve_guard_warn_rejected(struct verve_guard *guard, const struct verve_addr *from,
 			       uint64_t now);

@@ -49,6 +49,7 @@ enum verve_hello_reason {
 	VERVE_HELLO_RESOURCE = 4,  /* the sender could not open a queue pair */
 	VERVE_HELLO_AUTH = 5,	   /* the two keys differ; this BYE is never signed */
 	VERVE_HELLO_SUSPENDED = 6, /* the sender continues the connection with a new queue pair */
+	VERVE_HELLO_FAILED = 7,	   /* the sender's device, or a queue of its endpoint, failed */
 };
 
 /* Feature bits. A receiver ignores bits that it does not know. */
@@ -63,6 +64,9 @@ enum {
 	VERVE_HELLO_ONCE = 1 << 5,
 	/* packets to the sender's queue pair need a global route header; hello.c alone uses it */
 	VERVE_HELLO_GRH = 1 << 6,
+	VERVE_HELLO_BIG_ENDIAN = 1 << 7, /* byte order of the numbers in the sender's memory */
+	VERVE_HELLO_OWN_ORDER =
+		__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? VERVE_HELLO_BIG_ENDIAN : 0,
 };
 
 struct verve_hello {

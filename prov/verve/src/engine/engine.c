@@ -8,21 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/wakefd.h"
 #include "conn/cm.h"
 #include "conn/hello.h"
 #include "engine/service.h"
+#include "engine/share.h"
 #include "net/cq.h"
+#include "net/device.h"
 #include "net/sys.h"
 #include "proto/proto.h"
+#include "xport/let_go.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/publish.h"
 #include "xport/request.h"
 #include <rdma/fi_errno.h>
 
@@ -58,16 +62,12 @@ static const uint64_t ms = 1000000, help_interval = 2 * 1000000;
 
 static void notify(void *arg)
 {
-	struct verve_engine *engine = arg;
-	uint64_t one = 1;
-
-	/* If the counter is full, the write fails. The descriptor is readable then in any case. */
-	(void) !write(engine->event_fd, &one, sizeof(one));
+	verve_wakefd_signal(((struct verve_engine *)arg)->event_fd);
 }
 
 static void wake_service(void *arg)
 {
-	(void) arg;
+	(void)arg;
 	verve_service_wake();
 }
 
@@ -82,9 +82,9 @@ static int open_wait(struct verve_engine *engine)
 {
 	int ret;
 
-	engine->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (engine->event_fd < 0)
-		return -errno;
+	ret = engine->event_fd = verve_wakefd_open();
+	if (ret < 0)
+		return ret;
 	engine->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (engine->timer_fd < 0) {
 		ret = -errno;
@@ -131,17 +131,19 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 			.recv_cq = xport->recv_cq,
 			.srq = xport->srq,
 			.send_wr = VERVE_LINK_REQUESTS,
-			.send_sge = 1 + VERVE_IOV_LIMIT,
+			.send_sge = VERVE_IOV_LIMIT,
 			.inline_size = xport->attr.inline_size,
 			.dscp = xport->attr.dscp,
 		},
 		.addr = *addr,
 		.key = key,
+		.roce = verve_net_device_port(xport->attr.dev)->ethernet,
 		.window = xport->attr.window,
 		.eager_size = xport->attr.eager_size,
 		.features = (xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
 			    (xport->attr.app_keys ? VERVE_HELLO_APP_KEYS : 0) |
-			    (xport->attr.device_atomics ? VERVE_HELLO_DEVICE_ATOMICS : 0),
+			    (xport->attr.device_atomics ? VERVE_HELLO_DEVICE_ATOMICS : 0) |
+			    VERVE_HELLO_OWN_ORDER,
 		.connect_timeout = verve_config.connect_timeout * ms,
 		.transport_timeout_ms = verve_config.transport_timeout,
 		.events = &xport->events,
@@ -227,6 +229,7 @@ static int join_shared(struct verve_engine *engine, struct verve_engine *shared)
 	} else {
 		LIST_INSERT_HEAD(&shared->members, engine, member);
 		copy_from_member(shared);
+		shared->xport->failed = 0;
 	}
 	verve_lock_release(shared->lock);
 	return ret;
@@ -250,11 +253,11 @@ static void discard_events(struct verve_xport *xport)
 	for (int i = 0; i < 2; i++) {
 		mail = i ? verve_mailbox_take(&xport->events) : xport->inbox;
 		for (; mail; mail = next) {
-			struct verve_cm_event *event = (struct verve_cm_event *) mail;
+			struct verve_cm_event *event = (struct verve_cm_event *)mail;
 
 			next = mail->next;
 			if (event->type == VERVE_CM_UP)
-				verve_net_qp_close(event->qp);
+				verve_let_go(xport, event->qp);
 			verve_cm_event_free(event);
 		}
 		xport->inbox = NULL;
@@ -269,7 +272,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 
 	if (!engine)
 		return -FI_ENOMEM;
-	xport.max_conns = verve_config.max_conns;
+	xport.max_conns = verve_share_conns(&verve_net_device_port(xport.dev)->limits);
 	xport.shared = attr->shared ? attr->shared->xport : NULL;
 	ret = verve_proto_init(&engine->proto, &xport, engine->lock);
 	if (ret)
@@ -277,9 +280,11 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	ret = open_wait(engine);
 	if (ret)
 		goto err_xport;
+	verve_let_go_open(engine->xport, notify, engine);
 	ret = open_cm(engine, &attr->addr, attr->key);
 	if (ret)
 		goto err_wait;
+	verve_publish(engine->xport);
 	ret = verve_service_add(engine->xport->cm, attr->xport->dev);
 	if (ret)
 		goto err_cm;
@@ -295,6 +300,7 @@ err_cm:
 	verve_cm_close(engine->xport->cm);
 	discard_events(engine->xport);
 err_wait:
+	verve_let_go_close(engine->xport); /* a worker may wake the engine until then */
 	close_wait(engine);
 err_xport:
 	verve_proto_fini(&engine->proto);
@@ -318,11 +324,27 @@ static void help_service(struct verve_engine *engine)
 	verve_service_help(engine->xport->cm, now);
 }
 
+/*
+ * Ends the receives of an engine that has failed. The receives of a shared receive context end when
+ * all of its engines have failed. True: there were any.
+ */
+static bool fail_receives(struct verve_engine *engine)
+{
+	const struct verve_engine *member;
+
+	LIST_FOREACH(member, &engine->group->members, member)
+		if (!member->xport->failed)
+			return false;
+	return verve_recv_fail_all(engine->group->xport, engine->xport->failed);
+}
+
 /* The lock is held. */
 static bool take_turn(struct verve_engine *engine)
 {
 	bool any = verve_proto_poll(&engine->proto);
 
+	if (__builtin_expect(!any && engine->xport->failed, 0))
+		return fail_receives(engine);
 	/* Late in verve_engine_close the manager is closed, and xport->cm is NULL. */
 	if (!any && engine->xport->cm && !(++engine->idle_turns % HELP_TURNS))
 		help_service(engine);
@@ -368,22 +390,25 @@ static bool is_acknowledged(struct verve_engine *engine)
 
 static bool is_let_go(struct verve_engine *engine)
 {
-	return TAILQ_EMPTY(&engine->xport->broken_links);
+	return TAILQ_EMPTY(&engine->xport->broken_links) && !engine->xport->closing_qps;
 }
 
 /*
- * Works under the lock, because other threads may use this engine through its shared receive
- * context: they poll this engine, and the receives that they post send packets to its peers.
+ * Takes the manager away under the lock, because other threads may use this engine through its
+ * shared receive context: they poll this engine, and the receives that they post send packets to
+ * its peers. The manager itself is closed without the lock, because it may wait for a worker.
  */
 static void close_cm(struct verve_engine *engine)
 {
+	struct verve_cm *cm = engine->xport->cm;
+
 	verve_lock_acquire(engine->lock);
-	verve_service_remove(engine->xport->cm);
-	verve_cm_close(engine->xport->cm);
+	verve_service_remove(cm);
 	engine->xport->cm = NULL;
 	discard_events(engine->xport);
 	verve_proto_cancel(&engine->proto);
 	verve_lock_release(engine->lock);
+	verve_cm_close(cm);
 }
 
 bool verve_engine_is_inherited(const struct verve_engine *engine)
@@ -533,20 +558,19 @@ static void arm_timer(struct verve_engine *engine)
 
 int verve_engine_arm(struct verve_engine *engine)
 {
-	uint64_t count;
 	bool any;
 
 	verve_lock_acquire(engine->lock);
 	/*
-	 * Clear event_fd before the poll. Mail that comes in between is found by the poll; mail
+	 * Drain event_fd before the poll. Mail that comes in between is found by the poll; mail
 	 * that comes later makes event_fd readable again.
 	 */
-	(void) !read(engine->event_fd, &count, sizeof(count));
+	verve_wakefd_drain(engine->event_fd);
 	arm_timer(engine);
 	verve_proto_arm(&engine->proto);
 	any = verve_proto_poll(&engine->proto);
 	/*
-	 * One turn may leave work behind. Also, the read above may have taken the wake-up of
+	 * One turn may leave work behind. Also, draining may have taken the wake-up of
 	 * another sleeper. So make event_fd readable again.
 	 */
 	if (any)

@@ -12,6 +12,8 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
+#include "conn/cm_fault.h"
+#include "conn/worker.h"
 #include "net/device.h"
 #include "net/sys.h"
 #include <rdma/fi_errno.h>
@@ -24,6 +26,11 @@ struct client {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * Guards only the pointer to the thread, which changes under both locks. So a request wakes the
+ * thread without waiting for its step. Taken last.
+ */
+static pthread_mutex_t thread_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, client) clients = LIST_HEAD_INITIALIZER(clients);
 static struct verve_net_thread *thread;
 /* when the thread wakes without a call, verve_net_now(); UINT64_MAX: never */
@@ -38,6 +45,7 @@ static uint64_t next_step;
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&thread_lock, NULL);
 	LIST_INIT(&clients);
 	thread = NULL;
 }
@@ -47,16 +55,26 @@ static void register_fork(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
+/* The event was taken for one client, and may be about another one of the device. */
+static void tell_fault(const struct verve_net_device *dev, const struct verve_net_fault *fault)
+{
+	const struct client *client;
+
+	LIST_FOREACH(client, &clients, link)
+		if (client->dev == dev)
+			verve_cm_fault(client->cm, fault);
+}
+
 /* A device that is gone keeps its descriptor readable for ever, so the thread stops watching it. */
 static void step_device(struct client *client)
 {
+	struct verve_net_fault fault;
 	int ret;
 
 	if (client->lost)
 		return;
-	do
-		ret = verve_net_device_async_next(client->dev);
-	while (!ret);
+	while (!(ret = verve_net_device_async_next(client->dev, &fault)))
+		tell_fault(client->dev, &fault);
 	if (ret != -FI_ENODEV)
 		return;
 	client->lost = true;
@@ -70,7 +88,7 @@ static uint64_t service_step(void *arg)
 	uint64_t now = verve_net_now(), next = UINT64_MAX;
 	struct client *client;
 
-	(void) arg;
+	(void)arg;
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link) {
 		uint64_t timer;
@@ -99,6 +117,13 @@ static bool is_watched(const struct verve_net_device *dev)
 	return false;
 }
 
+static void set_thread(struct verve_net_thread *new)
+{
+	pthread_mutex_lock(&thread_lock);
+	thread = new;
+	pthread_mutex_unlock(&thread_lock);
+}
+
 /*
  * Returns the thread if no client is left, and forgets it; else NULL. The caller stops the thread
  * after releasing the lock, because the thread needs the lock to end.
@@ -108,8 +133,18 @@ static struct verve_net_thread *take_idle(void)
 	struct verve_net_thread *idle = LIST_EMPTY(&clients) ? thread : NULL;
 
 	if (idle)
-		thread = NULL;
+		set_thread(NULL);
 	return idle;
+}
+
+static int start_thread(void)
+{
+	struct verve_net_thread *started;
+	int ret = verve_net_thread_start("verve-service", service_step, NULL, &started);
+
+	if (!ret)
+		set_thread(started);
+	return ret;
 }
 
 static int watch_client(const struct client *client)
@@ -139,7 +174,7 @@ int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev)
 	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
 	if (!thread)
-		ret = verve_net_thread_start("verve-service", service_step, NULL, &thread);
+		ret = start_thread();
 	if (!ret)
 		ret = watch_client(client);
 	if (ret) {
@@ -184,10 +219,10 @@ void verve_service_remove(struct verve_cm *cm)
 
 void verve_service_wake(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&thread_lock);
 	if (thread)
 		verve_net_thread_wake(thread);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&thread_lock);
 }
 
 void verve_service_help(struct verve_cm *cm, uint64_t now)
@@ -217,8 +252,9 @@ void verve_service_fini(void)
 
 	pthread_mutex_lock(&lock);
 	last = thread;
-	thread = NULL;
+	set_thread(NULL);
 	pthread_mutex_unlock(&lock);
 	if (last)
 		verve_net_thread_stop(last);
+	verve_worker_fini();
 }

@@ -9,7 +9,8 @@
  * that the child opens get a thread of the child's own.
  *
  * Any thread may call the functions here. A lock of this file guards the list of managers; it is
- * taken after an engine's lock.
+ * taken after an engine's lock. It is not held while a queue pair's command is executed, except to
+ * close one where no worker can be started (conn/cm_job.h).
  */
 #ifndef VERVE_ENGINE_SERVICE_H
 #define VERVE_ENGINE_SERVICE_H
@@ -26,14 +27,14 @@ struct verve_net_device;
 int verve_service_add(struct verve_cm *cm, struct verve_net_device *dev);
 /* After this call the thread does not touch cm any more. */
 void verve_service_remove(struct verve_cm *cm);
-/* The thread steps all managers at once. Any thread. */
+/* The thread steps all managers soon. Never waits for such a step. Any thread. */
 void verve_service_wake(void);
 /*
  * Steps cm, which was added before, in the place of the thread; if the thread is at work, does
  * nothing. now: verve_net_now(). Any thread.
  */
 void verve_service_help(struct verve_cm *cm, uint64_t now);
-/* The provider is unloaded: stops the thread, also if endpoints were left open. */
+/* The provider is unloaded: stops thread and workers, also if endpoints were left open. */
 void verve_service_fini(void);
 
 #endif

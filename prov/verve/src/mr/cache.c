@@ -53,6 +53,7 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	cache->page = sysconf(_SC_PAGESIZE);
 	cache->listener.gone = cache_gone;
 	cache->strict = strcmp(verve_config.mr_cache, "on") != 0;
+	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);
 	verve_mr_odp_open(&cache->odp, dev);
 	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
 		return;
@@ -66,6 +67,14 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 		verve_mr_store_close(cache->store);
 		cache->store = NULL;
 	}
+}
+
+void verve_mr_cache_measure(struct verve_mr_cache *cache)
+{
+	struct verve_mr_costs costs;
+
+	verve_mr_costs_measure(cache->dev, &costs);
+	verve_mr_costs_compare(&costs, &cache->crossover);
 }
 
 static AO_t region_pinned(const struct verve_mr_region *region)
@@ -272,6 +281,30 @@ int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, uns
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
 	return cache_get(cache, &want, NULL, region);
+}
+
+int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+			    struct verve_mr_region **region)
+{
+	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
+	struct verve_mr_entry *entry;
+
+	if (cache->odp.all && want_may_widen(&want)) {
+		AO_fetch_and_add1(&cache->spared);
+		*region = cache->odp.all;
+		return 0;
+	}
+	if (!want_may_keep(cache, &want) || !verve_mr_monitor_quiet())
+		return -FI_ENOENT;
+	entry = verve_mr_store_find(cache->store, &want);
+	if (entry) {
+		*region = entry->region;
+		return 0;
+	}
+	if (len < cache->crossover.keep || cache_get_new(cache, &want, region))
+		return -FI_ENOENT;
+	AO_fetch_and_add1(&cache->misses);
+	return 0;
 }
 
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mr/costs.h"
 #include "mr/monitor.h"
 #include "mr/odp.h"
 
@@ -34,6 +35,7 @@ struct verve_mr_cache {
 	uintptr_t page;		      /* bytes of a page */
 	bool strict;		      /* keeps no registration that grants remote access */
 	struct verve_mr_odp odp;      /* if on, no registration is kept */
+	struct verve_mr_crossover crossover; /* constant while endpoints are open */
 	volatile AO_t spared; /* gets that were served by the region of all memory */
 	volatile AO_t misses, failures, unkept, invalidations; /* verve_mr_cache_stats */
 	volatile AO_t regions; /* regions that are in use or kept */
@@ -42,9 +44,11 @@ struct verve_mr_cache {
 
 /*
  * Opens a cache as base/config.h says. Never fails: without memory or monitor the cache keeps no
- * registration. dev outlives the cache.
+ * registration. dev outlives the cache. The crossover is the one of verve_mr_costs_default.
  */
 void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev);
+/* Sets the crossover by the costs of the device, which are measured if they were not yet. */
+void verve_mr_cache_measure(struct verve_mr_cache *cache);
 /* Every region must have been given back. */
 void verve_mr_cache_fini(struct verve_mr_cache *cache);
 
@@ -57,9 +61,16 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache);
 int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		       struct verve_mr_region **region);
 /*
- * The same, but the region has exactly that range and access, and no other caller gets it until
- * put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset explains. A
- * region with base is never kept.
+ * The same, but only if the cache has the region already, or registers it to keep it: memory that
+ * is used again and again, and a range of at least crossover.keep bytes. -FI_ENOENT: neither, or
+ * the memory cannot be registered; the caller can do without.
+ */
+int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+			    struct verve_mr_region **region);
+/*
+ * As verve_mr_cache_get, but the region has exactly that range and access, and no other caller gets
+ * it until put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset
+ * explains. A region with base is never kept.
  */
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len,
 			     unsigned access, uint32_t *base, struct verve_mr_region **region);

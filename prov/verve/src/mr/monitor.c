@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "net/watch.h"
+#include "net/unmaps.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, verve_mr_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
 /* Constant while there are listeners. NULL: only the application tells. */
-static struct verve_net_watch *watch;
+static struct verve_net_unmaps *watch;
 static volatile AO_t forked; /* this process is a child; it may have the parent's listeners */
 
 /*
@@ -55,7 +55,7 @@ void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
 	 * The watched mapping itself may go without an event (shmat(2)): watch it anew next time.
 	 */
 	if (!LIST_EMPTY(&listeners) && watch)
-		verve_net_watch_forget(watch, start, end);
+		verve_net_unmaps_forget(watch, start, end);
 	listeners_tell(start, end);
 	pthread_mutex_unlock(&lock);
 }
@@ -75,7 +75,7 @@ static int monitor_open(void)
 
 	pthread_once(&once, register_fork);
 	if (strcmp(verve_config.mr_cache_monitor, "notify"))
-		return verve_net_watch_open(monitor_gone, NULL, &watch);
+		return verve_net_unmaps_open(monitor_gone, NULL, &watch);
 	return 0;
 }
 
@@ -111,7 +111,7 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener)
 	last = LIST_EMPTY(&listeners);
 	pthread_mutex_unlock(&lock);
 	if (last && watch) {
-		verve_net_watch_close(watch);
+		verve_net_unmaps_close(watch);
 		watch = NULL;
 	}
 	pthread_mutex_unlock(&open_lock);
@@ -119,10 +119,10 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener)
 
 int verve_mr_monitor_watch(uintptr_t start, uintptr_t end)
 {
-	return watch ? verve_net_watch_add(watch, start, end) : 0;
+	return watch ? verve_net_unmaps_add(watch, start, end) : 0;
 }
 
 bool verve_mr_monitor_quiet(void)
 {
-	return watch ? verve_net_watch_quiet(watch) : !AO_load(&forked);
+	return watch ? verve_net_unmaps_quiet(watch) : !AO_load(&forked);
 }

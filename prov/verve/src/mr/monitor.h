@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Monitor: one per process; tells every registration cache which memory was unmapped. It opens with
- * the first cache and closes with the last. The kernel tells the monitor (net/watch.h); with
+ * the first cache and closes with the last. The kernel tells the monitor (net/unmaps.h); with
  * FI_VERVE_MR_CACHE_MONITOR=notify only the application does, as it promised.
  *
  * The list of listeners has a lock, which is taken before a listener's own lock. The watch's thread
@@ -22,8 +22,8 @@ struct verve_mr_listener {
 };
 
 /*
- * Adds a listener; it stays the caller's. Errors as verve_net_watch_open, which logs them: then the
- * caller must keep no registration. Any thread.
+ * Adds a listener; it stays the caller's. Errors as verve_net_unmaps_open, which logs them: then
+ * the caller must keep no registration. Any thread.
  */
 int verve_mr_monitor_add(struct verve_mr_listener *listener);
 /*
@@ -33,7 +33,7 @@ int verve_mr_monitor_add(struct verve_mr_listener *listener);
 void verve_mr_monitor_remove(struct verve_mr_listener *listener);
 
 /*
- * As verve_net_watch_add and verve_net_watch_quiet, while there is a listener. If only the
+ * As verve_net_unmaps_add and verve_net_unmaps_quiet, while there is a listener. If only the
  * application tells, watch always returns 0 and quiet true at no cost; in a child after fork(2)
  * quiet returns false.
  */

@@ -29,7 +29,7 @@ enum verve_outcome verve_fin_send(struct verve_xport *xport, struct verve_link *
 static enum verve_outcome fin_answer(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_op *op)
 {
-	return verve_fin_send(xport, link, op, ((struct verve_fin_op *) op)->fin);
+	return verve_fin_send(xport, link, op, ((struct verve_fin_op *)op)->fin);
 }
 
 _Static_assert(sizeof(struct verve_fin_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
@@ -49,6 +49,6 @@ struct verve_op *verve_fin_alloc(struct verve_xport *xport, struct verve_peer *p
 	if (!op)
 		return NULL;
 	op->peer = peer;
-	((struct verve_fin_op *) op)->fin = fin;
+	((struct verve_fin_op *)op)->fin = fin;
 	return op;
 }

@@ -302,7 +302,7 @@ void verve_match_cancel(struct verve_match *match, struct verve_match_recv *recv
 }
 
 struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
-					    uint64_t tag, bool keep)
+					    uint64_t tag)
 {
 	struct verve_match_node **best_place = NULL;
 	struct verve_match_recv *best = NULL;
@@ -321,7 +321,7 @@ struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t 
 			best_place = place;
 		}
 	}
-	if (best && !keep) {
+	if (best && !best->stays) {
 		hash_unlink(&best->mclass->recvs, &best->node, best_place);
 		forget_recv(match, best);
 	}

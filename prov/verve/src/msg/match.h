@@ -45,9 +45,10 @@ struct verve_match_node {
 	struct verve_match_node *next; /* if first: the first node of another key in the bucket */
 };
 
-/* Embedded in a posted receive. The owner sets source, tag and ignore, the table the rest. */
+/* Embedded in a posted receive. The owner sets the first four fields, the table the rest. */
 struct verve_match_recv {
 	uint32_t source; /* peer id, or VERVE_MATCH_ANY */
+	bool stays;	 /* takes many messages: verve_match_arrive leaves it in the table */
 	uint64_t tag;	 /* bits under ignore do not count */
 	uint64_t ignore;
 	/* Set by the table. */
@@ -95,10 +96,10 @@ int verve_match_post(struct verve_match *match, struct verve_match_recv *recv);
 void verve_match_cancel(struct verve_match *match, struct verve_match_recv *recv);
 /*
  * The oldest posted receive that matches a message with this source and tag; NULL: none. Takes the
- * receive out of the table, unless keep is set.
+ * receive out of the table, unless the receive stays.
  */
 struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
-					    uint64_t tag, bool keep);
+					    uint64_t tag);
 
 /* Adds a message behind all others. -FI_ENOMEM: nothing changed. */
 int verve_match_add(struct verve_match *match, struct verve_match_msg *msg);

@@ -31,7 +31,7 @@ struct verve_msg {
 /* The verve_msg whose tables the transport uses: its own, or its shared receive context's. */
 static inline struct verve_msg *verve_msg_of(struct verve_xport *xport)
 {
-	return (struct verve_msg *) xport->shared;
+	return (struct verve_msg *)xport->home;
 }
 
 static inline struct verve_match *verve_msg_match_of(struct verve_xport *xport, bool tagged)

@@ -11,6 +11,7 @@
 #include "msg/rndv.h"
 #include "msg/unexpected.h"
 #include "xport/credit.h"
+#include "xport/failure.h"
 #include "xport/fence_ask.h"
 #include "xport/iov.h"
 #include "xport/lifetime.h"
@@ -52,17 +53,60 @@ struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags
 	return recv;
 }
 
+static uint64_t source_of(struct verve_xport *xport, struct verve_peer *peer)
+{
+	return xport->attr.source ? verve_peer_fi_addr(xport, peer) : UINT64_MAX;
+}
+
 /* Stores in the receive what its completion says about the message. */
 static void recv_label(struct verve_xport *xport, struct verve_recv_op *recv,
 		       struct verve_peer *peer, const struct verve_wire_packet *packet)
 {
 	recv->tag = packet->tag;
 	recv->msg_len = packet->len;
-	recv->src = xport->attr.source ? verve_peer_fi_addr(xport, peer) : UINT64_MAX;
+	recv->src = source_of(xport, peer);
 	if (packet->flags & VERVE_WIRE_DATA) {
 		recv->op.flags |= VERVE_OP_DATA;
 		recv->data = packet->data;
 	}
+}
+
+/*
+ * True if the receive ends with the message: the message is here and fits, and neither the sender
+ * nor a multi-receive buffer waits for the receive's end.
+ */
+static bool ends_at_once(const struct verve_xport *xport, const struct verve_recv_op *recv,
+			 const struct verve_wire_packet *packet)
+{
+	return packet->type == VERVE_WIRE_EAGER && !(packet->flags & VERVE_WIRE_ACK) &&
+	       packet->len <= recv->op.len && !recv->parent && !xport->closing;
+}
+
+/*
+ * Ends the receive as verve_recv_finish would: copies, frees, reports. There is no registration to
+ * give back, because an eager message needs none.
+ */
+static void end_at_once(struct verve_xport *xport, struct verve_recv_op *recv,
+			struct verve_peer *peer, const struct verve_wire_packet *packet)
+{
+	const struct verve_memory *memory = &recv->memory;
+	const struct verve_sink *sink = &xport->attr.sink;
+	bool data = packet->flags & VERVE_WIRE_DATA;
+	struct verve_comp comp = {
+		.context = recv->op.context,
+		.flags = VERVE_COMP_RECV | (data ? VERVE_COMP_REMOTE_CQ_DATA : 0) |
+			 (recv->op.flags & VERVE_OP_TAGGED ? VERVE_COMP_TAGGED : VERVE_COMP_MSG),
+		.len = packet->len,
+		.buf = memory->iov_count ? memory->iov[0].iov_base : NULL,
+		.data = data ? packet->data : 0,
+		.tag = packet->tag,
+		.src = source_of(xport, peer),
+	};
+	bool notify = recv->op.flags & VERVE_OP_NOTIFY;
+
+	verve_iov_scatter(memory->iov, memory->iov_count, 0, packet->payload, packet->len);
+	verve_op_free(xport, &recv->op);
+	verve_report_now(sink->rx_queue, sink->recv, notify, &comp);
 }
 
 /* The receive takes the message. The receive is in no queue and no table. */
@@ -71,6 +115,11 @@ static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struc
 {
 	const struct verve_memory *memory = &recv->memory;
 
+	if (ends_at_once(xport, recv, packet)) {
+		end_at_once(xport, recv, peer, packet);
+		verve_credit_return(xport, link_id, packet->len);
+		return;
+	}
 	recv_label(xport, recv, peer, packet);
 	recv->op.peer = peer;
 	if (packet->type == VERVE_WIRE_RTS) {
@@ -104,13 +153,13 @@ static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_
 	recv->op.context = parent->op.context;
 	recv->op.len = len < left ? len : left;
 	recv->memory.iov_count = 1;
-	recv->memory.iov[0].iov_base = (char *) parent->memory.iov[0].iov_base + parent->used;
+	recv->memory.iov[0].iov_base = (char *)parent->memory.iov[0].iov_base + parent->used;
 	recv->memory.iov[0].iov_len = recv->op.len;
 	recv->memory.region[0] = parent->memory.region[0];
 	recv->parent = parent;
 	parent->children++;
 	parent->used += recv->op.len;
-	parent->spent = parent->op.len - parent->used < xport->shared->attr.min_multi_recv;
+	parent->spent = parent->op.len - parent->used < xport->home->attr.min_multi_recv;
 	return recv;
 }
 
@@ -121,14 +170,13 @@ static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_
 static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve_match *match,
 					 uint32_t source, const struct verve_wire_packet *packet)
 {
-	struct verve_match_recv *posted = verve_match_arrive(match, source, packet->tag, true);
+	struct verve_match_recv *posted = verve_match_arrive(match, source, packet->tag);
 	struct verve_recv_op *parent, *recv;
 
 	if (!posted)
 		return NULL;
 	recv = verve_recv_op_of_match(posted);
-	if (!(recv->op.flags & VERVE_OP_MULTI)) {
-		verve_match_cancel(match, posted);
+	if (!posted->stays) {
 		verve_recv_begin(recv, posted->tag);
 		return recv;
 	}
@@ -212,6 +260,7 @@ static struct verve_match *recv_prepare(struct verve_xport *xport,
 	}
 	match->tag = request->tag;
 	match->ignore = request->ignore;
+	match->stays = request->flags & VERVE_OP_MULTI;
 	verve_op_fill(&recv->op, request);
 	return verve_msg_match_of(xport, request->flags & VERVE_OP_TAGGED);
 }
@@ -255,6 +304,8 @@ bool verve_recv_feed(struct verve_xport *xport)
 {
 	struct verve_msg *msg = verve_msg_of(xport);
 
+	if (xport->home->failed)
+		return false;
 	msg->starved = false;
 	for (int i = 0; i < 2; i++) {
 		struct verve_match_recv *posted = TAILQ_FIRST(&msg->match[i].posted), *next;
@@ -279,7 +330,7 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 
 	/* The new receive must not take a message that waits for an older buffer. */
 	if (__builtin_expect(verve_msg_of(xport)->starved, 0) && !verve_recv_feed(xport))
-		return -FI_EAGAIN;
+		return xport->home->failed ? -xport->home->failed : -FI_EAGAIN;
 	recv = verve_recv_alloc(xport, request->flags);
 	if (!recv)
 		return -FI_EAGAIN;
@@ -312,10 +363,11 @@ err_free:
 }
 
 /*
- * Cancels a receive that the caller has taken out of its table. A multi-receive buffer in which
- * messages are still being placed ends with the last of these messages.
+ * Ends a receive that the caller has taken out of its table, with an error. A multi-receive buffer
+ * in which messages are still being placed ends with the last of these messages.
  */
-static void recv_cancel(struct verve_xport *xport, struct verve_recv_op *recv)
+static void recv_end(struct verve_xport *xport, struct verve_recv_op *recv, int error,
+		     const char *reason)
 {
 	if (!(recv->op.flags & VERVE_OP_MULTI)) {
 		verve_recv_begin(recv, recv->match.tag);
@@ -324,7 +376,7 @@ static void recv_cancel(struct verve_xport *xport, struct verve_recv_op *recv)
 		return;
 	}
 	recv->op.len = 0;
-	verve_op_report_error(xport, &recv->op, FI_ECANCELED, 0, "cancelled");
+	verve_op_report_error(xport, &recv->op, error, 0, reason);
 	verve_op_free(xport, &recv->op);
 }
 
@@ -340,27 +392,46 @@ int verve_recv_cancel(struct verve_xport *xport, const void *context)
 			if (recv->op.context != context)
 				continue;
 			verve_match_cancel(match, posted);
-			recv_cancel(xport, recv);
+			recv_end(xport, recv, FI_ECANCELED, "cancelled");
 			return 0;
 		}
 	}
 	return -FI_ENOENT;
 }
 
-void verve_recv_cancel_all(struct verve_xport *xport)
+/*
+ * Receives on a shared context stay posted when an endpoint of it ends: its other endpoints still
+ * match them. True: there was any.
+ */
+static bool end_posted(struct verve_xport *xport, int error, const char *reason)
 {
-	struct verve_msg *own = (struct verve_msg *) xport;
+	struct verve_msg *own = (struct verve_msg *)xport;
+	bool any = false;
 
-	/* Receives on a shared context stay posted: its other endpoints still match them. */
 	for (int i = 0; i < 2; i++) {
 		struct verve_match_recv *posted;
 
 		while ((posted = TAILQ_FIRST(&own->match[i].posted))) {
 			verve_match_cancel(&own->match[i], posted);
-			recv_cancel(xport, verve_recv_op_of_match(posted));
+			recv_end(xport, verve_recv_op_of_match(posted), error, reason);
+			any = true;
 		}
 	}
+	return any;
+}
+
+void verve_recv_cancel_all(struct verve_xport *xport)
+{
+	end_posted(xport, FI_ECANCELED, "cancelled");
 	verve_unexpected_forget_all(xport);
+}
+
+bool verve_recv_fail_all(struct verve_xport *home, int error)
+{
+	home->failed = error;
+	/* verve_recv looks at failed only where it must look at starved in any case. */
+	verve_msg_of(home)->starved = true;
+	return end_posted(home, error, verve_failure_reason(error));
 }
 
 void verve_recv_need_peers(struct verve_xport *xport)
@@ -370,8 +441,8 @@ void verve_recv_need_peers(struct verve_xport *xport)
 
 		TAILQ_FOREACH(posted, &verve_msg_match_of(xport, i)->posted, order)
 			if (posted->source != VERVE_MATCH_ANY)
-				verve_peer_need(verve_idtab_get(&xport->shared->peer_ids,
-								posted->source));
+				verve_peer_need(
+					verve_idtab_get(&xport->home->peer_ids, posted->source));
 	}
 	verve_unexpected_need_peers(xport);
 }

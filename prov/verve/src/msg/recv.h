@@ -22,7 +22,8 @@ struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags
 
 /*
  * Accepts a receive. request->addr: the peer whose messages the receive takes; UINT64_MAX: any
- * peer. 0: the receive will complete once. -FI_EAGAIN: no memory; -FI_EINVAL: no such address.
+ * peer. 0: the receive will complete once. -FI_EAGAIN: no memory; -FI_EINVAL: no such address; or
+ * the error of verve_recv_fail_all.
  */
 int verve_recv(struct verve_xport *xport, const struct verve_request *request);
 /* EAGER or RTS has arrived. */
@@ -53,6 +54,12 @@ int verve_recv_cancel(struct verve_xport *xport, const void *context);
  * context, the context's receives stay posted.
  */
 void verve_recv_cancel_all(struct verve_xport *xport);
+/*
+ * No message comes any more: the endpoint has failed, or all endpoints of the shared receive
+ * context home have. Ends every posted receive with error (positive FI errno), and refuses later
+ * ones with it. True: a receive was posted.
+ */
+bool verve_recv_fail_all(struct verve_xport *home, int error);
 
 /* Calls verve_peer_need for each peer that a posted receive or a waiting message names. */
 void verve_recv_need_peers(struct verve_xport *xport);

@@ -89,7 +89,7 @@ void verve_recv_describe(struct verve_xport *xport, struct verve_op *op, struct 
 void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
 		      const char **reason)
 {
-	const struct verve_recv_op *recv = (const struct verve_recv_op *) op;
+	const struct verve_recv_op *recv = (const struct verve_recv_op *)op;
 
 	entry->olen = recv->msg_len > op->len ? recv->msg_len - op->len : 0;
 	/*

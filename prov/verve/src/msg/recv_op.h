@@ -39,12 +39,12 @@ struct verve_recv_op {
 
 static inline struct verve_recv_op *verve_recv_op_of(struct verve_op *op)
 {
-	return (struct verve_recv_op *) op;
+	return (struct verve_recv_op *)op;
 }
 
 static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_recv *match)
 {
-	return (struct verve_recv_op *) ((char *) match - offsetof(struct verve_recv_op, match));
+	return (struct verve_recv_op *)((char *)match - offsetof(struct verve_recv_op, match));
 }
 
 /*

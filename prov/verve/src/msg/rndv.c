@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "mr/region.h"
-#include "msg/pull.h"
+#include "msg/chunks.h"
+#include "msg/direct.h"
 #include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "net/mr.h"
@@ -21,18 +22,18 @@
 
 /*
  * Copies a message of at most the eager size into a slab, so that the application has its buffer
- * back at once. False: the message is longer, or no slab is free.
+ * back at once. False: the message is longer, or a read costs less than copies; or no slab is free.
  */
 static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 {
 	struct verve_memory *memory = &send->memory;
 
-	if (send->op.len > xport->attr.eager_size)
+	if (send->op.len > xport->attr.eager_size || verve_direct_is_read(xport, send->op.len))
 		return false;
 	memory->slab = verve_slab_alloc_kept(&xport->tx_slabs, &send->op.peer->kept_slabs);
 	if (!memory->slab)
 		return false;
-	verve_iov_gather((char *) memory->slab->data + VERVE_WIRE_PREFIX, memory->iov,
+	verve_iov_gather((char *)memory->slab->data + VERVE_WIRE_PREFIX, memory->iov,
 			 memory->iov_count, 0, send->op.len);
 	return true;
 }
@@ -42,7 +43,7 @@ static void fill_segments(const struct verve_memory *memory, struct verve_wire_p
 	for (uint32_t i = 0; i < memory->iov_count; i++)
 		if (memory->iov[i].iov_len)
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
-				(uintptr_t) memory->iov[i].iov_base + memory->region[i]->shift,
+				(uintptr_t)memory->iov[i].iov_base + memory->region[i]->shift,
 				memory->iov[i].iov_len, memory->region[i]->rkey};
 }
 
@@ -110,18 +111,22 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer,
 
 /*
  * Finds the local memory of the read. A read of at most the eager size into an unregistered buffer
- * goes through a slab: a copy costs less than a registration.
+ * goes through a slab, unless a registration is at hand or costs less than the copy. What was found
+ * stays while the reads go on.
  */
 static int prepare_read(struct verve_xport *xport, const struct verve_link *link,
 			struct verve_recv_op *recv)
 {
 	struct verve_memory *memory = &recv->memory;
 
+	if (memory->slab || memory->owned || recv->transfer.offset)
+		return 0;
+	if (recv->transfer.len <= xport->attr.eager_size && !memory->region[0] &&
+	    verve_memory_register_short(xport, memory, recv->transfer.len, VERVE_NET_LOCAL_WRITE))
+		memory->slab = verve_link_slab_alloc(xport, link);
 	if (memory->slab || memory->owned)
 		return 0;
-	if (recv->transfer.len <= xport->attr.eager_size && !memory->region[0])
-		memory->slab = verve_link_slab_alloc(xport, link);
-	return memory->slab ? 0 : verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
+	return verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
 }
 
 enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link *link,
@@ -132,11 +137,11 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 	int ret;
 
 	if (!recv->transfer.remote_count)
-		return verve_pull_start(xport, link, recv);
+		return verve_chunks_start(xport, link, recv);
 	ret = prepare_read(xport, link, recv);
 	if (ret == -FI_ENOMEM) {
 		recv->transfer.remote_count = 0;
-		return verve_pull_start(xport, link, recv);
+		return verve_chunks_start(xport, link, recv);
 	}
 	if (ret) {
 		op->error = -ret;

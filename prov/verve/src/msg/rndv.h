@@ -2,8 +2,9 @@
 /*
  * Rendezvous: the sender sends RTS, the receiver reads the message by RDMA and sends FIN. Long
  * messages go this way, and messages that need a credit while the sender has none. A message of at
- * most the eager size is copied into a slab; the receiver then pulls it (msg/pull.h) instead of
- * reading it. The engine's lock protects everything here.
+ * most the eager size is copied into a slab, unless a read costs less than the copies
+ * (verve_direct_is_read) or no slab is free; the receiver pulls such a copy (msg/chunks.h) instead
+ * of reading it. The engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_RNDV_H
 #define VERVE_MSG_RNDV_H

@@ -8,15 +8,17 @@
 #include <string.h>
 
 #include "comp/comp_queue.h"
+#include "comp/counter.h"
+#include "msg/direct.h"
 #include "msg/rndv.h"
 #include "msg/send_op.h"
 #include "msg/withdraw.h"
-#include "xport/connect.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
@@ -46,7 +48,7 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 	packet->type = VERVE_WIRE_EAGER;
 	if (slab)
 		out = (struct verve_outgoing) {
-			(char *) slab->data + VERVE_WIRE_PREFIX - prefix, slab};
+			(char *)slab->data + VERVE_WIRE_PREFIX - prefix, slab};
 	else if (verve_link_reserve(xport, link, prefix + len, &out))
 		verve_iov_gather(out.data + prefix, iov, count, 0, len);
 	else
@@ -88,6 +90,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 
 	return link && verve_link_is_open(link) && TAILQ_EMPTY(&peer->pending) &&
 	       (link->credits || !verve_wire_costs_credit(len)) && len <= link->eager_size &&
+	       verve_direct_is_copied(xport, request, len) &&
 	       !(request->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE)) &&
 	       verve_link_has_room(xport, link, false);
 }
@@ -104,12 +107,11 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 	if (ret)
 		return ret;
 	if (can_go_now(xport, peer, request, len)) {
-		struct verve_wire_packet packet = {
-			.flags = wire_flags(request->flags),
-			.tag = request->tag,
-			.data = request->data,
-		};
+		struct verve_wire_packet packet;
 
+		packet.flags = wire_flags(request->flags);
+		packet.tag = request->tag;
+		packet.data = request->data;
 		ret = post_eager(xport, peer->link, &packet, request->iov, request->iov_count, len,
 				 NULL, NULL);
 		if (!ret) {
@@ -135,7 +137,7 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 			verve_op_free(xport, op);
 			return verve_peer_try_again(xport, peer);
 		}
-		verve_iov_gather((char *) send->memory.slab->data + VERVE_WIRE_PREFIX, request->iov,
+		verve_iov_gather((char *)send->memory.slab->data + VERVE_WIRE_PREFIX, request->iov,
 				 request->iov_count, 0, len);
 	}
 	verve_peer_queue(xport, peer, op);
@@ -154,19 +156,24 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 		.data = send->data,
 	};
 	struct verve_slab *slab = memory->slab;
+	bool direct;
 	int ret;
 
 	if (verve_fence_holds(xport, link, op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
-	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)))
+	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)) ||
+	    (!slab && verve_direct_is_read(xport, op->len)))
 		return verve_rndv_offer(xport, link, send);
 
 	if (await && verve_op_name(xport, op))
 		return VERVE_LATER;
 	packet.op_id = op->id;
+	direct = verve_direct_register(xport, send);
+	tell |= direct;
 	memory->slab = NULL; /* from here on, the work request owns the slab */
-	ret = post_eager(xport, link, &packet, memory->iov, memory->iov_count, op->len, slab,
-			 tell ? op : NULL);
+	ret = direct ? verve_direct_post(xport, link, &packet, send) :
+		       post_eager(xport, link, &packet, memory->iov, memory->iov_count, op->len,
+				  slab, tell ? op : NULL);
 	if (ret)
 		return ret == -FI_EAGAIN ? VERVE_LATER : VERVE_BROKE;
 
@@ -197,7 +204,7 @@ void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
 {
 	struct verve_op *op = verve_op_find_awaiting(xport, link->peer, packet->op_id);
 	/* The status comes from the peer, so it may be any number. */
-	int error = packet->status < FI_ERRNO_MAX ? (int) packet->status : FI_EIO;
+	int error = packet->status < FI_ERRNO_MAX ? (int)packet->status : FI_EIO;
 
 	if (!op || !verve_op_is_send(op))
 		return;
@@ -222,7 +229,7 @@ const struct verve_op_class verve_send_class = {
 	.counter_at = offsetof(struct verve_sink, send),
 	.is_message = true,
 	.start = send_start,
-	.done = verve_op_finish, /* VERVE_OP_TRANSMIT: the peer's device has the message */
+	.done = verve_op_finish, /* direct, or VERVE_OP_TRANSMIT: the peer's device has it */
 	.cancel = send_cancel,
 	.release = verve_op_release_memory,
 };

@@ -24,7 +24,7 @@ struct verve_send_op {
 
 static inline struct verve_send_op *verve_send_op_of(struct verve_op *op)
 {
-	return (struct verve_send_op *) op;
+	return (struct verve_send_op *)op;
 }
 
 /* A peer's packet may name any operation by its id: whether the operation is a send. */

@@ -17,13 +17,13 @@
 
 static struct verve_unexpected *of_offer(struct verve_offer *offer)
 {
-	return (struct verve_unexpected *) ((char *) offer -
+	return (struct verve_unexpected *)((char *)offer -
 					    offsetof(struct verve_unexpected, offer));
 }
 
 /*
- * The peer chooses the ids. The mark of the receive buffers (xport/lost.h) is a number that no peer
- * can guess: it keeps a peer from choosing ids that share a place.
+ * The peer chooses the ids. The mark of the receive buffers (xport/rx_lost.h) is a number that no
+ * peer can guess: it keeps a peer from choosing ids that share a place.
  */
 static uint32_t hash_of(const struct verve_xport *xport, uint32_t id)
 {
@@ -39,15 +39,15 @@ static struct verve_unexpected *find_offer(const struct verve_xport *xport,
 	return offer ? of_offer(offer) : NULL;
 }
 
-static void unlist(struct verve_link *link, struct verve_offer *offer)
+static void offer_unlist(struct verve_link *link, struct verve_offer *offer)
 {
 	HASH_DEL(link->offers, offer);
 	offer->is_listed = false;
 }
 
 /* Puts the message into link->offers, if its sender waits for a FIN and can get one. -FI_ENOMEM. */
-static int list(struct verve_xport *xport, struct verve_link *link,
-		struct verve_unexpected *unexpected)
+static int offer_list(struct verve_xport *xport, struct verve_link *link,
+		      struct verve_unexpected *unexpected)
 {
 	struct verve_offer *offer = &unexpected->offer;
 
@@ -84,7 +84,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 	unexpected->packet.payload = unexpected->payload;
 	unexpected->match.source = link->peer->id;
 	unexpected->match.tag = packet->tag;
-	if (list(xport, link, unexpected))
+	if (offer_list(xport, link, unexpected))
 		goto err_free;
 	if (verve_match_add(match, &unexpected->match))
 		goto err_unlist;
@@ -93,7 +93,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 
 err_unlist:
 	if (unexpected->offer.is_listed)
-		unlist(link, &unexpected->offer);
+		offer_unlist(link, &unexpected->offer);
 err_free:
 	free(unexpected);
 	return -FI_ENOMEM;
@@ -102,8 +102,8 @@ err_free:
 void verve_unexpected_take(struct verve_unexpected *unexpected)
 {
 	if (unexpected->offer.is_listed)
-		unlist(verve_link_live(unexpected->xport, unexpected->link_id),
-		       &unexpected->offer);
+		offer_unlist(verve_link_live(unexpected->xport, unexpected->link_id),
+			     &unexpected->offer);
 }
 
 void verve_unexpected_free(struct verve_unexpected *unexpected)
@@ -180,7 +180,7 @@ void verve_unexpected_forget(struct verve_xport *xport, struct verve_link *link)
 		struct verve_unexpected *unexpected = of_offer(offer);
 		bool tagged = unexpected->packet.flags & VERVE_WIRE_TAGGED;
 
-		unlist(link, offer);
+		offer_unlist(link, offer);
 		if (unexpected->claimed || unexpected->packet.type != VERVE_WIRE_RTS)
 			continue;
 		verve_match_remove(verve_msg_match_of(xport, tagged), &unexpected->match);
@@ -208,10 +208,10 @@ void verve_unexpected_need_peers(struct verve_xport *xport)
 		struct verve_match_msg *msg;
 
 		TAILQ_FOREACH(msg, &verve_msg_match_of(xport, i)->unexpected, order)
-			need_sender(xport->shared, verve_unexpected_of(msg));
+			need_sender(xport->home, verve_unexpected_of(msg));
 	}
 	LIST_FOREACH(claimed, &verve_msg_of(xport)->claimed, claims)
-		need_sender(xport->shared, claimed);
+		need_sender(xport->home, claimed);
 }
 
 void verve_unexpected_withdrawn(struct verve_xport *xport, struct verve_link *link,

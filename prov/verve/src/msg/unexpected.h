@@ -39,7 +39,7 @@ struct verve_unexpected {
 
 static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_msg *msg)
 {
-	return (struct verve_unexpected *) ((char *) msg -
+	return (struct verve_unexpected *)((char *)msg -
 					    offsetof(struct verve_unexpected, match));
 }
 

@@ -18,7 +18,7 @@ static enum verve_outcome withdraw_answer(struct verve_xport *xport, struct verv
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_WITHDRAW,
-		.op_id = ((struct verve_withdraw_op *) op)->message,
+		.op_id = ((struct verve_withdraw_op *)op)->message,
 	};
 
 	return verve_link_answer(xport, link, op, &packet);
@@ -44,7 +44,7 @@ int verve_withdraw(struct verve_xport *xport, struct verve_op *op)
 		return -FI_EAGAIN;
 	op->flags |= VERVE_OP_CANCELLED;
 	withdraw->peer = op->peer;
-	((struct verve_withdraw_op *) withdraw)->message = op->id;
+	((struct verve_withdraw_op *)withdraw)->message = op->id;
 	verve_peer_queue_control(xport, op->peer, withdraw);
 	return 0;
 }

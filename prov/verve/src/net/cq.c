@@ -14,10 +14,10 @@
 
 enum { BATCH = 16 };
 
-_Static_assert((int) VERVE_NET_WC_OK == IBV_WC_SUCCESS, "status");
-_Static_assert((int) VERVE_NET_WC_FLUSHED == IBV_WC_WR_FLUSH_ERR, "status");
-_Static_assert((int) VERVE_NET_WC_REMOTE_ACCESS == IBV_WC_REM_ACCESS_ERR, "status");
-_Static_assert((int) VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_OK == IBV_WC_SUCCESS, "status");
+_Static_assert((int)VERVE_NET_WC_FLUSHED == IBV_WC_WR_FLUSH_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_REMOTE_ACCESS == IBV_WC_REM_ACCESS_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "status");
 
 const char *verve_net_wc_str(uint32_t status)
 {
@@ -116,7 +116,7 @@ uint32_t verve_net_vector_next(void)
 	/* If two threads come here first, both may get the same vector, which does no harm. */
 	if (AO_load(&owner) != pid) {
 		cpu = sched_getcpu();
-		AO_store(&next, cpu < 0 ? pid : (AO_t) cpu);
+		AO_store(&next, cpu < 0 ? pid : (AO_t)cpu);
 		AO_store_release(&owner, pid);
 	}
 	return AO_fetch_and_add1(&next);
@@ -132,7 +132,7 @@ int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
 
 	if (!cq)
 		return -FI_ENOMEM;
-	cq->cq = ibv_create_cq(dev->ctx, depth, NULL, channel ? channel->channel : NULL,
+	cq->cq = ibv_create_cq(dev->ctx, depth, cq, channel ? channel->channel : NULL,
 			       vector % vectors);
 	if (!cq->cq) {
 		ret = verve_net_error(errno);
@@ -174,24 +174,18 @@ static void wc_translate(const struct ibv_wc *from, struct verve_net_wc *to)
 int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc)
 {
 	struct ibv_wc batch[BATCH];
-	int count = 0;
+	int count = ibv_poll_cq(cq->cq, max < BATCH ? max : BATCH, batch);
 
-	while (count < max) {
-		int want = max - count < BATCH ? max - count : BATCH;
-		int got = ibv_poll_cq(cq->cq, want, batch);
-
-		if (__builtin_expect(got < 0, 0)) {
-			if (!cq->lost)
-				VERVE_WARN(CQ, "cannot poll a completion queue\n");
-			cq->lost = true;
-			return count ? count : -FI_EIO;
-		}
-		for (int i = 0; i < got; i++)
-			wc_translate(&batch[i], &wc[count + i]);
-		count += got;
-		if (got < want)
-			break;
+	if (__builtin_expect(count < 0, 0)) {
+		if (!cq->lost)
+			VERVE_WARN(CQ, "%s: cannot poll a completion queue: its endpoint has "
+				   "failed; close it and open another (dmesg may say why)\n",
+				   ibv_get_device_name(cq->cq->context->device));
+		cq->lost = true;
+		return -FI_EIO;
 	}
+	for (int i = 0; i < count; i++)
+		wc_translate(&batch[i], &wc[i]);
 	return count;
 }
 

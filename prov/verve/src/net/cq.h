@@ -78,8 +78,8 @@ int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
 void verve_net_cq_close(struct verve_net_cq *cq);
 
 /*
- * Writes at most max completions into wc and returns their number. -FI_EIO: the queue cannot be
- * polled, because the device is lost; logged once.
+ * Writes at most max completions into wc, of many no more than 16 at a time, and returns their
+ * number. -FI_EIO: the queue cannot be polled, because the device is lost; logged once.
  */
 int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc);
 /*

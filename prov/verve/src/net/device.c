@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "net/fork.h"
 #include "net/path.h"
 #include "net/port.h"
 #include "net/verbs.h"
@@ -89,6 +90,7 @@ int verve_net_port_list(struct verve_net_port **ports, size_t *count)
 
 	*ports = NULL;
 	*count = 0;
+	verve_net_fork_prepare();
 	devices = ibv_get_device_list(&device_count);
 	if (!devices) {
 		if (errno == ENOMEM)
@@ -131,9 +133,11 @@ const char *verve_net_port_remedy(const struct verve_net_port *port)
 
 static int open_context(struct verve_net_device *dev, const char *name)
 {
-	struct ibv_device **devices = ibv_get_device_list(NULL);
+	struct ibv_device **devices;
 	int ret = -FI_ENODEV;
 
+	verve_net_fork_prepare();
+	devices = ibv_get_device_list(NULL);
 	for (size_t i = 0; devices && devices[i]; i++) {
 		if (strcmp(ibv_get_device_name(devices[i]), name))
 			continue;
@@ -215,6 +219,7 @@ int verve_net_device_open(const char *device, uint8_t port_num, const struct ver
 			   fi_strerror(-ret));
 		goto err_ctx;
 	}
+	verve_lock_init(&dev->look_lock, false);
 	verve_lock_init(&dev->path_lock, false);
 	ret = open_port(dev, port_num, addr);
 	if (ret)
@@ -224,6 +229,7 @@ int verve_net_device_open(const char *device, uint8_t port_num, const struct ver
 
 err_lock:
 	verve_lock_fini(&dev->path_lock);
+	verve_lock_fini(&dev->look_lock);
 	ibv_dealloc_pd(dev->pd);
 err_ctx:
 	ibv_close_device(dev->ctx);
@@ -241,6 +247,7 @@ void verve_net_device_close(struct verve_net_device *dev)
 			   strerror(ret));
 	ibv_close_device(dev->ctx);
 	verve_lock_fini(&dev->path_lock);
+	verve_lock_fini(&dev->look_lock);
 	free(dev);
 }
 
@@ -270,10 +277,47 @@ static bool event_moves_port(const struct verve_net_device *dev,
 	}
 }
 
-int verve_net_device_async_next(struct verve_net_device *dev)
+/* What the event says has failed, and in *remedy, a constant, what that means to the user. */
+static struct verve_net_fault fault_of(const struct ibv_async_event *event, const char **remedy)
+{
+	static const char of_queue[] = ": the endpoint of that queue has failed; close it and "
+				       "open another (dmesg may say why)";
+
+	*remedy = "";
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		*remedy = of_queue;
+		return (struct verve_net_fault){
+			.kind = VERVE_NET_FAULT_CQ,
+			.queue = event->element.cq->cq_context,
+		};
+	case IBV_EVENT_SRQ_ERR:
+		*remedy = of_queue;
+		return (struct verve_net_fault){
+			.kind = VERVE_NET_FAULT_SRQ,
+			.queue = event->element.srq->srq_context,
+		};
+	case IBV_EVENT_QP_FATAL:
+		*remedy = ": one connection goes on over another queue pair";
+		return (struct verve_net_fault){
+			.kind = VERVE_NET_FAULT_QP,
+			.qp_num = event->element.qp->qp_num,
+		};
+	case IBV_EVENT_DEVICE_FATAL:
+		*remedy = ": all endpoints on the device have failed; close them (dmesg may say "
+			  "why)";
+		/* fall through */
+	default:
+		return (struct verve_net_fault){0};
+	}
+}
+
+int verve_net_device_async_next(struct verve_net_device *dev, struct verve_net_fault *fault)
 {
 	struct ibv_async_event event;
+	const char *remedy;
 
+	*fault = (struct verve_net_fault){0};
 	if (ibv_get_async_event(dev->ctx, &event)) {
 		if (errno == EAGAIN || errno == EINTR)
 			return dev->lost ? -FI_ENODEV : -FI_EAGAIN;
@@ -289,18 +333,13 @@ int verve_net_device_async_next(struct verve_net_device *dev)
 		dev->lost = true;
 	if (event_moves_port(dev, &event))
 		verve_path_expire(dev);
-	switch (event.event_type) {
-	case IBV_EVENT_DEVICE_FATAL:
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_CQ_ERR:
-	case IBV_EVENT_SRQ_ERR:
-		VERVE_WARN(DOMAIN, "%s: %s\n", dev->port.device,
-			   ibv_event_type_str(event.event_type));
-		break;
-	default:
+	*fault = fault_of(&event, &remedy);
+	if (*remedy || event.event_type == IBV_EVENT_PORT_ERR)
+		VERVE_WARN(DOMAIN, "%s: %s%s\n", dev->port.device,
+			   ibv_event_type_str(event.event_type), remedy);
+	else
 		VERVE_INFO(DOMAIN, "%s: %s\n", dev->port.device,
 			   ibv_event_type_str(event.event_type));
-	}
 	/* Closing the queue or queue pair of the event waits until the event is acknowledged. */
 	ibv_ack_async_event(&event);
 	return 0;

@@ -14,6 +14,21 @@
 
 struct verve_net_device; /* an open device: context, protection domain, one port */
 
+enum verve_net_fault_kind {
+	VERVE_NET_FAULT_NONE,
+	VERVE_NET_FAULT_CQ,  /* IBV_EVENT_CQ_ERR */
+	VERVE_NET_FAULT_SRQ, /* IBV_EVENT_SRQ_ERR */
+	VERVE_NET_FAULT_QP,  /* IBV_EVENT_QP_FATAL */
+};
+
+/* An object of the device that has failed. It may be closed by now. */
+struct verve_net_fault {
+	enum verve_net_fault_kind kind;
+	/* CQ, SRQ: the struct verve_net_cq or verve_net_srq; to be compared only */
+	const void *queue;
+	uint32_t qp_num; /* QP */
+};
+
 /*
  * Every port of every device, usable or not. No device is not an error: *count is 0, the return
  * value 0, and the log says at level info what was looked for and what to do. Queries the devices
@@ -40,10 +55,11 @@ const struct verve_net_port *verve_net_device_port(const struct verve_net_device
 /*
  * Asynchronous events (ibv_get_async_event(3)). The descriptor polls readable while an event
  * waits; the device owns it. verve_net_device_async_next takes one event without blocking and
- * logs it. Service thread only. 0: an event was taken, call again. -FI_EAGAIN: no event waits.
- * -FI_ENODEV: no event waits, and the device is lost (removed, or a fatal error).
+ * logs it; *fault: what the event says has failed. Service thread only. 0: an event was taken, call
+ * again. -FI_EAGAIN: no event waits. -FI_ENODEV: no event waits, and the device is lost (removed,
+ * or a fatal error).
  */
 int verve_net_device_async_fd(const struct verve_net_device *dev);
-int verve_net_device_async_next(struct verve_net_device *dev);
+int verve_net_device_async_next(struct verve_net_device *dev, struct verve_net_fault *fault);
 
 #endif

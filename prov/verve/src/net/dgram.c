@@ -52,7 +52,7 @@ static int bind_in_range(int fd, const struct verve_addr *addr)
 	struct verve_addr try = *addr;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t place = ((uint32_t) getpid() + i) % count;
+		uint32_t place = ((uint32_t)getpid() + i) % count;
 
 		verve_addr_set_port(&try, verve_config.port_first + place);
 		if (!bind(fd, &try.sa, verve_addr_len(&try)))
@@ -155,7 +155,7 @@ static const struct sock_extended_err *msg_find_error(struct msghdr *msg)
 	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg))
 		if ((cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_RECVERR) ||
 		    (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_RECVERR))
-			return (const struct sock_extended_err *) CMSG_DATA(cmsg);
+			return (const struct sock_extended_err *)CMSG_DATA(cmsg);
 	return NULL;
 }
 
@@ -218,4 +218,23 @@ ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t le
 		if (ret < 0 && empty)
 			return -FI_EAGAIN;
 	}
+}
+
+bool verve_net_dgram_routes_from(const struct verve_addr *dest, const struct verve_addr *own)
+{
+	struct verve_addr to = *dest, raw, from;
+	socklen_t len = sizeof(raw);
+	bool same = false;
+	int fd;
+
+	fd = socket(dest->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	/* Any port but 0 will do, because connect(2) of a UDP socket sends nothing. */
+	verve_addr_set_port(&to, 9);
+	if (!connect(fd, &to.sa, verve_addr_len(&to)) && !getsockname(fd, &raw.sa, &len) &&
+	    !verve_addr_set(&from, &raw, len))
+		same = verve_addr_same_host(&from, own);
+	close(fd);
+	return same;
 }

@@ -7,6 +7,7 @@
 #ifndef VERVE_NET_DGRAM_H
 #define VERVE_NET_DGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -40,5 +41,11 @@ int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t 
  */
 ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t len,
 			     struct verve_addr *from);
+
+/*
+ * True if the kernel would send to dest from the address own. Asks the routing tables; sends
+ * nothing. Any thread.
+ */
+bool verve_net_dgram_routes_from(const struct verve_addr *dest, const struct verve_addr *own);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/iface.h"
 #include "net/sysfs.h"
 #include "net/verbs.h"
 
@@ -278,10 +279,55 @@ static int gid_refuse_others(const struct finder *finder, const struct ibv_gid_e
 	return ret;
 }
 
+static bool netdev_exists(const struct finder *finder, const struct verve_iface *iface)
+{
+	for (const struct ifaddrs *ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next)
+		if (strlen(ifa->ifa_name) == iface->name_len &&
+		    !memcmp(ifa->ifa_name, iface->name, iface->name_len))
+			return true;
+	return false;
+}
+
+/* An interface of the host that could carry the handshake, for the user to begin with. */
+static const char *example_netdev(const struct finder *finder)
+{
+	const struct ifaddrs *ifa;
+
+	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next)
+		if (ifaddr_is_ip(ifa) && !(ifa->ifa_flags & IFF_LOOPBACK))
+			return ifa->ifa_name;
+	return "eth0";
+}
+
 /*
- * InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. The handshake's IP
- * address is that of the IPoIB interface, or of FI_VERVE_IFACE.
+ * InfiniBand: the handshake goes over the interface that FI_VERVE_IFACE gives to this port
+ * (mlx5_0@eth0), or else over the port's IPoIB interface, or else over the first interface of the
+ * variable. A name that nothing has counts, too, if there is no other: the user hears of it.
  */
+static void choose_handshake_netdev(const struct finder *finder)
+{
+	struct verve_net_port *port = finder->port;
+	const struct verve_iface_port of = { port->device, port->port_num };
+	bool has_ipoib = port->netdev[0], found = false;
+	const char *list = verve_config.iface;
+	struct verve_iface iface;
+
+	while (verve_iface_next(&list, &iface)) {
+		bool is_of_port = verve_iface_is_of_port(&iface, &of);
+
+		if (!is_of_port && (has_ipoib || found || iface.device ||
+				    verve_iface_is_port(&iface, &of)))
+			continue;
+		found = netdev_exists(finder, &iface);
+		if (is_of_port || found || !port->netdev[0])
+			snprintf(port->netdev, sizeof(port->netdev), "%.*s", (int)iface.name_len,
+				 iface.name);
+		if (is_of_port)
+			return;
+	}
+}
+
+/* InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. */
 static int find_infiniband(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
@@ -301,8 +347,7 @@ static int find_infiniband(const struct finder *finder)
 	}
 	portaddr_set(&addr, entry, "");
 	verve_sysfs_ipoib(&addr.gid, port->netdev);
-	if (!port->netdev[0] && verve_config.iface && strcmp(verve_config.iface, port->device))
-		snprintf(port->netdev, sizeof(port->netdev), "%s", verve_config.iface);
+	choose_handshake_netdev(finder);
 	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
 		if (!ifaddr_is_ip(ifa) || strcmp(ifa->ifa_name, port->netdev))
 			continue;
@@ -316,8 +361,9 @@ static int find_infiniband(const struct finder *finder)
 			 "ip address add ADDRESS/LENGTH dev %.16s", port->netdev, port->netdev);
 	else if (!port->addr_count)
 		snprintf(port->reason, sizeof(port->reason),
-			 "no IP address for the handshake: set up IPoIB, or name another "
-			 "interface with FI_VERVE_IFACE");
+			 "no IP address for the handshake: export FI_VERVE_IFACE=%.16s@%.16s, or "
+			 "name another interface that reaches the peers; or set up IPoIB",
+			 port->device, example_netdev(finder));
 	return 0;
 }
 

@@ -106,7 +106,7 @@ int verve_path_fill(const struct verve_net_device *dev, const struct verve_port_
 }
 
 /* False: the port is down, or does not have the device's address. */
-static bool look(struct verve_net_device *dev, struct verve_path *path)
+static bool path_look_up(struct verve_net_device *dev, struct verve_path *path)
 {
 	struct verve_net_port port;
 	struct verve_port_attr attr;
@@ -136,17 +136,19 @@ static void log_change(const struct verve_net_device *dev, const struct verve_pa
 			   dev->port.port_num, name);
 }
 
-static void refresh(struct verve_net_device *dev, const struct verve_path *old)
+static void path_refresh(struct verve_net_device *dev, const struct verve_path *old)
 {
 	struct verve_path path;
 	bool found, changed;
 
+	/* One look at a time: the result of an older look must not replace a newer one's. */
+	verve_lock_acquire(&dev->look_lock);
 	/*
 	 * In this order, so that an event during the look makes another look. AO_store_full would
 	 * do, but GCC refuses its fence under ThreadSanitizer.
 	 */
 	AO_and_full(&dev->stale, 0);
-	found = look(dev, &path);
+	found = path_look_up(dev, &path);
 	if (!found)
 		AO_store(&dev->stale, 1);
 	verve_lock_acquire(&dev->path_lock);
@@ -155,6 +157,7 @@ static void refresh(struct verve_net_device *dev, const struct verve_path *old)
 	if (found)
 		dev->path = path;
 	verve_lock_release(&dev->path_lock);
+	verve_lock_release(&dev->look_lock);
 	if (changed)
 		log_change(dev, &path, found);
 }
@@ -180,7 +183,7 @@ void verve_path_get(struct verve_net_device *dev, struct verve_path *path)
 	copy_path(dev, path);
 	if (!AO_load(&dev->stale) && gid_is_there(dev, path))
 		return;
-	refresh(dev, path);
+	path_refresh(dev, path);
 	copy_path(dev, path);
 }
 

@@ -134,7 +134,7 @@ static void set_identity(struct verve_net_port *port, const struct verve_port_at
 {
 	const struct ibv_device_attr *device = &attr->device.orig_attr;
 
-	snprintf(port->firmware, sizeof(port->firmware), "%.*s", (int) sizeof(port->firmware) - 1,
+	snprintf(port->firmware, sizeof(port->firmware), "%.*s", (int)sizeof(port->firmware) - 1,
 		 device->fw_ver);
 	port->vendor_id = device->vendor_id;
 	port->vendor_part_id = device->vendor_part_id;
@@ -158,6 +158,13 @@ static void port_check(struct ibv_context *ctx, struct verve_net_port *port,
 		reject(port, "unknown link layer %u", attr->port.link_layer);
 	else if (!attr->device.orig_attr.max_srq)
 		reject(port, "the device has no shared receive queues, which verve needs");
+	else if (!port->limits.rd_atomic || !port->limits.rd_atomic_target)
+		reject(port, "the device does no RDMA reads, which verve needs "
+		       "(max_qp_init_rd_atom %u, max_qp_rd_atom %u)",
+		       port->limits.rd_atomic, port->limits.rd_atomic_target);
+	else if (attr->device.orig_attr.max_sge < VERVE_NET_SGE_MIN)
+		reject(port, "the device takes %d segments for a request, verve needs %d",
+		       attr->device.orig_attr.max_sge, VERVE_NET_SGE_MIN);
 	else if (attr->port.state == IBV_PORT_ACTIVE)
 		return;
 	else if (port->ethernet)

@@ -36,6 +36,9 @@ struct verve_net_gid_refusal {
 	char reason[VERVE_NET_NAME_MAX];
 };
 
+/* Segments of a work request that every usable device takes. */
+enum { VERVE_NET_SGE_MIN = 4 };
+
 /* The limits of a device, each lowered to the largest value that verve uses. */
 struct verve_net_limits {
 	uint32_t cqe;		/* entries of a CQ */

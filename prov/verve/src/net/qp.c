@@ -11,10 +11,11 @@
 #include "base/log.h"
 #include "net/cq.h"
 #include "net/path.h"
+#include "net/timeout.h"
 #include "net/verbs.h"
 
 enum {
-	BATCH = 32, /* work requests per doorbell */
+	BATCH = 32, /* receive buffers per doorbell */
 	INLINE_STEP = 32, /* bytes: the inline size is lowered to its next multiple */
 	HOP_LIMIT = 64,
 	RNR_TIMER_MAX = 31,
@@ -22,7 +23,6 @@ enum {
 	ROCE_TRAFFIC_CLASS = 106,
 	ECT_0 = 2, /* of the ECN bits: the packet may be marked where there is congestion */
 	DSCP_MASK = 0x3f,
-	ACK_TIMEOUT_MAX = 31,
 	MAX_24_BITS = 0xffffff,
 };
 
@@ -46,12 +46,14 @@ struct verve_net_qp {
 /*
  * ibv_create_qp(3) fails if the device cannot send so much inline data, and does not tell how much
  * it can: try smaller sizes, and remember the first that works for the device's next queue pairs.
+ * A size that works when memory was short a moment before says nothing about the device.
  */
 static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 			     uint32_t *inline_size)
 {
 	uint32_t max = AO_load(&dev->inline_max);
 	uint32_t size = attr->inline_size < max ? attr->inline_size : max;
+	bool short_of_memory = false;
 
 	for (;;) {
 		struct ibv_qp_init_attr init = {
@@ -70,12 +72,13 @@ static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve
 		if (qp) {
 			*inline_size = init.cap.max_inline_data > size ?
 				init.cap.max_inline_data : size;
-			if (size < attr->inline_size)
+			if (size < attr->inline_size && !short_of_memory)
 				AO_store(&dev->inline_max, size);
 			return qp;
 		}
 		if (!size || (errno != EINVAL && errno != ENOMEM && errno != EOPNOTSUPP))
 			return NULL;
+		short_of_memory |= errno == ENOMEM;
 		size = size > INLINE_STEP ? (size - 1) / INLINE_STEP * INLINE_STEP : 0;
 	}
 }
@@ -212,20 +215,6 @@ static bool remote_is_sane(const struct verve_net_qp *qp, const struct verve_net
 	return memcmp(&remote->gid, &none, sizeof(none)) != 0;
 }
 
-/*
- * The exponent t of the local ACK timeout, 4.096 us * 2^t. The first try and all retries together
- * take at least timeout_ms (InfiniBand spec. vol. 1, 9.9.2.1.1 and 11.2.4.2).
- */
-static uint8_t ack_timeout(uint32_t timeout_ms)
-{
-	uint64_t want = timeout_ms * UINT64_C(1000000) / (verve_config.retry_count + 1); /* ns */
-	uint8_t t = 1;
-
-	while (t < ACK_TIMEOUT_MAX && UINT64_C(4096) << t < want)
-		t++;
-	return t;
-}
-
 static enum ibv_mtu path_mtu(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
 {
 	uint8_t log2 = qp->path.mtu_log2 < remote->mtu_log2 ? qp->path.mtu_log2 : remote->mtu_log2;
@@ -306,7 +295,7 @@ static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 	uint32_t reads = qp->dev->port.limits.rd_atomic;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.timeout = ack_timeout(timeout_ms),
+		.timeout = verve_net_timeout_choose(timeout_ms, verve_config.retry_count).exponent,
 		.retry_cnt = verve_config.retry_count,
 		.rnr_retry = verve_config.rnr_retry_count,
 		.sq_psn = qp->psn,
@@ -323,9 +312,14 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 {
 	char gid[INET6_ADDRSTRLEN] = "?", buf[VERVE_NET_REASON_MAX];
 	const char *reason = NULL;
-	int ret = EINVAL;
+	int ret;
 
-	if (remote_is_sane(qp, remote)) {
+	if (!remote_is_sane(qp, remote)) {
+		ret = EINVAL;
+	} else if (!remote->rd_atomic_target) {
+		reason = "that device serves no RDMA reads, which long messages need";
+		ret = EOPNOTSUPP;
+	} else {
 		reason = verve_path_refuse(qp->dev, &qp->path, &remote->gid, remote->pkey, buf);
 		ret = reason ? EHOSTUNREACH : qp_to_rtr(qp, remote);
 	}
@@ -372,8 +366,9 @@ static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send
 	};
 
 	to->wr_id = from->wr_id;
+	to->next = NULL;
 	/* The cast is safe: ibv_post_send(3) does not write to the segments. */
-	to->sg_list = (struct ibv_sge *) (uintptr_t) from->sge;
+	to->sg_list = (struct ibv_sge *)(uintptr_t)from->sge;
 	to->num_sge = from->sge_count;
 	to->opcode = opcode[from->op];
 	to->send_flags = (from->flags & VERVE_NET_SIGNALED ? IBV_SEND_SIGNALED : 0) |
@@ -390,35 +385,28 @@ static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send
 	to->wr.rdma.rkey = from->rkey;
 }
 
-int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count)
+int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
-	struct ibv_send_wr chain[BATCH], *bad;
+	struct ibv_send_wr request, *bad;
+	int ret;
 
-	while (count) {
-		uint32_t batch = count < BATCH ? count : BATCH;
-		int ret;
-
-		for (uint32_t i = 0; i < batch; i++) {
-			wr_translate(&wr[i], &chain[i]);
-			chain[i].next = &chain[i + 1];
-		}
-		chain[batch - 1].next = NULL;
-		ret = ibv_post_send(qp->qp, chain, &bad);
-		if (__builtin_expect(ret, 0)) {
-			VERVE_WARN(EP_DATA, "%s: queue pair %#x takes no work request: %s\n",
-				   qp->dev->port.device, qp->qp->qp_num, strerror(ret));
-			return verve_net_error(ret);
-		}
-		wr += batch;
-		count -= batch;
+	wr_translate(wr, &request);
+	ret = ibv_post_send(qp->qp, &request, &bad);
+	if (__builtin_expect(ret, 0)) {
+		VERVE_WARN(EP_DATA, "%s: queue pair %#x takes no work request: %s\n",
+			   qp->dev->port.device, qp->qp->qp_num, strerror(ret));
+		return verve_net_error(ret);
 	}
 	return 0;
 }
 
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srqp)
 {
-	struct ibv_srq_init_attr init = {.attr = {.max_wr = depth, .max_sge = 1}};
 	struct verve_net_srq *srq = calloc(1, sizeof(*srq));
+	struct ibv_srq_init_attr init = {
+		.srq_context = srq,
+		.attr = {.max_wr = depth, .max_sge = 1},
+	};
 	int ret;
 
 	if (!srq)
@@ -475,7 +463,7 @@ uint32_t verve_net_srq_older(struct verve_net_srq *srq, uint32_t serial)
 
 	verve_lock_acquire(&srq->lock);
 	LIST_FOREACH(qp, &srq->users, user)
-		count += (int32_t) (qp->serial - serial) < 0;
+		count += (int32_t)(qp->serial - serial) < 0;
 	verve_lock_release(&srq->lock);
 	return count;
 }
@@ -493,7 +481,7 @@ int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *r
 
 		for (uint32_t i = 0; i < batch; i++) {
 			chain[i].wr_id = first[i].wr_id;
-			chain[i].sg_list = (struct ibv_sge *) (uintptr_t) &first[i].sge;
+			chain[i].sg_list = (struct ibv_sge *)(uintptr_t)&first[i].sge;
 			chain[i].num_sge = 1;
 			chain[i].next = &chain[i + 1];
 		}

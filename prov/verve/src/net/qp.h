@@ -3,8 +3,9 @@
  * Reliable-connected queue pairs on a shared receive queue.
  *
  * Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_send(3), ibv_post_srq_recv(3).
- * The engine's lock serializes posts. The connection manager opens and connects a queue pair before
- * it hands the queue pair to the engine. What fails logs once, unless a comment says otherwise.
+ * Opening, connecting, stopping and closing take no lock: workers do them, one at a time for each
+ * queue pair. The engine's lock serializes posts. What fails logs once, unless a comment says
+ * otherwise.
  */
 #ifndef VERVE_NET_QP_H
 #define VERVE_NET_QP_H
@@ -38,7 +39,8 @@ enum verve_net_wr_op {
 
 enum {
 	VERVE_NET_SIGNALED = 1 << 0, /* success makes a completion; a failure always makes one */
-	VERVE_NET_INLINE = 1 << 1,   /* the post copies the payload, and ignores lkey */
+	/* the post copies the payload, and ignores lkey; one segment: irdma takes no more */
+	VERVE_NET_INLINE = 1 << 1,
 };
 
 struct verve_net_wr {
@@ -106,7 +108,8 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
  * FI_VERVE_RETRY_COUNT; soft-RoCE never gives up). A receiver that is not ready is retried
  * FI_VERVE_RNR_RETRY_COUNT times, by default for ever. The GID index is the one that the local
  * address has now. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN). -FI_EHOSTUNREACH:
- * remote is in another InfiniBand subnet or partition. Or the error of libibverbs.
+ * remote is in another InfiniBand subnet or partition. -FI_EOPNOTSUPP: remote serves no reads
+ * (rd_atomic_target 0). Or the error of libibverbs.
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);
@@ -119,11 +122,11 @@ bool verve_net_qp_has_failed(const struct verve_net_qp *qp);
 int verve_net_qp_error(struct verve_net_qp *qp);
 
 /*
- * Posts count requests, in order. The caller makes sure that the send queue has room. After a
+ * Posts a request. The caller makes sure that the send queue has room. After a
  * negative error the queue pair is unusable, or it is in the error state, in which some devices
  * refuse every request.
  */
-int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count);
+int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr);
 
 /* depth: buffers, at most limits.srq_wr. -FI_ENOMEM, or the error of libibverbs. */
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srq);

@@ -12,9 +12,10 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/wakefd.h"
 
 struct verve_net_thread {
 	pthread_t thread;
@@ -63,21 +64,20 @@ static int sleep_ms(uint64_t ns)
 
 	if (ns == UINT64_MAX)
 		return -1;
-	return ms > INT_MAX ? INT_MAX : (int) ms;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
 static void *thread_run(void *arg)
 {
 	struct verve_net_thread *thread = arg;
 	struct epoll_event events[EVENTS];
-	uint64_t wakes;
 
 	for (;;) {
 		/*
 		 * Reset the counter before the step, so that a wake during the step ends the next
 		 * sleep; and before stop is read, so that the wake of a stop is not lost.
 		 */
-		(void) !read(thread->wake_fd, &wakes, sizeof(wakes));
+		verve_wakefd_drain(thread->wake_fd);
 		if (AO_load_acquire(&thread->stop))
 			return NULL;
 		epoll_wait(thread->epoll_fd, events, EVENTS, sleep_ms(thread->step(thread->arg)));
@@ -108,11 +108,9 @@ int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *
 	thread->step = step;
 	thread->arg = arg;
 	thread->pid = getpid();
-	thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (thread->wake_fd < 0) {
-		ret = -errno;
+	ret = thread->wake_fd = verve_wakefd_open();
+	if (ret < 0)
 		goto err_thread;
-	}
 	thread->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (thread->epoll_fd < 0) {
 		ret = -errno;
@@ -152,10 +150,7 @@ void verve_net_thread_stop(struct verve_net_thread *thread)
 
 void verve_net_thread_wake(struct verve_net_thread *thread)
 {
-	uint64_t one = 1;
-
-	/* The write fails only when the counter is full; then a wake-up is under way already. */
-	(void) !write(thread->wake_fd, &one, sizeof(one));
+	verve_wakefd_signal(thread->wake_fd);
 }
 
 int verve_net_thread_watch(struct verve_net_thread *thread, int fd)

@@ -35,6 +35,7 @@ struct verve_net_device {
 	struct ibv_pd *pd;
 	struct verve_net_port port;
 	struct verve_net_portaddr addr; /* the chosen one; port.addrs points here */
+	struct verve_lock look_lock;	/* held by the worker that looks for the path anew */
 	struct verve_lock path_lock;	/* guards path and away; taken last */
 	struct verve_path path;		/* changes with the port: net/path.h */
 	bool away;			/* the port does not have the address at present */

@@ -4,22 +4,24 @@
 
 #include <assert.h>
 
-#include "msg/pull.h"
+#include "msg/chunks.h"
 #include "msg/send.h"
 #include "msg/unexpected.h"
 #include "net/cq.h"
 #include "rma/atomic.h"
-#include "rma/event.h"
 #include "rma/key.h"
-#include "xport/connect.h"
+#include "rma/rma_event.h"
 #include "xport/credit.h"
 #include "xport/dispatch.h"
+#include "xport/failure.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/lifetime.h"
+#include "xport/let_go.h"
 #include "xport/link.h"
 #include "xport/open.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
@@ -31,7 +33,7 @@ enum { TX_SLABS_MIN = 4 };
 static void receive_bye(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
-	(void) packet;
+	(void)packet;
 	verve_fence_forget(link->peer);
 	verve_link_leave(xport, link, FI_ENOTCONN, "the peer closed its endpoint");
 }
@@ -42,18 +44,18 @@ static verve_packet_handler *const handlers[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_RTS] = verve_recv_arrived,
 	[VERVE_WIRE_FIN] = verve_send_finished,
 	[VERVE_WIRE_CREDIT] = verve_credit_receive,
-	[VERVE_WIRE_WRITE_DATA] = verve_event_write_data,
+	[VERVE_WIRE_WRITE_DATA] = verve_rma_event_write_data,
 	[VERVE_WIRE_BYE] = receive_bye,
 	[VERVE_WIRE_ATOMIC] = verve_atomic_execute,
 	[VERVE_WIRE_ATOMIC_REPLY] = verve_atomic_finished,
-	[VERVE_WIRE_RMA_EVENT] = verve_event_receive,
+	[VERVE_WIRE_RMA_EVENT] = verve_rma_event_receive,
 	[VERVE_WIRE_KEY_QUERY] = verve_key_answer,
 	[VERVE_WIRE_KEY_REPLY] = verve_key_learn,
 	[VERVE_WIRE_KEY_REVOKE] = verve_key_forget,
 	[VERVE_WIRE_QUIESCE] = verve_quiesce_receive,
 	[VERVE_WIRE_WITHDRAW] = verve_unexpected_withdrawn,
-	[VERVE_WIRE_PULL] = verve_pull_asked,
-	[VERVE_WIRE_CHUNK] = verve_pull_arrived,
+	[VERVE_WIRE_PULL] = verve_chunks_asked,
+	[VERVE_WIRE_CHUNK] = verve_chunks_arrived,
 	[VERVE_WIRE_RESUME] = verve_replay_receive,
 	[VERVE_WIRE_FENCE] = verve_fence_asked,
 	[VERVE_WIRE_FENCED] = verve_fence_answered,
@@ -116,6 +118,7 @@ void verve_proto_fini(struct verve_proto *proto)
 	struct verve_link *link;
 
 	assert(TAILQ_EMPTY(&xport->links));
+	verve_let_go_close(xport);
 	/*
 	 * Links that were breaking may have delivered messages after verve_proto_cancel. No receive
 	 * of a shared context may find these messages any more.
@@ -135,16 +138,21 @@ bool verve_proto_is_waiting(struct verve_proto *proto)
 {
 	struct verve_xport *xport = &proto->msg.xport;
 
-	return verve_turn_is_due(xport) || ((const struct verve_msg *) xport->shared)->starved;
+	return verve_turn_is_due(xport) || ((const struct verve_msg *)xport->home)->starved;
 }
 
 void verve_proto_arm(struct verve_proto *proto)
 {
 	struct verve_xport *xport = &proto->msg.xport;
 
+	int ret;
+
 	verve_net_channel_drain(xport->channel);
-	verve_net_cq_arm(xport->send_cq);
-	verve_net_cq_arm(xport->recv_cq);
+	ret = verve_net_cq_arm(xport->send_cq);
+	if (!ret)
+		ret = verve_net_cq_arm(xport->recv_cq);
+	if (ret)
+		verve_failure_tell(xport, -ret);
 	/* A sleep takes time, so the next turn looks at the clock. */
 	xport->polls = VERVE_WATCH_POLLS;
 }

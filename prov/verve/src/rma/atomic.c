@@ -6,17 +6,17 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comp/comp.h"
 #include "mr/keytab.h"
 #include "net/mr.h"
-#include "comp/comp.h"
 #include "rma/atomic_device.h"
 #include "rma/atomic_op.h"
-#include "rma/event.h"
-#include "xport/connect.h"
+#include "rma/rma_event.h"
 #include "xport/iov.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
@@ -57,7 +57,7 @@ static void atomic_fill(struct verve_atomic_op *op, const struct verve_request *
 static void gather_operands(const struct verve_atomic_op *atomic, void *packet)
 {
 	const struct verve_memory *memory = &atomic->rma.memory;
-	char *at = (char *) packet + verve_wire_atomic_prefix(atomic->rma.transfer.remote_count);
+	char *at = (char *)packet + verve_wire_atomic_prefix(atomic->rma.transfer.remote_count);
 
 	at += verve_iov_gather(at, memory->iov, memory->iov_count, 0, atomic->rma.op.len);
 	verve_iov_gather(at, atomic->compare, atomic->compare_count, 0,
@@ -67,7 +67,7 @@ static void gather_operands(const struct verve_atomic_op *atomic, void *packet)
 static enum verve_outcome atomic_start(struct verve_xport *xport, struct verve_link *link,
 				       struct verve_op *op)
 {
-	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
+	struct verve_atomic_op *atomic = (struct verve_atomic_op *)op;
 	struct verve_memory *memory = &atomic->rma.memory;
 	const struct verve_transfer *transfer = &atomic->rma.transfer;
 	struct verve_wire_packet packet = {
@@ -84,6 +84,12 @@ static enum verve_outcome atomic_start(struct verve_xport *xport, struct verve_l
 	if (payload > link->eager_size || transfer->len > link->eager_size) {
 		verve_op_fail(xport, op, FI_EMSGSIZE,
 			      "the peer's buffers are configured smaller than the atomic");
+		return VERVE_DONE;
+	}
+	if (link->other_order) {
+		verve_op_fail(xport, op, FI_EOPNOTSUPP,
+			      "the peer's processor has the other byte order, so that operands and "
+			      "results would mean other numbers there");
 		return VERVE_DONE;
 	}
 	if (xport->attr.device_atomics || link->device_atomics)
@@ -168,7 +174,7 @@ int verve_atomic(struct verve_xport *xport, const struct verve_request *request,
 			    request->flags | VERVE_OP_TX);
 	if (!op)
 		return verve_peer_try_again(xport, peer);
-	atomic = (struct verve_atomic_op *) op;
+	atomic = (struct verve_atomic_op *)op;
 	atomic_fill(atomic, request, request_atomic);
 	if (xport->attr.device_atomics) {
 		verve_atomic_device_load(atomic);
@@ -189,7 +195,7 @@ void verve_atomic_finished(struct verve_xport *xport, struct verve_link *link,
 			   struct verve_wire_packet *packet)
 {
 	struct verve_op *op = verve_op_find_awaiting(xport, link->peer, packet->op_id);
-	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
+	struct verve_atomic_op *atomic = (struct verve_atomic_op *)op;
 	size_t wanted;
 
 	link->unanswered -= link->unanswered > 0;
@@ -221,7 +227,7 @@ struct verve_reply_op {
 static enum verve_outcome reply_answer(struct verve_xport *xport, struct verve_link *link,
 				       struct verve_op *op)
 {
-	struct verve_reply_op *reply = (struct verve_reply_op *) op;
+	struct verve_reply_op *reply = (struct verve_reply_op *)op;
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_ATOMIC_REPLY,
 		.op_id = reply->id,
@@ -246,8 +252,8 @@ static enum verve_outcome reply_answer(struct verve_xport *xport, struct verve_l
 
 static void reply_release(struct verve_xport *xport, struct verve_op *op)
 {
-	(void) xport;
-	free(((struct verve_reply_op *) op)->values);
+	(void)xport;
+	free(((struct verve_reply_op *)op)->values);
 }
 
 _Static_assert(sizeof(struct verve_reply_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
@@ -357,7 +363,7 @@ static void place_run(const struct verve_wire_packet *packet, struct place place
 	while (len && verve_mr_segments_rest(place.segments, place.position, &rest)) {
 		uint64_t n = rest.len < len ? rest.len : len;
 
-		verve_amo_run(packet->amo_op, packet->amo_type, (void *) (uintptr_t) rest.addr,
+		verve_amo_run(packet->amo_op, packet->amo_type, (void *)(uintptr_t)rest.addr,
 			      n / size, operand + at, compare + at, values ? values + at : NULL);
 		place.position += n;
 		at += n;
@@ -369,8 +375,8 @@ static void place_run(const struct verve_wire_packet *packet, struct place place
  * Executes the request on all of its segments, or on none. values, if not NULL, gets the elements
  * before the operation.
  */
-static enum verve_refusal execute(struct verve_xport *xport, const struct verve_wire_packet *packet,
-				  char *values)
+static enum verve_refusal request_execute(struct verve_xport *xport,
+					  const struct verve_wire_packet *packet, char *values)
 {
 	struct verve_mr_keytab *keytab = xport->attr.mr_keytab;
 	struct place places[VERVE_WIRE_SEGMENTS];
@@ -410,7 +416,7 @@ static enum verve_refusal request_take(struct verve_xport *xport,
 		if (!reply->values)
 			return VERVE_REFUSED_MEMORY;
 	}
-	refusal = execute(xport, packet, reply->values);
+	refusal = request_execute(xport, packet, reply->values);
 	if (!refusal)
 		reply->op.len = len;
 	return refusal;
@@ -427,7 +433,7 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 				 "the peer asks for too many atomics at once");
 		return;
 	}
-	reply = (struct verve_reply_op *) verve_op_alloc(xport, &reply_class, VERVE_OP_REPORTED);
+	reply = (struct verve_reply_op *)verve_op_alloc(xport, &reply_class, VERVE_OP_REPORTED);
 	if (!reply) {
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to answer an atomic");
 		return;
@@ -440,7 +446,7 @@ void verve_atomic_execute(struct verve_xport *xport, struct verve_link *link,
 			   link->conn_id, verve_addr_str(&link->peer->addr, name),
 			   refusals[reply->status].reason);
 	else
-		verve_event_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
+		verve_rma_event_count(xport, packet, packet->flags & VERVE_WIRE_FETCH);
 	link->replies++;
 	verve_peer_queue_control(xport, link->peer, &reply->op);
 }

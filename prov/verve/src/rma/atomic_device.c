@@ -67,15 +67,15 @@ static bool is_split(const struct verve_link *link, const struct verve_rma_op *r
 	       verve_remote_key_locate(&link->keys, remote, 0, &wr) < remote->len;
 }
 
-static enum verve_net_wr_op verb(const struct verve_rma_op *rma)
+static enum verve_net_wr_op atomic_verb(const struct verve_rma_op *rma)
 {
-	const struct verve_atomic_op *atomic = (const struct verve_atomic_op *) rma;
+	const struct verve_atomic_op *atomic = (const struct verve_atomic_op *)rma;
 
 	return atomic->op == VERVE_AMO_CSWAP ? VERVE_NET_COMPARE_SWAP : VERVE_NET_FETCH_ADD;
 }
 
-static int prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
-		   const char **reason)
+static int atomic_prepare(struct verve_xport *xport, struct verve_link *link,
+			  struct verve_rma_op *rma, const char **reason)
 {
 	if (is_split(link, rma)) {
 		*reason = "the element lies across two segments of the target's region";
@@ -89,7 +89,7 @@ static int prepare(struct verve_xport *xport, struct verve_link *link, struct ve
 enum verve_outcome verve_atomic_device_start(struct verve_xport *xport, struct verve_link *link,
 					      struct verve_atomic_op *atomic)
 {
-	static const struct verve_rma_way way = {prepare, verb, true};
+	static const struct verve_rma_way way = {atomic_prepare, atomic_verb, true};
 
 	if (xport->attr.device_atomics && link->device_atomics)
 		return verve_rma_op_start(xport, link, &atomic->rma, &way);
@@ -99,7 +99,7 @@ enum verve_outcome verve_atomic_device_start(struct verve_xport *xport, struct v
 
 void verve_atomic_device_done(struct verve_xport *xport, struct verve_op *op)
 {
-	struct verve_atomic_op *atomic = (struct verve_atomic_op *) op;
+	struct verve_atomic_op *atomic = (struct verve_atomic_op *)op;
 
 	verve_iov_scatter(atomic->result, atomic->result_count, 0, atomic->rma.memory.slab->data,
 			  atomic->rma.transfer.len);

@@ -277,7 +277,7 @@ void verve_key_forget(struct verve_xport *xport, struct verve_link *link,
 {
 	struct verve_remote_key *key = verve_remote_key_find(&link->keys, packet->tag);
 
-	(void) xport;
+	(void)xport;
 	if (key && key->total && key->generation <= packet->key.generation)
 		verve_remote_key_drop(&link->keys, key);
 }
@@ -316,7 +316,7 @@ static struct verve_key_op *key_op_alloc(struct verve_xport *xport, struct verve
 					 uint8_t type, uint64_t key)
 {
 	struct verve_key_op *op =
-		(struct verve_key_op *) verve_op_alloc(xport, &key_class, VERVE_OP_REPORTED);
+		(struct verve_key_op *)verve_op_alloc(xport, &key_class, VERVE_OP_REPORTED);
 
 	if (!op) {
 		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory to speak of a key");
@@ -383,7 +383,7 @@ static void describe(struct verve_xport *xport, struct verve_key_op *op,
 static enum verve_outcome key_tell(struct verve_xport *xport, struct verve_link *link,
 				   struct verve_op *op)
 {
-	struct verve_key_op *key = (struct verve_key_op *) op;
+	struct verve_key_op *key = (struct verve_key_op *)op;
 	struct verve_wire_packet packet;
 
 	do {

@@ -3,16 +3,19 @@
 #include "rma/rma.h"
 
 #include "comp/comp.h"
+#include "net/device.h"
 #include "net/mr.h"
-#include "rma/event.h"
+#include "rma/key.h"
+#include "rma/rma_event.h"
 #include "rma/rma_op.h"
-#include "xport/connect.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
+#include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -38,13 +41,14 @@ static int bounce(struct verve_xport *xport, const struct verve_link *link,
 
 /*
  * verve_rma_way.prepare of reads and writes. A short write goes inline. Memory without descriptors
- * is copied if it is no longer than the eager size. All other memory is registered or, where the
- * process may not lock so much, copied piece by piece.
+ * is copied if it is no longer than the eager size, unless a registration costs less. All other
+ * memory is registered or, where the process may not lock so much, copied piece by piece.
  */
 static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
 		       const char **reason)
 {
 	bool write = rma->op.cls == &verve_write_class;
+	unsigned access = write ? 0 : VERVE_NET_LOCAL_WRITE;
 	struct verve_memory *memory = &rma->memory;
 	int ret;
 
@@ -52,10 +56,49 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	if (memory->slab || memory->owned || (write && rma->op.len <= link->inline_size))
 		return 0;
 	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size &&
-	    !bounce(xport, link, rma))
+	    (!verve_memory_register_short(xport, memory, rma->op.len, access) ||
+	     !bounce(xport, link, rma)))
 		return 0;
-	ret = verve_memory_register(xport, memory, write ? 0 : VERVE_NET_LOCAL_WRITE);
+	ret = verve_memory_register(xport, memory, access);
 	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
+}
+
+/*
+ * A write may take the short way: nothing waits in the peer's queues, and the write is one inline
+ * request behind which no packet follows, to memory whose key is an rkey. A request that is
+ * repeated (xport/replay.h) reads the buffer anew, so a write that gives the buffer back at once
+ * (INJECT) may not.
+ */
+static bool can_go_now(const struct verve_xport *xport, const struct verve_peer *peer,
+		       const struct verve_request *request)
+{
+	const struct verve_link *link = peer->link;
+	size_t len = request->iov_count == 1 ? request->iov->iov_len : 0;
+
+	return link && verve_link_is_open(link) && !link->greets && !link->rma_event &&
+	       !verve_peer_has_work(peer) && len && len <= link->inline_size &&
+	       len <= verve_net_device_port(xport->attr.dev)->limits.msg_size &&
+	       request->remote_count == 1 &&
+	       !verve_remote_key_is_exported(&link->keys, request->remote->key) &&
+	       !(request->flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
+	       verve_link_has_room(xport, link, false);
+}
+
+/* The short way. False: the key is wrong, which the long way tells. */
+static bool write_now(struct verve_xport *xport, struct verve_peer *peer, struct verve_rma_op *rma)
+{
+	struct verve_link *link = peer->link;
+	const char *reason;
+
+	if (verve_key_resolve(xport, link, &rma->op, &reason) != VERVE_KEY_READY)
+		return false;
+	rma->op.peer = peer;
+	rma->posted = true;
+	verve_watched_owe(xport, link);
+	verve_op_enqueue(&rma->op, &peer->active, VERVE_OP_SENT);
+	/* If the link breaks, it has the operation. */
+	verve_transfer_post(xport, link, &rma->op, VERVE_NET_WRITE, true);
+	return true;
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
@@ -90,13 +133,14 @@ int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
 		verve_iov_gather(rma->memory.slab->data, request->iov, request->iov_count, 0,
 				 op->len);
 	}
-	verve_peer_queue(xport, peer, op);
+	if (!write || !can_go_now(xport, peer, request) || !write_now(xport, peer, rma))
+		verve_peer_queue(xport, peer, op);
 	return 0;
 }
 
 static enum verve_net_wr_op verb_of_write(const struct verve_rma_op *rma)
 {
-	(void) rma;
+	(void)rma;
 	return VERVE_NET_WRITE;
 }
 
@@ -131,7 +175,7 @@ static enum verve_outcome read_answer(struct verve_xport *xport, struct verve_li
 {
 	struct verve_wire_packet packet = {.flags = 0};
 
-	verve_event_describe(verve_op_transfer(op), true, &packet);
+	verve_rma_event_describe(verve_op_transfer(op), true, &packet);
 	return verve_link_answer(xport, link, op, &packet);
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "comp/comp.h"
-#include "rma/event.h"
 #include "rma/key.h"
+#include "rma/rma_event.h"
 #include "xport/fence_ask.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -32,8 +32,8 @@ void verve_rma_op_fill(struct verve_rma_op *rma, const struct verve_request *req
  * Posts the packet that tells the target of the operation. It follows the work requests on the same
  * queue pair, so it arrives after the data.
  */
-static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *link,
-				  struct verve_rma_op *rma)
+static enum verve_outcome rma_op_notify(struct verve_xport *xport, struct verve_link *link,
+					struct verve_rma_op *rma)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_WRITE_DATA,
@@ -43,8 +43,8 @@ static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *l
 	};
 
 	if (link->rma_event)
-		verve_event_describe(&rma->transfer, rma->op.cls->comp_flags & VERVE_COMP_READ,
-				     &packet);
+		verve_rma_event_describe(&rma->transfer, rma->op.cls->comp_flags & VERVE_COMP_READ,
+					 &packet);
 	if (!verve_link_has_room(xport, link, false))
 		return VERVE_LATER;
 	if (verve_link_send(xport, link, &packet, &rma->op))
@@ -58,8 +58,8 @@ static enum verve_outcome notify(struct verve_xport *xport, struct verve_link *l
  * not end before them. An empty write is posted behind them; when it completes, the operation ends
  * with this error (positive FI errno).
  */
-static enum verve_outcome abandon(struct verve_xport *xport, struct verve_link *link,
-				   struct verve_op *op, int error)
+static enum verve_outcome rma_op_abandon(struct verve_xport *xport, struct verve_link *link,
+					 struct verve_op *op, int error)
 {
 	if (verve_link_post_nothing(xport, link, op))
 		return VERVE_BROKE;
@@ -85,7 +85,7 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 	if (verve_transfer_is_under_way(xport, op))
 		return VERVE_LATER;
 	if (op->flags & VERVE_OP_CANCELLED)
-		return abandon(xport, link, op, FI_ECANCELED);
+		return rma_op_abandon(xport, link, op, FI_ECANCELED);
 	switch (verve_key_resolve(xport, link, op, &reason)) {
 	case VERVE_KEY_READY:
 		break;
@@ -93,7 +93,7 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	case VERVE_KEY_FAILED:
 		if (rma->transfer.offset)
-			return abandon(xport, link, op, FI_EACCES);
+			return rma_op_abandon(xport, link, op, FI_EACCES);
 		verve_op_fail(xport, op, FI_EACCES, reason);
 		return VERVE_DONE;
 	}
@@ -127,7 +127,7 @@ enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_li
 		rma->posted = true;
 	}
 	if (notice) {
-		progress = notify(xport, link, rma);
+		progress = rma_op_notify(xport, link, rma);
 		if (progress != VERVE_DONE)
 			return progress;
 	}

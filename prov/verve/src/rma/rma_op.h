@@ -26,7 +26,7 @@ struct verve_rma_op {
 
 static inline struct verve_rma_op *verve_rma_op_of(struct verve_op *op)
 {
-	return (struct verve_rma_op *) op;
+	return (struct verve_rma_op *)op;
 }
 
 /* How one kind of operation is posted. */

@@ -4,6 +4,7 @@
 
 #include "net/cq.h"
 #include "xport/dispatch.h"
+#include "xport/failure.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/quiesce.h"
@@ -15,7 +16,7 @@
 void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 {
 	struct verve_link *link = verve_idtab_get(&xport->link_ids, wc->wr_id >> 32);
-	uint32_t number = (uint32_t) wc->wr_id, status;
+	uint32_t number = (uint32_t)wc->wr_id, status;
 
 	if (!link || number - link->retired >= link->produced - link->retired) {
 		xport->count.stale++;
@@ -50,6 +51,8 @@ bool verve_complete_poll(struct verve_xport *xport)
 
 	for (int i = 0; i < count; i++)
 		verve_complete(xport, &wc[i]);
+	if (__builtin_expect(count < 0, 0))
+		verve_failure_tell(xport, -count);
 	return count > 0;
 }
 
@@ -70,7 +73,7 @@ static bool has_unmarked(const struct verve_xport *xport)
 	const struct verve_link *link;
 
 	TAILQ_FOREACH(link, &xport->broken_links, all)
-		if (link->unmarked && link->retired != link->produced)
+		if (link->unmarked && !link->closing && link->retired != link->produced)
 			return true;
 	return false;
 }
@@ -78,6 +81,8 @@ static bool has_unmarked(const struct verve_xport *xport)
 /* True if the device has let go of the link's queue pair, or never will. */
 static bool can_end(const struct verve_link *link)
 {
+	if (link->closing)
+		return false;
 	return link->retired == link->produced || !link->qp || link->unmarked;
 }
 

@@ -7,12 +7,12 @@
 #include "xport/post.h"
 #include "xport/xport.h"
 
-void verve_credit_return(struct verve_xport *xport, uint32_t link_id, uint64_t len)
+void verve_credit_give_back(struct verve_xport *xport, uint32_t link_id)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
 	struct verve_link *link = verve_link_live(xport, link_id);
 
-	if (!link || !verve_wire_costs_credit(len))
+	if (!link)
 		return;
 	link->held--;
 	if (++link->owed < xport->attr.window / 2 || !verve_link_is_open(link))
@@ -25,5 +25,5 @@ void verve_credit_return(struct verve_xport *xport, uint32_t link_id, uint64_t l
 void verve_credit_receive(struct verve_xport *xport, struct verve_link *link,
 			  struct verve_wire_packet *packet)
 {
-	(void) xport, (void) link, (void) packet;
+	(void)xport, (void)link, (void)packet;
 }

@@ -8,13 +8,14 @@
 
 #include "conn/cm.h"
 #include "net/cq.h"
-#include "net/qp.h"
 #include "xport/complete.h"
 #include "xport/dispatch.h"
+#include "xport/let_go.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/replay.h"
-#include "xport/suspended.h"
+#include "xport/replay_state.h"
+#include "xport/suspend.h"
 #include "xport/xport.h"
 
 /*
@@ -70,8 +71,8 @@ static bool collect(struct verve_xport *xport, struct verve_link *link)
 }
 
 /*
- * Closes the queue pair, which the device has let go of, and lists its requests. If a packet is
- * stalled, the link stays drained, and a later turn tries again.
+ * Closes the queue pair, which the device has let go of, and lists its requests. If a worker closes
+ * it, or if a packet is stalled, the link stays drained, and a later turn goes on.
  */
 static void detach(struct verve_xport *xport, struct verve_link *link)
 {
@@ -86,10 +87,8 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 		verve_complete_poll_all(xport);
 	if (!verve_dispatch_drain(xport) || link->broken)
 		return;
-	if (link->qp)
-		verve_net_qp_close(link->qp);
-	link->qp = NULL;
-	if (!verve_dispatch_drain(xport) || link->broken)
+	verve_let_go_link(xport, link);
+	if (link->closing || !verve_dispatch_drain(xport) || link->broken)
 		return;
 	xport->drained_count--;
 	replay->drained = false;
@@ -114,17 +113,38 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 		verve_replay_no_memory(xport, link);
 }
 
+/* NULL: workers close the queue pairs of all links that are drained. */
+static struct verve_link *find_drained(const struct verve_xport *xport)
+{
+	struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->links, all)
+		if (link->replay && link->replay->drained && !link->closing)
+			return link;
+	return NULL;
+}
+
+bool verve_detach_is_due(const struct verve_xport *xport)
+{
+	return xport->drained_count && find_drained(xport);
+}
+
+void verve_detach_unmarked(struct verve_xport *xport)
+{
+	struct verve_link *link;
+
+	TAILQ_FOREACH(link, &xport->links, all)
+		if (link->unmarked && verve_replay_is_stopped(link) && !link->replay->drained)
+			verve_replay_set_drained(xport, link->replay);
+}
+
 void verve_detach_step(struct verve_xport *xport)
 {
-	uint32_t count = xport->drained_count;
 	struct verve_link *link;
 
 	/* Detaching a link may break others: begin with the first link each time. */
-	for (; count && xport->drained_count; count--) {
-		TAILQ_FOREACH(link, &xport->links, all)
-			if (link->replay && link->replay->drained)
-				break;
-		assert(link);
+	for (uint32_t count = xport->drained_count; count; count--) {
+		link = find_drained(xport);
 		if (!link)
 			return;
 		detach(xport, link);

@@ -7,6 +7,8 @@
 #ifndef VERVE_XPORT_DETACH_H
 #define VERVE_XPORT_DETACH_H
 
+#include <stdbool.h>
+
 struct verve_xport;
 
 /*
@@ -16,5 +18,12 @@ struct verve_xport;
  * from inside other work on links.
  */
 void verve_detach_step(struct verve_xport *xport);
+/*
+ * Workers have stopped queue pairs: a suspended link whose queue pair the device did not stop is
+ * drained, because its marker may never come.
+ */
+void verve_detach_unmarked(struct verve_xport *xport);
+/* True if a link waits for the next turn, and for no worker. */
+bool verve_detach_is_due(const struct verve_xport *xport);
 
 #endif

@@ -9,11 +9,12 @@
 #include "net/cq.h"
 #include "net/qp.h"
 #include "net/sys.h"
+#include "xport/failure.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/replay_state.h"
 #include "xport/start.h"
-#include "xport/suspended.h"
 #include "xport/wire.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -22,7 +23,7 @@
  * Free buffers that are posted together, to save doorbells: at most half of all buffers, so that
  * the queue is not empty meanwhile, even if some buffers are lost.
  */
-static uint32_t refill_size(const struct verve_xport *xport)
+static uint32_t batch_size(const struct verve_xport *xport)
 {
 	return xport->attr.rx_buffers < 2 * VERVE_POLL_BATCH ? (xport->attr.rx_buffers + 1) / 2 :
 							       VERVE_POLL_BATCH;
@@ -30,7 +31,7 @@ static uint32_t refill_size(const struct verve_xport *xport)
 
 /*
  * Fills in recv for the first free buffers, VERVE_POLL_BATCH at most, and writes the mark of a
- * posted buffer into each (xport/lost.h). Returns how many.
+ * posted buffer into each (xport/rx_lost.h). Returns how many.
  */
 static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
 {
@@ -40,8 +41,8 @@ static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
 	for (count = 0; slab && count < VERVE_POLL_BATCH; slab = slab->next, count++) {
 		memcpy(slab->data, &xport->lost.mark, sizeof(xport->lost.mark));
 		recv[count] = (struct verve_net_recv) {
-			.wr_id = (uintptr_t) slab,
-			.sge = {(uintptr_t) slab->data, xport->rx_slabs.size, slab->lkey},
+			.wr_id = (uintptr_t)slab,
+			.sge = {(uintptr_t)slab->data, xport->rx_slabs.size, slab->lkey},
 		};
 	}
 	return count;
@@ -59,7 +60,7 @@ static int refill(struct verve_xport *xport, uint32_t least)
 
 		xport->rx_free_count -= posted;
 		for (; posted; posted--) {
-			xport->rx_free->lent = VERVE_LOST_POSTED;
+			xport->rx_free->lent = VERVE_RX_LOST_POSTED;
 			xport->rx_free = xport->rx_free->next;
 		}
 		if (ret && !xport->rx_refused)
@@ -82,6 +83,7 @@ int verve_dispatch_open(struct verve_xport *xport)
 	struct verve_slab **buffers = calloc(xport->attr.rx_buffers, sizeof(buffers[0]));
 
 	xport->lost.buffers = buffers;
+	xport->rx_batch = batch_size(xport);
 	if (!buffers)
 		return -FI_ENOMEM;
 	verve_net_random(&xport->lost.mark, sizeof(xport->lost.mark));
@@ -136,6 +138,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 	if (__builtin_expect(!link->may_send, 0))
 		verve_link_hear(xport, link);
 	link->arrived++;
+	verve_stat_arrived(link->peer->stat, packet.type, len);
 	xport->protocols->handlers[packet.type](xport, link, &packet);
 	if (verve_peer_has_work(link->peer))
 		verve_peer_kick(xport, link->peer);
@@ -153,13 +156,15 @@ static bool fill_batch(struct verve_xport *xport)
 		xport->polled += batch->count;
 		return true;
 	}
+	if (__builtin_expect(batch->count < 0, 0))
+		verve_failure_tell(xport, -batch->count);
 	batch->count = 0;
 	/*
 	 * After a failure to post, the device may have no buffer left. Then no packet arrives that
 	 * would cause the next attempt, so it is made here.
 	 */
 	if (__builtin_expect(xport->rx_refused, 0))
-		refill(xport, refill_size(xport));
+		refill(xport, xport->rx_batch);
 	return false;
 }
 
@@ -171,7 +176,7 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 		return VERVE_DISPATCH_NONE;
 	while (batch->at < batch->count) {
 		const struct verve_net_wc *wc = &batch->wc[batch->at++];
-		struct verve_slab *slab = (struct verve_slab *) (uintptr_t) wc->wr_id;
+		struct verve_slab *slab = (struct verve_slab *)(uintptr_t)wc->wr_id;
 
 		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV &&
 		    !handle_packet(xport, slab->data, wc->byte_len, wc->qp_num)) {
@@ -180,7 +185,8 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 		}
 		verve_dispatch_take_back(xport, slab);
 	}
-	refill(xport, refill_size(xport));
+	if (xport->rx_free_count >= xport->rx_batch)
+		refill(xport, xport->rx_batch);
 	return VERVE_DISPATCH_SOME;
 }
 

@@ -13,11 +13,11 @@
 #include "xport/xport.h"
 
 enum verve_dispatch_result {
-	VERVE_DISPATCH_NONE,    /* no packet has arrived */
-	VERVE_DISPATCH_SOME,    /* a batch of packets was handled */
+	VERVE_DISPATCH_NONE, /* no packet has arrived */
+	VERVE_DISPATCH_SOME, /* a batch of packets was handled */
 	/*
 	 * No link has the next packet's connection id, but an event of the manager may bring it:
-	 * the caller calls verve_events_step first.
+	 * the caller calls verve_cm_events_step first.
 	 */
 	VERVE_DISPATCH_STALLED,
 };
@@ -30,7 +30,7 @@ int verve_dispatch_open(struct verve_xport *xport);
 /* Puts a receive buffer into the list of free buffers. No queue pair may have it. */
 static inline void verve_dispatch_take_back(struct verve_xport *xport, struct verve_slab *slab)
 {
-	slab->lent = VERVE_LOST_HERE;
+	slab->lent = VERVE_RX_LOST_HERE;
 	slab->next = xport->rx_free;
 	xport->rx_free = slab;
 	xport->rx_free_count++;
@@ -44,7 +44,7 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
 /*
  * Handles all packets that have arrived by now: attr.rx_buffers at most, however many more arrive
  * meanwhile. False: stalled, and packets are left; the caller tries again in a later turn, or uses
- * verve_events_drain.
+ * verve_cm_events_drain.
  */
 bool verve_dispatch_drain(struct verve_xport *xport);
 

@@ -6,11 +6,6 @@
 #include "xport/peer.h"
 #include "xport/report.h"
 
-void verve_fence_count(struct verve_peer *peer)
-{
-	peer->fence.sent++;
-}
-
 bool verve_fence_fails(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)
 {
 	int error = peer->fence.lost;

@@ -16,9 +16,9 @@
 #include <stdbool.h>
 
 #include "xport/op.h"
+#include "xport/peer.h"
 
 struct verve_link;
-struct verve_peer;
 struct verve_xport;
 
 /* True: op is fenced, and its completion says that messages before it were delivered. */
@@ -28,7 +28,11 @@ static inline bool verve_fence_speaks(const struct verve_op *op)
 }
 
 /* One more message leaves that can complete before the peer has it. */
-void verve_fence_count(struct verve_peer *peer);
+static inline void verve_fence_count(struct verve_peer *peer)
+{
+	peer->fence.sent++;
+}
+
 /*
  * True: op speaks for the messages before it, but some may be lost; the operation has failed. Said
  * once.

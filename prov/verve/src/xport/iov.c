@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "xport/iov.h"
 
-#include <string.h>
-
 static size_t min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len)
+size_t verve_iov_gather_any(void *to, const struct iovec *iov, size_t count, size_t offset,
+			    size_t len)
 {
 	size_t done = 0;
 
@@ -20,15 +19,15 @@ size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t 
 			continue;
 		}
 		n = min(iov[i].iov_len - offset, len - done);
-		memcpy((char *) to + done, (char *) iov[i].iov_base + offset, n);
+		memcpy((char *)to + done, (char *)iov[i].iov_base + offset, n);
 		done += n;
 		offset = 0;
 	}
 	return done;
 }
 
-size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, const void *from,
-			 size_t len)
+size_t verve_iov_scatter_any(const struct iovec *iov, size_t count, size_t offset, const void *from,
+			     size_t len)
 {
 	size_t done = 0;
 
@@ -40,18 +39,9 @@ size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, c
 			continue;
 		}
 		n = min(iov[i].iov_len - offset, len - done);
-		memcpy((char *) iov[i].iov_base + offset, (const char *) from + done, n);
+		memcpy((char *)iov[i].iov_base + offset, (const char *)from + done, n);
 		done += n;
 		offset = 0;
 	}
 	return done;
-}
-
-size_t verve_iov_len(const struct iovec *iov, size_t count)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < count; i++)
-		len += iov[i].iov_len;
-	return len;
 }

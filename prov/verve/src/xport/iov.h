@@ -4,13 +4,43 @@
 #define VERVE_XPORT_IOV_H
 
 #include <stddef.h>
+#include <string.h>
 #include <sys/uio.h>
 
-/* Copy up to len bytes between flat memory and an iov from offset on. Return the bytes copied. */
-size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count, size_t offset, size_t len);
-size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset, const void *from,
-			 size_t len);
+/* Any number of pieces, and any offset; the two functions behind these are for all callers. */
+size_t verve_iov_gather_any(void *to, const struct iovec *iov, size_t count, size_t offset,
+			    size_t len);
+size_t verve_iov_scatter_any(const struct iovec *iov, size_t count, size_t offset, const void *from,
+			     size_t len);
+
+/* Copies up to len bytes of an iov from offset on to flat memory. Returns the bytes copied. */
+static inline size_t verve_iov_gather(void *to, const struct iovec *iov, size_t count,
+				      size_t offset, size_t len)
+{
+	if (count != 1 || offset || !len || len > iov->iov_len)
+		return verve_iov_gather_any(to, iov, count, offset, len);
+	memcpy(to, iov->iov_base, len);
+	return len;
+}
+
+/* Copies up to len bytes of flat memory to an iov from offset on. Returns the bytes copied. */
+static inline size_t verve_iov_scatter(const struct iovec *iov, size_t count, size_t offset,
+				       const void *from, size_t len)
+{
+	if (count != 1 || offset || !len || len > iov->iov_len)
+		return verve_iov_scatter_any(iov, count, offset, from, len);
+	memcpy(iov->iov_base, from, len);
+	return len;
+}
+
 /* Bytes of all pieces together. */
-size_t verve_iov_len(const struct iovec *iov, size_t count);
+static inline size_t verve_iov_len(const struct iovec *iov, size_t count)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++)
+		len += iov[i].iov_len;
+	return len;
+}
 
 #endif

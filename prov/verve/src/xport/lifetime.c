@@ -12,13 +12,14 @@
 #include "net/qp.h"
 #include "net/sys.h"
 #include "xport/conn_id.h"
-#include "xport/connect.h"
 #include "xport/fence.h"
+#include "xport/let_go.h"
 #include "xport/link.h"
 #include "xport/peer.h"
-#include "xport/retire.h"
+#include "xport/places.h"
+#include "xport/replay_state.h"
 #include "xport/report.h"
-#include "xport/suspended.h"
+#include "xport/retire.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -65,10 +66,7 @@ void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 	verve_replay_free(xport, link);
 	verve_remote_key_drop_all(&link->keys);
 	verve_cm_request_free(link->drop);
-	if (link->unused)
-		verve_net_qp_close(link->unused);
-	if (link->qp)
-		verve_net_qp_close(link->qp);
+	verve_let_go_link(xport, link);
 	xport->link_count--;
 	verve_idtab_free(&xport->link_ids, link->id);
 	verve_watched_remove(xport, link);
@@ -86,6 +84,8 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 {
 	if (link->replay || link->leaving || link->broken)
 		return;
+	if (!link->may_send)
+		verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_HEARD, link->conn_id);
 	link->may_send = true;
 	/* Without memory to tell the manager, it learns the same from the peer's READY. */
 	if (link->listen && xport->cm)
@@ -110,7 +110,11 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
 	};
 	bool outstanding = link->retired != link->produced;
 
-	if (outstanding && verve_net_qp_post(link->qp, &wr, 1)) {
+	if (xport->failed) {
+		link->unmarked = true;
+		return false;
+	}
+	if (outstanding && verve_net_qp_post(link->qp, &wr)) {
 		link->unmarked = true;
 	} else if (outstanding) {
 		*marker = link->produced;
@@ -118,8 +122,7 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
 			(struct verve_slot){.kind = VERVE_SLOT_NOTHING};
 		xport->wr_used++;
 	}
-	if (verve_net_qp_error(link->qp))
-		link->unmarked = true;
+	verve_let_go_stop(xport, link, link->qp);
 	return outstanding && !link->unmarked;
 }
 
@@ -141,6 +144,7 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 		verve_link_break(xport, link, error, 0, reason);
 		return;
 	}
+	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_LEFT, link->conn_id);
 	link->leaving = verve_net_now();
 	link->may_send = false;
 	verve_watched_update(xport, link);
@@ -178,9 +182,14 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 
 	if (link->broken)
 		return;
-	VERVE_INFO(EP_CTRL, "connection %#x to %s ends: %s (%s), %u requests outstanding\n",
-		   link->conn_id, verve_addr_str(&peer->addr, name), reason, fi_strerror(error),
-		   link->produced - link->retired);
+	verve_addr_str(&peer->addr, name);
+	VERVE_INFO(EP_CTRL,
+		   "connection %#x to %s ends: %s (%s), %u requests outstanding "
+		   "(verve_stat --events %s tells what came before)\n",
+		   link->conn_id, name, reason, fi_strerror(error),
+		   link->produced - link->retired, name);
+	verve_stat_end(&xport->stat, peer->stat, VERVE_STAT_BROKE, link->conn_id, error, status,
+		       reason);
 	if (link->leaving)
 		xport->leaving_count--;
 	if (link->quiesce.state != VERVE_QUIESCE_OPEN)
@@ -217,9 +226,10 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 	 * The queue pair closes first: a completion tells the application that the device does not
 	 * use its memory any more.
 	 */
-	if (link->qp)
-		verve_net_qp_close(link->qp);
-	link->qp = NULL;
+	if (!link->closing)
+		verve_let_go_link(xport, link);
+	if (link->closing)
+		return;
 	while ((op = TAILQ_FIRST(&link->doomed))) {
 		if (!op->error) {
 			op->error = link->error;

@@ -24,9 +24,9 @@ struct verve_xport;
 int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
 		    uint32_t conn_id, uint32_t remote_id, struct verve_link **link);
 /*
- * Frees the link and closes its queue pair. No request may be outstanding, unless the device has
- * let go of all, or its queues are about to be closed. Operations in link->doomed are not ended:
- * verve_link_end does that.
+ * Frees the link and lets go of its queue pair. No request may be outstanding, unless the device
+ * has let go of all, or its queues are about to be closed. Operations in link->doomed are not
+ * ended: verve_link_end does that.
  */
 void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
@@ -42,10 +42,11 @@ struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id);
 void verve_link_hear(struct verve_xport *xport, struct verve_link *link);
 
 /*
- * Puts the queue pair in error, with a marker behind its requests: when request *marker has ended,
- * the device has let go of all. False: there is no marker to wait for, because no request is
- * outstanding, or because the device did not take it or did not go to error (link->unmarked): then
- * the caller closes the queue pair, which ends all requests.
+ * Posts a marker behind the link's requests, and has the queue pair put in error: when request
+ * *marker has ended, the device has let go of all. False: there is no marker to wait for, because
+ * no request is outstanding, or because the device did not take it, did not go to error, or has
+ * failed (link->unmarked, which may become true later, too: xport/let_go.h): then the caller closes
+ * the queue pair, which ends all requests.
  */
 bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_t *marker);
 
@@ -58,8 +59,8 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
 		      uint32_t status, const char *reason);
 /*
- * Closes the queue pair of a broken link, so that the device lets go of it, then ends the link's
- * operations and closes the link.
+ * Lets go of the queue pair of a broken link. If a worker closes it, returns: to be called again
+ * when link->closing is 0. Then ends the link's operations and closes the link.
  */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link);
 

@@ -56,7 +56,7 @@ struct verve_link {
 	struct verve_net_qp *unused;
 	uint32_t id;	    /* in xport->link_ids; the upper half of wr_id */
 	uint32_t conn_id;   /* this side's id of the connection, in packets that arrive */
-	uint32_t qp_num;    /* this side's queue pair, over which they arrive */
+	uint32_t qp_num;    /* this side's queue pair, over which they arrive; 0: none */
 	uint32_t remote_id; /* the peer's id of the connection, in packets that leave */
 	struct verve_cm_request *drop; /* gives the connection up; NULL: none, or used already */
 	bool is_self;	    /* the peer is this endpoint itself: both ends are one queue pair */
@@ -66,6 +66,7 @@ struct verve_link {
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	bool rma_event;	     /* the peer wants an RMA_EVENT for each RMA operation */
 	bool device_atomics; /* the peer's device executes atomics */
+	bool other_order;    /* the peer's processor has the other byte order */
 	bool may_send;	     /* the peer can hear this side, and the link is not suspended */
 	bool listen;	     /* the peer's first packet is to be told to the manager */
 	bool greets;	     /* the peer waits for a first packet of this side */
@@ -81,7 +82,7 @@ struct verve_link {
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */
 	uint32_t sent;	    /* packets sent, without RESUME */
 	uint32_t arrived;   /* packets that have arrived, without RESUME */
-	uint32_t arrived_before; /* arrived, when buffers came into question (xport/lost.h) */
+	uint32_t arrived_before; /* arrived, when buffers came into question (xport/rx_lost.h) */
 
 	/* Credits, in messages. */
 	uint32_t credits;   /* eager messages that this side may send */
@@ -103,6 +104,7 @@ struct verve_link {
 	/* The link's end. */
 	bool broken;
 	bool unmarked;	    /* no marker to wait for: the requests end with the queue pair */
+	uint32_t closing;   /* queue pairs that workers stop or close: xport/let_go.h */
 	bool said_bye;	    /* BYE was sent */
 	uint64_t leaving;   /* when the peer left (verve_link_leave), nanoseconds; 0: it has not */
 	int error;	    /* positive FI errno for the operations in doomed */

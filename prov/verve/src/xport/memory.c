@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory of operations: registration, release. */
+/* Memory of operations: registration, segments, release. */
 #include "xport/memory.h"
-
-#include <stdbool.h>
 
 #include "mr/cache.h"
 #include "mr/region.h"
 #include "net/mr.h"
+#include "net/qp.h"
 #include "xport/slab.h"
 #include "xport/xport.h"
+#include <rdma/fi_errno.h>
 
 size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request *request)
 {
@@ -53,34 +53,88 @@ void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory
 }
 
 /*
- * True if the application's descriptor can be used: its region covers the piece, and grants the
+ * True if the application's descriptor can be used: its region covers the len bytes, and grants the
  * access. Never with REMOTE_READ: the peer would learn the key, which opens all of the
  * application's region, as long as the region is open.
  */
-static bool serves(const struct verve_mr_region *region, const struct iovec *iov, unsigned access)
+static bool serves(const struct verve_mr_region *region, const void *from, size_t len,
+		   unsigned access)
 {
-	const char *start = region->addr, *from = iov->iov_base;
+	const char *start = region->addr, *first = from;
 
-	return from >= start && from + iov->iov_len <= start + region->len &&
+	return first >= start && first + len <= start + region->len &&
 	       (region->access & access) == access && !(access & VERVE_NET_REMOTE_READ);
 }
 
-int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
-{
-	for (uint32_t i = 0; i < memory->iov_count; i++) {
-		const struct iovec *iov = &memory->iov[i];
-		int ret;
+/* verve_mr_cache_get, or a function of the same kind */
+typedef int region_getter(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+			  struct verve_mr_region **region);
 
-		if (memory->owned & 1u << i || !iov->iov_len ||
-		    (memory->region[i] && serves(memory->region[i], iov, access)))
+/* The first len bytes get regions. get NULL: only the application's descriptors may serve. */
+static int register_pieces(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+			   unsigned access, region_getter *get)
+{
+	for (uint32_t i = 0; i < memory->iov_count && len; i++) {
+		void *from = memory->iov[i].iov_base;
+		size_t n = memory->iov[i].iov_len < len ? memory->iov[i].iov_len : len;
+		struct verve_mr_region *region;
+		int ret = -FI_ENOENT;
+
+		len -= n;
+		if (memory->owned & 1u << i || !n ||
+		    (memory->region[i] && serves(memory->region[i], from, n, access)))
 			continue;
-		ret = verve_mr_cache_get(xport->attr.mr_cache, iov->iov_base, iov->iov_len, access,
-					 &memory->region[i]);
+		if (get)
+			ret = get(xport->attr.mr_cache, from, n, access, &region);
 		if (ret) {
 			verve_memory_unregister(xport, memory);
 			return ret;
 		}
+		memory->region[i] = region;
 		memory->owned |= 1u << i;
 	}
 	return 0;
+}
+
+int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
+{
+	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get);
+}
+
+int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+				unsigned access)
+{
+	const struct verve_mr_crossover *crossover = &xport->attr.mr_cache->crossover;
+
+	if (len < crossover->described)
+		return -FI_ENOENT;
+	return register_pieces(xport, memory, len, access,
+			       len >= crossover->fresh ? verve_mr_cache_get :
+			       len >= crossover->kept ? verve_mr_cache_get_kept : NULL);
+}
+
+uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, size_t len,
+			     bool is_inline, struct verve_net_sge *sge)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < memory->iov_count && len; i++) {
+		const struct iovec *iov = &memory->iov[i];
+		size_t n;
+
+		if (offset >= iov->iov_len) {
+			offset -= iov->iov_len;
+			continue;
+		}
+		n = iov->iov_len - offset < len ? iov->iov_len - offset : len;
+		sge[count] = (struct verve_net_sge) {(uintptr_t)iov->iov_base + offset, n, 0};
+		if (!is_inline) {
+			sge[count].addr += memory->region[i]->shift;
+			sge[count].lkey = memory->region[i]->lkey;
+		}
+		count++;
+		len -= n;
+		offset = 0;
+	}
+	return count;
 }

@@ -6,6 +6,7 @@
 #ifndef VERVE_XPORT_MEMORY_H
 #define VERVE_XPORT_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -14,6 +15,7 @@
 #include "xport/request.h"
 
 struct verve_mr_region;
+struct verve_net_sge;
 struct verve_slab;
 struct verve_xport;
 
@@ -32,7 +34,7 @@ struct verve_memory {
 /* The memory of an operation whose class has one. */
 static inline struct verve_memory *verve_op_memory(struct verve_op *op)
 {
-	return (struct verve_memory *) ((char *) op + op->cls->memory_at);
+	return (struct verve_memory *)((char *)op + op->cls->memory_at);
 }
 
 /* A new memory without slab and pieces, where the class does not zero it. */
@@ -54,6 +56,19 @@ size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request
  * memory has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
+/*
+ * The same for the first len bytes alone, if a registration costs less than a copy of len bytes
+ * (mr/costs.h). -FI_ENOENT: it costs more, or none can be had; no piece has a region from the
+ * cache then. Never with REMOTE_READ.
+ */
+int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+				unsigned access);
+/*
+ * Fills in sge for len bytes of the pieces from offset on: iov_count entries at most. Returns how
+ * many. is_inline: the processor copies the memory, so it needs no regions.
+ */
+uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, size_t len,
+			     bool is_inline, struct verve_net_sge *sge);
 /* Gives the regions from the cache back. Harmless if there are none. No request uses them. */
 void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory);
 /* Gives the slab and the regions from the cache back. Harmless if there are none. */

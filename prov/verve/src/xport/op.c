@@ -12,7 +12,7 @@
 
 /* From each state, the states that may follow. ARCHITECTURE.md draws this table. */
 static const uint16_t next_states[VERVE_OP_STATES] = {
-	[VERVE_OP_NEW] = BIT(QUEUED) | BIT(POSTED) | BIT(FINISH),
+	[VERVE_OP_NEW] = BIT(QUEUED) | BIT(SENT) | BIT(POSTED) | BIT(FINISH),
 	[VERVE_OP_QUEUED] = BIT(SENT) | BIT(AWAIT) | BIT(FINISH) | BIT(DOOMED),
 	[VERVE_OP_SENT] = BIT(FINISH) | BIT(DOOMED),
 	[VERVE_OP_AWAIT] = BIT(QUEUED) | BIT(FINISH) | BIT(DOOMED),
@@ -30,10 +30,10 @@ void verve_op_set_state(struct verve_op *op, enum verve_op_state state)
 	bool legal = next_states[op->state] & 1u << state;
 
 	if (__builtin_expect(!legal, 0))
-		VERVE_WARN(EP_DATA, "%s %p: illegal step %s -> %s\n", op->cls->name, (void *) op,
+		VERVE_WARN(EP_DATA, "%s %p: illegal step %s -> %s\n", op->cls->name, (void *)op,
 			   state_names[op->state], state_names[state]);
 	assert(legal);
-	VERVE_TRACE(EP_DATA, "%s %p id %#x: %s -> %s\n", op->cls->name, (void *) op, op->id,
+	VERVE_TRACE(EP_DATA, "%s %p id %#x: %s -> %s\n", op->cls->name, (void *)op, op->id,
 		    state_names[op->state], state_names[state]);
 	op->state = state;
 }
@@ -68,7 +68,7 @@ void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from,
 /* The pool of the smallest objects that are large enough for the class. */
 static struct verve_pool *pool_of(struct verve_xport *xport, const struct verve_op_class *cls)
 {
-	struct verve_pool *pool = xport->shared->ops;
+	struct verve_pool *pool = xport->home->ops;
 
 	assert(cls->size <= VERVE_OP_SIZE_MAX);
 	while (pool->size < cls->size)
@@ -87,9 +87,9 @@ struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op
 	op = verve_pool_alloc(pool_of(xport, cls));
 	if (!op)
 		return NULL;
-	memset(op, 0, cls->cleared);
-	op->cls = cls;
-	op->flags = flags;
+	*op = (struct verve_op){.cls = cls, .flags = flags};
+	if (cls->cleared > sizeof(*op))
+		memset(op + 1, 0, cls->cleared - sizeof(*op));
 	if (flags & VERVE_OP_TX)
 		xport->tx_used++;
 	return op;

@@ -11,14 +11,19 @@
 #include "net/device.h"
 #include "net/qp.h"
 #include "xport/peer.h"
+#include "xport/publish.h"
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-enum { SEND_CQ_DEPTH = 8192 }; /* requests of all links together, at most */
+/*
+ * Requests of all links together, at most: this, or CONN_REQUESTS for each connection of max_conns,
+ * whichever is more.
+ */
+enum { SEND_CQ_DEPTH = 8192, CONN_REQUESTS = 2 };
 
-_Static_assert((int) VERVE_WIRE_ATOMIC_PREFIX <= (int) VERVE_CONFIG_BUFFER_EXTRA,
+_Static_assert((int)VERVE_WIRE_ATOMIC_PREFIX <= (int)VERVE_CONFIG_BUFFER_EXTRA,
 	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
-_Static_assert((int) VERVE_WIRE_RTS_MAX <= VERVE_CONFIG_EAGER_MIN + (int) VERVE_CONFIG_BUFFER_EXTRA,
+_Static_assert((int)VERVE_WIRE_RTS_MAX <= VERVE_CONFIG_EAGER_MIN + (int)VERVE_CONFIG_BUFFER_EXTRA,
 	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
 
 /* Bytes of an object in each pool of operations. */
@@ -26,13 +31,27 @@ static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, VERVE_OP_SIZE_MAX};
 
 static uint32_t choose(int wanted, uint32_t other)
 {
-	return wanted < 0 ? other : (uint32_t) wanted;
+	return wanted < 0 ? other : (uint32_t)wanted;
+}
+
+/* The depth of the send CQ. Lowers attr.max_conns to what a CQ of the device can serve. */
+static uint32_t send_depth(struct verve_xport *xport, const struct verve_net_limits *limits)
+{
+	uint32_t depth = xport->attr.max_conns * CONN_REQUESTS;
+
+	if (depth < SEND_CQ_DEPTH)
+		depth = SEND_CQ_DEPTH;
+	if (depth > limits->cqe)
+		depth = limits->cqe;
+	if (xport->attr.max_conns > depth / CONN_REQUESTS)
+		xport->attr.max_conns = depth / CONN_REQUESTS;
+	return depth;
 }
 
 static int open_queues(struct verve_xport *xport)
 {
 	const struct verve_net_limits *limits = &verve_net_device_port(xport->attr.dev)->limits;
-	uint32_t depth = limits->cqe < SEND_CQ_DEPTH ? limits->cqe : SEND_CQ_DEPTH;
+	uint32_t depth = send_depth(xport, limits);
 	/* Both queues wake the same sleepers. */
 	uint32_t vector = verve_net_vector_next();
 	int ret;
@@ -93,7 +112,7 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 	xport->lock = lock;
 	xport->attr = *attr;
 	xport->protocols = protocols;
-	xport->shared = attr->shared ? attr->shared : xport;
+	xport->home = attr->shared ? attr->shared : xport;
 	for (int i = 0; i < VERVE_OP_SIZES; i++)
 		verve_pool_init(&xport->ops[i], op_sizes[i], SIZE_MAX);
 	verve_idtab_init(&xport->op_ids);
@@ -140,6 +159,7 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH,
 			     VERVE_TX_SLABS);
 	verve_mailbox_init(&xport->events);
+	verve_publish_open(xport);
 	return 0;
 
 err_tables:
@@ -155,4 +175,5 @@ void verve_xport_fini(struct verve_xport *xport)
 	verve_slab_pool_fini(&xport->rx_slabs);
 	verve_slab_pool_fini(&xport->tx_slabs);
 	verve_xport_fini_shared(xport);
+	verve_publish_close(xport);
 }

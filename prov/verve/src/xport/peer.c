@@ -17,21 +17,24 @@
  */
 static int name_source(struct verve_xport *xport, struct verve_peer *peer)
 {
-	if (xport->shared == xport)
+	if (xport->home == xport)
 		return verve_idtab_alloc(&xport->peer_ids, peer, &peer->id);
-	peer->shared = verve_peer_get(xport->shared, &peer->addr);
-	if (!peer->shared)
+	peer->home = verve_peer_get(xport->home, &peer->addr);
+	if (!peer->home)
 		return -FI_ENOMEM;
-	peer->shared->sharers++;
-	peer->id = peer->shared->id;
+	peer->home->sharers++;
+	peer->id = peer->home->id;
 	return 0;
 }
 
 /* The peer is not in xport->peers. */
 static void peer_free(struct verve_xport *xport, struct verve_peer *peer)
 {
-	if (peer->shared)
-		peer->shared->sharers--;
+	if (xport->stat.next == peer)
+		xport->stat.next = peer->hh.next;
+	verve_stat_peer_close(&xport->stat, peer->stat);
+	if (peer->home)
+		peer->home->sharers--;
 	else
 		verve_idtab_free(&xport->peer_ids, peer->id);
 	free(peer);
@@ -54,6 +57,7 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 		free(peer);
 		return NULL;
 	}
+	peer->stat = verve_stat_peer_open(&xport->stat, addr);
 	peer->fi_addr = UINT64_MAX;
 	peer->av_version = UINT64_MAX;
 	TAILQ_INIT(&peer->pending);
@@ -87,6 +91,9 @@ int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_pe
 		*peerp = peer;
 		return 0;
 	}
+	/* No peer is found by its address any more: see handle_fatal in xport/cm_events.c. */
+	if (xport->failed)
+		return -xport->failed;
 	/* A shared receive context without endpoints has no address vector. */
 	if (!xport->attr.addrvec || !verve_addrvec_get(xport->attr.addrvec, fi_addr, &addr))
 		return -FI_EINVAL;

@@ -42,8 +42,8 @@ struct verve_peer {
 	struct verve_addr addr;
 	uint64_t fi_addr;	 /* UINT64_MAX: not in the address vector, as of av_version */
 	uint64_t av_version;	 /* verve_addrvec_version of the last search for fi_addr */
-	uint32_t id;		 /* names the peer as a source; from xport->shared->peer_ids */
-	struct verve_peer *shared; /* the shared receive context's peer of this id; NULL: none */
+	uint32_t id;		 /* names the peer as a source; from xport->home->peer_ids */
+	struct verve_peer *home; /* the shared receive context's peer of this id; NULL: none */
 	uint32_t sharers;	 /* peers whose shared is this peer */
 	bool is_needed;		 /* during a sweep only: the peer stays */
 	bool is_waiting;	 /* in xport->waiting */
@@ -57,6 +57,7 @@ struct verve_peer {
 	struct verve_op_queue control; /* operations that owe the peer a packet; sent first */
 	struct verve_op_queue active;  /* operations that have started, and not ended */
 	struct verve_fence fence;
+	struct verve_page_entry *stat; /* xport/stat.h; never NULL */
 };
 
 /* The queue in which the operation waits to be started. */
@@ -73,7 +74,10 @@ static inline bool verve_peer_has_work(const struct verve_peer *peer)
 	       !TAILQ_EMPTY(&peer->pending);
 }
 
-/* The peer of this fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM. */
+/*
+ * The peer of this fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM; the error of
+ * xport->failed.
+ */
 int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
 /* The peer of this address, a new one if there is none. NULL: no memory. */
 struct verve_peer *verve_peer_get(struct verve_xport *xport, const struct verve_addr *addr);

@@ -8,9 +8,10 @@
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/memory.h"
+#include "xport/peer.h"
+#include "xport/replay_state.h"
 #include "xport/retire.h"
 #include "xport/suspend.h"
-#include "xport/suspended.h"
 
 _Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
 
@@ -37,21 +38,32 @@ static bool has_place(const struct verve_xport *xport, const struct verve_link *
 	       verve_xport_wr_left(xport, 1);
 }
 
-int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
-			 struct verve_net_wr *wr, const struct verve_slot *holds)
+static struct verve_slot *next_slot(struct verve_link *link)
+{
+	return verve_link_slot(link, link->produced);
+}
+
+static void hold_slab(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot)
+{
+	slot->has_slab = has_slab(slot);
+	if (!slot->has_slab)
+		return;
+	if (slot->kind != VERVE_SLOT_MEMORY)
+		verve_slab_release(slot->slab);
+	link->slabs++;
+	xport->tx_slabs.posted++;
+}
+
+/* Posts the request of the link's next slot, which is filled in. */
+static int post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+		struct verve_slot *slot)
 {
 	uint32_t number = link->produced;
-	struct verve_slot *slot = verve_link_slot(link, number);
 	int ret;
 
 	assert(verve_lock_held(xport->lock));
 	assert(!link->broken && has_place(xport, link));
-	*slot = *holds;
-	slot->has_slab = has_slab(holds);
-	if (slot->has_slab && slot->kind != VERVE_SLOT_MEMORY)
-		verve_slab_release(slot->slab);
-	link->slabs += slot->has_slab;
-	xport->tx_slabs.posted += slot->has_slab;
+	hold_slab(xport, link, slot);
 	if (number - link->signaled >= VERVE_LINK_SIGNAL ||
 	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
 	    verve_xport_is_tight(xport))
@@ -60,11 +72,11 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 		link->signaled = number;
 		link->copied_signaled = link->copied;
 	}
-	wr->wr_id = (uint64_t) link->id << 32 | number;
+	wr->wr_id = (uint64_t)link->id << 32 | number;
 	link->produced++;
 	xport->wr_used++;
 
-	ret = verve_net_qp_post(link->qp, wr, 1);
+	ret = verve_net_qp_post(link->qp, wr);
 	if (__builtin_expect(ret, 0)) {
 		/*
 		 * Some devices take no request once the queue pair is in error, other devices take
@@ -81,6 +93,15 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 	return ret;
 }
 
+int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_net_wr *wr, const struct verve_slot *holds)
+{
+	struct verve_slot *slot = next_slot(link);
+
+	*slot = *holds;
+	return post(xport, link, wr, slot);
+}
+
 struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link)
 {
 	return verve_slab_alloc_share(&xport->tx_slabs, link->slabs);
@@ -94,7 +115,7 @@ bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size
 	out->slab = NULL;
 	if (len <= verve_link_inline_room(link)) {
 		/* Replay sends the packet again from here: the device keeps no copy of it. */
-		out->data = (char *) &link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
+		out->data = (char *)&link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
 		return true;
 	}
 	out->slab = verve_link_slab_alloc(xport, link);
@@ -107,7 +128,7 @@ bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size
 static uint64_t copied_with(const struct verve_link *link, const struct verve_outgoing *out,
 			    size_t len)
 {
-	uint32_t begin = (unsigned char *) out->data - link->copies;
+	uint32_t begin = (unsigned char *)out->data - link->copies;
 
 	/* Bytes that are skipped at the end of the ring count as used, too. */
 	return link->copied + ((begin - link->copied) & (VERVE_LINK_COPIES - 1)) + len;
@@ -117,27 +138,53 @@ int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
 			   const struct verve_outgoing *out, size_t len, bool ask,
 			   struct verve_op *op)
 {
-	struct verve_net_sge sge = {.addr = (uintptr_t) out->data, .length = len};
+	struct verve_net_sge sge = {(uintptr_t)out->data, len, 0};
 	struct verve_net_wr wr = {
 		.op = VERVE_NET_SEND,
 		.flags = ask || op ? VERVE_NET_SIGNALED : 0,
 		.sge = &sge,
 		.sge_count = 1,
 	};
-	struct verve_slot slot = {.op = op, .tell = op, .length = len};
+	struct verve_slot *slot = next_slot(link);
 
+	slot->op = op;
+	slot->tell = op;
+	slot->length = len;
 	if (out->slab) {
-		slot.kind = VERVE_SLOT_SLAB;
-		slot.slab = out->slab;
-		slot.at = out->data - (char *) out->slab->data;
+		slot->kind = VERVE_SLOT_SLAB;
+		slot->slab = out->slab;
+		slot->at = out->data - (char *)out->slab->data;
 		sge.lkey = out->slab->lkey;
 	} else {
 		assert(len <= verve_link_inline_room(link));
-		slot.kind = VERVE_SLOT_COPY;
-		slot.copied = link->copied = copied_with(link, out, len);
+		slot->kind = VERVE_SLOT_COPY;
+		slot->copied = link->copied = copied_with(link, out, len);
 		wr.flags |= VERVE_NET_INLINE;
 	}
 	link->sent++;
+	verve_stat_sent(link->peer->stat, out->data[0], len);
+	return post(xport, link, &wr, slot);
+}
+
+int verve_link_post_headed(struct verve_xport *xport, struct verve_link *link,
+			   const struct verve_outgoing *out, size_t len, struct verve_op *op)
+{
+	struct verve_net_sge sge[VERVE_IOV_LIMIT] = {
+		{(uintptr_t)out->data, len, out->slab->lkey}};
+	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .flags = VERVE_NET_SIGNALED, .sge = sge};
+	struct verve_slot slot = {
+		.op = op,
+		.slab = out->slab,
+		.length = len,
+		.kind = VERVE_SLOT_HEADED,
+		.at = out->data - (char *)out->slab->data,
+		.tell = true,
+	};
+
+	assert(verve_op_memory(op)->iov_count < VERVE_IOV_LIMIT);
+	wr.sge_count = 1 + verve_memory_locate(verve_op_memory(op), 0, op->len, false, sge + 1);
+	link->sent++;
+	verve_stat_sent(link->peer->stat, out->data[0], len + op->len);
 	return verve_link_post_slot(xport, link, &wr, &slot);
 }
 

@@ -61,8 +61,8 @@ static inline bool verve_link_has_share(const struct verve_xport *xport,
 /* Bytes of a packet that may go inline: the device takes them, and link->copies has room. */
 static inline uint32_t verve_link_inline_room(const struct verve_link *link)
 {
-	uint32_t room = VERVE_LINK_COPIES - (uint32_t) (link->copied - link->copied_retired);
-	uint32_t end = VERVE_LINK_COPIES - (uint32_t) (link->copied & (VERVE_LINK_COPIES - 1));
+	uint32_t room = VERVE_LINK_COPIES - (uint32_t)(link->copied - link->copied_retired);
+	uint32_t end = VERVE_LINK_COPIES - (uint32_t)(link->copied & (VERVE_LINK_COPIES - 1));
 
 	/* A packet lies in one piece: before the ring's end, or at its beginning. */
 	if (room > end)
@@ -88,6 +88,13 @@ bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size
 int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
 			   const struct verve_outgoing *out, size_t len, bool ask,
 			   struct verve_op *op);
+/*
+ * The same for an operation whose memory, in its regions, is the payload: out has the header of len
+ * bytes, in a slab. The op's class's done is called when the peer's device has the packet; the
+ * memory must not change before.
+ */
+int verve_link_post_headed(struct verve_xport *xport, struct verve_link *link,
+			   const struct verve_outgoing *out, size_t len, struct verve_op *op);
 /*
  * Posts a write of no bytes, which asks for a completion: its end shows that all requests before it
  * have ended. op and errors as in verve_link_post_packet.

@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "conn/cm.h"
 #include "net/sys.h"
-#include "xport/connect.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/owed.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
 #include "xport/start.h"
 #include "xport/watched.h"
@@ -56,6 +56,9 @@ static void set_state(struct verve_xport *xport, struct verve_link *link,
 	xport->quiescing_count += (state != VERVE_QUIESCE_OPEN) -
 				  (link->quiesce.state != VERVE_QUIESCE_OPEN);
 	link->quiesce.state = state;
+	verve_stat_event(&xport->stat, link->peer->stat,
+			 state == VERVE_QUIESCE_OPEN ? VERVE_STAT_REOPENED : VERVE_STAT_QUIESCED,
+			 link->conn_id);
 	if (state != VERVE_QUIESCE_OPEN)
 		verve_watched_owe(xport, link);
 }
@@ -195,7 +198,7 @@ void verve_quiesce_step(struct verve_xport *xport)
 
 	if (!xport->cm)
 		return; /* the endpoint is being closed */
-	verve_connect_step(xport, now);
-	wanted = verve_connect_excess(xport);
+	verve_places_step(xport, now);
+	wanted = verve_places_excess(xport);
 	ask_some(xport, wanted < ASKED ? wanted : ASKED, now);
 }

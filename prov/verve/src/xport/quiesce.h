@@ -23,8 +23,8 @@ struct verve_wire_packet;
 struct verve_xport;
 
 /*
- * Gives free places to the peers that wait for one (verve_connect_step), then asks idle peers to
- * close as many links as are too many. Called while verve_connect_is_due; does nothing while the
+ * Gives free places to the peers that wait for one (verve_places_step), then asks idle peers to
+ * close as many links as are too many. Called while verve_places_is_due; does nothing while the
  * endpoint closes.
  */
 void verve_quiesce_step(struct verve_xport *xport);

@@ -47,7 +47,7 @@ void verve_remote_key_drop_all(struct verve_remote_keys *keys)
 }
 
 /* Adds the key behind all others, as the most recently used one. False: no memory. */
-static bool append(struct verve_remote_keys *keys, struct verve_remote_key *key)
+static bool key_append(struct verve_remote_keys *keys, struct verve_remote_key *key)
 {
 	HASH_ADD(hh, keys->keys, key, sizeof(key->key), key);
 	keys->count += key->hh.tbl != NULL;
@@ -85,7 +85,7 @@ struct verve_remote_key *verve_remote_key_add(struct verve_remote_keys *keys, ui
 		return NULL;
 	key->key = wanted;
 	make_room(keys);
-	if (append(keys, key))
+	if (key_append(keys, key))
 		return key;
 	free(key);
 	return NULL;

@@ -14,11 +14,11 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
+#include "xport/replay_state.h"
 #include "xport/report.h"
 #include "xport/retire.h"
 #include "xport/start.h"
 #include "xport/suspend.h"
-#include "xport/suspended.h"
 #include "xport/transfer.h"
 #include "xport/watched.h"
 #include "xport/wire_status.h"
@@ -30,13 +30,13 @@ enum { ONE_PACKET = 256 };
 
 static bool is_packet(const struct verve_slot *slot)
 {
-	return slot->kind == VERVE_SLOT_SLAB || slot->kind == VERVE_SLOT_COPY;
+	return verve_slot_is_in_slab(slot) || slot->kind == VERVE_SLOT_COPY;
 }
 
 static void *packet_of(const struct verve_replay_entry *entry)
 {
-	return entry->slot.kind == VERVE_SLOT_SLAB ?
-		       (char *) entry->slot.slab->data + entry->slot.at : entry->bytes;
+	return verve_slot_is_in_slab(&entry->slot) ?
+		       (char *)entry->slot.slab->data + entry->slot.at : entry->bytes;
 }
 
 /* The entry holds nothing any more; posting it again is a write of nothing. */
@@ -183,7 +183,7 @@ static bool send_resume(struct verve_xport *xport, struct verve_link *link, uint
 		.status = status,
 	};
 	uint8_t buf[VERVE_WIRE_RTS_MAX];
-	struct verve_net_sge sge = {(uintptr_t) buf, verve_wire_encode(&packet, buf), 0};
+	struct verve_net_sge sge = {(uintptr_t)buf, verve_wire_encode(&packet, buf), 0};
 	struct verve_net_wr wr = {.op = VERVE_NET_SEND, .flags = VERVE_NET_SIGNALED, .sge = &sge,
 				  .sge_count = 1};
 	struct verve_slot slot = {.kind = VERVE_SLOT_NOTHING};
@@ -197,7 +197,7 @@ static bool send_resume(struct verve_xport *xport, struct verve_link *link, uint
 		if (!slot.slab)
 			return false;
 		memcpy(slot.slab->data, buf, sge.length);
-		sge.addr = (uintptr_t) slot.slab->data;
+		sge.addr = (uintptr_t)slot.slab->data;
 		sge.lkey = slot.slab->lkey;
 	}
 	return !verve_link_post_slot(xport, link, &wr, &slot);
@@ -210,7 +210,7 @@ static bool repeat_packet(struct verve_xport *xport, struct verve_link *link,
 	struct verve_slot *slot = &entry->slot;
 	struct verve_outgoing out;
 
-	if (slot->kind == VERVE_SLOT_SLAB) {
+	if (verve_slot_is_in_slab(slot)) {
 		out = (struct verve_outgoing) {packet_of(entry), slot->slab};
 		slot->slab = NULL; /* the request owns the slab from here on */
 	} else if (verve_link_reserve(xport, link, slot->length, &out)) {
@@ -219,6 +219,8 @@ static bool repeat_packet(struct verve_xport *xport, struct verve_link *link,
 		return false;
 	}
 	verve_wire_readdress(out.data, link->remote_id);
+	if (slot->kind == VERVE_SLOT_HEADED)
+		return !verve_link_post_headed(xport, link, &out, slot->length, slot->op);
 	return !verve_link_post_packet(xport, link, &out, slot->length, false,
 				       slot->tell ? slot->op : NULL);
 }
@@ -231,6 +233,7 @@ static bool repeat_entry(struct verve_xport *xport, struct verve_link *link,
 		return true;
 	if (!verve_link_has_room(xport, link, true))
 		return false;
+	link->peer->stat->values[VERVE_STAT_REPEATED]++;
 	if (is_packet(&entry->slot))
 		return repeat_packet(xport, link, entry);
 	if (entry->slot.kind == VERVE_SLOT_MEMORY)
@@ -280,6 +283,7 @@ static void end_replay(struct verve_xport *xport, struct verve_link *link)
 
 	VERVE_INFO(EP_CTRL, "connection %#x to %s goes on\n", link->conn_id,
 		   verve_addr_str(&link->peer->addr, name));
+	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_WENT_ON, link->conn_id);
 	verve_replay_free(xport, link);
 	verve_link_hear(xport, link);
 	verve_peer_kick(xport, link->peer);
@@ -436,7 +440,8 @@ void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
 	if (verve_idtab_index(link->conn_id) != verve_idtab_index(replay->next.conn_id))
 		verve_conn_id_unmap(xport, link->conn_id, link);
 	link->qp = replay->next.qp;
-	/* A packet that came over the old queue pair says nothing of the new one (xport/lost.h). */
+	/* A packet that came over the old queue pair says nothing of the new one (xport/rx_lost.h).
+	 */
 	link->arrived_before = link->arrived;
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;

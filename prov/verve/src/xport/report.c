@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "comp/comp_queue.h"
 #include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/peer.h"
@@ -18,7 +17,7 @@
 static const struct verve_sink *sink_of(const struct verve_xport *xport, const struct verve_op *op)
 {
 	static const struct verve_sink none;
-	bool foreign = op->cls->is_receive && xport->shared != xport;
+	bool foreign = op->cls->is_receive && xport->home != xport;
 
 	return xport->closing && !foreign ? &none : &xport->attr.sink;
 }
@@ -33,7 +32,7 @@ static struct verve_comp_queue *queue_of(const struct verve_xport *xport, const 
 static struct verve_comp_counter *counter_of(const struct verve_xport *xport,
 					     const struct verve_op *op)
 {
-	const char *sink = (const char *) sink_of(xport, op);
+	const char *sink = (const char *)sink_of(xport, op);
 
 	/* Operations of a class without a counter have VERVE_OP_REPORTED from the start. */
 	assert(op->cls->counter_at);
@@ -77,10 +76,8 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 	struct verve_comp comp = make_comp(xport, op);
 
 	/* A completion that gives a multi-receive buffer back is never suppressed. */
-	if (queue && (op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV))
-		verve_comp_queue_write(queue, &comp);
-	if (counter)
-		verve_comp_counter_add(counter, 1);
+	verve_report_now(queue, counter,
+			 op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV, &comp);
 }
 
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,

@@ -7,7 +7,11 @@
 #ifndef VERVE_XPORT_REPORT_H
 #define VERVE_XPORT_REPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "comp/comp_queue.h"
+#include "comp/counter.h"
 
 struct verve_op;
 struct verve_xport;
@@ -20,6 +24,20 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op);
  */
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,
 			   uint32_t status, const char *reason);
+/*
+ * Writes and counts a completion. The caller has looked at xport->closing. queue, counter: NULL:
+ * there is none. notify: the request wants an entry.
+ */
+static inline void verve_report_now(struct verve_comp_queue *queue,
+				    struct verve_comp_counter *counter, bool notify,
+				    const struct verve_comp *comp)
+{
+	if (queue && notify)
+		verve_comp_queue_write(queue, comp);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
+}
+
 /* Reports success, and frees the operation. */
 void verve_op_finish(struct verve_xport *xport, struct verve_op *op);
 /*

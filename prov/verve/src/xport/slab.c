@@ -26,7 +26,7 @@ void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device 
 {
 	*pool = (struct verve_slab_pool) {
 		.dev = dev,
-		.size = (size + ALIGN - 1) & ~(size_t) (ALIGN - 1),
+		.size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1),
 		.batch = batch,
 		.limit = limit,
 	};
@@ -45,7 +45,7 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool)
 }
 
 /* Only the first failure is logged: an operation without a slab tries again in every turn. */
-static void explain(struct verve_slab_pool *pool, size_t bytes, int error)
+static void pool_explain(struct verve_slab_pool *pool, size_t bytes, int error)
 {
 	if (pool->failures++)
 		return;
@@ -53,7 +53,7 @@ static void explain(struct verve_slab_pool *pool, size_t bytes, int error)
 		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(error));
 }
 
-static int grow(struct verve_slab_pool *pool, size_t batch)
+static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 {
 	struct verve_slab_chunk *chunk;
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -69,14 +69,14 @@ static int grow(struct verve_slab_pool *pool, size_t batch)
 		goto err_free;
 	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, VERVE_NET_LOCAL_WRITE, &chunk->mr);
 	if (ret) {
-		explain(pool, bytes, -ret);
+		pool_explain(pool, bytes, -ret);
 		goto err_free_memory;
 	}
 
 	for (size_t i = 0; i < batch; i++) {
 		struct verve_slab *slab = &chunk->slab[i];
 
-		slab->data = (char *) chunk->memory + i * pool->size;
+		slab->data = (char *)chunk->memory + i * pool->size;
 		slab->lkey = chunk->mr.lkey;
 		slab->lent = 0;
 		slab->keeper = NULL;
@@ -97,7 +97,8 @@ err_free:
 
 int verve_slab_reserve(struct verve_slab_pool *pool, size_t count)
 {
-	return grow(pool, count < pool->limit - pool->count ? count : pool->limit - pool->count);
+	return pool_grow(pool,
+			 count < pool->limit - pool->count ? count : pool->limit - pool->count);
 }
 
 bool verve_slab_grow(struct verve_slab_pool *pool)

@@ -17,19 +17,19 @@
 struct verve_net_device;
 struct verve_slab_chunk;
 
-/* Place of a receive buffer (xport/lost.h). */
-enum verve_lost_state {
-	VERVE_LOST_HERE,   /* in xport->rx_free */
-	VERVE_LOST_POSTED, /* posted to the device; the completion, if any, is not handled */
-	VERVE_LOST_BEGUN,  /* posted; a queue pair had begun to write to it at the last watch */
-	VERVE_LOST_ASKED,  /* posted to the device, and in question */
+/* Place of a receive buffer (xport/rx_lost.h). */
+enum verve_rx_lost_state {
+	VERVE_RX_LOST_HERE,   /* in xport->rx_free */
+	VERVE_RX_LOST_POSTED, /* posted to the device; the completion, if any, is not handled */
+	VERVE_RX_LOST_BEGUN,  /* posted; a queue pair had begun to write to it at the last watch */
+	VERVE_RX_LOST_ASKED,  /* posted to the device, and in question */
 };
 
 struct verve_slab {
 	struct verve_slab *next; /* in a list of free slabs */
 	void *data;
 	uint32_t lkey;
-	uint8_t lent; /* enum verve_lost_state of a receive buffer; 0 of others */
+	uint8_t lent;	  /* enum verve_rx_lost_state of a receive buffer; 0 of others */
 	uint32_t *keeper; /* count of its keeper's slabs (verve_slab_alloc_kept); NULL: not kept */
 };
 
@@ -127,5 +127,15 @@ static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_sl
 	pool->free = slab;
 	pool->used--;
 }
+
+/* Receive buffers that queue pairs may have taken along (xport/rx_lost.h). */
+struct verve_rx_lost {
+	uint64_t mark;	 /* random; the first bytes of each posted buffer */
+	struct verve_slab **buffers; /* all attr.rx_buffers; from malloc; NULL: none yet */
+	uint32_t count;	 /* buffers in question */
+	uint32_t before; /* queue pairs of this serial or later cannot have these buffers */
+	uint32_t closed; /* verve_net_srq_closed when buffers were last examined */
+	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
+};
 
 #endif

@@ -17,23 +17,30 @@ enum verve_slot_kind {
 	VERVE_SLOT_SLAB,    /* a packet in a slab */
 	VERVE_SLOT_COPY,    /* a packet that was posted inline, and lies in link->copies */
 	VERVE_SLOT_MEMORY,  /* a part of its operation's transfer */
+	VERVE_SLOT_HEADED,  /* a packet: its header in a slab, its payload the operation's memory */
 };
 
 struct verve_slot {
 	struct verve_op *op; /* the operation of the request; NULL: none */
 	union {
-		struct verve_slab *slab; /* NOTHING, SLAB: freed when it retires; NULL: none */
+		struct verve_slab *slab; /* others: freed when it retires; NULL: none */
 		uint64_t copied;	 /* COPY: link->copied behind the packet */
 		uint64_t offset;	 /* MEMORY: bytes into the transfer */
 	};
 	uint64_t remote_addr; /* MEMORY: of the peer */
 	uint32_t rkey;	      /* MEMORY: of the peer */
-	uint32_t length;      /* bytes of the packet, or of the part */
+	uint32_t length;      /* bytes of the packet, of the part, or of the header */
 	uint8_t kind;	      /* enum verve_slot_kind */
 	uint8_t verb;	      /* MEMORY: enum verve_net_wr_op */
-	uint8_t at;	      /* SLAB: bytes into the slab at which the packet begins */
+	uint8_t at;	      /* SLAB, HEADED: bytes into the slab at which the packet begins */
 	bool tell;	      /* the class's done is called when the request ended well */
 	bool has_slab;	      /* counted in link->slabs */
 };
+
+/* True if the packet, or its header, lies in a slab. */
+static inline bool verve_slot_is_in_slab(const struct verve_slot *slot)
+{
+	return slot->kind == VERVE_SLOT_SLAB || slot->kind == VERVE_SLOT_HEADED;
+}
 
 #endif

@@ -4,11 +4,11 @@
 
 #include <assert.h>
 
-#include "xport/connect.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
@@ -33,7 +33,7 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 			break;
 }
 
-static void answer(struct verve_xport *xport, struct verve_peer *peer)
+static void peer_answer(struct verve_xport *xport, struct verve_peer *peer)
 {
 	struct verve_op *op;
 
@@ -43,7 +43,7 @@ static void answer(struct verve_xport *xport, struct verve_peer *peer)
 }
 
 /* The peer waits for a first packet of any type: sends a CREDIT, if no packet was sent yet. */
-static void greet(struct verve_xport *xport, struct verve_link *link)
+static void link_greet(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
 
@@ -68,13 +68,13 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 		return;
 	}
 	verve_fence_continue(xport, peer);
-	answer(xport, peer);
+	peer_answer(xport, peer);
 	start_queue(xport, peer, &peer->reads);
 	start_queue(xport, peer, &peer->pending);
 	if (peer->link && verve_peer_has_work(peer))
 		verve_peer_wait(xport, peer);
 	if (peer->link && peer->link->greets)
-		greet(xport, peer->link);
+		link_greet(xport, peer->link);
 }
 
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)

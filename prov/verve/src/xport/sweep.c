@@ -41,6 +41,6 @@ void verve_peer_sweep(struct verve_xport *xport)
 		verve_peer_free(xport, peer);
 	}
 	xport->peers_limit = 2 * HASH_COUNT(xport->peers) + PEERS_MIN;
-	if (xport->shared != xport && verve_peer_sweep_is_due(xport->shared))
-		verve_peer_sweep(xport->shared);
+	if (xport->home != xport && verve_peer_sweep_is_due(xport->home))
+		verve_peer_sweep(xport->home);
 }

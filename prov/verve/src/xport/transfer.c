@@ -2,14 +2,18 @@
 /* Transfers: cuts the memory of both sides into work requests. */
 #include "xport/transfer.h"
 
+#include <string.h>
+
 #include "base/config.h"
-#include "mr/region.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/memory.h"
+#include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/remote_key.h"
 #include "xport/xport.h"
+
+_Static_assert((int)VERVE_IOV_LIMIT <= (int)VERVE_NET_SGE_MIN, "every usable device takes it");
 
 static size_t min(size_t a, size_t b)
 {
@@ -34,7 +38,7 @@ static size_t locate_remote(const struct verve_link *link, const struct verve_tr
 				return verve_remote_key_locate(&link->keys, segment, offset, wr);
 			/* The upper half of the key is added to the address (mr/keytab.h). */
 			wr->remote_addr = segment->addr + (segment->key >> 32) + offset;
-			wr->rkey = (uint32_t) segment->key;
+			wr->rkey = (uint32_t)segment->key;
 			return segment->len - offset;
 		}
 		offset -= segment->len;
@@ -50,33 +54,14 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 			     struct verve_net_sge *sge)
 {
 	const struct verve_memory *memory = verve_op_memory(op);
-	uint32_t count = 0;
 
 	if (memory->slab) {
 		offset -= verve_op_transfer(op)->base;
-		sge[0] = (struct verve_net_sge) {(uintptr_t) memory->slab->data + offset, len,
+		sge[0] = (struct verve_net_sge) {(uintptr_t)memory->slab->data + offset, len,
 						 memory->slab->lkey};
 		return len ? 1 : 0;
 	}
-	for (uint32_t i = 0; i < memory->iov_count && len; i++) {
-		const struct iovec *iov = &memory->iov[i];
-		size_t n;
-
-		if (offset >= iov->iov_len) {
-			offset -= iov->iov_len;
-			continue;
-		}
-		n = min(iov->iov_len - offset, len);
-		sge[count] = (struct verve_net_sge) {(uintptr_t) iov->iov_base + offset, n, 0};
-		if (!is_inline) {
-			sge[count].addr += memory->region[i]->shift;
-			sge[count].lkey = memory->region[i]->lkey;
-		}
-		count++;
-		len -= n;
-		offset = 0;
-	}
-	return count;
+	return verve_memory_locate(memory, offset, len, is_inline, sge);
 }
 
 /* The offset at which the current piece ends: the transfer's end, or the last byte in the slab. */
@@ -121,6 +106,26 @@ bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_o
 	return transfer->offset < transfer->len && transfer->offset == end_of_piece(xport, op);
 }
 
+/*
+ * Posts inline data that lies in several pieces. irdma sends one segment inline and refuses more,
+ * so the pieces are copied together first.
+ */
+static int post_pieces(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
+		       const struct verve_slot *slot)
+{
+	unsigned char bytes[VERVE_CONFIG_INLINE_MAX];
+	struct verve_net_sge whole = {.addr = (uintptr_t)bytes};
+
+	for (uint32_t i = 0; i < wr->sge_count; i++) {
+		memcpy(bytes + whole.length, (const void *)(uintptr_t)wr->sge[i].addr,
+		       wr->sge[i].length);
+		whole.length += wr->sge[i].length;
+	}
+	wr->sge = &whole;
+	wr->sge_count = 1;
+	return verve_link_post_slot(xport, link, wr, slot);
+}
+
 int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_slot *slot)
 {
@@ -138,6 +143,9 @@ int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
 		.sge_count = locate_local(slot->op, slot->offset, slot->length, is_inline, sge),
 	};
 
+	verve_stat_request(link->peer->stat, slot->verb, slot->length);
+	if (__builtin_expect(is_inline && wr.sge_count > 1, 0))
+		return post_pieces(xport, link, &wr, slot);
 	return verve_link_post_slot(xport, link, &wr, slot);
 }
 

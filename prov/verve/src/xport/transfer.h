@@ -48,7 +48,7 @@ static inline void verve_transfer_init(struct verve_transfer *transfer)
 /* The transfer of an operation whose class has one. */
 static inline struct verve_transfer *verve_op_transfer(struct verve_op *op)
 {
-	return (struct verve_transfer *) ((char *) op + op->cls->move_at);
+	return (struct verve_transfer *)((char *)op + op->cls->move_at);
 }
 
 /*

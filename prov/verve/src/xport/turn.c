@@ -5,19 +5,21 @@
 #include <assert.h>
 
 #include "net/sys.h"
+#include "xport/cm_events.h"
 #include "xport/complete.h"
-#include "xport/connect.h"
 #include "xport/detach.h"
-#include "xport/events.h"
 #include "xport/half_open.h"
 #include "xport/keepalive.h"
+#include "xport/let_go.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
-#include "xport/lost.h"
 #include "xport/peer.h"
+#include "xport/places.h"
 #include "xport/post.h"
+#include "xport/publish.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
+#include "xport/rx_lost.h"
 #include "xport/start.h"
 #include "xport/sweep.h"
 #include "xport/xport.h"
@@ -65,35 +67,46 @@ static void look_after_waiting(struct verve_xport *xport)
 bool verve_turn_is_due(struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.pressing ||
-	       verve_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
+	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }
 
 /* Reading the clock costs time: only one turn in VERVE_WATCH_POLLS comes here. */
-static void watch(struct verve_xport *xport)
+static void turn_watch(struct verve_xport *xport)
 {
 	uint64_t now = verve_net_now();
 
 	xport->polls = 0;
+	verve_publish_step(xport, now);
 	if (now - xport->watch_time < xport->attr.keepalive)
 		return;
 	xport->watch_time = now;
 	verve_half_open_expire(xport, now);
-	verve_lost_watch(xport);
+	verve_rx_lost_watch(xport);
 	verve_keepalive_step(xport);
 }
 
 /* Here and in end_broken, queue pairs close, which may take receive buffers along. */
-static void detach(struct verve_xport *xport)
+static void turn_detach(struct verve_xport *xport)
 {
 	verve_detach_step(xport);
-	verve_lost_step(xport);
+	verve_rx_lost_step(xport);
 }
 
 static void end_broken(struct verve_xport *xport)
 {
 	verve_complete_broken(xport);
-	verve_lost_step(xport);
+	verve_rx_lost_step(xport);
+}
+
+/* Workers have stopped or closed queue pairs. */
+static bool take_back(struct verve_xport *xport)
+{
+	bool any = verve_let_go_step(xport);
+
+	if (any)
+		verve_detach_unmarked(xport);
+	return any;
 }
 
 bool verve_turn(struct verve_xport *xport)
@@ -101,22 +114,25 @@ bool verve_turn(struct verve_xport *xport)
 	bool any;
 
 	assert(verve_lock_held(xport->lock));
-	any = verve_events_receive(xport);
+	any = __builtin_expect(xport->closing_qps, 0) && take_back(xport);
+	any |= verve_cm_events_receive(xport);
 	any |= verve_complete_poll(xport);
-	any |= verve_events_step(xport);
+	if (verve_xport_has_events(xport))
+		any |= verve_cm_events_step(xport);
 	if (__builtin_expect(xport->drained_count, 0))
-		detach(xport);
+		turn_detach(xport);
 	if (__builtin_expect(xport->leaving_count, 0))
 		verve_link_part(xport);
 	if (__builtin_expect(!TAILQ_EMPTY(&xport->broken_links), 0))
 		end_broken(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
 		look_after_waiting(xport);
-	if (__builtin_expect(verve_connect_is_due(xport), 0))
+	if (__builtin_expect(verve_places_is_due(xport), 0))
 		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))
-		watch(xport);
+		turn_watch(xport);
 	if (__builtin_expect(verve_peer_sweep_is_due(xport), 0))
 		verve_peer_sweep(xport);
-	return any || xport->drained_count;
+	/* Without work, a thread that closes the endpoint lets workers run. */
+	return any || verve_detach_is_due(xport);
 }

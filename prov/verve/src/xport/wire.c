@@ -40,19 +40,23 @@ struct key_reply {
 };
 _Static_assert(sizeof(struct key_reply) == 16, "the KEY_REPLY has no padding");
 
-/* The flags that each type may have. A type with flags that is forgotten here takes none. */
-static const uint8_t flags_of[VERVE_WIRE_TYPES] = {
-	[VERVE_WIRE_EAGER] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
-	[VERVE_WIRE_RTS] = VERVE_WIRE_TAGGED | VERVE_WIRE_DATA,
-	[VERVE_WIRE_WRITE_DATA] = VERVE_WIRE_DATA,
-	[VERVE_WIRE_ATOMIC] = VERVE_WIRE_FETCH,
-	[VERVE_WIRE_RMA_EVENT] = VERVE_WIRE_DATA,
+/* What the last 8 bytes of a header are. */
+enum word {
+	WORD_NONE,   /* there is no such packet */
+	WORD_TAG,    /* a tag, or a key */
+	WORD_ID,     /* an operation id, and a status */
+	WORD_ATOMIC, /* an operation id, the operation, its type, and the number of segments */
 };
 
-/*
- * The switches below name every type and have no default: the compiler warns where a new type is
- * forgotten.
- */
+/* What the packets of one type look like. */
+struct layout {
+	uint8_t word;  /* enum word */
+	uint8_t flags; /* that such a packet may have */
+	/* Writes the body but its payload; NULL: it has none. Returns the end. */
+	uint8_t *(*put)(uint8_t *at, const struct verve_wire_packet *packet);
+	/* Reads the body of left bytes; NULL: it has none. 0 or -FI_EINVAL. */
+	int (*get)(const uint8_t *at, size_t left, struct verve_wire_packet *packet);
+};
 
 static uint8_t *put64(uint8_t *at, uint64_t value)
 {
@@ -96,38 +100,6 @@ static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
 	return put_segments(at + sizeof(rts), packet);
 }
 
-/* The last 8 bytes of the header. */
-static uint64_t tag_of(const struct verve_wire_packet *packet)
-{
-	switch ((enum verve_wire_type) packet->type) {
-	case VERVE_WIRE_FIN:
-	case VERVE_WIRE_WITHDRAW:
-	case VERVE_WIRE_PULL:
-	case VERVE_WIRE_CHUNK:
-	case VERVE_WIRE_QUIESCE:
-	case VERVE_WIRE_RESUME:
-	case VERVE_WIRE_FENCE:
-	case VERVE_WIRE_FENCED:
-	case VERVE_WIRE_ATOMIC_REPLY:
-		return packet->op_id | (uint64_t) packet->status << 32;
-	case VERVE_WIRE_ATOMIC:
-		return packet->op_id | (uint64_t) packet->amo_op << 32 |
-		       (uint64_t) packet->amo_type << 40 | (uint64_t) packet->segment_count << 48;
-	case VERVE_WIRE_EAGER:
-	case VERVE_WIRE_RTS:
-	case VERVE_WIRE_CREDIT:
-	case VERVE_WIRE_WRITE_DATA:
-	case VERVE_WIRE_BYE:
-	case VERVE_WIRE_RMA_EVENT:
-	case VERVE_WIRE_KEY_QUERY:
-	case VERVE_WIRE_KEY_REPLY:
-	case VERVE_WIRE_KEY_REVOKE:
-	case VERVE_WIRE_TYPES:
-		break;
-	}
-	return packet->tag;
-}
-
 static uint8_t *put_event(uint8_t *at, const struct verve_wire_packet *packet)
 {
 	at = put64(at, packet->len);
@@ -149,73 +121,14 @@ static uint8_t *put_key_reply(uint8_t *at, const struct verve_wire_packet *packe
 	return put_segments(at + sizeof(reply), packet);
 }
 
-static uint8_t *put_body(uint8_t *at, const struct verve_wire_packet *packet)
+static uint8_t *put_len(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	switch ((enum verve_wire_type) packet->type) {
-	case VERVE_WIRE_RTS:
-		return put_rts(at, packet);
-	case VERVE_WIRE_ATOMIC:
-		return put_segments(at, packet);
-	case VERVE_WIRE_WRITE_DATA:
-	case VERVE_WIRE_PULL:
-		return put64(at, packet->len);
-	case VERVE_WIRE_RMA_EVENT:
-		return put_event(at, packet);
-	case VERVE_WIRE_KEY_REPLY:
-		return put_key_reply(at, packet);
-	case VERVE_WIRE_KEY_REVOKE:
-		return put64(at, packet->key.generation);
-	case VERVE_WIRE_EAGER:
-	case VERVE_WIRE_FIN:
-	case VERVE_WIRE_CREDIT:
-	case VERVE_WIRE_BYE:
-	case VERVE_WIRE_ATOMIC_REPLY:
-	case VERVE_WIRE_KEY_QUERY:
-	case VERVE_WIRE_QUIESCE:
-	case VERVE_WIRE_WITHDRAW:
-	case VERVE_WIRE_CHUNK:
-	case VERVE_WIRE_RESUME:
-	case VERVE_WIRE_FENCE:
-	case VERVE_WIRE_FENCED:
-	case VERVE_WIRE_TYPES:
-		break;
-	}
-	return at;
+	return put64(at, packet->len);
 }
 
-size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
+static uint8_t *put_generation(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	struct header header = {
-		.type = packet->type,
-		.flags = packet->flags,
-		.credits = htole16(packet->credits),
-		.dest = htole32(packet->dest),
-		.tag = htole64(tag_of(packet)),
-	};
-	uint8_t *at = buf;
-
-	memcpy(at, &header, sizeof(header));
-	at += sizeof(header);
-	if (packet->flags & VERVE_WIRE_DATA)
-		at = put64(at, packet->data);
-	if (packet->flags & VERVE_WIRE_ACK)
-		at = put64(at, packet->op_id);
-	return put_body(at, packet) - (uint8_t *) buf;
-}
-
-void verve_wire_readdress(void *buf, uint32_t dest)
-{
-	uint32_t le = htole32(dest);
-
-	memcpy((uint8_t *) buf + offsetof(struct header, dest), &le, sizeof(le));
-}
-
-uint16_t verve_wire_credits(const void *buf)
-{
-	uint16_t le;
-
-	memcpy(&le, (const uint8_t *) buf + offsetof(struct header, credits), sizeof(le));
-	return le16toh(le);
+	return put64(at, packet->key.generation);
 }
 
 static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
@@ -260,13 +173,8 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 /* Does not check that operands fit the segments: that depends on the operation (rma/atomic.c). */
 static int get_atomic(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
-	size_t segments;
+	size_t segments = packet->segment_count * sizeof(struct segment);
 
-	packet->op_id = (uint32_t) packet->tag;
-	packet->amo_op = packet->tag >> 32;
-	packet->amo_type = packet->tag >> 40;
-	packet->segment_count = packet->tag >> 48;
-	segments = packet->segment_count * sizeof(struct segment);
 	if (packet->segment_count > VERVE_WIRE_SEGMENTS || left < segments)
 		return -FI_EINVAL;
 	get_segments(at, packet);
@@ -320,78 +228,150 @@ static int get_key_reply(const uint8_t *at, size_t left, struct verve_wire_packe
 	return 0;
 }
 
-static int get_body(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+static int get_payload(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
-	switch ((enum verve_wire_type) packet->type) {
-	case VERVE_WIRE_EAGER:
-		packet->payload = at;
-		packet->len = left;
-		return 0;
-	case VERVE_WIRE_RTS:
-		return get_rts(at, left, packet);
-	case VERVE_WIRE_WRITE_DATA:
-		if (left != 8 || !(packet->flags & VERVE_WIRE_DATA))
-			return -FI_EINVAL;
-		packet->len = get64(at);
-		return 0;
-	case VERVE_WIRE_RMA_EVENT:
-		return get_event(at, left, packet);
-	case VERVE_WIRE_FIN:
-	case VERVE_WIRE_WITHDRAW:
-	case VERVE_WIRE_QUIESCE:
-	case VERVE_WIRE_RESUME:
-		packet->op_id = (uint32_t) packet->tag;
-		packet->status = packet->tag >> 32;
-		return left ? -FI_EINVAL : 0;
-	case VERVE_WIRE_FENCE:
-	case VERVE_WIRE_FENCED:
-		packet->op_id = (uint32_t) packet->tag;
-		packet->status = packet->tag >> 32;
-		return left || packet->status > 1 ? -FI_EINVAL : 0;
-	case VERVE_WIRE_ATOMIC:
-		return get_atomic(at, left, packet);
-	case VERVE_WIRE_PULL:
-		packet->op_id = (uint32_t) packet->tag;
-		packet->status = packet->tag >> 32;
-		if (left != 8)
-			return -FI_EINVAL;
-		packet->len = get64(at);
-		return 0;
-	case VERVE_WIRE_CHUNK:
-	case VERVE_WIRE_ATOMIC_REPLY:
-		packet->op_id = (uint32_t) packet->tag;
-		packet->status = packet->tag >> 32;
-		packet->payload = at;
-		packet->len = left;
-		return 0;
-	case VERVE_WIRE_KEY_REPLY:
-		return get_key_reply(at, left, packet);
-	case VERVE_WIRE_KEY_REVOKE:
-		if (left != 8)
-			return -FI_EINVAL;
-		packet->key.generation = get64(at);
-		return 0;
-	case VERVE_WIRE_CREDIT:
-	case VERVE_WIRE_BYE:
-	case VERVE_WIRE_KEY_QUERY:
-		return left ? -FI_EINVAL : 0;
-	case VERVE_WIRE_TYPES:
+	packet->payload = at;
+	packet->len = left;
+	return 0;
+}
+
+static int get_len(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	if (left != 8)
+		return -FI_EINVAL;
+	packet->len = get64(at);
+	return 0;
+}
+
+/* Without remote CQ data, there is nothing to tell. */
+static int get_write_data(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	return packet->flags & VERVE_WIRE_DATA ? get_len(at, left, packet) : -FI_EINVAL;
+}
+
+static int get_generation(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	if (left != 8)
+		return -FI_EINVAL;
+	packet->key.generation = get64(at);
+	return 0;
+}
+
+/* The status says which of two questions it is. */
+static int get_fence(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	(void)at;
+	return left || packet->status > 1 ? -FI_EINVAL : 0;
+}
+
+/* For every value of a header's type. The decoder refuses a type without a row. */
+static const struct layout layouts[UINT8_MAX + 1] = {
+	[VERVE_WIRE_EAGER] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
+			      NULL, get_payload},
+	[VERVE_WIRE_RTS] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA, put_rts, get_rts},
+	[VERVE_WIRE_FIN] = {WORD_ID, 0, NULL, NULL},
+	[VERVE_WIRE_CREDIT] = {WORD_TAG, 0, NULL, NULL},
+	[VERVE_WIRE_WRITE_DATA] = {WORD_TAG, VERVE_WIRE_DATA, put_len, get_write_data},
+	[VERVE_WIRE_BYE] = {WORD_TAG, 0, NULL, NULL},
+	[VERVE_WIRE_ATOMIC] = {WORD_ATOMIC, VERVE_WIRE_FETCH, put_segments, get_atomic},
+	[VERVE_WIRE_ATOMIC_REPLY] = {WORD_ID, 0, NULL, get_payload},
+	[VERVE_WIRE_RMA_EVENT] = {WORD_TAG, VERVE_WIRE_DATA, put_event, get_event},
+	[VERVE_WIRE_KEY_QUERY] = {WORD_TAG, 0, NULL, NULL},
+	[VERVE_WIRE_KEY_REPLY] = {WORD_TAG, 0, put_key_reply, get_key_reply},
+	[VERVE_WIRE_KEY_REVOKE] = {WORD_TAG, 0, put_generation, get_generation},
+	[VERVE_WIRE_QUIESCE] = {WORD_ID, 0, NULL, NULL},
+	[VERVE_WIRE_WITHDRAW] = {WORD_ID, 0, NULL, NULL},
+	[VERVE_WIRE_PULL] = {WORD_ID, 0, put_len, get_len},
+	[VERVE_WIRE_CHUNK] = {WORD_ID, 0, NULL, get_payload},
+	[VERVE_WIRE_RESUME] = {WORD_ID, 0, NULL, NULL},
+	[VERVE_WIRE_FENCE] = {WORD_ID, 0, NULL, get_fence},
+	[VERVE_WIRE_FENCED] = {WORD_ID, 0, NULL, get_fence},
+};
+
+static uint64_t encode_word(enum word word, const struct verve_wire_packet *packet)
+{
+	switch (word) {
+	case WORD_ID:
+		return packet->op_id | (uint64_t)packet->status << 32;
+	case WORD_ATOMIC:
+		return packet->op_id | (uint64_t)packet->amo_op << 32 |
+		       (uint64_t)packet->amo_type << 40 | (uint64_t)packet->segment_count << 48;
+	case WORD_TAG:
+	case WORD_NONE:
 		break;
 	}
-	return -FI_EINVAL;
+	return packet->tag;
+}
+
+static void decode_word(enum word word, struct verve_wire_packet *packet)
+{
+	switch (word) {
+	case WORD_ID:
+		packet->op_id = (uint32_t)packet->tag;
+		packet->status = packet->tag >> 32;
+		break;
+	case WORD_ATOMIC:
+		packet->op_id = (uint32_t)packet->tag;
+		packet->amo_op = packet->tag >> 32;
+		packet->amo_type = packet->tag >> 40;
+		packet->segment_count = packet->tag >> 48;
+		break;
+	case WORD_TAG:
+	case WORD_NONE:
+		break;
+	}
+}
+
+size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
+{
+	const struct layout *layout = &layouts[packet->type];
+	struct header header = {
+		.type = packet->type,
+		.flags = packet->flags,
+		.credits = htole16(packet->credits),
+		.dest = htole32(packet->dest),
+		.tag = htole64(encode_word(layout->word, packet)),
+	};
+	uint8_t *at = buf;
+
+	memcpy(at, &header, sizeof(header));
+	at += sizeof(header);
+	if (packet->flags & VERVE_WIRE_DATA)
+		at = put64(at, packet->data);
+	if (packet->flags & VERVE_WIRE_ACK)
+		at = put64(at, packet->op_id);
+	if (layout->put)
+		at = layout->put(at, packet);
+	return at - (uint8_t *)buf;
+}
+
+void verve_wire_readdress(void *buf, uint32_t dest)
+{
+	uint32_t le = htole32(dest);
+
+	memcpy((uint8_t *)buf + offsetof(struct header, dest), &le, sizeof(le));
+}
+
+uint16_t verve_wire_credits(const void *buf)
+{
+	uint16_t le;
+
+	memcpy(&le, (const uint8_t *)buf + offsetof(struct header, credits), sizeof(le));
+	return le16toh(le);
 }
 
 int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *packet)
 {
 	const uint8_t *at = buf, *end = at + len;
+	const struct layout *layout;
 	struct header header;
 
 	if (len < sizeof(header))
 		return -FI_EINVAL;
 	memcpy(&header, at, sizeof(header));
 	at += sizeof(header);
-	if (header.type == 0 || header.type >= VERVE_WIRE_TYPES ||
-	    header.flags & ~flags_of[header.type])
+	layout = &layouts[header.type];
+	if (layout->word == WORD_NONE || header.flags & ~layout->flags)
 		return -FI_EINVAL;
 
 	packet->type = header.type;
@@ -399,6 +379,7 @@ int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *pac
 	packet->credits = le16toh(header.credits);
 	packet->dest = le32toh(header.dest);
 	packet->tag = le64toh(header.tag);
+	decode_word(layout->word, packet);
 	if (header.flags & VERVE_WIRE_DATA) {
 		if (end - at < 8)
 			return -FI_EINVAL;
@@ -408,9 +389,10 @@ int verve_wire_decode(const void *buf, size_t len, struct verve_wire_packet *pac
 	if (header.flags & VERVE_WIRE_ACK) {
 		if (end - at < 8)
 			return -FI_EINVAL;
-		packet->op_id = (uint32_t) get64(at);
+		packet->op_id = (uint32_t)get64(at);
 		at += 8;
 	}
-
-	return get_body(at, end - at, packet);
+	if (layout->get)
+		return layout->get(at, end - at, packet);
+	return at == end ? 0 : -FI_EINVAL;
 }

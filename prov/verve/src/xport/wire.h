@@ -53,7 +53,7 @@ enum verve_wire_type {
 	VERVE_WIRE_RESUME = 17,	    /* first packet of another queue pair: xport/replay.c */
 	VERVE_WIRE_FENCE = 18,	    /* asks if the messages before it are handled, or matched */
 	VERVE_WIRE_FENCED = 19,	    /* answers a FENCE: they are; xport/fence.h */
-	VERVE_WIRE_TYPES = 20,
+	VERVE_WIRE_TYPES,	    /* one more than the last */
 };
 
 enum {
@@ -139,7 +139,7 @@ static inline size_t verve_wire_prefix(uint8_t flags)
 /* Bytes before the operands of an ATOMIC packet. */
 static inline size_t verve_wire_atomic_prefix(uint32_t segment_count)
 {
-	return VERVE_WIRE_HEADER + 24 * (size_t) segment_count;
+	return VERVE_WIRE_HEADER + 24 * (size_t)segment_count;
 }
 
 /* True if an eager message of len bytes costs a credit. Both sides of a connection must agree. */

@@ -20,8 +20,10 @@
 #include "base/mailbox.h"
 #include "base/pointers.h"
 #include "base/pool.h"
+#include "conn/worker.h"
 #include "net/cq.h"
 #include "xport/slab.h"
+#include "xport/stat.h"
 
 struct verve_addrvec;
 struct verve_comp_counter;
@@ -29,12 +31,9 @@ struct verve_comp_queue;
 struct verve_cm;
 struct verve_mr_cache;
 struct verve_mr_keytab;
-struct verve_net_channel;
-struct verve_net_cq;
 struct verve_net_device;
 struct verve_link;
 struct verve_net_srq;
-struct verve_peer;
 struct verve_wire_packet;
 
 /* Queues and counters that take completions; each may be NULL. They outlive the transport. */
@@ -100,31 +99,21 @@ struct verve_recv_batch {
 	int at, count;
 };
 
-/* Receive buffers that queue pairs may have taken along (xport/lost.h). */
-struct verve_lost {
-	uint64_t mark;	 /* random; the first bytes of each posted buffer */
-	struct verve_slab **buffers; /* all attr.rx_buffers; from malloc; NULL: none yet */
-	uint32_t count;	 /* buffers in question */
-	uint32_t before; /* queue pairs of this serial or later cannot have these buffers */
-	uint32_t closed; /* verve_net_srq_closed when buffers were last examined */
-	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
-};
-
 struct verve_xport {
 	struct verve_lock *lock; /* the engine's, for assertions */
 	struct verve_xport_attr attr;
 	const struct verve_protocols *protocols;
-	/* Has the receives, ops and peer_ids: a shared receive context, or this very transport. */
-	struct verve_xport *shared;
+	struct verve_xport *home; /* has receives, ops, peer_ids: a shared context, or this */
 	bool closing; /* operations of the endpoint end without a completion */
+	int failing, failed; /* positive FI errno: told to the manager, told by it (failure.h) */
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
 	struct verve_net_srq *srq;
 	struct verve_slab_pool rx_slabs, tx_slabs;
 	struct verve_slab *rx_free; /* receive buffers to be posted again, in batches */
-	uint32_t rx_free_count;
+	uint32_t rx_free_count, rx_batch; /* free buffers; so many are posted together */
 	bool rx_refused; /* the last attempt to post receive buffers failed */
-	struct verve_lost lost;
+	struct verve_rx_lost lost;
 	struct verve_recv_batch batch;
 	uint64_t polled; /* completions of receives, since the transport was opened */
 
@@ -141,7 +130,7 @@ struct verve_xport {
 	struct verve_pointers peer_of_addr; /* by fi_addr_t; NULL: not looked up yet */
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* peers that the next turn looks after: verve_peer_wait */
-	struct verve_peer_queue wanting; /* peers that wait for a place: xport/connect.h */
+	struct verve_peer_queue wanting; /* peers that wait for a place: xport/places.h */
 	uint64_t wanting_since; /* when the first of wanting became the first, nanoseconds */
 
 	struct verve_idtab link_ids;
@@ -152,13 +141,16 @@ struct verve_xport {
 	uint32_t connecting_count; /* peers for which the manager makes a connection */
 	uint32_t quiescing_count;  /* links whose quiesce.state is not OPEN */
 	uint32_t leaving_count, drained_count; /* links: verve_link_leave; verve_detach_step */
+	struct verve_job_owner closers; /* stops and closes queue pairs by workers: let_go.h */
+	uint32_t closing_qps; /* queue pairs that closers have: xport/let_go.h */
 	uint32_t polls;	     /* turns since the last look at the clock */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* requests of all links: the send CQ never overflows */
+	struct verve_stat stat;
 	struct { uint64_t stale, malformed, looks; } count; /* packets, packets, links examined */
 };
 
-/* True if the connection manager has events for xport/events.h. */
+/* True if the connection manager has events for xport/cm_events.h. */
 static inline bool verve_xport_has_events(const struct verve_xport *xport)
 {
 	return xport->inbox || !verve_mailbox_is_empty(&xport->events);

@@ -137,7 +137,7 @@ Test(alias, endpoint_stays_open_until_its_aliases_are_closed)
 }
 
 /* With selective completion, only an operation with FI_COMPLETION gets a completion. */
-Test(alias, messages_complete_by_the_flags_of_who_posted_them)
+Test(alias, messages_complete_by_the_flags_of_the_endpoint_that_posted)
 {
 	struct fid_ep *before = open_alias(FI_TRANSMIT | FI_COMPLETION), *after;
 

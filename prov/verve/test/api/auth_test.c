@@ -138,7 +138,7 @@ static void write_file(const void *bytes, size_t size, mode_t mode)
 	verve_config.auth_key_file = path;
 }
 
-Test(auth, the_files_key_is_for_who_has_none)
+Test(auth, the_files_key_is_for_endpoints_without_a_key)
 {
 	write_file(one, sizeof(one), 0600);
 	open_pair(NULL, one);

@@ -4,9 +4,7 @@
  * end without a completion, because their contexts may be gone when another endpoint's reader reads
  * a shared queue. Accepted operations are executed all the same.
  */
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include "../support/child.h"
 #include "ep_pair.h"
 
 enum { LONG = 300000, SHORT = 10 };
@@ -231,14 +229,12 @@ Test(close, message_that_is_being_received_is_received)
 Test(close, in_a_child_leaves_the_device_to_the_parent)
 {
 	struct fake_net_stats before, after;
-	int status;
 	pid_t child;
 
 	connect_both();
 	send_to_peer(&pair.a, LONG, 0);
 	send_to_peer(&pair.a, SHORT, FI_DELIVERY_COMPLETE);
 	child = fork();
-	cr_assert_geq(child, 0);
 	if (!child) {
 		alarm(10);
 		fake_net_stats(&before);
@@ -247,8 +243,7 @@ Test(close, in_a_child_leaves_the_device_to_the_parent)
 		fake_net_stats(&after);
 		_exit(after.calls != before.calls ? 2 : 0);
 	}
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "status %#x", status);
+	child_expect_success(child);
 	/* The parent goes on. */
 	post(&pair.b, to[0], LONG);
 	post(&pair.b, to[1], SHORT);

@@ -334,7 +334,7 @@ static uint64_t cost_of_a_write(uint32_t version, int mr_mode)
 }
 
 /* fi_mr(3) of 1.22: descriptors are "valid or NULL", with and without FI_MR_LOCAL. */
-Test(used_desc, of_who_set_the_bit_and_of_who_asked_for_1_22)
+Test(used_desc, of_applications_that_set_the_bit_or_asked_for_1_22)
 {
 	cr_expect_eq(cost_of_a_write(FI_VERSION(1, 17), FI_MR_LOCAL), 0);
 	cr_expect_eq(cost_of_a_write(FI_VERSION(1, 22), 0), 0);

@@ -7,8 +7,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
 
-#include "api/factory.h"
 #include "api/fabric.h"
+#include "api/factory.h"
 #include "api/prov.h"
 #include "base/log.h"
 

@@ -113,7 +113,7 @@ int verve_engine_arm(struct verve_engine *engine)
 	bool any;
 
 	pthread_mutex_lock(&engine->lock);
-	(void) !read(engine->fd, &count, sizeof(count));
+	(void)!read(engine->fd, &count, sizeof(count));
 	AO_or_full(&engine->armed, 1);
 	any = turn(engine);
 	if (any)

@@ -76,7 +76,7 @@ Test(hints, open_mpi_4_mtl)
 	cr_expect_eq(info->domain_attr->mr_mode, 0);
 	cr_expect_eq(info->domain_attr->av_type, FI_AV_MAP);
 	cr_expect_not(info->caps & FI_RMA);
-	cr_expect_geq(info->ep_attr->max_msg_size, (size_t) 1 << 30);
+	cr_expect_geq(info->ep_attr->max_msg_size, (size_t)1 << 30);
 }
 
 Test(hints, open_mpi_5_mtl)

@@ -158,6 +158,12 @@ Test(info, iface_is_an_interface_a_device_or_a_domain)
 	verve_config.iface = "mlx5_0:2";
 	cr_assert_eq(get(NULL, NULL, 0, NULL), 0);
 	cr_expect_str_eq(described(), "mlx5_0:2 10.1.0.1:0");
+	verve_config.iface = "ib0,eth1";
+	cr_assert_eq(get(NULL, NULL, 0, NULL), 0);
+	cr_expect_str_eq(described(), "mlx5_0:2 10.1.0.1:0, ib0 10.2.0.1:0");
+	verve_config.iface = "mlx5_0@eth0.100,mlx5_0:2@eth0";
+	cr_assert_eq(get(NULL, NULL, 0, NULL), 0);
+	cr_expect_str_eq(described(), "mlx5_0 10.100.0.1:0");
 	verve_config.iface = "wlan0";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
 }
@@ -192,6 +198,17 @@ Test(info, iface_that_nothing_has_is_warned_about)
 	verve_config.iface = "wlan0";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
 	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
+}
+
+Test(info, each_iface_that_nothing_has_is_warned_about)
+{
+	start_log();
+	verve_config.iface = "eth1,wlan0,mlx5_9@eth1";
+	cr_expect_eq(get(NULL, NULL, 0, NULL), 0);
+	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
+	verve_config.iface = "eth1,mlx5_9@eth1,ib0";
+	cr_expect_eq(get(NULL, NULL, 0, NULL), 0);
+	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is mlx5_9@eth1: no RDMA device"));
 }
 
 Test(info, iface_that_cannot_be_used_is_warned_about)

@@ -296,7 +296,7 @@ Test(mr, device_memory_is_refused)
 	}
 }
 
-Test(mr, host_memory_is_registered_for_those_who_ask_for_more)
+Test(mr, host_memory_is_registered_for_newer_applications)
 {
 	struct iovec iov = {buffer, sizeof(buffer)};
 	struct fi_mr_attr attr = {

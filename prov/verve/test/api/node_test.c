@@ -216,15 +216,6 @@ Test(node, link_local_source_without_its_interface_is_on_any)
 	cr_expect_not(verve_node_source(&node, &other, &out));
 }
 
-Test(node, kernel_sends_to_itself_from_itself)
-{
-	struct verve_addr loopback = ip("127.0.0.1", 0), other = ip("127.0.0.2", 0);
-
-	cr_expect(verve_node_routes_from(&loopback, &loopback));
-	cr_expect_not(verve_node_routes_from(&loopback, &own));
-	cr_expect_not(verve_node_routes_from(&loopback, &other));
-}
-
 /* FI_ADDR_STR of fi_getinfo(3): node is a whole address. */
 
 Test(node, an_address_string_is_a_destination)

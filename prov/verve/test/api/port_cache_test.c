@@ -6,9 +6,8 @@
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fabric.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../support/child.h"
 #include "../support/fake_net.h"
 #include "api/info.h"
 #include "api/prov.h"
@@ -142,7 +141,7 @@ Test(port_cache, removed_device_is_seen_at_once)
 
 Test(port_cache, child_after_fork_goes_on)
 {
-	int count = settle(), status;
+	int count = settle();
 	pid_t pid = fork();
 
 	if (!pid) {
@@ -151,8 +150,7 @@ Test(port_cache, child_after_fork_goes_on)
 		fake_net_host_addrs(0, 1, 1);
 		_exit(child && getinfo() == count - 1 ? 0 : 1);
 	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect_eq(status, 0);
+	child_expect_success(pid);
 }
 
 /* A list that is lent stays while another takes its place. */

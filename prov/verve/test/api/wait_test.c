@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "../support/oom.h"
-#include "fake_engine.h"
 #include "comp/comp_queue.h"
+#include "fake_engine.h"
 #include "wait_model.h"
 
 #define DEVICE {.role = MODEL_DEVICE}
@@ -365,7 +365,7 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-Test(wait, time_runs_out_for_everyone_who_sleeps)
+Test(wait, time_runs_out_for_every_sleeper)
 {
 	pthread_t thread[THREADS];
 	ssize_t ret[THREADS];

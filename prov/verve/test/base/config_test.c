@@ -128,6 +128,7 @@ Test(config, every_variable_is_read)
 	setenv("FI_VERVE_RNR_RETRY_COUNT", "5", 1);
 	setenv("FI_VERVE_RNR_TIMEOUT", "1000", 1);
 	setenv("FI_VERVE_PORT_RANGE", "40000-40100", 1);
+	setenv("FI_VERVE_STAT", "/run/stat", 1);
 	load();
 	cr_expect_str_eq(verve_config.iface, "eth7");
 	cr_expect_eq(verve_config.inline_size, 0);
@@ -156,6 +157,7 @@ Test(config, every_variable_is_read)
 	cr_expect_eq(verve_config.port_first, 40000);
 	cr_expect_eq(verve_config.port_last, 40100);
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
+	cr_expect_str_eq(verve_config.stat, "/run/stat");
 }
 
 Test(config, what_is_no_choice_is_warned_about_and_ignored)

@@ -3,6 +3,9 @@
 #include "base/lock.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 
 static struct verve_lock lock;
 
@@ -69,27 +72,56 @@ Test(lock, elided_one_is_always_had_and_still_knows)
 	cr_expect_not(verve_lock_held(&lock));
 }
 
+/* Holds the lock across yields, so that others wait for it. */
 static void *count(void *arg)
 {
 	unsigned long *counter = arg;
 
+	errno = EBADE;
 	for (int i = 0; i < 100000; i++) {
 		verve_lock_acquire(&lock);
 		++*counter;
+		if (i % 64 == 0)
+			sched_yield();
 		verve_lock_release(&lock);
 	}
+	cr_assert_eq(errno, EBADE);
 	return NULL;
 }
 
-Test(lock, protects_what_two_threads_change)
+Test(lock, protects_what_threads_change)
 {
 	unsigned long counter = 0;
-	pthread_t thread[2];
+	pthread_t thread[4];
 
 	verve_lock_init(&lock, false);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 4; i++)
 		cr_assert_eq(pthread_create(&thread[i], NULL, count, &counter), 0);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 4; i++)
 		cr_assert_eq(pthread_join(thread[i], NULL), 0);
-	cr_expect_eq(counter, 200000);
+	cr_expect_eq(counter, 400000);
+}
+
+static void *pass(void *arg)
+{
+	verve_lock_acquire(&lock);
+	verve_lock_release(&lock);
+	return arg;
+}
+
+Test(lock, wakes_every_thread_that_waits)
+{
+	pthread_t thread[3];
+
+	verve_lock_init(&lock, false);
+	verve_lock_acquire(&lock);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, pass, NULL), 0);
+	/* At least one of them waits in the kernel, or is about to. */
+	while (AO_int_load(&lock.word) != VERVE_LOCK_WAITED_FOR)
+		sched_yield();
+	verve_lock_release(&lock);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(pthread_join(thread[i], NULL), 0);
+	cr_expect_eq(AO_int_load(&lock.word), VERVE_LOCK_FREE);
 }

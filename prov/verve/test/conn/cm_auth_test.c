@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Connection manager and attackers: other keys, no keys, and datagrams that are recorded,
- * reflected, cut, changed, or too many. cm_test.c has many seeds with a key, and replays.
+ * reflected, cut, changed, or too many. cm_seeds_test.c has many seeds with a key, and replays.
  */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -36,14 +36,6 @@ static void start(unsigned count, const struct verve_auth_key *first,
 	nodes_start(1, count);
 }
 
-static struct verve_cm_stats stats_of(unsigned n)
-{
-	struct verve_cm_stats stats;
-
-	verve_cm_stats_get(nodes[n].cm, &stats);
-	return stats;
-}
-
 static void expect_apart(unsigned a, unsigned b)
 {
 	cr_expect_eq(nodes[a].links[b].ups, 0);
@@ -65,9 +57,9 @@ Test(cm_auth, one_key_five_datagrams)
 	node_connect(0, 1);
 	nodes_run(UINT64_MAX);
 	nodes_expect_connected(0, 1);
-	cr_expect_eq(stats_of(0).sent + stats_of(1).sent, 5);
-	cr_expect_eq(stats_of(1).challenged, 1);
-	cr_expect_eq(stats_of(0).unauthenticated + stats_of(1).unauthenticated, 0);
+	cr_expect_eq(node_stats(0).sent + node_stats(1).sent, 5);
+	cr_expect_eq(node_stats(1).challenged, 1);
+	cr_expect_eq(node_stats(0).unauthenticated + node_stats(1).unauthenticated, 0);
 	nodes_stop();
 }
 
@@ -91,12 +83,12 @@ Test(cm_auth, different_keys_never_meet)
 	cr_expect_eq(error_of(0, 1), FI_EKEYREJECTED);
 	cr_expect_eq(nodes[1].links[0].error, FI_EKEYREJECTED);
 	expect_apart(0, 1);
-	cr_expect_gt(stats_of(0).unauthenticated, 0);
-	cr_expect_gt(stats_of(1).unauthenticated, 0);
+	cr_expect_gt(node_stats(0).unauthenticated, 0);
+	cr_expect_gt(node_stats(1).unauthenticated, 0);
 	nodes_stop();
 }
 
-Test(cm_auth, who_has_no_key_is_refused_at_once)
+Test(cm_auth, peer_without_a_key_is_refused_at_once)
 {
 	start(2, NULL, &key);
 	node_connect(0, 1);
@@ -106,13 +98,13 @@ Test(cm_auth, who_has_no_key_is_refused_at_once)
 	nodes_stop();
 }
 
-Test(cm_auth, who_has_a_key_does_not_talk_to_who_has_none)
+Test(cm_auth, endpoint_with_a_key_does_not_talk_to_one_without)
 {
 	start(2, &key, NULL);
 	node_connect(0, 1);
 	cr_expect_eq(error_of(0, 1), FI_EKEYREJECTED);
 	expect_apart(0, 1);
-	cr_expect_gt(stats_of(1).unauthenticated, 0);
+	cr_expect_gt(node_stats(1).unauthenticated, 0);
 	nodes_stop();
 }
 
@@ -169,7 +161,7 @@ Test(cm_auth, the_log_says_why_on_both_sides)
 		     "%s", text);
 }
 
-Test(cm_auth, the_log_says_who_has_none)
+Test(cm_auth, the_log_says_which_side_has_no_key)
 {
 	const char *text;
 
@@ -244,7 +236,7 @@ Test(cm_auth, a_recording_does_nothing)
 	node_open(0);
 	node_open(1);
 	replay_all();
-	cr_expect_eq(stats_of(0).connected + stats_of(1).connected, 0);
+	cr_expect_eq(node_stats(0).connected + node_stats(1).connected, 0);
 	cr_expect_eq(cm_world_qps(), 0);
 	nodes_stop();
 }
@@ -315,10 +307,10 @@ Test(cm_auth, a_reflection_does_nothing)
 	cm_world_inject(1, 2, buf, sizeof(buf));
 	nodes_run(cm_world_time + ms);
 	/* Two: the one in node 1's name, and node 2's answer to the one in node 0's name. */
-	cr_expect_eq(stats_of(0).unauthenticated, 2);
+	cr_expect_eq(node_stats(0).unauthenticated, 2);
 	cr_expect_eq(nodes[0].links[1].fails, 0);
-	cr_expect_eq(stats_of(2).unauthenticated, 2);
-	cr_expect_eq(stats_of(2).challenged, 0);
+	cr_expect_eq(node_stats(2).unauthenticated, 2);
+	cr_expect_eq(node_stats(2).challenged, 0);
 	cr_expect_eq(cm_world_qps(), 1);
 	nodes_stop();
 }
@@ -342,13 +334,13 @@ Test(cm_auth, cut_datagrams_do_nothing)
 	struct verve_cm_stats before;
 
 	record_proven(buf);
-	before = stats_of(1);
+	before = node_stats(1);
 	for (size_t len = 0; len < VERVE_HELLO_SIZE; len++)
 		cm_world_inject(0, 1, buf, len);
 	nodes_run(cm_world_time + ms);
-	cr_expect_eq(stats_of(1).malformed, before.malformed + VERVE_HELLO_SIZE);
-	cr_expect_eq(stats_of(1).sent, before.sent);
-	cr_expect_eq(stats_of(1).connected, before.connected);
+	cr_expect_eq(node_stats(1).malformed, before.malformed + VERVE_HELLO_SIZE);
+	cr_expect_eq(node_stats(1).sent, before.sent);
+	cr_expect_eq(node_stats(1).connected, before.connected);
 	nodes_stop();
 }
 
@@ -358,7 +350,7 @@ Test(cm_auth, changed_datagrams_do_nothing)
 	struct verve_cm_stats before;
 
 	record_proven(buf);
-	before = stats_of(1);
+	before = node_stats(1);
 	for (unsigned bit = 0; bit < 8 * VERVE_HELLO_SIZE; bit++) {
 		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		cm_world_inject(0, 1, buf, sizeof(buf));
@@ -366,10 +358,10 @@ Test(cm_auth, changed_datagrams_do_nothing)
 		nodes_run(cm_world_time + ms);
 	}
 	/* A datagram with another version counts as both. */
-	cr_expect_geq(stats_of(1).malformed + stats_of(1).unauthenticated,
+	cr_expect_geq(node_stats(1).malformed + node_stats(1).unauthenticated,
 		      before.malformed + before.unauthenticated + 8 * VERVE_HELLO_SIZE);
-	cr_expect_eq(stats_of(1).connected, before.connected);
-	cr_expect_eq(stats_of(1).challenged, before.challenged);
+	cr_expect_eq(node_stats(1).connected, before.connected);
+	cr_expect_eq(node_stats(1).challenged, before.challenged);
 	cr_expect_eq(cm_world_qps(), 0);
 	nodes_stop();
 }
@@ -403,8 +395,8 @@ Test(cm_auth, own_address_is_nobody_elses)
 	cr_assert_eq(cm_world_recorded(1, 0, VERVE_HELLO_HELLO, buf), sizeof(buf));
 	cm_world_inject(0, 0, buf, sizeof(buf));
 	nodes_run(UINT64_MAX);
-	cr_expect_eq(stats_of(0).connected, 1);
-	cr_expect_eq(stats_of(0).foreign, 1);
+	cr_expect_eq(node_stats(0).connected, 1);
+	cr_expect_eq(node_stats(0).foreign, 1);
 	node_connect(0, 0);
 	nodes_run(UINT64_MAX);
 	nodes_expect_connected(0, 0);
@@ -415,13 +407,14 @@ Test(cm_auth, own_address_is_nobody_elses)
 Test(cm_auth, a_flood_is_bounded)
 {
 	start(2, NULL, NULL);
+	cm_world_config.work_max = 0;
 	flood(0, STRANGERS);
 	cr_expect_eq(nodes[0].strangers, VERVE_GUARD_UNPROVEN);
-	cr_expect_eq(stats_of(0).challenged, STRANGERS - VERVE_GUARD_UNPROVEN);
+	cr_expect_eq(node_stats(0).challenged, STRANGERS - VERVE_GUARD_UNPROVEN);
 	node_connect(1, 0);
 	nodes_run(cm_world_time + 10 * ms);
 	nodes_expect_connected(0, 1);
-	cr_expect_eq(stats_of(0).challenged, STRANGERS - VERVE_GUARD_UNPROVEN + 1);
+	cr_expect_eq(node_stats(0).challenged, STRANGERS - VERVE_GUARD_UNPROVEN + 1);
 	nodes_stop();
 }
 
@@ -430,8 +423,8 @@ Test(cm_auth, with_a_key_a_flood_gets_nothing)
 	start(2, &key, &key);
 	flood(0, STRANGERS);
 	cr_expect_eq(nodes[0].strangers, 0);
-	cr_expect_eq(stats_of(0).unauthenticated, STRANGERS);
-	cr_expect_leq(stats_of(0).sent, 64, "%lu were answered", stats_of(0).sent);
+	cr_expect_eq(node_stats(0).unauthenticated, STRANGERS);
+	cr_expect_leq(node_stats(0).sent, 64, "%lu were answered", node_stats(0).sent);
 	cr_expect_eq(cm_world_qps(), 0);
 	node_connect(1, 0);
 	nodes_run(UINT64_MAX);
@@ -445,6 +438,7 @@ Test(cm_auth, with_a_key_a_flood_of_recordings_gets_nothing)
 	uint8_t buf[VERVE_HELLO_SIZE];
 
 	start(2, &key, &key);
+	cm_world_config.work_max = 0;
 	node_connect(1, 0);
 	nodes_run(cm_world_time + 1);
 	cr_assert_eq(cm_world_recorded(1, 0, VERVE_HELLO_HELLO, buf), sizeof(buf));
@@ -453,8 +447,8 @@ Test(cm_auth, with_a_key_a_flood_of_recordings_gets_nothing)
 	for (unsigned i = 0; i < STRANGERS; i++)
 		cm_world_inject(1, 0, buf, sizeof(buf));
 	nodes_run(cm_world_time + ms);
-	cr_expect_eq(stats_of(0).connected, 0);
-	cr_expect_geq(stats_of(0).challenged, STRANGERS);
+	cr_expect_eq(node_stats(0).connected, 0);
+	cr_expect_geq(node_stats(0).challenged, STRANGERS);
 	cr_expect_eq(cm_world_qps(), 0);
 	nodes_stop();
 }

@@ -18,7 +18,7 @@ static const uint64_t ms = 1000000;
 
 struct node nodes[NODES];
 const struct verve_auth_key *node_keys[NODES];
-bool nodes_may_break;
+bool nodes_may_break, nodes_roce;
 bool nodes_are_deaf;
 
 static unsigned node_count;
@@ -72,6 +72,7 @@ void node_open(unsigned n)
 	struct node *node = &nodes[n];
 	struct verve_cm_attr attr = {
 		.key = node_keys[n],
+		.roce = nodes_roce,
 		.window = WINDOW + n,
 		.eager_size = 1024,
 		.connect_timeout = 60000 * ms,
@@ -271,6 +272,9 @@ static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 		link->suspended += event->suspended;
 		link->error = event->error;
 		break;
+	case VERVE_CM_FATAL:
+		expect(false, "FATAL, though nothing fails", n, peer);
+		break;
 	}
 	if (event->type == VERVE_CM_DOWN && link->wanted && !link->qp && !link->asked)
 		node_connect(n, peer);
@@ -353,6 +357,12 @@ void nodes_run(uint64_t until)
 			next = next_transport;
 			n = NODES + 1;
 		}
+		if (cm_world_next_thread() < next) {
+			if (cm_world_next_thread() >= until)
+				break;
+			cm_world_run_thread();
+			continue;
+		}
 		if (next >= until)
 			break;
 		if (next > cm_world_time)
@@ -369,6 +379,23 @@ void nodes_run(uint64_t until)
 	}
 	if (until != UINT64_MAX)
 		cm_world_time = until;
+}
+
+struct verve_cm_stats node_stats(unsigned n)
+{
+	struct verve_cm_stats stats;
+
+	verve_cm_stats_get(nodes[n].cm, &stats);
+	return stats;
+}
+
+uint64_t nodes_sent(unsigned count)
+{
+	uint64_t sent = 0;
+
+	for (unsigned n = 0; n < count; n++)
+		sent += node_stats(n).sent;
+	return sent;
 }
 
 void nodes_expect_connected(unsigned n, unsigned peer)

@@ -50,6 +50,9 @@ extern const struct verve_auth_key *node_keys[NODES];
 /* Sets the same key for all nodes; the default is NULL. */
 void nodes_set_key(const struct verve_auth_key *key);
 
+/* The nodes that open are on RoCE. Stays until it is changed. */
+extern bool nodes_roce;
+
 /* The test injects faults: partners may be gone, connections may end. */
 extern bool nodes_may_break;
 /* The nodes' engines do not run: no packet is sent or read. */
@@ -73,6 +76,10 @@ void node_suspend(unsigned n, unsigned peer);
 
 /* Runs until the time until, or until no event is left before it. */
 void nodes_run(uint64_t until);
+
+struct verve_cm_stats node_stats(unsigned n);
+/* The datagrams that the first count nodes have sent. */
+uint64_t nodes_sent(unsigned count);
 
 /* Asserts that n and peer have the same connection, and that both may send. */
 void nodes_expect_connected(unsigned n, unsigned peer);

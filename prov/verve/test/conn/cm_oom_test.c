@@ -6,9 +6,9 @@
  */
 #include <criterion/criterion.h>
 
+#include "../support/oom.h"
 #include "cm_node.h"
 #include "cm_world.h"
-#include "../support/oom.h"
 
 static const uint64_t ms = 1000000;
 

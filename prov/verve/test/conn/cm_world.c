@@ -12,7 +12,7 @@
 #include "net/qp.h"
 #include "net/sys.h"
 
-enum { QPS = 1 << 16, RECORDS = 8192, DGRAM_MAX = 256 };
+enum { QPS = 1 << 16, RECORDS = 8192, DGRAM_MAX = 256, THREADS = 8 };
 
 struct packet {
 	TAILQ_ENTRY(packet) link;
@@ -217,10 +217,13 @@ void cm_world_start(uint64_t seed)
 	memset(&cm_world_config, 0, sizeof(cm_world_config));
 	cm_world_config.delay_min = 50000;
 	cm_world_config.delay_max = 100000;
+	cm_world_config.work_max = 20000;
 	last_qp_num = 1; /* 0 and 1 are management queue pairs */
 	record_count = 0;
 	fail_open = fail_connect = 0;
 }
+
+static size_t threads_left(void);
 
 size_t cm_world_stop(void)
 {
@@ -233,7 +236,7 @@ size_t cm_world_stop(void)
 	heap_room = 0;
 	for (unsigned port = 0; port < CM_WORLD_PORTS; port++)
 		left += sockets[port] != NULL;
-	return left;
+	return left + threads_left();
 }
 
 /* net/dgram.h */
@@ -341,6 +344,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	if (!qp)
 		return -FI_ENOMEM;
 	qp->self = (struct verve_net_qp_addr){
+		.gid.raw = {[10] = 0xff, 0xff, 10, 1, 0, 1}, /* cm_world_addr */
 		.qp_num = ++last_qp_num, .psn = psn, .mtu_log2 = 10, .rd_atomic_target = 16};
 	qps[last_qp_num] = qp;
 	qp_count++;
@@ -371,6 +375,84 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	qp->connected = true;
 	qp->remote = *remote;
 	return 0;
+}
+
+/* net/sys.h: threads are events. */
+
+struct verve_net_thread {
+	uint64_t (*step)(void *arg);
+	void *arg;
+	uint64_t when; /* of the next step; UINT64_MAX: the thread sleeps */
+	bool is_used;
+};
+
+static struct verve_net_thread threads[THREADS];
+
+static struct verve_net_thread *next_thread(void)
+{
+	struct verve_net_thread *next = NULL;
+
+	for (int i = 0; i < THREADS; i++)
+		if (threads[i].is_used && (!next || threads[i].when < next->when))
+			next = &threads[i];
+	return next;
+}
+
+static size_t threads_left(void)
+{
+	size_t left = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		left += threads[i].is_used;
+	return left;
+}
+
+uint64_t cm_world_next_thread(void)
+{
+	const struct verve_net_thread *next = next_thread();
+
+	return next ? next->when : UINT64_MAX;
+}
+
+void cm_world_run_thread(void)
+{
+	struct verve_net_thread *thread = next_thread();
+
+	if (thread->when > cm_world_time)
+		cm_world_time = thread->when;
+	thread->when = UINT64_MAX;
+	if (thread->step(thread->arg) != UINT64_MAX)
+		verve_net_thread_wake(thread);
+}
+
+int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *arg,
+			   struct verve_net_thread **threadp)
+{
+	struct verve_net_thread *thread = threads;
+
+	(void)name;
+	while (thread->is_used)
+		if (++thread == threads + THREADS)
+			abort();
+	*thread = (struct verve_net_thread){.step = step, .arg = arg, .when = UINT64_MAX,
+					    .is_used = true};
+	verve_net_thread_wake(thread);
+	*threadp = thread;
+	return 0;
+}
+
+void verve_net_thread_stop(struct verve_net_thread *thread)
+{
+	thread->is_used = false;
+}
+
+void verve_net_thread_wake(struct verve_net_thread *thread)
+{
+	uint64_t most = cm_world_config.work_max;
+	uint64_t when = cm_world_time + (most ? cm_world_random() % most : 0);
+
+	if (when < thread->when)
+		thread->when = when;
 }
 
 size_t cm_world_qps(void)

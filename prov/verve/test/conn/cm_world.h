@@ -25,6 +25,7 @@ struct cm_world_config {
 	uint32_t loss, copy, slow;	/* slow: chance of a delay up to slow_max */
 	uint64_t delay_min, delay_max, slow_max;
 	bool refuse;			/* ICMP answers for a closed port */
+	uint64_t work_max;		/* most from a job's begin to its end */
 };
 extern struct cm_world_config cm_world_config; /* may change at any time */
 
@@ -37,6 +38,10 @@ void cm_world_addr(unsigned port, struct verve_addr *addr);
 extern uint64_t cm_world_time;
 /* Time when the next datagram arrives; UINT64_MAX: none is under way. */
 uint64_t cm_world_next(void);
+/* Time of the next step of a thread; UINT64_MAX: all sleep. */
+uint64_t cm_world_next_thread(void);
+/* Moves the clock to that time, and runs the step. */
+void cm_world_run_thread(void);
 /* Moves the clock to that time and delivers the datagram; returns the port that gets it. */
 unsigned cm_world_deliver(void);
 

@@ -8,184 +8,13 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
-#include <rdma/providers/fi_prov.h>
-#include <string.h>
 
 #include "../support/fake_net.h"
-#include "base/config.h"
-#include "base/log.h"
-#include "conn/addrvec.h"
-#include "mr/cache.h"
-#include "net/device.h"
-#include "net/sys.h"
-#include "comp/comp_queue.h"
-#include "msg/recv.h"
+#include "ends.h"
 #include "msg/send.h"
-#include "xport/xport.h"
+#include "net/sys.h"
 
-enum { ROOM = 4096, EAGER = 1024, CONNECT_MS = 2000, TRANSPORT_MS = 500 };
-
-struct end {
-	struct verve_net_device *dev;
-	struct verve_addrvec addrvec;
-	struct verve_mr_cache mr_cache;
-	struct verve_comp_queue tx_queue, rx_queue;
-	struct verve_xport_attr xport;
-	struct verve_engine_attr attr;
-	struct verve_engine *engine; /* NULL: closed */
-};
-
-static const uint64_t ms = 1000000;
-
-static struct fi_provider provider = {.name = "verve"};
-static struct end a, b;
-static char out[ROOM], in[ROOM];
-
-static void prepare(struct end *end, uint32_t host)
-{
-	struct verve_net_port *list;
-	size_t count;
-
-	cr_assert_eq(verve_net_port_list(&list, &count), 0);
-	cr_assert_eq(verve_net_device_open(list[host].device, 1, NULL, &end->dev), 0);
-	verve_net_port_list_free(list, count);
-	verve_addrvec_init(&end->addrvec);
-	verve_mr_cache_init(&end->mr_cache, end->dev);
-	cr_assert_eq(verve_comp_queue_init(&end->tx_queue, 64, false), 0);
-	cr_assert_eq(verve_comp_queue_init(&end->rx_queue, 64, false), 0);
-	end->xport = (struct verve_xport_attr){
-		.dev = end->dev,
-		.addrvec = &end->addrvec,
-		.mr_cache = &end->mr_cache,
-		.sink = {.tx_queue = &end->tx_queue, .rx_queue = &end->rx_queue},
-		.tx_size = 64,
-		.inline_size = 128,
-		.eager_size = EAGER,
-		.rx_buffers = 64,
-		.window = 4,
-		.min_multi_recv = 64,
-		.keepalive = TRANSPORT_MS * ms,
-	};
-	end->attr.xport = &end->xport;
-	fake_net_host_addr(host, &end->attr.addr);
-}
-
-static void open_end(struct end *end)
-{
-	cr_assert_eq(verve_engine_open(&end->attr, &end->engine), 0);
-}
-
-static void close_end(struct end *end)
-{
-	verve_engine_close(end->engine);
-	end->engine = NULL;
-}
-
-static void release(struct end *end)
-{
-	if (end->engine)
-		verve_engine_close(end->engine);
-	verve_comp_queue_fini(&end->tx_queue);
-	verve_comp_queue_fini(&end->rx_queue);
-	verve_mr_cache_fini(&end->mr_cache);
-	verve_addrvec_fini(&end->addrvec);
-	verve_net_device_close(end->dev);
-}
-
-/* Called while one end waits: the applications of both ends go on polling. */
-static void progress(void *arg)
-{
-	(void)arg;
-	if (a.engine)
-		verve_engine_progress(a.engine);
-	if (b.engine)
-		verve_engine_progress(b.engine);
-}
-
-static void setup(void)
-{
-	verve_log_provider = &provider;
-	verve_config.connect_timeout = CONNECT_MS;
-	verve_config.transport_timeout = TRANSPORT_MS;
-	memset(out, 'x', sizeof(out));
-	memset(&a, 0, sizeof(a));
-	memset(&b, 0, sizeof(b));
-	prepare(&a, 0);
-	prepare(&b, 1);
-	fake_net_on_pause(progress, NULL);
-}
-
-static void teardown(void)
-{
-	release(&a);
-	release(&b);
-	fake_net_on_pause(NULL, NULL);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(engine, .init = setup, .fini = teardown);
-
-static void open_both(void)
-{
-	open_end(&a);
-	open_end(&b);
-}
-
-static void run(uint64_t time)
-{
-	uint64_t end = fake_net_time() + time;
-
-	while (fake_net_time() < end)
-		verve_net_pause();
-}
-
-static uint64_t b_addr(void)
-{
-	uint64_t fi_addr = verve_addrvec_find(&a.addrvec, verve_engine_addr(b.engine));
-
-	if (fi_addr == UINT64_MAX)
-		cr_assert_eq(verve_addrvec_insert(&a.addrvec, verve_engine_addr(b.engine),
-			&fi_addr),
-			     0);
-	return fi_addr;
-}
-
-static int send_to(uint64_t addr, size_t len, uint32_t flags)
-{
-	struct iovec iov = {out, len};
-	struct verve_request request = {
-		.iov = &iov, .iov_count = 1, .addr = addr, .flags = flags | VERVE_OP_NOTIFY};
-	int ret = verve_send(verve_engine_lock(a.engine), &request);
-
-	verve_engine_unlock(a.engine);
-	return ret;
-}
-
-static void recv_any(struct end *end)
-{
-	struct iovec iov = {in, ROOM};
-	struct verve_request request = {
-		.iov = &iov, .iov_count = 1, .addr = UINT64_MAX, .flags = VERVE_OP_NOTIFY};
-
-	cr_assert_eq(verve_recv(verve_engine_lock(end->engine), &request), 0);
-	verve_engine_unlock(end->engine);
-}
-
-static void expect_len(struct verve_comp_queue *queue, size_t len)
-{
-	struct verve_comp comp;
-
-	cr_assert_eq(verve_comp_queue_read(queue, &comp, 1), 1);
-	cr_expect_eq(comp.len, len);
-}
-
-static void expect_error(struct verve_comp_queue *queue, int err)
-{
-	struct verve_comp_error error;
-
-	cr_assert_eq(verve_comp_queue_read_error(queue, &error), 0);
-	cr_expect_eq(error.err, err, "%s", error.reason);
-}
+TestSuite(engine, .init = ends_setup, .fini = ends_teardown);
 
 /* Opening. */
 
@@ -210,14 +39,14 @@ static void setup_starved(void)
 	struct fake_net_config config;
 
 	fake_net_config_default(&config);
-	config.thread_delay = UINT64_MAX / 4;
+	config.starved = "verve-service";
 	fake_net_start(&config);
-	setup();
+	ends_setup();
 }
 
-TestSuite(engine_starved, .init = setup_starved, .fini = teardown);
+TestSuite(engine_starved, .init = setup_starved, .fini = ends_teardown);
 
-Test(engine_starved, who_polls_connects_without_the_service_thread)
+Test(engine_starved, polling_connects_without_the_service_thread)
 {
 	open_both();
 	recv_any(&b);
@@ -270,7 +99,7 @@ Test(engine, each_failure_of_opening_leaves_nothing)
 
 /* The lock. */
 
-Test(engine, progress_does_not_wait_for_who_progresses_already)
+Test(engine, progress_does_not_wait_for_another_thread_in_progress)
 {
 	struct verve_xport *xport;
 
@@ -453,7 +282,7 @@ Test(engine, close_gives_up_on_a_peer_that_does_not_receive)
 	expect_len(&b.rx_queue, 5);
 }
 
-Test(engine, peer_hears_of_the_close_and_reaches_who_comes_after)
+Test(engine, peer_hears_of_the_close_and_reaches_the_next_endpoint)
 {
 	struct verve_addr name;
 
@@ -476,7 +305,7 @@ Test(engine, peer_hears_of_the_close_and_reaches_who_comes_after)
 }
 
 /*
- * One message waits for its receive, another for its connection. A third message is sent after the
+ * One message waits for its receive, another for its connection. A third message is refused, as the
  * device has gone.
  */
 Test(engine, device_that_is_removed_fails_what_needs_it_and_closes)
@@ -497,9 +326,7 @@ Test(engine, device_that_is_removed_fails_what_needs_it_and_closes)
 	run(200 * ms);
 	expect_error(&a.tx_queue, FI_ENODEV);
 	expect_error(&a.tx_queue, FI_ENODEV);
-	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
-	run(10 * ms);
-	expect_error(&a.tx_queue, FI_ENODEV);
+	cr_expect_eq(send_to(b_addr(), 5, 0), -FI_ENODEV);
 	start = fake_net_time();
 	close_end(&a);
 	cr_expect_lt(fake_net_time() - start, ms);
@@ -548,7 +375,8 @@ static void poll_shared(void *arg)
 
 /*
  * The service threads connect both ends. The application of a has taken no turn since, so its
- * events, which own queue pairs, are not handled.
+ * events, which own queue pairs, are not handled. The manager is closed without the lock, after it
+ * was taken away under the lock.
  */
 Test(engine, nobody_polls_through_the_shared_context_what_an_endpoint_closes)
 {
@@ -566,7 +394,7 @@ Test(engine, nobody_polls_through_the_shared_context_what_an_endpoint_closes)
 	fake_net_on_close(poll_shared, NULL);
 	close_end(&a);
 	fake_net_on_close(NULL, NULL);
-	cr_expect_eq(closed_without_lock, 0);
+	cr_expect_gt(closed_without_lock, 0);
 	verve_engine_close_shared(shared);
 	fake_net_on_pause(progress, NULL);
 }

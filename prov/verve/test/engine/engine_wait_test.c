@@ -196,7 +196,7 @@ Test(engine_wait, receive_of_a_shared_context_sets_the_timers_of_its_endpoints)
 	expect_timer_of_reads(true);
 }
 
-Test(engine_wait, receive_of_an_endpoint_sets_the_timers_of_those_it_shares_with)
+Test(engine_wait, receive_of_an_endpoint_sets_the_timers_of_its_sharers)
 {
 	expect_timer_of_reads(false);
 }

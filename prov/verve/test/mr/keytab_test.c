@@ -109,7 +109,7 @@ static void *open_and_close(void *arg)
 	return arg;
 }
 
-Test(keytab, removing_waits_for_those_who_use_it)
+Test(keytab, removing_waits_for_its_users)
 {
 	pthread_t thread;
 

@@ -2,9 +2,8 @@
 /* Monitor: the listeners are told what the kernel, or the application, reports. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../support/child.h"
 #include "../support/fake_memory.h"
 #include "../support/fake_net.h"
 #include "base/config.h"
@@ -36,7 +35,7 @@ static void setup(void)
 
 TestSuite(monitor, .init = setup);
 
-Test(monitor, everybody_who_listens_hears_what_goes)
+Test(monitor, every_listener_hears_of_lost_memory)
 {
 	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
 	cr_assert_eq(verve_mr_monitor_add(&b.listener), 0);
@@ -129,12 +128,10 @@ Test(notify, needs_nothing_of_the_kernel)
 Test(notify, a_child_is_never_quiet)
 {
 	pid_t child = fork();
-	int status = 0;
 
 	if (!child)
 		_exit(verve_mr_monitor_quiet());
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	child_expect_success(child);
 	cr_expect(verve_mr_monitor_quiet());
 }
 
@@ -161,11 +158,7 @@ static void fork_and_use(struct verve_mr_listener *listener, uintptr_t start, ui
 
 static void expect_child_that_ends(void)
 {
-	int status;
-
-	cr_assert_gt(born, 0);
-	cr_assert_eq(waitpid(born, &status, 0), born);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+	child_expect_success(born);
 	a.listener.gone = gone;
 	verve_mr_monitor_notify(0x1000, 0x2000);
 	cr_expect_eq(a.heard, 2);

@@ -161,7 +161,7 @@ Test(odp, devices_without_it_pin_and_keep)
 	cr_expect_eq(pinned(), stats().bytes);
 }
 
-Test(odp, who_does_not_ask_does_not_get_it)
+Test(odp, memory_is_not_paged_on_demand_unasked)
 {
 	struct verve_mr_region *region;
 

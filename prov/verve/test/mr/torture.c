@@ -32,7 +32,7 @@
 #include "mr/cache.h"
 #include "mr/region.h"
 #include "net/device.h"
-#include "net/watch.h"
+#include "net/unmaps.h"
 
 enum { THREADS = 4, PAGE = 4096, PAGES = 12, SIZE = PAGES * PAGE, ROUNDS = 3000 };
 
@@ -95,11 +95,11 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 	free(pinned);
 }
 
-int __real_verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end);
+int __real_verve_net_unmaps_add(struct verve_net_unmaps *watch, uintptr_t start, uintptr_t end);
 
-int __wrap_verve_net_watch_add(struct verve_net_watch *watch, uintptr_t start, uintptr_t end)
+int __wrap_verve_net_unmaps_add(struct verve_net_unmaps *watch, uintptr_t start, uintptr_t end)
 {
-	return blind ? 0 : __real_verve_net_watch_add(watch, start, end);
+	return blind ? 0 : __real_verve_net_unmaps_add(watch, start, end);
 }
 
 static uint64_t next(struct worker *worker)

@@ -27,7 +27,7 @@ static void setup(void)
 TestSuite(bounds, .init = setup, .fini = pair_close);
 
 /* A whole window of messages waits for receives; one more message breaks the link. */
-Test(bounds, who_ignores_the_window_is_cut_off)
+Test(bounds, peer_that_ignores_the_window_is_cut_off)
 {
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
@@ -76,7 +76,7 @@ static void handle(const struct verve_wire_packet *what)
  * a offers messages, withdraws them, and takes no answer. An honest endpoint has at most
  * VERVE_CONFIG_TX_SIZE_MAX operations, so at most as many answers wait for a.
  */
-Test(bounds, who_takes_no_fin_is_cut_off)
+Test(bounds, peer_that_takes_no_fin_is_cut_off)
 {
 	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS, .op_id = 1};
 	struct verve_wire_packet withdrawal = {.type = VERVE_WIRE_WITHDRAW};
@@ -93,7 +93,7 @@ Test(bounds, who_takes_no_fin_is_cut_off)
 }
 
 /* Messages without a receive are bounded likewise, if a waits for a FIN of each. */
-Test(bounds, who_offers_more_than_an_endpoint_can_is_cut_off)
+Test(bounds, peer_that_offers_more_than_an_endpoint_can_is_cut_off)
 {
 	struct verve_wire_packet offers[] = {{.type = VERVE_WIRE_RTS},
 					     {.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_ACK}};
@@ -111,7 +111,7 @@ Test(bounds, who_offers_more_than_an_endpoint_can_is_cut_off)
  * a offers as many messages as it may, then asks for messages back that it did not offer. However
  * many wait, few are compared with the id.
  */
-Test(bounds, who_withdraws_what_was_not_offered_costs_little)
+Test(bounds, withdrawing_messages_never_offered_costs_little)
 {
 	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS};
 	struct verve_wire_packet withdrawal = {.type = VERVE_WIRE_WITHDRAW};
@@ -138,7 +138,7 @@ Test(bounds, who_withdraws_what_was_not_offered_costs_little)
 }
 
 /* No honest peer has two operations of one id. */
-Test(bounds, who_names_two_messages_alike_is_cut_off)
+Test(bounds, peer_that_names_two_messages_alike_is_cut_off)
 {
 	struct verve_wire_packet offer = {.type = VERVE_WIRE_RTS, .op_id = 5};
 
@@ -227,7 +227,7 @@ static void flood(void *arg)
  * When a connection ends, the packets that arrived before are handled. Packets that arrive
  * meanwhile do not prolong that.
  */
-Test(bounds, a_flood_does_not_keep_who_takes_what_arrived)
+Test(bounds, a_flood_does_not_hold_the_receiving_call)
 {
 	uint32_t conn_id = node_link(&b, &a)->conn_id;
 
@@ -236,7 +236,7 @@ Test(bounds, a_flood_does_not_keep_who_takes_what_arrived)
 	verve_comp_queue_arm(&b.rx_queue, 1);
 	flood(NULL);
 	node_event(&b, VERVE_CM_DOWN, &a, conn_id, FI_ENOTCONN);
-	verve_events_step(b.xport);
+	verve_cm_events_step(b.xport);
 	cr_expect_leq(AO_load(&b.rx_queue.count), b.xport->attr.rx_buffers,
 		      "%zu packets were taken", (size_t)AO_load(&b.rx_queue.count));
 	cr_expect_gt(AO_load(&b.rx_queue.count), 0);

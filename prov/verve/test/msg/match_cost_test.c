@@ -65,8 +65,8 @@ static double misses_posted(const struct pattern *pattern, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = shuffled(i, count);
 
-		cr_assert_not_null(verve_match_arrive(&match, source_at(pattern, at),
-						      tag_at(pattern, at), false));
+		cr_assert_not_null(
+			verve_match_arrive(&match, source_at(pattern, at), tag_at(pattern, at)));
 	}
 	misses = ((double)match.misses - misses) / count;
 	verve_match_fini(&match);
@@ -146,7 +146,7 @@ Test(match_cost, cost_of_many_masks_is_one_look_into_each)
 	}
 	misses = match.misses;
 	for (uint64_t i = MASKS * EACH; i-- > 0;)
-		cr_assert_eq(verve_match_arrive(&match, 3, i << 20, false), &recv[i]);
+		cr_assert_eq(verve_match_arrive(&match, 3, i << 20), &recv[i]);
 	cr_expect_lt(match.misses - misses, (uint64_t)MASKS * EACH * MASKS);
 	verve_match_fini(&match);
 	free(recv);

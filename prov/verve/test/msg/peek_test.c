@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "../proto/pair.h"
-#include "msg/unexpected.h"
 #include "msg/recv.h"
+#include "msg/unexpected.h"
 
 enum { ROOM = 2 * NODE_EAGER };
 

@@ -143,6 +143,59 @@ Test(rndv, descriptors_that_do_not_serve_are_replaced)
 	verve_mr_region_close(to);
 }
 
+Test(rndv, short_reads_are_registered_where_that_costs_less)
+{
+	struct verve_mr_crossover *crossover = &b.mr_cache.crossover;
+
+	move(ROOM, 10); /* now both sides have allocated their slabs */
+	expect_error(&b.rx_queue, FI_ETRUNC);
+	crossover->described = crossover->fresh = NODE_EAGER;
+	for (size_t len = NODE_EAGER - 1; len <= NODE_EAGER; len++) {
+		uint64_t before = nodes_stats().regs;
+
+		move(ROOM, len);
+		expect_error(&b.rx_queue, FI_ETRUNC);
+		cr_expect(pattern_holds(in, len, 1));
+		/* One is of the sender's buffer. */
+		cr_expect_eq(nodes_stats().regs - before, len == NODE_EAGER ? 2 : 1);
+		cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
+	}
+}
+
+/*
+ * Reads go on where they have begun: a slab that becomes free meanwhile would overwrite what was
+ * read before. The first piece of the receive is empty, so that it has no region.
+ */
+Test(rndv, memory_of_reads_stays_while_they_go_on)
+{
+	struct iovec to[] = {{in, 0}, {in, NODE_EAGER}};
+	struct iovec from[] = {{out, 256}, {out + 256, 256}, {out + 512, 256}, {out + 768, 4000}};
+	size_t slabs = b.xport->tx_slabs.limit;
+	uint32_t requests = b.xport->wr_limit;
+	struct verve_mr_region *region;
+	void *desc[] = {NULL, NULL};
+
+	cr_assert_eq(verve_mr_region_open(b.dev, in, ROOM, VERVE_NET_LOCAL_WRITE, &region), 0);
+	desc[1] = region;
+	cr_assert_eq(node_recv(&b, &(struct message){.iov = to, .iov_count = 2, .desc = desc}), 0);
+	/* No slab is free, and only two of the four reads have room. */
+	b.xport->tx_slabs.limit = 0;
+	b.xport->wr_limit = b.xport->wr_used + b.xport->link_count + VERVE_LINK_RESERVE + 4;
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .iov = from, .iov_count = 4}), 0);
+	while (node_link(&b, &a)->produced == node_link(&b, &a)->retired) {
+		cr_assert(fake_net_run_next());
+		verve_proto_poll(&b.proto);
+	}
+	cr_assert_eq(node_link(&b, &a)->produced - node_link(&b, &a)->retired, 2);
+	b.xport->tx_slabs.limit = slabs;
+	b.xport->wr_limit = requests;
+	nodes_settle();
+	expect_error(&b.rx_queue, FI_ETRUNC);
+	cr_expect(pattern_holds(in, NODE_EAGER, 1));
+	expect_comp(&a.tx_queue);
+	verve_mr_region_close(region);
+}
+
 Test(rndv, receive_buffer_that_cannot_be_registered_fails_both_sides)
 {
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM}), 0);

@@ -7,9 +7,8 @@
 
 #include <criterion/criterion.h>
 #include <infiniband/verbs.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../support/child.h"
 #include "net/verbs.h"
 
 enum { VECTORS = 4 };
@@ -78,7 +77,6 @@ Test(cq, vectors_of_endpoints_follow_each_other)
 
 Test(cq, vectors_of_a_forked_process_begin_where_it_runs)
 {
-	int status;
 	pid_t pid;
 
 	cpu = 5;
@@ -87,7 +85,6 @@ Test(cq, vectors_of_a_forked_process_begin_where_it_runs)
 	pid = fork();
 	if (!pid)
 		_exit(verve_net_vector_next() == 9 && verve_net_vector_next() == 10 ? 0 : 1);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect_eq(status, 0);
+	child_expect_success(pid);
 	cr_expect_eq(verve_net_vector_next(), 6);
 }

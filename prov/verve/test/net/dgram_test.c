@@ -242,3 +242,14 @@ Test(dgram, a_range_of_ports_is_kept_to)
 	fill_range(AF_INET);
 	fill_range(AF_INET6);
 }
+
+Test(dgram, kernel_sends_to_itself_from_itself)
+{
+	struct verve_addr self = loopback(AF_INET), own = self, other = self;
+
+	own.in.sin_addr.s_addr = htonl(0x0a010001);   /* 10.1.0.1 */
+	other.in.sin_addr.s_addr = htonl(0x7f000002); /* 127.0.0.2 */
+	cr_expect(verve_net_dgram_routes_from(&self, &self));
+	cr_expect_not(verve_net_dgram_routes_from(&self, &own));
+	cr_expect_not(verve_net_dgram_routes_from(&self, &other));
+}

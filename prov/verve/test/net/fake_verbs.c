@@ -249,6 +249,9 @@ void fake_verbs_reset(void)
 	snprintf(fake_verbs.device.name, sizeof(fake_verbs.device.name), "none0");
 	snprintf(fake_verbs.device.dev_name, sizeof(fake_verbs.device.dev_name), "uverbs9");
 	fake_verbs.attr.max_srq = 1;
+	fake_verbs.attr.max_sge = 4;
+	fake_verbs.attr.max_qp_rd_atom = 1;
+	fake_verbs.attr.max_qp_init_rd_atom = 1;
 	fake_verbs.port.state = IBV_PORT_ACTIVE;
 	fake_verbs.port.link_layer = IBV_LINK_LAYER_ETHERNET;
 	fake_verbs.port.active_mtu = IBV_MTU_1024;

@@ -18,13 +18,18 @@ static const enum ibv_gid_type V1 = IBV_GID_TYPE_ROCE_V1, V2 = IBV_GID_TYPE_ROCE
 
 static struct verve_net_port port;
 
-static void setup(void)
+static void port_init(void)
 {
-	fake_verbs_reset();
 	memset(&port, 0, sizeof(port));
 	strcpy(port.device, "none0");
 	port.port_num = 1;
 	port.ethernet = true;
+}
+
+static void setup(void)
+{
+	fake_verbs_reset();
+	port_init();
 }
 
 static void teardown(void)
@@ -183,6 +188,34 @@ Test(gid, infiniband_has_the_default_gid_for_each_address)
 	expect_refused(0, 5, "default GID");
 }
 
+/* As an InfiniBand port that no call of find has seen. */
+static void find_anew(const char *iface, size_t expected)
+{
+	verve_net_port_fini(&port);
+	port_init();
+	port.ethernet = false;
+	verve_config.iface = iface;
+	find(expected);
+}
+
+/* Each device of a host can have its own interface, and a list may name others' devices, too. */
+Test(gid, infiniband_takes_the_interface_that_is_named_for_the_device)
+{
+	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("eth1", 3, true, "10.0.0.2");
+	find_anew("other0@eth0,none0@eth1", 1);
+	expect_addr(0, "10.0.0.2:0", "eth1", 0);
+	find_anew("eth0,none0:1@eth1", 1);
+	expect_addr(0, "10.0.0.2:0", "eth1", 0);
+	find_anew("other0,none0,eth0,eth1", 1);
+	expect_addr(0, "10.0.0.1:0", "eth0", 0);
+	find_anew("other0@eth0", 0);
+	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE=none0@eth0, or"), "%s", port.reason);
+	find_anew("none0@eth2", 0);
+	cr_expect_not_null(strstr(port.reason, "eth2 has no IP address"), "%s", port.reason);
+}
+
 Test(gid, infiniband_without_an_address_has_a_reason)
 {
 	port.ethernet = false;
@@ -191,11 +224,12 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	port.reason[0] = '\0';
 	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
 	find(0);
-	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE"));
+	cr_expect_not_null(strstr(port.reason, ": export FI_VERVE_IFACE=none0@eth0, or"));
 	port.reason[0] = '\0';
 	verve_config.iface = "none0"; /* a device, not an interface */
+	fake_verbs_add_addr("eno2", 3, true, "10.0.0.9");
 	find(0);
-	cr_expect_not_null(strstr(port.reason, "FI_VERVE_IFACE"));
+	cr_expect_not_null(strstr(port.reason, ": export FI_VERVE_IFACE=none0@eno2, or"));
 	port.reason[0] = '\0';
 	verve_config.iface = "ipoib0";
 	fake_verbs_add_addr("ipoib0", 2, false, "10.0.0.1");

@@ -67,7 +67,8 @@ static void setup(void)
 	fake_verbs_add_gid(1, 1, IBV_GID_TYPE_ROCE_V2, "::ffff:10.0.0.2", 2);
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.2");
-	peer = (struct verve_net_qp_addr){.mtu_log2 = 12, .qp_num = 77, .pkey = 0xffff};
+	peer = (struct verve_net_qp_addr){
+		.mtu_log2 = 12, .qp_num = 77, .pkey = 0xffff, .rd_atomic_target = 1};
 	set_gid(&peer.gid, "::ffff:10.0.0.9");
 }
 
@@ -141,9 +142,11 @@ static const struct ibv_ah_attr *path(void)
 
 static void happen(enum ibv_event_type event)
 {
+	struct verve_net_fault fault;
+
 	fake_verbs.events[fake_verbs.event_count++] = event;
-	cr_expect_eq(verve_net_device_async_next(dev), 0);
-	cr_expect_eq(verve_net_device_async_next(dev), -FI_EAGAIN);
+	cr_expect_eq(verve_net_device_async_next(dev, &fault), 0);
+	cr_expect_eq(verve_net_device_async_next(dev, &fault), -FI_EAGAIN);
 }
 
 Test(infiniband, a_path_inside_the_subnet_has_no_global_route)

@@ -118,7 +118,7 @@ Test(port, limits_are_the_smaller_of_the_devices_and_ours)
 	cr_expect_eq(port.limits.sge, 30);
 }
 
-Test(port, atomics_need_somebody_who_may_ask)
+Test(port, atomics_need_a_device_that_initiates_requests)
 {
 	fake_verbs.attr.atomic_cap = IBV_ATOMIC_HCA;
 	fake_verbs.attr.max_qp_init_rd_atom = 1;
@@ -229,6 +229,21 @@ Test(port, device_without_shared_receive_queues_is_rejected)
 {
 	fake_verbs.attr.max_srq = 0;
 	expect_rejected("no shared receive queues");
+}
+
+Test(port, device_without_reads_is_rejected)
+{
+	fake_verbs.attr.max_qp_rd_atom = 0;
+	expect_rejected("no RDMA reads");
+	fake_verbs.attr.max_qp_rd_atom = 1;
+	fake_verbs.attr.max_qp_init_rd_atom = 0;
+	expect_rejected("no RDMA reads");
+}
+
+Test(port, device_of_few_segments_is_rejected)
+{
+	fake_verbs.attr.max_sge = 3;
+	expect_rejected("takes 3 segments for a request, verve needs 4");
 }
 
 Test(port, one_that_is_down_is_rejected_with_what_to_do)

@@ -7,9 +7,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/child.h"
 #include "net/sys.h"
 
 struct seen {
@@ -214,18 +214,15 @@ Test(sys, stop_in_a_forked_child_returns)
 {
 	struct seen seen;
 	struct verve_net_thread *thread = start(&seen, UINT64_MAX);
-	int status;
 	pid_t pid;
 
 	await_steps(&seen, 1);
 	pid = fork();
-	cr_assert_geq(pid, 0);
 	if (!pid) {
 		verve_net_thread_stop(thread);
 		_exit(0);
 	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect_eq(status, 0);
+	child_expect_success(pid);
 	verve_net_thread_wake(thread);
 	await_steps(&seen, 1);
 	verve_net_thread_stop(thread);

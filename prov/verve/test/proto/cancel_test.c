@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#include "pair.h"
 #include "mr/region.h"
-#include "net/mr.h"
 #include "msg/peek.h"
 #include "msg/recv.h"
+#include "net/mr.h"
+#include "pair.h"
 #include "rma/rma.h"
 
 enum { LONG = 4 * NODE_EAGER, LONGEST = 400 * NODE_EAGER };
@@ -181,7 +181,7 @@ Test(cancel, the_connection_breaks_meanwhile)
 /* Writes to an address of b. key: any key that the device of b knows. */
 static void write_to_b(size_t len, uint64_t key, void *context)
 {
-	struct verve_wire_segment remote = {(uintptr_t) in, len, key};
+	struct verve_wire_segment remote = {(uintptr_t)in, len, key};
 	struct iovec iov = {out, len};
 
 	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_WRITE,

@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 #include "conn/hello.h"
-#include "net/device.h"
 #include "msg/peek.h"
-#include "xport/post.h"
 #include "msg/recv.h"
 #include "msg/send.h"
+#include "net/device.h"
+#include "xport/post.h"
 
 enum { TIMEOUT_MS = 100 }; /* in simulated time */
 
@@ -234,7 +234,7 @@ static struct verve_net_qp *open_qp(struct node *node)
 		.recv_cq = xport->recv_cq,
 		.srq = xport->srq,
 		.send_wr = VERVE_LINK_REQUESTS,
-		.send_sge = 1 + VERVE_IOV_LIMIT,
+		.send_sge = VERVE_IOV_LIMIT,
 		.inline_size = xport->attr.inline_size,
 	};
 	struct verve_net_qp *qp;
@@ -296,7 +296,7 @@ void node_ask(struct node *b, const struct node *a)
 	event->eager_size = NODE_EAGER;
 	event->listen = true;
 	verve_mailbox_put(&b->xport->events, &event->mail);
-	verve_events_step(b->xport);
+	verve_cm_events_step(b->xport);
 }
 
 void node_connect(struct node *a, struct node *b, uint32_t window)
@@ -330,8 +330,8 @@ void node_resume(struct node *a, struct node *b)
 void node_join(struct node *a, struct node *b, uint32_t window)
 {
 	node_connect(a, b, window);
-	verve_events_step(a->xport);
-	verve_events_step(b->xport);
+	verve_cm_events_step(a->xport);
+	verve_cm_events_step(b->xport);
 	/* Each node puts the other into its address vector. */
 	node_link(a, b);
 	node_link(b, a);

@@ -60,7 +60,7 @@ static void receive(size_t len, uint32_t flags)
 
 static void rma(enum verve_rma_kind kind, size_t len)
 {
-	struct verve_wire_segment to = {(uintptr_t) remote, len, region->rkey};
+	struct verve_wire_segment to = {(uintptr_t)remote, len, region->rkey};
 	struct iovec iov = {out, len};
 	struct verve_request request = {
 		.iov = &iov,

@@ -12,13 +12,13 @@
 #include <uthash.h>
 
 #include "fixture.h"
+#include "msg/recv.h"
 #include "msg/send_op.h"
 #include "msg/unexpected.h"
 #include "xport/dispatch.h"
-#include "xport/transfer.h"
 #include "xport/link.h"
 #include "xport/post.h"
-#include "msg/recv.h"
+#include "xport/transfer.h"
 
 enum { ROOM = 3 * NODE_EAGER, MESSAGES = 4, WAY_MAX = 1000 };
 

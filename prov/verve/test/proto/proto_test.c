@@ -334,7 +334,7 @@ Test(xport, idle_connections_leave_buffers_to_inject_from)
 
 /* Operations under way. */
 
-Test(xport, busy_tells_what_waits_for_whom)
+Test(xport, busy_tells_whether_the_peer_is_needed)
 {
 	open_both(NULL, NODE_WINDOW);
 	cr_expect_not(verve_proto_is_busy(&a.proto, true));
@@ -441,7 +441,7 @@ Test(xport, bye_is_said_once_and_acknowledged)
 	close_both();
 }
 
-Test(xport, bye_needs_nobody_who_never_spoke)
+Test(xport, bye_needs_no_peer_that_was_never_heard)
 {
 	open_both(NULL, NODE_WINDOW);
 	cr_expect(verve_proto_say_bye(&b.proto));

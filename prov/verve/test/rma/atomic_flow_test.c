@@ -176,7 +176,7 @@ Test(atomic, unanswered_ones_are_bounded)
 }
 
 /* The target keeps no more replies than an honest peer can await. */
-Test(atomic, who_asks_for_too_many_is_cut_off)
+Test(atomic, peer_that_asks_for_too_many_is_cut_off)
 {
 	struct verve_wire_packet packet = {
 		.type = VERVE_WIRE_ATOMIC, .flags = VERVE_WIRE_FETCH, .op_id = 1,

@@ -22,7 +22,7 @@ Test(key, is_asked_for_once)
 	key_unexport(&x);
 }
 
-Test(key, nothing_overtakes_who_waits_for_an_answer)
+Test(key, nothing_overtakes_an_operation_that_waits_for_an_answer)
 {
 	struct message message = {.peer = &b, .buf = local, .len = 8};
 	struct message take = {.buf = local + 100, .len = 8};
@@ -193,7 +193,7 @@ Test(key, answers_out_of_order_are_asked_for_again)
 	key_unexport(&x);
 }
 
-Test(key, who_waits_for_an_answer_is_told_that_the_peer_died)
+Test(key, operation_that_waits_for_an_answer_fails_with_the_peer)
 {
 	key_begin(VERVE_RMA_READ, 8, 0, 8);
 	cr_expect(verve_proto_is_waiting(&a.proto));

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/fake_memory.h"
 #include "../support/oom.h"
 #include "base/addr.h"
 #include "base/config.h"
 #include "nth_world.h"
-#include "../support/fake_memory.h"
 #include "sim.h"
 
 struct fi_provider *fi_prov_ini(void);

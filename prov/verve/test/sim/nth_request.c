@@ -163,7 +163,7 @@ static void exhaust(struct fid_ep *fid)
 	xport = verve_engine_lock(engine);
 	msg = verve_msg_of(xport);
 	for (int i = 0; i < VERVE_OP_SIZES; i++)
-		xport->shared->ops[i].free = NULL;
+		xport->home->ops[i].free = NULL;
 	msg->match[0].indexes.free = msg->match[1].indexes.free = NULL;
 	verve_engine_unlock(engine);
 }

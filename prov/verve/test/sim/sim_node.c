@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/domain.h"
 #include "base/addr.h"
 #include "base/config.h"
 #include "net/sys.h"
@@ -176,6 +177,24 @@ static void open_endpoints(struct sim_node *node)
 	      "fi_setopt");
 }
 
+/*
+ * By the costs of the simulated device all messages as short as these would be copied. So the
+ * bounds come from the seed.
+ */
+static void set_crossover(struct sim_node *node)
+{
+	static const size_t bounds[] = {64, 200, 400, 4096, SIZE_MAX};
+	struct verve_mr_cache *cache = &verve_domain_from_fid(&node->domain->fid)->mr_cache;
+
+	cache->crossover = (struct verve_mr_crossover) {
+		.described = bounds[sim_below(node->sim, 5)],
+		.kept = bounds[sim_below(node->sim, 5)],
+		.keep = bounds[sim_below(node->sim, 5)],
+		.fresh = bounds[sim_below(node->sim, 5)],
+		.rendezvous = bounds[sim_below(node->sim, 5)],
+	};
+}
+
 static void node_open(struct sim_node *node)
 {
 	struct sim *sim = node->sim;
@@ -189,6 +208,7 @@ static void node_open(struct sim_node *node)
 		node->info->domain_attr->mr_mode &= ~FI_MR_PROV_KEY;
 	node->inject_size = node->info->tx_attr->inject_size;
 	check(sim, fi_domain(sim->fabric, node->info, &node->domain, NULL), "fi_domain");
+	set_crossover(node);
 	open_av(node);
 	open_cqs(node);
 	open_endpoints(node);

@@ -30,6 +30,7 @@ struct verve_net_cq {
 	uint32_t depth, head, count;
 	uint32_t users, vector;
 	bool armed;
+	bool broken;
 };
 
 static const char *const status_text[] = {
@@ -249,10 +250,17 @@ void fake_cq_forget(struct verve_net_cq *cq, struct verve_net_qp *qp, uint32_t q
 	}
 }
 
+void fake_net_cq_break(struct verve_net_cq *cq)
+{
+	cq->broken = true;
+}
+
 int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc)
 {
 	int count = 0;
 
+	if (cq->broken)
+		return -FI_EIO;
 	if (cq->dev->host->removed)
 		return -FI_ENODEV;
 	while (cq->count && count < max) {

@@ -268,15 +268,30 @@ int verve_net_device_async_fd(const struct verve_net_device *dev)
 	return dev->async_fd;
 }
 
-int verve_net_device_async_next(struct verve_net_device *dev)
+void fake_net_fault(uint32_t h, const struct verve_net_fault *fault)
+{
+	struct verve_net_device *dev;
+
+	LIST_FOREACH (dev, &fake_world.devices, link) {
+		if (dev->host != host_at(h))
+			continue;
+		dev->fault = *fault;
+		fake_device_async(dev);
+	}
+}
+
+int verve_net_device_async_next(struct verve_net_device *dev, struct verve_net_fault *fault)
 {
 	uint64_t count;
 
+	*fault = (struct verve_net_fault){0};
 	if (dev->host->removed)
 		return -FI_ENODEV;
 	if (!dev->async_events)
 		return -FI_EAGAIN;
 	if (!--dev->async_events && read(dev->async_fd, &count, sizeof(count)) < 0)
 		fake_fatal("eventfd is empty");
+	*fault = dev->fault;
+	dev->fault = (struct verve_net_fault){0};
 	return 0;
 }

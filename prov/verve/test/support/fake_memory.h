@@ -11,14 +11,14 @@
 int fake_net_dmabuf(void *memory, uint64_t size);
 
 /*
- * The watch of memory (net/watch.h) opens only if the test has allowed it. The test says which
+ * The watch of memory (net/unmaps.h) opens only if the test has allowed it. The test says which
  * ranges cannot be watched, whether an event is under way, and which range is unmapped.
  */
 void fake_net_watch_allow(bool allow);
 void fake_net_watch_refuse(bool refuse);
 void fake_net_watch_pending(bool pending);
 void fake_net_watch_gone(const void *start, size_t len);
-/* The start of the range in the last call of verve_net_watch_forget. */
+/* The start of the range in the last call of verve_net_unmaps_forget. */
 bool fake_net_watch_forgot(const void *start);
 
 #endif

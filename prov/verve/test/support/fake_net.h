@@ -4,8 +4,8 @@
  *
  * One simulated world a process: hosts with one RDMA port each ("fake0" at 10.1.0.1 and fd00:1::1,
  * "fake1" at 10.1.0.2 ...), a network between them, and a clock that only the test moves.
- * Everything random comes from the seed: the same calls in the same order give the same world. One
- * thread. A world with the default configuration exists from the start of the process.
+ * The seed decides all chances: the same calls in the same order give the same world. One thread.
+ * A world with the default configuration exists from the start of the process.
  */
 #ifndef VERVE_TEST_SUPPORT_FAKE_NET_H
 #define VERVE_TEST_SUPPORT_FAKE_NET_H
@@ -17,7 +17,6 @@
 #include "net/device.h"
 
 struct verve_addr;
-
 /* Times in nanoseconds, chances in 1/1000. */
 struct fake_net_config {
 	uint64_t seed;
@@ -31,6 +30,7 @@ struct fake_net_config {
 	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
+	const char *starved;   /* the thread of this name never runs; NULL: all run */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
 	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
@@ -120,6 +120,8 @@ void fake_net_link(uint32_t h, bool up);
 void fake_net_hold(uint32_t h, bool hold);
 /* The device is gone: polls and asynchronous events say -FI_ENODEV. */
 void fake_net_device_remove(uint32_t h);
+/* An asynchronous event of host h's device says this; the object works on. */
+void fake_net_fault(uint32_t h, const struct verve_net_fault *fault);
 /*
  * From now on verve_net_stamp_take sees changes of the hosts; until then it can tell nothing, so
  * that no list of ports is kept.
@@ -157,6 +159,7 @@ struct fake_net_stats {
 	uint64_t port_lists;	/* lists of ports that were made */
 	uint64_t begun;		/* messages that had begun before they came */
 	uint64_t lost_recvs;	/* receives that a queue pair took along when it was closed */
+	uint64_t slow;		/* slow calls about queue pairs that no worker made */
 };
 void fake_net_stats(struct fake_net_stats *stats);
 
@@ -166,6 +169,8 @@ uint32_t fake_net_srq_count(const struct verve_net_srq *srq);
 /* Completions that wait to be polled. */
 struct verve_net_cq;
 uint32_t fake_net_cq_count(const struct verve_net_cq *cq);
+/* From now on polls of the queue fail with -FI_EIO. */
+void fake_net_cq_break(struct verve_net_cq *cq);
 /* The completion vector that the queue was opened with. */
 uint32_t fake_net_cq_vector(const struct verve_net_cq *cq);
 

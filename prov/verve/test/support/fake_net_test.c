@@ -5,12 +5,9 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "child.h"
 #include "net/cq.h"
 #include "net/mr.h"
 #include "net/qp.h"
@@ -126,7 +123,7 @@ static int post(struct side *side, enum verve_net_wr_op op, size_t offset, uint3
 		.sge_count = 1,
 	};
 
-	return verve_net_qp_post(side->qp, &wr, 1);
+	return verve_net_qp_post(side->qp, &wr);
 }
 
 static void post_recv(struct side *side, size_t offset, uint32_t len, uint64_t wr_id)
@@ -270,7 +267,7 @@ Test(fake_net, a_write_may_pass_a_read)
 				.remote_addr = (uintptr_t)b.memory,
 			};
 
-			cr_assert_eq(verve_net_qp_post(a.qp, &wr, 1), 0);
+			cr_assert_eq(verve_net_qp_post(a.qp, &wr), 0);
 		}
 		cr_assert_eq(post(&a, VERVE_NET_WRITE, 0, 8, VERVE_NET_SIGNALED, 1), 0);
 		next_wc(a.send_cq);
@@ -330,6 +327,7 @@ Test(fake_net, deregistered_receive_buffer_fails_on_both_sides)
 Test(fake_net, bad_remote_key_breaks_both_queue_pairs)
 {
 	uint32_t good = b.mr.rkey;
+	struct verve_net_fault fault;
 
 	b.mr.rkey = b.mr.lkey;
 	cr_assert_eq(post(&a, VERVE_NET_WRITE, 0, 8, 0, 1), 0);
@@ -338,8 +336,8 @@ Test(fake_net, bad_remote_key_breaks_both_queue_pairs)
 	expect_failure(&a, VERVE_NET_WC_REMOTE_ACCESS);
 	cr_assert_eq(post(&b, VERVE_NET_SEND, 0, 8, 0, 1), 0);
 	cr_expect_eq(next_wc(b.send_cq).status, VERVE_NET_WC_FLUSHED);
-	cr_expect_eq(verve_net_device_async_next(b.dev), 0);
-	cr_expect_eq(verve_net_device_async_next(b.dev), -FI_EAGAIN);
+	cr_expect_eq(verve_net_device_async_next(b.dev, &fault), 0);
+	cr_expect_eq(verve_net_device_async_next(b.dev, &fault), -FI_EAGAIN);
 }
 
 Test(fake_net, remote_range_and_rights_are_checked)
@@ -471,18 +469,13 @@ Test(fake_net, armed_queue_wakes_once)
 /* In a child, which is to be ended by the fake net. */
 static void expect_abort(void (*fn)(void))
 {
-	pid_t pid = fork();
-	int status;
+	pid_t child = child_fork_to_abort();
 
-	cr_assert_geq(pid, 0);
-	if (!pid) {
-		signal(SIGABRT, SIG_DFL);
-		fclose(stderr);
+	if (!child) {
 		fn();
 		_exit(0);
 	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	cr_expect(child_has_aborted(child));
 }
 
 static void overrun(void)

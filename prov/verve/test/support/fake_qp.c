@@ -48,6 +48,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	struct verve_net_qp *qp;
 	int ret = fake_gate(FAKE_NET_QP_OPEN);
 
+	fake_slow();
 	if (!ret && host->removed)
 		ret = -FI_ENODEV;
 	if (!ret)
@@ -108,6 +109,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	struct fake_host *host = qp->dev->host;
 	struct fake_wr *wr;
 
+	fake_slow();
 	fake_trace("host %u qp %u closes, %u requests outstanding", host->index, qp->num,
 		   qp->produced - qp->polled);
 	fake_event_cancel(&qp->arrive);
@@ -191,12 +193,15 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	uint32_t read_limit = fake_world.config.limits.rd_atomic;
 	int ret = fake_gate(FAKE_NET_QP_CONNECT);
 
+	fake_slow();
 	if (ret)
 		return ret;
 	if (qp->state != FAKE_QP_INIT || !peer || !remote->qp_num ||
 	    remote->qp_num >= QP_NUM_LIMIT || remote->psn >= PSN_LIMIT || remote->mtu_log2 < 8 ||
 	    remote->mtu_log2 > 12)
 		return -FI_EINVAL;
+	if (!remote->rd_atomic_target)
+		return -FI_EOPNOTSUPP;
 	qp->peer = peer;
 	qp->peer_num = remote->qp_num;
 	qp->recv_psn = remote->psn;
@@ -216,6 +221,7 @@ bool verve_net_qp_has_failed(const struct verve_net_qp *qp)
 
 int verve_net_qp_error(struct verve_net_qp *qp)
 {
+	fake_slow();
 	if (qp->dev->host->removed)
 		return -FI_ENODEV;
 	fake_rc_error(qp);
@@ -236,7 +242,8 @@ static int check_wr(const struct verve_net_qp *qp, const struct verve_net_wr *wr
 	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_COMPARE_SWAP)
 		return -FI_EINVAL;
 	if (wr->flags & VERVE_NET_INLINE &&
-	    (wr->op >= VERVE_NET_READ || length_of(wr) > qp->attr.inline_size))
+	    (wr->op >= VERVE_NET_READ || wr->sge_count > 1 ||
+	     length_of(wr) > qp->attr.inline_size))
 		return -FI_EINVAL;
 	if (wr->op > VERVE_NET_READ && (length_of(wr) != 8 || !qp->dev->port.limits.atomics))
 		return -FI_EINVAL;
@@ -275,7 +282,7 @@ static void post_one(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 		qp->posted = copy;
 }
 
-int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, uint32_t count)
+int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
 	int ret = fake_gate(FAKE_NET_QP_POST);
 
@@ -283,16 +290,15 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr, ui
 		ret = -FI_EINVAL;
 	if (!ret && qp->state == FAKE_QP_ERROR && fake_world.config.error_takes_no_post)
 		ret = -FI_EINVAL;
-	for (uint32_t i = 0; !ret && i < count; i++)
-		ret = check_wr(qp, &wr[i]);
+	if (!ret)
+		ret = check_wr(qp, wr);
 	if (ret)
 		return ret;
-	if (qp->produced - qp->polled + count > qp->attr.send_wr) {
+	if (qp->produced - qp->polled == qp->attr.send_wr) {
 		fake_world.stats.full++;
 		return -FI_ENOMEM;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		post_one(qp, &wr[i]);
+	post_one(qp, wr);
 	fake_rc_launch(qp);
 	return 0;
 }

@@ -74,6 +74,8 @@ static void wake(struct verve_net_thread *thread)
 	uint64_t when = fake_world.now + fake_between(0, fake_world.config.thread_delay);
 
 	thread->woken = true;
+	if (fake_world.config.starved && !strcmp(thread->name, fake_world.config.starved))
+		return;
 	if (thread->running || (fake_event_is_set(&thread->event) && thread->event.time <= when))
 		return;
 	fake_event_at(&thread->event, when, run);
@@ -81,12 +83,15 @@ static void wake(struct verve_net_thread *thread)
 
 static void step(struct verve_net_thread *thread)
 {
+	const char *before = fake_world.thread;
 	uint64_t sleep;
 
 	fake_event_cancel(&thread->event);
 	thread->running = true;
 	thread->woken = false;
+	fake_world.thread = thread->name;
 	sleep = thread->step(thread->arg);
+	fake_world.thread = before;
 	thread->running = false;
 	if (thread->woken)
 		wake(thread);

@@ -232,6 +232,11 @@ int fake_gate(uint32_t kind)
 	return fake_world.fail_error;
 }
 
+void fake_slow(void)
+{
+	fake_world.stats.slow += !fake_world.thread || strcmp(fake_world.thread, "verve-worker");
+}
+
 void fake_opened(enum fake_object object)
 {
 	fake_world.open[object]++;

@@ -56,6 +56,7 @@ struct verve_net_device {
 	struct verve_net_portaddr addr;
 	int async_fd;
 	uint32_t async_events;
+	struct verve_net_fault fault; /* what the first of them says */
 	struct fake_region *by_lkey, *by_rkey; /* uthash */
 	uint32_t mr_count;
 	uint32_t users;
@@ -89,6 +90,7 @@ struct fake_world {
 	bool stopping; /* operations under way are freed, not executed */
 	bool stamps;
 	bool trace;
+	const char *thread; /* the thread whose step runs; NULL: the test's */
 	struct fake_net_stats stats;
 };
 
@@ -125,6 +127,8 @@ uint64_t fake_rc_delay(void);
 
 /* The gate: 0, or the error that this call is to fail with. */
 int fake_gate(uint32_t kind);
+/* A call begins that takes long on a device: only workers should make it. */
+void fake_slow(void);
 void fake_opened(enum fake_object object);
 void fake_closed(enum fake_object object);
 

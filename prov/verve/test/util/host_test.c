@@ -34,7 +34,7 @@ uid_t __wrap_geteuid(void);
 /* Limits other than those of the user that runs the test. */
 int __wrap_getrlimit(int resource, struct rlimit *limit)
 {
-	(void) resource;
+	(void)resource;
 	*limit = (struct rlimit){memlock, memlock};
 	return 0;
 }
@@ -53,9 +53,9 @@ static void setup(void)
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
 {
-	(void) stat;
-	(void) type;
-	(void) ftw;
+	(void)stat;
+	(void)type;
+	(void)ftw;
 	return remove(path);
 }
 

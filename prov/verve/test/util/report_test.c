@@ -97,7 +97,11 @@ static void expect_size(const struct verve_size *row, uint64_t from, uint64_t to
 
 Test(report, sizes_name_what_decides_them)
 {
-	struct verve_sizes_limits limits = {.granted = 1024, .eager = 65536};
+	struct verve_sizes_limits limits = {
+		.granted = 1024,
+		.eager = 65536,
+		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX},
+	};
 	struct verve_sizes sizes;
 
 	verve_sizes_fill(&sizes, &limits);
@@ -112,9 +116,39 @@ Test(report, sizes_name_what_decides_them)
 	expect_size(&sizes.row[1], 49, 1000, "copied", "device limit");
 }
 
+Test(report, measured_costs_name_themselves)
+{
+	struct verve_sizes_limits limits = {
+		.granted = 1024,
+		.eager = 65536,
+		.crossover = {.described = 4096, .rendezvous = 32768},
+	};
+	struct verve_sizes sizes;
+
+	verve_sizes_fill(&sizes, &limits);
+	cr_assert_eq(sizes.count, 4);
+	expect_size(&sizes.row[1], 241, 4095, "copied", "measured");
+	expect_size(&sizes.row[2], 4096, 32767, "direct", "measured");
+	expect_size(&sizes.row[3], 32768, UINT64_MAX, "rendezvous", "reads of 131072");
+	limits.crossover.rendezvous = 65537;
+	verve_sizes_fill(&sizes, &limits);
+	expect_size(&sizes.row[2], 4096, 65536, "direct", "default");
+	limits.crossover.described = limits.crossover.rendezvous = 2049;
+	verve_config.rendezvous_size = 2048;
+	verve_sizes_fill(&sizes, &limits);
+	cr_assert_eq(sizes.count, 3);
+	expect_size(&sizes.row[1], 241, 2048, "copied", "");
+	expect_size(&sizes.row[2], 2049, UINT64_MAX, "rendezvous", "");
+	verve_config.rendezvous_size = SIZE_MAX;
+}
+
 Test(report, thresholds_may_cross)
 {
-	struct verve_sizes_limits limits = {.granted = 1024, .eager = 256};
+	struct verve_sizes_limits limits = {
+		.granted = 1024,
+		.eager = 256,
+		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX},
+	};
 	struct verve_sizes sizes;
 
 	verve_config.inline_size = 1024;

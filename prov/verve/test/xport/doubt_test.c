@@ -40,7 +40,7 @@ static void close_net(void)
 static void read_all(void)
 {
 	struct iovec iov = {local, LEN};
-	struct verve_wire_segment from = {(uintptr_t) remote, LEN, region->rkey};
+	struct verve_wire_segment from = {(uintptr_t)remote, LEN, region->rkey};
 	struct verve_request request = {.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b),
 					.flags = VERVE_OP_NOTIFY, .remote = &from,
 					.remote_count = 1};

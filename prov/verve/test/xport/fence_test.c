@@ -71,7 +71,7 @@ static void receive(uint64_t tag)
 
 static void start(enum verve_rma_kind kind, uint32_t flags)
 {
-	struct verve_wire_segment to = {(uintptr_t) remote, ROOM, region->rkey};
+	struct verve_wire_segment to = {(uintptr_t)remote, ROOM, region->rkey};
 	struct iovec iov = {local, ROOM};
 	struct verve_request request = {
 		.iov = &iov,
@@ -395,7 +395,7 @@ static void fence(void)
 							     .flags = VERVE_OP_TAGGED | matched}),
 			     0);
 	} else {
-		struct verve_wire_segment to = {(uintptr_t) remote, 8, region->rkey};
+		struct verve_wire_segment to = {(uintptr_t)remote, 8, region->rkey};
 		struct iovec iov = {local, 8};
 		struct verve_request request = {
 			.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b), .context = promise,

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
-#include "xport/keepalive.h"
 #include "msg/peek.h"
-#include "xport/post.h"
 #include "msg/recv.h"
 #include "rma/rma.h"
+#include "xport/keepalive.h"
+#include "xport/post.h"
 
 enum { ROOM = 3 * NODE_EAGER, GRACE_MS = 100 };
 

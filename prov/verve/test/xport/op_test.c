@@ -2,12 +2,10 @@
 /* Operations: the queue's size, ids, descriptors, and the one completion of each kind. */
 #include "xport/op.h"
 
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../proto/fixture.h"
+#include "../support/child.h"
 #include "mr/region.h"
 #include "msg/recv.h"
 #include "msg/recv_op.h"
@@ -277,7 +275,7 @@ Test(op, reason_names_the_peer)
 	verve_op_free(a.xport, op);
 }
 
-Test(op, nobody_who_listens_is_fine)
+Test(op, no_listener_is_fine)
 {
 	memset(&a.xport->attr.sink, 0, sizeof(a.xport->attr.sink));
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -336,18 +334,14 @@ static void alloc_beyond_the_pools(struct verve_op *op)
 static bool aborts(void (*misuse)(struct verve_op *op))
 {
 	struct verve_op *op = alloc(&verve_send_class, VERVE_OP_NOTIFY);
-	pid_t pid = fork();
-	int status;
+	pid_t child = child_fork_to_abort();
 
-	if (!pid) {
-		signal(SIGABRT, SIG_DFL);
-		close(STDERR_FILENO);
+	if (!child) {
 		misuse(op);
 		_exit(0);
 	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	verve_op_free(a.xport, op);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+	return child_has_aborted(child);
 }
 
 Test(op, misuse_is_found_out)

@@ -2,13 +2,10 @@
 /* Opening a transport: its table of handlers is complete. */
 #include "xport/open.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../proto/fixture.h"
+#include "../support/child.h"
 #include "xport/wire.h"
 
 static struct node a;
@@ -42,18 +39,13 @@ Test(open, is_not_opened_without_a_handler_for_each_packet_type)
 {
 	node_open(&a, 0, NULL);
 	for (int type = 1; type < VERVE_WIRE_TYPES; type++) {
-		pid_t child = fork();
-		int status;
+		pid_t child = child_fork_to_abort();
 
-		cr_assert_geq(child, 0);
 		if (!child) {
-			signal(SIGABRT, SIG_DFL);
-			fclose(stderr);
 			open_without(type);
 			_exit(0);
 		}
-		cr_assert_eq(waitpid(child, &status, 0), child);
-		cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "type %d", type);
+		cr_expect(child_has_aborted(child), "type %d", type);
 	}
 	node_close(&a);
 }

@@ -5,9 +5,9 @@
 #include "xport/quiesce.h"
 
 #include "../proto/fixture.h"
-#include "msg/recv.h"
-#include "xport/connect.h"
 #include "msg/peek.h"
+#include "msg/recv.h"
+#include "xport/places.h"
 
 enum { TURNS = 8 };
 
@@ -57,7 +57,7 @@ static void crowd(struct node *node)
 {
 	node->xport->attr.max_conns = 1;
 	send_to(node, &c, 10);
-	cr_expect(verve_connect_is_due(node->xport));
+	cr_expect(verve_places_is_due(node->xport));
 	cr_expect_eq(node->xport->connecting_count, 0);
 }
 
@@ -110,7 +110,7 @@ Test(quiesce, what_comes_after_the_question_gets_a_new_connection)
 	turns();
 }
 
-Test(quiesce, who_waits_for_a_receive_is_not_asked)
+Test(quiesce, peer_that_waits_for_a_receive_is_not_asked)
 {
 	send_to(&a, &b, sizeof(out));
 	turns();
@@ -129,7 +129,7 @@ Test(quiesce, who_waits_for_a_receive_is_not_asked)
 	turns();
 }
 
-Test(quiesce, who_holds_payload_does_not_ask)
+Test(quiesce, side_that_holds_payload_does_not_ask)
 {
 	send_to(&a, &b, 10);
 	recv_any(&b);
@@ -188,7 +188,7 @@ Test(quiesce, side_that_owes_or_awaits_an_answer_does_not_ask)
 	turns();
 }
 
-Test(quiesce, who_is_not_idle_refuses)
+Test(quiesce, busy_side_refuses)
 {
 	send_to(&a, &b, 10);
 	recv_any(&b);
@@ -215,7 +215,7 @@ Test(quiesce, who_is_not_idle_refuses)
 }
 
 /* A peer that agreed with packets under way would leave payload here that no credit bounds. */
-Test(quiesce, who_has_sent_more_than_was_heard_refuses)
+Test(quiesce, side_with_packets_under_way_refuses)
 {
 	send_to(&a, &b, 10);
 	recv_any(&b);

@@ -1,111 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Replay: only the refused request fails; which requests are repeated and which are not; links that
- * cannot go on. The test plays the manager's part (node_resume).
- */
+/* Replay: only the refused request fails; which requests are repeated and which are not. */
 #include "xport/replay.h"
 
 #include <string.h>
 
-#include "../proto/fixture.h"
-#include "mr/region.h"
-#include "net/sys.h"
-#include "msg/peek.h"
 #include "proto/cancel.h"
+#include "replay_fixture.h"
 #include "xport/post.h"
-#include "rma/rma.h"
-
-enum { SLOT = 256, SLOTS = 32, ROOM = SLOT * SLOTS };
-
-static struct node a, b;
-static char local[ROOM], remote[ROOM], in[3 * NODE_EAGER], out[3 * NODE_EAGER];
-static struct verve_mr_region *region;
-
-static void setup(void)
-{
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
-	pattern_fill(local, ROOM, 1);
-	pattern_fill(out, sizeof(out), 2);
-	cr_assert_eq(verve_mr_region_open(b.dev, remote, ROOM,
-					  VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE, &region),
-		     0);
-}
-
-static void teardown(void)
-{
-	node_close(&a);
-	verve_mr_region_close(region);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(replay, .init = setup, .fini = teardown);
-
-/* Starts a write from a slot of local to the same slot of remote, or a read back. */
-static void start_with(enum verve_rma_kind kind, uint32_t slot, uint32_t key, void *context,
-		       uint32_t flags)
-{
-	struct iovec iov = {local + slot * SLOT, SLOT};
-	struct verve_wire_segment to = {(uintptr_t)remote + slot * SLOT, SLOT, key};
-	struct verve_request request = {
-		.iov = &iov,
-		.iov_count = 1,
-		.addr = node_addr(&a, &b),
-		.context = context,
-		.flags = VERVE_OP_NOTIFY | flags,
-		.remote = &to,
-		.remote_count = 1,
-	};
-
-	cr_assert_eq(verve_rma(a.xport, kind, &request), 0);
-}
-
-static void start(enum verve_rma_kind kind, uint32_t slot, uint32_t key, void *context)
-{
-	start_with(kind, slot, key, context, 0);
-}
-
-static void refuse(void *context)
-{
-	start(VERVE_RMA_WRITE, 0, region->rkey + 1, context);
-}
-
-static void send_to(struct node *from, struct node *to, size_t len, uint64_t tag, uint32_t flags)
-{
-	cr_assert_eq(node_send(from, &(struct message){.peer = to, .buf = out, .len = len,
-						       .tag = tag,
-						       .flags = flags | VERVE_OP_TAGGED}),
-		     0);
-}
-
-/* The node's next message has this length and tag. */
-static void expect_message(struct node *node, size_t len, uint64_t tag)
-{
-	struct verve_comp comp;
-
-	memset(in, 0, sizeof(in));
-	cr_assert_eq(node_recv(node, &(struct message){.buf = in, .len = sizeof(in),
-						       .ignore = UINT64_MAX,
-						       .flags = VERVE_OP_TAGGED}),
-		     0);
-	nodes_settle();
-	comp = expect_comp(&node->rx_queue);
-	cr_expect_eq(comp.len, len);
-	cr_expect_eq(comp.tag, tag);
-	cr_expect(pattern_holds(in, len, 2));
-}
-
-static void expect_nothing_waits(struct node *node)
-{
-	cr_expect(TAILQ_EMPTY(&node->proto.msg.match[1].unexpected), "a message came twice");
-}
-
-static bool is_suspended(struct node *node, struct node *peer)
-{
-	return node_link(node, peer)->replay;
-}
 
 /* Posts fewer requests than the fixture's queues take. */
 Test(replay, refused_write_fails_and_nothing_else)
@@ -308,7 +209,7 @@ Test(replay, new_work_waits_and_goes_last)
 }
 
 /* a's requests are refused without end; b's reads, which take longest, end all the same. */
-Test(replay, who_is_refused_again_and_again_stops_nobody)
+Test(replay, peer_that_is_refused_again_and_again_stops_nobody)
 {
 	struct verve_mr_region *memory;
 	struct iovec iov = {in, ROOM / 4};
@@ -336,118 +237,6 @@ Test(replay, who_is_refused_again_and_again_stops_nobody)
 	verve_mr_region_close(memory);
 }
 
-/* Links that do not go on. */
-
-static void suspend_with_work(void)
-{
-	refuse(&a);
-	start(VERVE_RMA_WRITE, 1, region->rkey, &b);
-	send_to(&a, &b, 90, 0, VERVE_OP_ACK);
-	nodes_settle();
-	cr_assert(is_suspended(&a, &b));
-	expect_error(&a.tx_queue, FI_EACCES);
-}
-
-static void expect_broken(int error)
-{
-	expect_error(&a.tx_queue, error);
-	expect_error(&a.tx_queue, error);
-	expect_none(&a.tx_queue);
-	cr_expect_eq(a.xport->drained_count, 0);
-}
-
-Test(replay, peer_that_cannot_be_reached_again)
-{
-	suspend_with_work();
-	node_event(&a, VERVE_CM_FAILED, &b, 0, FI_ECONNREFUSED);
-	nodes_settle();
-	expect_broken(FI_ECONNREFUSED);
-	cr_expect_null(node_peer(&a, &b)->link);
-}
-
-Test(replay, peer_that_ended_the_connection)
-{
-	suspend_with_work();
-	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
-	nodes_settle();
-	expect_broken(FI_ENOTCONN);
-}
-
-Test(replay, peer_that_has_forgotten)
-{
-	suspend_with_work();
-	node_event(&b, VERVE_CM_DOWN, &a, b.next_conn, FI_ENOTCONN);
-	node_join(&a, &b, NODE_WINDOW);
-	nodes_settle();
-	expect_broken(FI_ENOTCONN);
-	send_to(&a, &b, 20, 7, 0);
-	expect_message(&b, 20, 7);
-}
-
-static void expect_dropped(void)
-{
-	expect_none(&a.tx_queue);
-	cr_expect_eq(a.xport->tx_used, 0);
-	cr_expect_eq(a.xport->drained_count, 0);
-}
-
-Test(replay, closing_while_suspended)
-{
-	suspend_with_work();
-	verve_proto_cancel(&a.proto);
-	nodes_settle();
-	expect_dropped();
-}
-
-Test(replay, closing_while_the_queue_pair_drains)
-{
-	refuse(&a);
-	start(VERVE_RMA_WRITE, 1, region->rkey, &b);
-	send_to(&a, &b, 90, 0, VERVE_OP_ACK);
-	while (!node_link(&a, &b)->replay) {
-		verve_proto_poll(&a.proto);
-		cr_assert(fake_net_run_next());
-	}
-	verve_proto_cancel(&a.proto);
-	nodes_settle();
-	expect_dropped();
-}
-
-/* The peer's RESUME counts more packets than were sent. */
-Test(replay, numbers_that_make_no_sense_end_the_connection)
-{
-	suspend_with_work();
-	node_link(&b, &a)->arrived += 5;
-	node_resume(&a, &b);
-	expect_broken(FI_EIO);
-}
-
-Test(replay, continuation_of_what_we_do_not_have_is_refused)
-{
-	uint32_t links = a.xport->link_count;
-
-	node_link(&a, &b)->remote_id += 1000;
-	suspend_with_work();
-	node_resume(&a, &b);
-	expect_broken(FI_ENOTCONN);
-	cr_expect_null(node_peer(&a, &b)->link);
-	cr_expect_eq(a.xport->link_count, links - 1);
-}
-
-/* The queue pairs fail without a refusal: the device cannot be used. */
-Test(replay, connection_that_fails_again_and_again_ends)
-{
-	int times = 0;
-
-	start(VERVE_RMA_READ, 1, region->rkey, NULL);
-	while (node_peer(&a, &b)->link && times < 100) {
-		node_resume(&a, &b);
-		times++;
-	}
-	cr_expect_gt(times, 1);
-	cr_expect_lt(times, 100);
-}
-
 Test(replay, packet_of_an_old_queue_pair_counts_until_its_number_is_told)
 {
 	send_to(&b, &a, 20, 0, 0);
@@ -472,9 +261,9 @@ Test(replay, resume_on_a_connection_that_is_well_is_nothing)
 }
 
 /*
- * A read of four pieces is cancelled when two of them are posted, so an empty write ends it behind them.
- * The peer has received that write and a packet behind it, but the data of the read has not come: both
- * pieces are repeated, and the read ends behind them, not before.
+ * A read of four pieces is cancelled when two of them are posted, so an empty write ends it behind
+ * them. The peer has received that write and a packet behind it, but the data of the read has not
+ * come: both pieces are repeated, and the read ends behind them, not before.
  */
 Test(replay, an_abandoned_read_ends_behind_its_repeated_pieces)
 {
@@ -506,156 +295,4 @@ Test(replay, an_abandoned_read_ends_behind_its_repeated_pieces)
 	expect_message(&b, 20, 0);
 	expect_error(&a.tx_queue, FI_ECANCELED);
 	expect_none(&a.tx_queue);
-}
-
-/*
- * A read of no bytes ends when the peer's RESUME is settled, and then its RMA_EVENT is to be sent.
- * That post may fail, and break the link, while replay goes through the entries. True: post n
- * failed.
- */
-static bool resume_with_failing_post(uint64_t n)
-{
-	struct iovec iov = {local, 0};
-	struct verve_wire_segment from = {(uintptr_t)remote, 0, region->rkey};
-	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b),
-				     .flags = VERVE_OP_NOTIFY, .remote = &from, .remote_count = 1};
-	uint32_t conn = node_link(&a, &b)->conn_id;
-	bool failed;
-
-	node_link(&a, &b)->rma_event = true;
-	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
-	send_to(&a, &b, 20, 0, 0);
-	start(VERVE_RMA_WRITE, 1, region->rkey, NULL);
-	/*
-	 * The peer has executed two requests, and a knows of neither. a may not send before b's
-	 * RESUME has come.
-	 */
-	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
-	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
-	fake_net_fail(FAKE_NET_QP_POST, n, -FI_ENOMEM);
-	node_resume(&b, &a);
-	failed = fake_net_has_failed();
-	fake_net_fail(0, 0, 0);
-	/* b has broken the link: the manager tells a. */
-	if (failed && node_peer(&a, &b)->link)
-		node_event(&a, VERVE_CM_DOWN, &b, conn + 1, FI_ENOTCONN);
-	nodes_settle();
-	cr_expect_eq(AO_load(&a.read.value) + AO_load(&a.read.errors), 1, "post %lu fails", n);
-	cr_expect_eq(AO_load(&a.write.value) + AO_load(&a.write.errors), 1, "post %lu fails", n);
-	return failed;
-}
-
-Test(replay, any_post_may_fail)
-{
-	uint64_t n = 1;
-
-	while (resume_with_failing_post(n)) {
-		cr_assert_lt(n++, 20);
-		teardown();
-		setup();
-	}
-	cr_expect_gt(n, 4);
-}
-
-/*
- * Devices that take no request in the error state, and remove the completions of a queue pair that
- * is closed.
- */
-
-static void use_strict_devices(void)
-{
-	struct fake_net_config config;
-
-	teardown();
-	fake_net_config_default(&config);
-	config.error_takes_no_post = config.close_cleans_cq = true;
-	fake_net_start(&config);
-	setup();
-}
-
-/*
- * The link goes on, though the device takes no marker, and a finds out that the queue pair has
- * failed when it posts.
- */
-Test(replay, device_that_takes_no_request_in_error)
-{
-	static const size_t lens[] = {0, 10, 90, 500, 1000, 70, 3 * NODE_EAGER, 64, 800};
-	uint32_t count = sizeof(lens) / sizeof(lens[0]);
-
-	use_strict_devices();
-	for (uint32_t i = 0; i < count; i++) {
-		send_to(&a, &b, lens[i], i, 0);
-		if (i == 2)
-			refuse(&a);
-		if (i == 4)
-			while (!verve_net_qp_has_failed(node_link(&a, &b)->qp))
-				cr_assert(fake_net_run_next());
-	}
-	nodes_settle();
-	cr_expect(is_suspended(&a, &b));
-	node_resume(&a, &b);
-	for (uint32_t i = 0; i < count; i++)
-		expect_message(&b, lens[i], i);
-	expect_nothing_waits(&b);
-	cr_expect_eq(AO_load(&a.send.value), count);
-	cr_expect_eq(AO_load(&a.send.errors), 0);
-	cr_expect_eq(AO_load(&a.write.errors), 1);
-}
-
-/*
- * More packets than one poll takes: a's device has acknowledged them, and they are in the
- * completion queue when the queue pair ends.
- */
-Test(replay, acknowledged_packets_outlive_a_queue_pair_that_takes_no_marker)
-{
-	enum { COUNT = 40 };
-
-	use_strict_devices();
-	send_to(&a, &b, 20, 0, 0);
-	nodes_settle();
-	for (uint32_t i = 0; i < COUNT; i++)
-		send_to(&b, &a, 20, i, 0);
-	while (fake_net_run_next())
-		;
-	start(VERVE_RMA_WRITE, 1, region->rkey, NULL);
-	refuse(&a);
-	start(VERVE_RMA_WRITE, 2, region->rkey, NULL);
-	while (fake_net_run_next())
-		;
-	nodes_settle();
-	node_resume(&a, &b);
-	for (uint32_t i = 0; i < COUNT; i++)
-		expect_message(&a, 20, i);
-	expect_nothing_waits(&a);
-	cr_expect_eq(AO_load(&b.send.errors), 0);
-	cr_expect_eq(AO_load(&a.write.value), 2);
-	cr_expect_eq(AO_load(&a.write.errors), 1);
-}
-
-/*
- * The posts of both sides find their queue pairs in error. The refused request is repeated, because
- * its refusal was not seen, and is refused again.
- */
-Test(replay, requests_that_are_not_taken_are_kept)
-{
-	use_strict_devices();
-	send_to(&a, &b, 20, 0, 0);
-	refuse(&a);
-	nodes_settle();
-	node_resume(&a, &b);
-	verve_net_qp_error(node_link(&b, &a)->qp);
-	send_to(&b, &a, 20, 1, 0);
-	refuse(&a);
-	verve_net_qp_error(node_link(&a, &b)->qp);
-	send_to(&a, &b, 20, 1, 0);
-	nodes_settle();
-	cr_expect(is_suspended(&a, &b));
-	cr_expect(is_suspended(&b, &a));
-	node_resume(&b, &a);
-	node_resume(&b, &a);
-	expect_message(&b, 20, 0);
-	expect_message(&b, 20, 1);
-	expect_message(&a, 20, 1);
-	cr_expect_eq(AO_load(&a.send.errors), 0);
-	cr_expect_eq(AO_load(&b.send.errors), 0);
 }

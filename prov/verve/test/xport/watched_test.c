@@ -52,7 +52,7 @@ static void connect_many(bool heard)
 		node_ask(&b, stranger(i));
 		if (heard)
 			node_event(&b, VERVE_CM_READY, stranger(i), b.next_conn, 0);
-		verve_events_step(b.xport);
+		verve_cm_events_step(b.xport);
 	}
 }
 

@@ -432,6 +432,17 @@ Test(wire, numbers_that_make_no_sense_are_refused)
 	cr_expect_eq(decode_encoded(&event), -FI_EINVAL, "data with a read");
 }
 
+/* A type that has no row in the table of layouts is not decoded. WRITE_DATA always has data. */
+Test(wire, every_type_has_a_layout)
+{
+	for (int type = 1; type < VERVE_WIRE_TYPES; type++) {
+		struct verve_wire_packet packet = {
+			.type = type, .flags = type == VERVE_WIRE_WRITE_DATA ? VERVE_WIRE_DATA : 0};
+
+		cr_expect_eq(decode_encoded(&packet), 0, "type %d", type);
+	}
+}
+
 Test(wire, unknown_types_flags_and_trailing_bytes_are_refused)
 {
 	struct verve_wire_packet out;
@@ -472,7 +483,7 @@ Test(wire, random_bytes_never_read_out_of_bounds)
 		if (verve_wire_decode(buf, len, &out) == 0 &&
 		    (out.type == VERVE_WIRE_EAGER || out.type == VERVE_WIRE_ATOMIC ||
 		     out.type == VERVE_WIRE_ATOMIC_REPLY))
-			cr_assert_leq((size_t) ((unsigned char *) out.payload - buf) + out.len,
+			cr_assert_leq((size_t)((unsigned char *)out.payload - buf) + out.len,
 				      len);
 		free(buf);
 	}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Share: the queue pairs of a device, divided among the processes of its host. */
+#include "engine/share.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "net/device.h"
+
+enum { CONNS_MIN = 16, CONNS_MAX = 4096, PROCESSES_MAX = 65536 };
+
+/* Each is a number; of Slurm's, such as "128(x2)", the number of the first nodes. */
+static const char *const of_launchers[] = {
+	"OMPI_COMM_WORLD_LOCAL_SIZE",
+	"MPI_LOCALNRANKS",
+	"PALS_LOCAL_SIZE",
+	"MV2_COMM_WORLD_LOCAL_SIZE",
+	"SLURM_STEP_TASKS_PER_NODE",
+	"SLURM_TASKS_PER_NODE",
+};
+
+uint32_t verve_share_processes(void)
+{
+	long processors;
+
+	for (size_t i = 0; i < sizeof(of_launchers) / sizeof(of_launchers[0]); i++) {
+		const char *text = getenv(of_launchers[i]);
+		unsigned long value = text ? strtoul(text, NULL, 10) : 0;
+
+		if (value && value <= PROCESSES_MAX)
+			return value;
+	}
+	processors = sysconf(_SC_NPROCESSORS_ONLN);
+	return processors > 0 ? processors : 1;
+}
+
+uint32_t verve_share_conns(const struct verve_net_limits *limits)
+{
+	uint32_t share;
+
+	if (!verve_config_is_auto(verve_config.max_conns))
+		return verve_config.max_conns;
+	share = limits->qp / 4 * 3 / verve_share_processes();
+	if (share < CONNS_MIN)
+		return CONNS_MIN;
+	return share < CONNS_MAX ? share : CONNS_MAX;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Share: how many connections an endpoint has at most, if FI_VERVE_MAX_CONNS does not say. The
+ * processes of a host share the queue pairs of its devices. Plain functions; any thread.
+ */
+#ifndef VERVE_ENGINE_SHARE_H
+#define VERVE_ENGINE_SHARE_H
+
+#include <stdint.h>
+
+struct verve_net_limits;
+
+/*
+ * Processes of this host that are to be expected on its devices: what the job's launcher says of
+ * its own (Open MPI, MPICH's Hydra, Cray PALS, MVAPICH, Slurm), else the number of processors.
+ */
+uint32_t verve_share_processes(void);
+/*
+ * FI_VERVE_MAX_CONNS, or for "auto" three quarters of the device's queue pairs divided by
+ * verve_share_processes(), from 16 to 4096: the rest is for others on the host. 0: no limit.
+ */
+uint32_t verve_share_conns(const struct verve_net_limits *limits);
+
+#endif

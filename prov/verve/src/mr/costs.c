@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Costs: the shortest of a few tries, as other work of the machine only makes a try longer. */
+#include "mr/costs.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "mr/monitor.h"
+#include "net/device.h"
+#include "net/mr.h"
+#include "net/sys.h"
+
+enum {
+	PAGE = 4096,
+	PAGES = 64,	   /* of the longer region that is measured */
+	COPY = 512 * 1024, /* more than the processor's nearest cache holds */
+	TRIES = 4,
+	LOOKS = 16, /* questions to the monitor that are measured together */
+	DEVICES = 16,
+
+	STEP = 1024,	   /* bytes between two lengths that are compared */
+	LONGEST = 1 << 20, /* the largest eager size */
+	USES = 8,	   /* of memory that is used again, until keeping it must have paid */
+	OPERATION = 500,   /* nanoseconds: an operation, and its completion by the device */
+	/*
+	 * Nanoseconds: the offer, the request to read and the FIN. The wire cannot be measured
+	 * before there is a peer; this is the shortest time of present networks.
+	 */
+	ROUND = 3000,
+	/*
+	 * An eager message costs the sender one copy. It costs the receiver two: the device fills a
+	 * receive buffer that no cache holds, and the processor reads that. Over shared memory the
+	 * receiver's part of 64 KiB took three times as long as the sender's.
+	 */
+	COPIES = 3,
+};
+
+const struct verve_mr_costs verve_mr_costs_default = {
+	.reg = 15000, .reg_page = 60, .hit = 500, .copy_page = 300};
+
+/* What was measured. A device beyond the last place is measured again each time. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	char device[VERVE_NET_NAME_MAX];
+	struct verve_mr_costs costs;
+} known[DEVICES];
+static size_t known_count;
+
+static bool known_find(const char *device, struct verve_mr_costs *costs)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < known_count && !found; i++) {
+		found = !strcmp(known[i].device, device);
+		if (found)
+			*costs = known[i].costs;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void known_add(const char *device, const struct verve_mr_costs *costs)
+{
+	pthread_mutex_lock(&lock);
+	if (known_count < DEVICES) {
+		memcpy(known[known_count].device, device, VERVE_NET_NAME_MAX);
+		known[known_count++].costs = *costs;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The shortest time in which memory is registered and deregistered. 0: it cannot be. */
+static uint64_t measure_reg(struct verve_net_device *dev, char *memory, size_t len)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < TRIES && best; i++) {
+		uint64_t start = verve_net_now(), took;
+		struct verve_net_mr mr;
+
+		if (verve_net_mr_reg(dev, memory, len, VERVE_NET_LOCAL_WRITE, &mr))
+			return 0;
+		verve_net_mr_dereg(&mr);
+		took = verve_net_now() - start;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+static uint64_t measure_copy(char *to, const char *from)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t start = verve_net_now(), took;
+
+		memcpy(to, from, COPY);
+		took = verve_net_now() - start;
+		best = took < best ? took : best;
+	}
+	return best / (COPY / PAGE);
+}
+
+/* A hit asks the monitor; the rest of it is a few accesses to memory. */
+static uint64_t measure_hit(void)
+{
+	uint64_t start = verve_net_now();
+
+	for (int i = 0; i < LOOKS; i++)
+		(void)verve_mr_monitor_quiet();
+	return (verve_net_now() - start) / LOOKS + 100;
+}
+
+/* False: what was measured cannot be true. */
+static bool measure(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
+{
+	uint64_t one = measure_reg(dev, memory, PAGE), many, copy;
+
+	if (!one)
+		return false;
+	many = measure_reg(dev, memory, PAGES * PAGE);
+	copy = measure_copy(memory + COPY, memory);
+	if (!many || !copy)
+		return false;
+	costs->reg = one;
+	costs->reg_page = many > one ? (many - one) / (PAGES - 1) : 0;
+	costs->hit = measure_hit();
+	costs->copy_page = copy;
+	return true;
+}
+
+void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs)
+{
+	const char *device = verve_net_device_port(dev)->device;
+	void *memory;
+
+	if (known_find(device, costs))
+		return;
+	*costs = verve_mr_costs_default;
+	if (posix_memalign(&memory, PAGE, 2 * (size_t)COPY))
+		return;
+	memset(memory, 1, 2 * (size_t)COPY);
+	if (measure(dev, memory, costs))
+		known_add(device, costs);
+	free(memory);
+	VERVE_INFO(MR,
+		   "%s: registering takes %u ns and %u ns for each further page, copying a "
+		   "page %u ns, finding a registration %u ns\n",
+		   device, costs->reg, costs->reg_page, costs->copy_page, costs->hit);
+}
+
+static uint64_t cost_of_copy(const struct verve_mr_costs *costs, size_t len)
+{
+	return (uint64_t)costs->copy_page * len / PAGE;
+}
+
+static uint64_t cost_of_reg(const struct verve_mr_costs *costs, size_t len)
+{
+	return costs->reg + (uint64_t)costs->reg_page * ((len - 1) / PAGE);
+}
+
+/* Notes the length if it is the first one at which this costs no more than that. */
+static void note(size_t *bound, size_t len, uint64_t this, uint64_t that)
+{
+	if (*bound == SIZE_MAX && this <= that)
+		*bound = len;
+}
+
+void verve_mr_costs_compare(const struct verve_mr_costs *costs,
+			    struct verve_mr_crossover *crossover)
+{
+	*crossover = (struct verve_mr_crossover){SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
+	for (size_t len = STEP; len <= LONGEST; len += STEP) {
+		uint64_t copy = cost_of_copy(costs, len), reg = cost_of_reg(costs, len);
+		uint64_t hit = OPERATION + costs->hit;
+
+		note(&crossover->described, len, OPERATION, copy);
+		note(&crossover->kept, len, hit, copy);
+		note(&crossover->keep, len, reg + USES * hit, USES * copy);
+		note(&crossover->fresh, len, hit + reg, copy);
+		note(&crossover->rendezvous, len, ROUND + hit + reg, COPIES * copy);
+	}
+	if (!verve_config_is_auto(verve_config.rendezvous_size))
+		crossover->rendezvous = verve_config.rendezvous_size + 1;
+}

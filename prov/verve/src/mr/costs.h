@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Costs: what it costs to register memory with a device and to copy memory, and the lengths from
+ * which on one is cheaper than the other. Any thread.
+ */
+#ifndef VERVE_MR_COSTS_H
+#define VERVE_MR_COSTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct verve_net_device;
+
+/* Nanoseconds, each at least 1. A page has 4096 bytes here. */
+struct verve_mr_costs {
+	uint32_t reg;	    /* to register one page, and to deregister it */
+	uint32_t reg_page;  /* the same for each further page; may be 0 */
+	uint32_t hit;	    /* to find a registration in the cache, and to give it back */
+	uint32_t copy_page; /* to copy a page */
+};
+
+/* Bytes of a piece of memory, each a bound from which on that is cheaper; SIZE_MAX: never. */
+struct verve_mr_crossover {
+	size_t described;  /* to use a region that is at hand, than to copy */
+	size_t kept;	   /* to use a registration of the cache, than to copy */
+	size_t keep;	   /* to register what will be used again and again, than to copy */
+	size_t fresh;	   /* to register for one use, than to copy */
+	size_t rendezvous; /* to offer a message to the peer, than to copy it at both ends */
+};
+
+/* The costs of a network card on PCI. They hold where nothing was measured. */
+extern const struct verve_mr_costs verve_mr_costs_default;
+
+/*
+ * Measures the costs of the device. A device that could be measured is not measured again in this
+ * process (the first 16). May block for a millisecond. Never fails: without memory, where the
+ * device refuses to register, and where the clock stands still, the costs are
+ * verve_mr_costs_default.
+ */
+void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);
+
+/* Finds the bounds for these costs. FI_VERVE_RENDEZVOUS_SIZE overrides rendezvous. */
+void verve_mr_costs_compare(const struct verve_mr_costs *costs,
+			    struct verve_mr_crossover *crossover);
+
+#endif

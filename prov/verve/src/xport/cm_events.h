@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Events of the connection manager, in order with the packets: packets that arrived before a DOWN
+ * are handled before it, and a packet waits for the UP of its connection. The engine's lock
+ * protects everything here.
+ */
+#ifndef VERVE_XPORT_CM_EVENTS_H
+#define VERVE_XPORT_CM_EVENTS_H
+
+#include <stdbool.h>
+
+struct verve_xport;
+
+/* Handles all events of the manager that have come. True if there was any. */
+bool verve_cm_events_step(struct verve_xport *xport);
+/*
+ * True if the receive completion queue holds so many completions of peers' writes, beyond its ring,
+ * that no more packets are to be taken (VERVE_COMP_UNINVITED).
+ */
+bool verve_cm_events_is_flooded(const struct verve_xport *xport);
+/*
+ * Handles one batch of arrived packets, and the events that the packets wait for. True if there was
+ * any packet. While the completion queue is flooded, no packet is taken.
+ */
+bool verve_cm_events_receive(struct verve_xport *xport);
+/*
+ * Handles all packets that have arrived by now, flooded or not, and the events that the packets
+ * wait for: attr.rx_buffers packets at most after each event, however many more arrive meanwhile.
+ * An event may break any link, or give a peer another link.
+ */
+void verve_cm_events_drain(struct verve_xport *xport);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Share: the queue pairs of a device, divided among the processes of its host. */
+#include "engine/share.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "net/device.h"
+
+static const char *const names[] = {
+	"SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "MV2_COMM_WORLD_LOCAL_SIZE",
+	"PALS_LOCAL_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+};
+
+enum { NAMES = sizeof(names) / sizeof(names[0]) };
+
+static void setup(void)
+{
+	for (int i = 0; i < NAMES; i++)
+		unsetenv(names[i]);
+	verve_config.max_conns = SIZE_MAX;
+}
+
+TestSuite(share, .init = setup);
+
+static uint32_t conns(uint32_t qps, const char *processes)
+{
+	struct verve_net_limits limits = {.qp = qps};
+
+	setenv(names[NAMES - 1], processes, 1);
+	return verve_share_conns(&limits);
+}
+
+Test(share, processes_are_those_of_the_launcher)
+{
+	cr_expect_eq(verve_share_processes(), sysconf(_SC_NPROCESSORS_ONLN));
+	for (int i = 0; i < NAMES; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%d(x2)", 100 + i);
+		setenv(names[i], text, 1);
+		cr_expect_eq(verve_share_processes(), 100 + i, "the later one counts");
+	}
+	setenv(names[NAMES - 1], "many", 1);
+	setenv(names[NAMES - 2], "0", 1);
+	setenv(names[NAMES - 3], "70000", 1);
+	cr_expect_eq(verve_share_processes(), 102);
+}
+
+Test(share, is_of_the_device)
+{
+	cr_expect_eq(conns(131072, "128"), 768);
+	cr_expect_eq(conns(262144, "128"), 1536);
+	cr_expect_eq(conns(131072, "24"), 4096);
+	cr_expect_eq(conns(UINT32_MAX, "1"), 4096);
+	cr_expect_eq(conns(500, "128"), 16);
+	cr_expect_eq(conns(0, "1"), 16);
+}
+
+Test(share, is_what_the_user_says)
+{
+	verve_config.max_conns = 65536;
+	cr_expect_eq(conns(100, "128"), 65536);
+	verve_config.max_conns = 0;
+	cr_expect_eq(conns(100, "128"), 0);
+}

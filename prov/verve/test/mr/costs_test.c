@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Costs: the bounds that follow from costs, and what is done where nothing can be measured. */
+#include "mr/costs.h"
+
+#include "base/config.h"
+#include "cache_fixture.h"
+
+enum { EAGER = 65536 };
+
+TestSuite(costs, .init = cache_open, .fini = cache_close);
+
+static struct verve_mr_crossover compare(uint32_t reg, uint32_t reg_page, uint32_t hit,
+					 uint32_t copy_page)
+{
+	struct verve_mr_costs costs = {reg, reg_page, hit, copy_page};
+	struct verve_mr_crossover crossover;
+
+	verve_mr_costs_compare(&costs, &crossover);
+	return crossover;
+}
+
+Test(costs, network_card_registers_nothing_for_one_use_of_a_short_message)
+{
+	struct verve_mr_crossover bound = compare(15000, 60, 500, 300);
+
+	cr_expect_lt(bound.described, bound.kept);
+	cr_expect_lt(bound.kept, bound.keep);
+	cr_expect_leq(bound.keep, EAGER, "a buffer that is used again and again is kept");
+	cr_expect_gt(bound.fresh, EAGER);
+	cr_expect_gt(bound.rendezvous, EAGER);
+	cr_expect_lt(bound.rendezvous, bound.fresh);
+}
+
+Test(costs, where_registering_is_cheap_short_messages_are_read)
+{
+	struct verve_mr_crossover bound = compare(1000, 0, 500, 300);
+
+	cr_expect_leq(bound.fresh, EAGER / 2);
+	cr_expect_leq(bound.rendezvous, EAGER / 2);
+	cr_expect_gt(bound.rendezvous, bound.kept);
+}
+
+/* A bound is the shortest length at which the copy does not cost less. */
+Test(costs, bound_is_where_the_costs_cross)
+{
+	cr_expect_eq(compare(4096 - 500 - 1024, 0, 1024, 4096).fresh, 4096);
+	cr_expect_eq(compare(4096 - 500 - 1024 + 1, 0, 1024, 4096).fresh, 5120);
+}
+
+Test(costs, copies_that_cost_nothing_are_always_made)
+{
+	struct verve_mr_crossover bound = compare(15000, 300, 600, 2);
+
+	cr_expect_eq(bound.described, 250 * 4096);
+	cr_expect_eq(bound.kept, SIZE_MAX);
+	cr_expect_eq(bound.keep, SIZE_MAX);
+	cr_expect_eq(bound.fresh, SIZE_MAX);
+	cr_expect_eq(bound.rendezvous, SIZE_MAX);
+}
+
+Test(costs, variable_overrides_the_costs)
+{
+	verve_config.rendezvous_size = 3000;
+	cr_expect_eq(compare(15000, 60, 500, 300).rendezvous, 3001);
+	cr_expect_eq(compare(1, 0, 1, 300).rendezvous, 3001);
+	verve_config.rendezvous_size = SIZE_MAX;
+}
+
+static void expect_default(void)
+{
+	struct verve_mr_costs costs = {0};
+
+	verve_mr_costs_measure(dev, &costs);
+	cr_expect_eq(costs.reg, verve_mr_costs_default.reg);
+	cr_expect_eq(costs.reg_page, verve_mr_costs_default.reg_page);
+	cr_expect_eq(costs.hit, verve_mr_costs_default.hit);
+	cr_expect_eq(costs.copy_page, verve_mr_costs_default.copy_page);
+}
+
+/* The simulated clock stands still while a function runs. */
+Test(costs, simulation_has_constant_costs)
+{
+	struct verve_mr_crossover before = cache.crossover;
+
+	expect_default();
+	verve_mr_cache_measure(&cache);
+	cr_expect_eq(cache.crossover.rendezvous, before.rendezvous);
+	cr_expect_eq(cache.crossover.kept, before.kept);
+}
+
+Test(costs, device_that_registers_nothing_has_the_default)
+{
+	fake_net_memlock(0);
+	expect_default();
+	fake_net_memlock(UINT64_MAX);
+}

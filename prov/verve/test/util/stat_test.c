@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* verve_stat: what it believes of a page, what it prints, and for whom. */
+#include "stat_print.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <rdma/fi_errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+static char folder[] = "/dev/shm/verve-test-XXXXXX";
+static struct verve_stat_look look;
+static char *text;
+static size_t text_len;
+
+static void setup(void)
+{
+	cr_assert_not_null(mkdtemp(folder));
+}
+
+static void teardown(void)
+{
+	verve_stat_host_fini(&look.host);
+	verve_stat_device_fini(&look.device);
+	free(text);
+	cr_expect_eq(rmdir(folder), 0, "a page was left behind");
+}
+
+TestSuite(stat, .init = setup, .fini = teardown);
+
+/* Runs write in a child, which then lives until stop. Returns when write has. */
+static pid_t start(void (*write_page)(void))
+{
+	int pipes[2];
+	char done;
+	pid_t pid;
+
+	cr_assert_eq(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		verve_config.stat = folder;
+		write_page();
+		(void)!write(pipes[1], "", 1);
+		for (;;)
+			pause();
+	}
+	cr_assert_gt(pid, 0);
+	cr_assert_eq(read(pipes[0], &done, 1), 1);
+	close(pipes[0]);
+	close(pipes[1]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void look_again(void)
+{
+	verve_stat_host_fini(&look.host);
+	cr_assert_eq(verve_stat_host_read(&look.host, folder), 0);
+}
+
+static void event(struct verve_page_entry *peer, enum verve_stat_event what, int error)
+{
+	verve_page_add_event(peer,
+			     &(struct verve_page_event){.what = what, .id = 0x11, .error = error});
+}
+
+/* A page as the provider writes it. */
+static void write_honest(void)
+{
+	struct verve_page_entry *domain, *endpoint, *peer;
+
+	if (!verve_page_open())
+		_exit(1);
+	domain = verve_page_get(VERVE_STAT_DOMAIN, 0, "mlx5_0", NULL);
+	domain->values[VERVE_STAT_HITS] = 41;
+	endpoint = verve_page_get(VERVE_STAT_ENDPOINT, domain->id, "10.0.0.1:4791", NULL);
+	verve_page_set_text(endpoint, "mlx5_0:1");
+	peer = verve_page_get(VERVE_STAT_PEER, endpoint->id, "10.0.0.2:4791", NULL);
+	peer->values[VERVE_STAT_STATE] = VERVE_STAT_UP;
+	peer->values[VERVE_STAT_CREDITS] = 63;
+	peer->values[VERVE_STAT_SENT + VERVE_WIRE_EAGER] = 1000;
+	peer->values[VERVE_STAT_SENT_BYTES] = 70000;
+	peer->values[VERVE_STAT_ERROR] = FI_EIO;
+	verve_page_set_text(peer, "the device \"failed\\");
+	event(peer, VERVE_STAT_CAME_UP, 0);
+	event(peer, VERVE_STAT_BROKE, FI_EIO);
+}
+
+static FILE *begin(void)
+{
+	free(text);
+	text = NULL;
+	return open_memstream(&text, &text_len);
+}
+
+static void has(const char *part)
+{
+	cr_expect_not_null(strstr(text, part), "%s is not in:\n%s", part, text);
+}
+
+Test(stat, a_table_tells_of_a_live_process)
+{
+	pid_t child = start(write_honest);
+	char line[64];
+	FILE *file;
+
+	look_again();
+	cr_assert_eq(look.host.count, 1);
+	cr_expect_eq(look.host.processes[0].pid, child);
+	file = begin();
+	verve_stat_print(file, &look, NULL, true);
+	fclose(file);
+	snprintf(line, sizeof(line), "process %d ", child);
+	has(line);
+	has("domain mlx5_0\n    cache_hits 41\n");
+	has("endpoint 10.0.0.1:4791 on mlx5_0:1\n");
+	has("    10.0.0.2:4791            up              63 ");
+	has("sent.eager 1000");
+	has("the device \"failed\\ (");
+	stop(child);
+	look_again();
+	cr_expect_eq(look.host.count, 0);
+	cr_expect_eq(look.host.reaped, 1);
+}
+
+Test(stat, rates_are_what_was_added_in_a_second)
+{
+	pid_t child = start(write_honest);
+	struct verve_stat_look before = {0};
+	FILE *file;
+
+	look_again();
+	cr_assert_eq(verve_stat_host_read(&before.host, folder), 0);
+	before.host.when = look.host.when - 2000000000;
+	cr_assert_eq(before.host.processes[0].entries[2].page.kind, VERVE_STAT_PEER);
+	before.host.processes[0].entries[2].page.values[VERVE_STAT_SENT + VERVE_WIRE_EAGER] = 900;
+	before.host.processes[0].entries[2].page.values[VERVE_STAT_SENT_BYTES] = 0;
+	file = begin();
+	verve_stat_print(file, &look, &before, false);
+	fclose(file);
+	has("          50           0           0       35000 ");
+	verve_stat_host_fini(&before.host);
+	stop(child);
+	look_again();
+}
+
+Test(stat, events_of_a_peer_by_address_or_host)
+{
+	pid_t child = start(write_honest);
+	FILE *file;
+
+	look_again();
+	file = begin();
+	cr_expect_eq(verve_stat_print_events(file, &look, "10.0.0.2"), 1);
+	fclose(file);
+	has("endpoint 10.0.0.1:4791, peer 10.0.0.2:4791, up\n");
+	has("connection 0x11 is up\n");
+	has("connection 0x11 ends: ");
+	has("last error: the device \"failed\\ (");
+	cr_expect_lt(strstr(text, "is up"), strstr(text, "ends:"));
+	file = begin();
+	cr_expect_eq(verve_stat_print_events(file, &look, "10.0.0.2:4791"), 1);
+	cr_expect_eq(verve_stat_print_events(file, &look, "10.0.0.1:4791"), 0);
+	cr_expect_eq(verve_stat_print_events(file, &look, "10.0.0"), 0);
+	fclose(file);
+	stop(child);
+	look_again();
+}
+
+/* The line of the text format without its end, or false. Source: Prometheus, exposition formats. */
+static bool is_sample(const char *line, const char *metric)
+{
+	size_t len = strlen(metric);
+
+	if (strncmp(line, metric, len) || line[len] != '{')
+		return false;
+	line += len;
+	do {
+		line++;
+		if (!islower((unsigned char)*line))
+			return false;
+		line += strspn(line, "abcdefghijklmnopqrstuvwxyz_");
+		if (*line++ != '=' || *line++ != '"')
+			return false;
+		for (; *line && *line != '"'; line++)
+			if (*line == '\\' && !*++line)
+				return false;
+		if (*line++ != '"')
+			return false;
+	} while (*line == ',');
+	return *line++ == '}' && *line++ == ' ' && isdigit((unsigned char)*line) &&
+	       !line[strspn(line, "0123456789")];
+}
+
+/* Each metric has one HELP and one TYPE, then its samples; no sample is there twice. */
+static size_t check_prometheus(void)
+{
+	char metric[128] = "", type[16], known[16384] = " ", *copy = strdup(text), *next, *line;
+	size_t samples = 0;
+
+	for (line = strtok_r(copy, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		if (sscanf(line, "# HELP %126s", metric) == 1) {
+			strcat(metric, " ");
+			cr_expect_null(strstr(known, metric), "twice: %s", line);
+			strcat(known, metric);
+			metric[strlen(metric) - 1] = '\0';
+			line = strtok_r(NULL, "\n", &next);
+			cr_assert_eq(sscanf(line, "# TYPE %*s %15s", type), 1, "%s", line);
+			cr_expect_eq(!strcmp(type, "counter"),
+				     !strcmp(metric + strlen(metric) - 6, "_total"), "%s", line);
+			continue;
+		}
+		cr_expect(is_sample(line, metric), "%s", line);
+		samples++;
+		/* The rest begins behind this line: it has no sample with the same labels. */
+		*strrchr(line, ' ') = '\0';
+		cr_expect_null(strstr(strstr(text, line) + 1, line), "twice: %s", line);
+	}
+	free(copy);
+	return samples;
+}
+
+Test(stat, prometheus_reads_it)
+{
+	pid_t first = start(write_honest), second = start(write_honest);
+	FILE *file;
+
+	look_again();
+	cr_assert_eq(look.host.count, 2);
+	file = begin();
+	verve_stat_print_prometheus(file, &look);
+	fclose(file);
+	has("# TYPE verve_peer_sent_total counter\n");
+	has(",place=\"2\",peer=\"10.0.0.2:4791\",endpoint=\"10.0.0.1:4791\",type=\"eager\"} "
+	    "1000\n");
+	cr_expect_gt(check_prometheus(), 2 * VERVE_STAT_PEER_VALUES);
+	stop(first);
+	stop(second);
+	look_again();
+	cr_expect_eq(look.host.reaped, 2);
+}
+
+Test(stat, json_has_the_same)
+{
+	pid_t child = start(write_honest);
+	FILE *file;
+
+	look_again();
+	file = begin();
+	verve_stat_print_json(file, &look);
+	fclose(file);
+	has("\"state_name\": \"up\"");
+	has("\"eager\": 1000");
+	has("\"last_error\": \"the device \\\"failed\\\\\"");
+	has("\"event\": \"ends\"");
+	stop(child);
+	look_again();
+}
+
+/* A page of which nothing is as it should be, but that the tool must read. */
+static void write_hostile(void)
+{
+	struct verve_page_entry *entry, *first;
+	struct verve_page_head *head;
+
+	if (!verve_page_open())
+		_exit(1);
+	first = verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	for (int i = 0; i < 10; i++)
+		verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	head = (struct verve_page_head *)(first - 1);
+	memset(head->command, 0x1b, sizeof(head->command));
+	head->pid = 1;
+	head->count = (AO_t)-1;
+	for (entry = first; entry < first + 10; entry++) {
+		AO_t changes = entry->changes;
+		uint32_t kind = entry->kind;
+
+		memset(entry, 0xff, sizeof(*entry));
+		entry->changes = changes;
+		entry->kind = kind;
+	}
+	first[0].kind = 77;
+	first[1].changes = 1;
+	snprintf(first[2].name, sizeof(first[2].name), "\033]0;title\a\n\x80");
+}
+
+static void print_all(const char *where)
+{
+	FILE *file = begin();
+
+	verve_stat_print(file, &look, NULL, true);
+	verve_stat_print(file, &look, &look, true);
+	verve_stat_print_json(file, &look);
+	verve_stat_print_events(file, &look, "?]0;title???");
+	fclose(file);
+	for (size_t i = 0; i < text_len; i++)
+		cr_assert(text[i] == '\n' || text[i] == '\t' || isprint((unsigned char)text[i]),
+			  "%s: %zu: %#x", where, i, text[i]);
+	file = begin();
+	verve_stat_print_prometheus(file, &look);
+	fclose(file);
+	check_prometheus();
+}
+
+Test(stat, a_hostile_page_is_bytes)
+{
+	pid_t child = start(write_hostile);
+
+	look_again();
+	cr_assert_eq(look.host.count, 1);
+	cr_expect_eq(look.host.processes[0].pid, child, "the kernel says who it is");
+	cr_expect_eq(look.host.processes[0].count, 10);
+	print_all("hostile");
+	stop(child);
+	look_again();
+}
+
+/* Random bytes behind a good head, from a generator with a fixed seed. */
+static void write_noise(void)
+{
+	struct verve_page_entry *first;
+	unsigned seed = 1;
+
+	if (!verve_page_open())
+		_exit(1);
+	first = verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	for (int i = 1; i < 16; i++)
+		verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	for (unsigned char *byte = (unsigned char *)first; byte < (unsigned char *)(first + 16);
+	     byte++)
+		*byte = rand_r(&seed) >> 4;
+	for (int i = 0; i < 16; i++)
+		first[i].kind = i % VERVE_STAT_KINDS;
+}
+
+Test(stat, noise_is_bytes)
+{
+	pid_t child = start(write_noise);
+
+	look_again();
+	cr_expect_eq(look.host.processes[0].count, 12);
+	print_all("noise");
+	stop(child);
+	look_again();
+}
+
+static void write_other_layout(void)
+{
+	struct verve_page_entry *entry;
+
+	if (!verve_page_open())
+		_exit(1);
+	entry = verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	((struct verve_page_head *)(entry - 1))->layout++;
+}
+
+Test(stat, a_page_of_another_version_is_left_alone)
+{
+	pid_t child = start(write_other_layout);
+
+	look_again();
+	cr_expect_eq(look.host.count, 0);
+	cr_expect_eq(look.host.reaped, 0);
+	stop(child);
+	look_again();
+	cr_expect_eq(look.host.reaped, 1);
+}
+
+Test(stat, no_folder_is_no_process)
+{
+	cr_expect_eq(verve_stat_host_read(&look.host, "/dev/shm/verve-none"), 0);
+	cr_expect_eq(look.host.count, 0);
+	cr_assert_eq(chmod(folder, 0755), 0);
+	cr_expect_eq(verve_stat_host_read(&look.host, folder), -FI_EPERM);
+}
+
+static void write_counter(const char *name, const char *content)
+{
+	char path[256], *slash;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/rxe0/ports/1/%s", folder, name);
+	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	file = fopen(path, "we");
+	cr_assert_not_null(file);
+	fputs(content, file);
+	fclose(file);
+}
+
+Test(stat, counters_of_devices)
+{
+	char command[128];
+	FILE *file;
+
+	write_counter("hw_counters/rnr_nak_retry_err", "3\n");
+	write_counter("hw_counters/out_of_sequence", "0\n");
+	write_counter("hw_counters/lifespan", "10\n");
+	write_counter("hw_counters/port_xmit_data", "7\n");
+	write_counter("counters/port_xmit_data", "8\n");
+	write_counter("counters/port_rcv_data", "none\n");
+	verve_stat_device_read(&look.device, folder);
+	cr_expect_eq(look.device.count, 3);
+	file = begin();
+	verve_stat_print(file, &look, NULL, false);
+	fclose(file);
+	has("device rxe0:1 port_xmit_data ");
+	has(", rnr_nak_retry_err 3\n");
+	file = begin();
+	verve_stat_print_prometheus(file, &look);
+	fclose(file);
+	has("verve_device_counter_total{device=\"rxe0\",port=\"1\",counter=\"out_of_sequence\"} "
+	    "0\n");
+	cr_expect_eq(check_prometheus(), 3);
+	snprintf(command, sizeof(command), "rm -r %s/class", folder);
+	cr_expect_eq(system(command), 0);
+}
+
+Test(stat, exit_status_of_the_program)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "FI_VERVE_STAT=%s %s/verve_stat >/dev/null", folder,
+		 TOOLS);
+	cr_expect_eq(WEXITSTATUS(system(command)), 0);
+	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat --help >/dev/null")), 0);
+	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -d /proc 2>/dev/null")), 2);
+	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -j -p 2>/dev/null")), 2);
+	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -w0 2>/dev/null")), 2);
+	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -n 0 2>/dev/null")), 2);
+	snprintf(command, sizeof(command), TOOLS "/verve_stat -d %s -e 10.0.0.2", folder);
+	cr_expect_eq(WEXITSTATUS(system(command)), 1);
+	snprintf(command, sizeof(command), TOOLS "/verve_stat -d %s -w0.001 -n 2 >/dev/null",
+		 folder);
+	cr_expect_eq(WEXITSTATUS(system(command)), 0);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Replay: posts that fail, and devices that take no request in the error state. */
+#include "replay_fixture.h"
+
+/*
+ * A read of no bytes ends when the peer's RESUME is settled, and then its RMA_EVENT is to be sent.
+ * That post may fail, and break the link, while replay goes through the entries. True: post n
+ * failed.
+ */
+static bool resume_with_failing_post(uint64_t n)
+{
+	struct iovec iov = {local, 0};
+	struct verve_wire_segment from = {(uintptr_t)remote, 0, region->rkey};
+	struct verve_request read = {.iov = &iov, .iov_count = 1, .addr = node_addr(&a, &b),
+				     .flags = VERVE_OP_NOTIFY, .remote = &from, .remote_count = 1};
+	uint32_t conn = node_link(&a, &b)->conn_id;
+	bool failed;
+
+	node_link(&a, &b)->rma_event = true;
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
+	send_to(&a, &b, 20, 0, 0);
+	start(VERVE_RMA_WRITE, 1, region->rkey, NULL);
+	/*
+	 * The peer has executed two requests, and a knows of neither. a may not send before b's
+	 * RESUME has come.
+	 */
+	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
+	cr_assert(fake_net_run_leg(0, FAKE_NET_ARRIVE));
+	fake_net_fail(FAKE_NET_QP_POST, n, -FI_ENOMEM);
+	node_resume(&b, &a);
+	failed = fake_net_has_failed();
+	fake_net_fail(0, 0, 0);
+	/* b has broken the link: the manager tells a. */
+	if (failed && node_peer(&a, &b)->link)
+		node_event(&a, VERVE_CM_DOWN, &b, conn + 1, FI_ENOTCONN);
+	nodes_settle();
+	cr_expect_eq(AO_load(&a.read.value) + AO_load(&a.read.errors), 1, "post %lu fails", n);
+	cr_expect_eq(AO_load(&a.write.value) + AO_load(&a.write.errors), 1, "post %lu fails", n);
+	return failed;
+}
+
+Test(replay, any_post_may_fail)
+{
+	uint64_t n = 1;
+
+	while (resume_with_failing_post(n)) {
+		cr_assert_lt(n++, 20);
+		teardown();
+		setup();
+	}
+	cr_expect_gt(n, 4);
+}
+
+/*
+ * Devices that take no request in the error state, and remove the completions of a queue pair that
+ * is closed.
+ */
+
+static void use_strict_devices(void)
+{
+	struct fake_net_config config;
+
+	teardown();
+	fake_net_config_default(&config);
+	config.error_takes_no_post = config.close_cleans_cq = true;
+	fake_net_start(&config);
+	setup();
+}
+
+/*
+ * The link goes on, though the device takes no marker, and a finds out that the queue pair has
+ * failed when it posts.
+ */
+Test(replay, device_that_takes_no_request_in_error)
+{
+	static const size_t lens[] = {0, 10, 90, 500, 1000, 70, 3 * NODE_EAGER, 64, 800};
+	uint32_t count = sizeof(lens) / sizeof(lens[0]);
+
+	use_strict_devices();
+	for (uint32_t i = 0; i < count; i++) {
+		send_to(&a, &b, lens[i], i, 0);
+		if (i == 2)
+			refuse(&a);
+		if (i == 4)
+			while (!verve_net_qp_has_failed(node_link(&a, &b)->qp))
+				cr_assert(fake_net_run_next());
+	}
+	nodes_settle();
+	cr_expect(is_suspended(&a, &b));
+	node_resume(&a, &b);
+	for (uint32_t i = 0; i < count; i++)
+		expect_message(&b, lens[i], i);
+	expect_nothing_waits(&b);
+	cr_expect_eq(AO_load(&a.send.value), count);
+	cr_expect_eq(AO_load(&a.send.errors), 0);
+	cr_expect_eq(AO_load(&a.write.errors), 1);
+}
+
+/*
+ * More packets than one poll takes: a's device has acknowledged them, and they are in the
+ * completion queue when the queue pair ends.
+ */
+Test(replay, acknowledged_packets_outlive_a_queue_pair_that_takes_no_marker)
+{
+	enum { COUNT = 40 };
+
+	use_strict_devices();
+	send_to(&a, &b, 20, 0, 0);
+	nodes_settle();
+	for (uint32_t i = 0; i < COUNT; i++)
+		send_to(&b, &a, 20, i, 0);
+	while (fake_net_run_next())
+		;
+	start(VERVE_RMA_WRITE, 1, region->rkey, NULL);
+	refuse(&a);
+	start(VERVE_RMA_WRITE, 2, region->rkey, NULL);
+	while (fake_net_run_next())
+		;
+	nodes_settle();
+	node_resume(&a, &b);
+	for (uint32_t i = 0; i < COUNT; i++)
+		expect_message(&a, 20, i);
+	expect_nothing_waits(&a);
+	cr_expect_eq(AO_load(&b.send.errors), 0);
+	cr_expect_eq(AO_load(&a.write.value), 2);
+	cr_expect_eq(AO_load(&a.write.errors), 1);
+}
+
+/*
+ * The posts of both sides find their queue pairs in error. The refused request is repeated, because
+ * its refusal was not seen, and is refused again.
+ */
+Test(replay, requests_that_are_not_taken_are_kept)
+{
+	use_strict_devices();
+	send_to(&a, &b, 20, 0, 0);
+	refuse(&a);
+	nodes_settle();
+	node_resume(&a, &b);
+	verve_net_qp_error(node_link(&b, &a)->qp);
+	send_to(&b, &a, 20, 1, 0);
+	refuse(&a);
+	verve_net_qp_error(node_link(&a, &b)->qp);
+	send_to(&a, &b, 20, 1, 0);
+	nodes_settle();
+	cr_expect(is_suspended(&a, &b));
+	cr_expect(is_suspended(&b, &a));
+	node_resume(&b, &a);
+	node_resume(&b, &a);
+	expect_message(&b, 20, 0);
+	expect_message(&b, 20, 1);
+	expect_message(&a, 20, 1);
+	cr_expect_eq(AO_load(&a.send.errors), 0);
+	cr_expect_eq(AO_load(&b.send.errors), 0);
+}

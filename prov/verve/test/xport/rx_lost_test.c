@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Lost receives: connections that end in the middle of messages, with devices that flush the
+ * receive late, never, or into a completion queue from which closing removes it. a sends to b; c
+ * has a connection with b, too.
+ */
+#include "xport/rx_lost.h"
+
+#include <atomic_ops.h>
+#include <string.h>
+
+#include "../proto/fixture.h"
+#include "mr/keytab.h"
+#include "net/sys.h"
+#include "xport/turn.h"
+#include "xport/watched.h"
+
+enum { LEN = 500, ROUNDS = 200, PART = 8 };
+
+static struct node a, b, c;
+static struct verve_mr_keytab keytab; /* of all: nobody has a region */
+static char in[2 * LEN], out[LEN];
+
+static void open_world(bool keeps, bool cleans)
+{
+	struct fake_net_config config;
+	struct verve_xport_attr attr;
+
+	fake_net_config_default(&config);
+	config.hosts = 3;
+	config.partial = 1000; /* each message begins to arrive, and completes later */
+	config.error_keeps_recv = keeps;
+	config.close_cleans_cq = cleans;
+	fake_net_start(&config);
+	pattern_fill(out, LEN, 1);
+	verve_mr_keytab_init(&keytab);
+	node_attr(&attr);
+	attr.mr_keytab = &keytab;
+	node_open(&a, 0, &attr);
+	node_open(&b, 1, &attr);
+	node_open(&c, 2, &attr);
+	node_join(&a, &b, NODE_WINDOW);
+}
+
+static void close_world(void)
+{
+	node_close(&a);
+	node_close(&b);
+	node_close(&c);
+	verve_mr_keytab_fini(&keytab);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+static void send_to_b(struct node *from)
+{
+	cr_assert_eq(node_send(from, &(struct message){.peer = &b, .buf = out, .len = LEN}), 0);
+}
+
+/* Receive buffers of b that are free, posted, or have a completion: all that are not lost. */
+static uint32_t found(void)
+{
+	return b.xport->rx_free_count + fake_net_srq_count(b.xport->srq) +
+	       fake_net_cq_count(b.xport->recv_cq);
+}
+
+static void expect_message(void)
+{
+	struct verve_comp comp;
+
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = sizeof(in)}), 0);
+	nodes_settle();
+	comp = expect_comp(&b.rx_queue);
+	cr_expect_eq(comp.len, LEN);
+	cr_expect(pattern_holds(in, LEN, 1));
+}
+
+static void read_all(struct verve_comp_queue *queue)
+{
+	struct verve_comp_error error;
+	struct verve_comp comp;
+
+	while (!verve_comp_queue_is_empty(queue))
+		if (verve_comp_queue_read(queue, &comp, 1) < 0)
+			verve_comp_queue_read_error(queue, &error);
+}
+
+/* The connection of a and b ends in the middle of a message; then a and b get another one. */
+static void end_in_the_middle(void)
+{
+	uint32_t held = fake_net_srq_count(b.xport->srq);
+	struct fake_net_stats before, after;
+
+	fake_net_stats(&before);
+	send_to_b(&a);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&after), after.begun == before.begun);
+	cr_assert_eq(fake_net_srq_count(b.xport->srq), held);
+	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	while (verve_proto_poll(&b.proto) || !TAILQ_EMPTY(&b.xport->broken_links))
+		;
+	nodes_settle();
+	read_all(&a.tx_queue);
+	node_join(&a, &b, NODE_WINDOW);
+}
+
+static void end_often(bool keeps, bool cleans)
+{
+	struct fake_net_stats stats;
+
+	open_world(keeps, cleans);
+	for (int i = 0; i < ROUNDS; i++) {
+		end_in_the_middle();
+		cr_assert_eq(found(), b.xport->attr.rx_buffers, "round %d", i);
+	}
+	send_to_b(&a);
+	expect_message();
+	fake_net_stats(&stats);
+	cr_expect_eq(stats.lost_recvs, keeps || cleans ? ROUNDS : stats.lost_recvs);
+	close_world();
+}
+
+Test(lost, receives_that_are_never_flushed_come_back)
+{
+	end_often(true, false);
+}
+
+Test(lost, receives_whose_flush_is_cleaned_away_come_back)
+{
+	end_often(false, true);
+}
+
+Test(lost, receives_that_are_flushed_late_come_back)
+{
+	end_often(false, false);
+}
+
+/*
+ * While c's queue pair may have the lost buffer, the buffer is not posted. c's next message shows
+ * that it does not have it.
+ */
+Test(lost, a_connection_that_goes_on_is_not_suspected)
+{
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	end_in_the_middle();
+	cr_expect_eq(b.xport->lost.count, 1);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
+	send_to_b(&c);
+	expect_message();
+	verve_rx_lost_step(b.xport);
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_null(node_link(&b, &c)->replay);
+	close_world();
+}
+
+/* c's message has begun to arrive when the lost buffer is looked for, and completes afterwards. */
+Test(lost, a_receive_that_is_being_filled_is_left_alone)
+{
+	struct fake_net_stats stats;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	end_in_the_middle();
+	send_to_b(&c);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&stats), stats.begun == 1);
+	verve_rx_lost_step(b.xport);
+	cr_expect_eq(b.xport->lost.count, 1);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
+	expect_message();
+	verve_rx_lost_step(b.xport);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	close_world();
+}
+
+/*
+ * c sends nothing, so its queue pair may have any of the lost buffers. Once too many buffers are in
+ * question, c is asked, and its answer settles the question.
+ */
+Test(lost, silence_ends_when_too_many_are_in_question)
+{
+	uint32_t tolerated;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	tolerated = b.xport->attr.rx_buffers / PART;
+	for (uint32_t round = 0; round < 3 * tolerated; round++) {
+		end_in_the_middle();
+		verve_rx_lost_step(b.xport);
+		nodes_settle();
+		cr_expect_geq(found(), b.xport->attr.rx_buffers - tolerated - 1);
+		cr_assert_null(node_link(&b, &c)->replay,
+			       "operations of c would stand still, or fail");
+		cr_assert_leq(node_link(&b, &c)->keys.asked, 1);
+	}
+	close_world();
+}
+
+/* One buffer may be in question for as long as c likes: nobody is woken for it. */
+Test(lost, few_in_question_wake_nobody)
+{
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	cr_assert_not(verve_turn_is_due(b.xport));
+	end_in_the_middle();
+	cr_assert_eq(b.xport->lost.count, 1);
+	cr_expect_not(verve_turn_is_due(b.xport));
+	close_world();
+}
+
+/* c does not answer: as its last resort, b gives the connection another queue pair. */
+Test(lost, silence_of_a_peer_that_does_not_answer_ends_when_half_are_in_question)
+{
+	uint32_t half, rounds = 0;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	node_link(&b, &c)->keys.asked = 1; /* long ago */
+	half = b.xport->attr.rx_buffers / 2;
+	while (!node_link(&b, &c)->replay) {
+		cr_assert_leq(rounds++, half);
+		end_in_the_middle();
+		cr_expect_geq(found(), b.xport->attr.rx_buffers - half - 1);
+	}
+	cr_expect_gt(rounds, half);
+	node_link(&b, &c)->keys.asked = 0;
+	node_resume(&b, &c);
+	cr_expect_null(node_link(&b, &c)->replay);
+	verve_rx_lost_step(b.xport);
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	send_to_b(&c);
+	expect_message();
+	close_world();
+}
+
+/*
+ * b takes no packets while its completion queue is flooded. Meanwhile c's first message is in the
+ * device's completion queue, and the second has begun to arrive. Taking the first message later
+ * must not be read as a sign that c's queue pair has no buffer.
+ */
+Test(lost, what_a_flood_kept_in_the_device_is_no_news)
+{
+	struct fake_net_stats stats;
+
+	open_world(true, true);
+	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	node_join(&c, &b, NODE_WINDOW);
+	send_to_b(&c);
+	send_to_b(&c);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&stats), stats.begun < 2);
+	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 1);
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
+	b.xport->lost.closed--; /* as if the manager had closed a queue pair */
+	verve_rx_lost_step(b.xport);
+	AO_store(&b.rx_queue.uninvited, 0);
+	cr_assert(verve_cm_events_receive(b.xport));
+	verve_rx_lost_step(b.xport);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	expect_message();
+	expect_message();
+	close_world();
+}
+
+/* Brings so many buffers into question that c's link would get another queue pair. */
+static void lose_too_many(void)
+{
+	uint32_t tolerated = b.xport->attr.rx_buffers / PART;
+
+	for (uint32_t i = 0; i <= tolerated; i++)
+		end_in_the_middle();
+	cr_assert_eq(found(), b.xport->attr.rx_buffers - tolerated - 1);
+}
+
+/* First the buffers in question come back, then those that were lost meanwhile. */
+static void expect_all_back(void)
+{
+	for (int i = 0; i < 2; i++) {
+		send_to_b(&a);
+		send_to_b(&c);
+		expect_message();
+		expect_message();
+		verve_rx_lost_step(b.xport);
+	}
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+}
+
+/* c has begun to connect, and may not exist: its link gets no other queue pair. */
+Test(lost, a_half_open_connection_gets_no_other_queue_pair)
+{
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_link(&b, &c)->may_send = false;
+	node_link(&b, &c)->listen = true;
+	node_link(&b, &c)->listening = verve_net_now();
+	verve_watched_update(b.xport, node_link(&b, &c));
+	lose_too_many();
+	cr_expect_null(node_link(&b, &c)->replay);
+	expect_all_back();
+	close_world();
+}
+
+/*
+ * c's HELLO crossed b's, and c may not have b's yet. c would take the end of that connection for a
+ * refusal of its own HELLO.
+ */
+Test(lost, a_connection_that_the_peer_may_not_have_gets_no_other_queue_pair)
+{
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	node_link(&b, &c)->may_send = false;
+	lose_too_many();
+	cr_expect_null(node_link(&b, &c)->replay);
+	expect_all_back();
+	close_world();
+}
+
+/*
+ * b refuses a's queue pair, over which packets of no bytes have arrived. Such a packet leaves the
+ * buffer's mark alone, and closing the queue pair removes its completion.
+ */
+Test(lost, a_connection_that_is_refused_takes_nothing_along)
+{
+	struct verve_net_wr wr = {.wr_id = UINT64_MAX, .op = VERVE_NET_SEND};
+	uint32_t count = VERVE_POLL_BATCH + 4;
+
+	open_world(true, true);
+	node_claim(&a, &b, NODE_WINDOW);
+	verve_cm_events_step(a.xport);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(verve_net_qp_post(node_link(&a, &b)->qp, &wr), 0);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_cq_count(b.xport->recv_cq) < count);
+	nodes_settle();
+	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	close_world();
+}
+
+enum { BUFFERS = 16, HOSTILE = BUFFERS };
+
+static struct node hostile[HOSTILE];
+
+/* c is honest; each of the others has sent a packet, and then begins a message. */
+static void open_crowd(void)
+{
+	struct fake_net_config config;
+	struct verve_xport_attr attr;
+
+	fake_net_config_default(&config);
+	config.hosts = 3;
+	config.partial = 1000;
+	fake_net_start(&config);
+	pattern_fill(out, LEN, 1);
+	verve_mr_keytab_init(&keytab);
+	node_attr(&attr);
+	attr.mr_keytab = &keytab;
+	attr.rx_buffers = BUFFERS;
+	node_open(&b, 1, &attr);
+	node_open(&c, 2, &attr);
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	for (int i = 0; i < HOSTILE; i++) {
+		node_open(&hostile[i], 0, &attr);
+		node_join(&hostile[i], &b, NODE_WINDOW);
+		node_event(&b, VERVE_CM_READY, &hostile[i], node_link(&b, &hostile[i])->conn_id, 0);
+	}
+	nodes_settle();
+}
+
+static void close_crowd(void)
+{
+	fake_net_hold(0, false);
+	for (int i = 0; i < HOSTILE; i++)
+		node_close(&hostile[i]);
+	node_close(&b);
+	node_close(&c);
+	verve_mr_keytab_fini(&keytab);
+	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+/* So many of them begin a message, and do not go on. */
+static void begin_messages(uint32_t count)
+{
+	struct fake_net_stats before, after;
+
+	fake_net_hold(0, true);
+	fake_net_stats(&before);
+	for (uint32_t i = 0; i < count; i++)
+		send_to_b(&hostile[i]);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&after), after.begun < before.begun + count);
+	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 0);
+}
+
+/* The time between two looks of a busy application passes. */
+static void watch_b(void)
+{
+	fake_net_advance(b.xport->attr.keepalive);
+	for (int i = 0; i < VERVE_WATCH_POLLS; i++)
+		verve_proto_poll(&b.proto);
+}
+
+/*
+ * All buffers are taken: nobody else's message arrives. Nothing of the device says so, and no queue
+ * pair ends by itself. At the first watch the messages have begun; at the second, they still have.
+ */
+Test(lost, messages_that_begin_and_do_not_end_stop_nobody)
+{
+	open_crowd();
+	begin_messages(HOSTILE);
+	send_to_b(&c);
+	watch_b();
+	watch_b();
+	cr_assert(node_link(&b, &c)->replay, "c's queue pair may have a buffer, too");
+	node_resume(&b, &c);
+	expect_message();
+	cr_expect_eq(b.xport->lost.count, 0);
+	cr_expect_eq(found(), BUFFERS);
+	close_crowd();
+}
+
+/* Half of the buffers are enough for the others: connections are left alone. */
+Test(lost, messages_that_do_not_end_renew_no_connection_while_half_of_the_buffers_are_left)
+{
+	open_crowd();
+	begin_messages(BUFFERS / 2);
+	for (int i = 0; i < 4; i++)
+		watch_b();
+	for (int i = 0; i < HOSTILE; i++)
+		cr_expect_null(node_link(&b, &hostile[i])->replay);
+	fake_net_hold(0, false);
+	for (int i = 0; i < BUFFERS / 2; i++)
+		expect_message();
+	close_crowd();
+}
+
+/* The watch comes while messages arrive as ever: they have begun since the last watch. */
+Test(lost, messages_that_arrive_during_a_watch_are_not_suspected)
+{
+	struct fake_net_stats stats;
+
+	open_crowd();
+	watch_b();
+	for (uint32_t i = 0; i < HOSTILE; i++)
+		send_to_b(&hostile[i]);
+	do
+		cr_assert(fake_net_run_next());
+	while (fake_net_stats(&stats), stats.begun < HOSTILE);
+	b.xport->watch_time = 0;
+	b.xport->polls = VERVE_WATCH_POLLS;
+	verve_proto_poll(&b.proto);
+	cr_expect_eq(b.xport->lost.count, 0);
+	for (int i = 0; i < HOSTILE; i++)
+		expect_message();
+	close_crowd();
+}
+
+/* A message that begins wakes nobody. With so many connections, a sleeper looks by itself. */
+Test(lost, sleeper_with_many_connections_looks_for_messages_that_do_not_end)
+{
+	open_crowd();
+	cr_expect(verve_turn_is_due(b.xport));
+	cr_expect_not(verve_turn_is_due(c.xport));
+	close_crowd();
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Reading pages (base/page.h): what all processes of this host tell. A page is taken for bytes that
+ * anybody may have written: counts are bounded, texts end and have printable ASCII alone, and the
+ * kernel says which process has written the page.
+ */
+#ifndef VERVE_UTIL_STAT_READ_H
+#define VERVE_UTIL_STAT_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/page.h"
+#include "base/rundir.h"
+#include "xport/stat.h"
+
+/* An entry, copied. Its kind is one of enum verve_stat_kind. */
+struct verve_stat_entry {
+	uint32_t index; /* place in the page; no other entry of the page has it */
+	struct verve_page_entry page;
+};
+
+struct verve_stat_process {
+	uid_t uid;
+	pid_t pid;
+	char name[VERVE_RUNDIR_NAME]; /* of the page's file; no other page of the user has it */
+	char command[VERVE_PAGE_SHORT];
+	uint64_t hidden; /* objects without an entry */
+	struct verve_stat_entry *entries;
+	size_t count;
+};
+
+struct verve_stat_host {
+	uint64_t when; /* nanoseconds, as in events */
+	struct verve_stat_process *processes;
+	size_t count;
+	size_t reaped; /* pages of dead processes that were removed */
+};
+
+/*
+ * Reads all pages of a folder; NULL: of the caller's folder, or of all users' folders if the caller
+ * is root. Removes the pages of dead processes. A folder that is not there has no pages.
+ * -FI_EPERM: the folder is another user's, or open to others. Ends the program without memory. The
+ * caller frees the host with verve_stat_host_fini, after an error, too.
+ */
+int verve_stat_host_read(struct verve_stat_host *host, const char *folder);
+void verve_stat_host_fini(struct verve_stat_host *host);
+
+/* The entry of the process to which this one belongs; NULL: it is not in the page. */
+const struct verve_stat_entry *verve_stat_owner(const struct verve_stat_process *process,
+						const struct verve_stat_entry *entry);
+/* The same entry in an earlier look; NULL: it was not there. */
+const struct verve_stat_entry *verve_stat_before(const struct verve_stat_host *before,
+						 const struct verve_stat_process *process,
+						 const struct verve_stat_entry *entry);
+/* The name of a peer's state. */
+const char *verve_stat_state_name(const struct verve_stat_entry *peer);
+/*
+ * Copies the entry's events to events of VERVE_PAGE_EVENTS, the oldest first; leaves out those that
+ * are none. Returns how many.
+ */
+size_t verve_stat_events(const struct verve_stat_entry *entry, struct verve_page_event *events);
+
+#endif
