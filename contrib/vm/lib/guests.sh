@@ -3,7 +3,9 @@
 # Starting the guests of one run and following them to the end. Sourced by `run`. What guests need
 # is in $run_dir; each process started here ends with the runner, however that ends.
 
-readonly guests_boot_limit=120	# seconds
+# Seconds. A guest that dies while it boots is noticed at once, so this is for one that hangs. Several guests boot
+# at once, perhaps without KVM and beside other work: what takes 15 s alone may take minutes.
+readonly guests_boot_limit=600
 guests_pid=()
 
 # start COMMAND...: in the background, killed when the runner dies. Redirections of the call apply.
