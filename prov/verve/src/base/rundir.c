@@ -111,7 +111,9 @@ int verve_rundir_open_file(int dir, const char *name, uid_t uid)
 	file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (file < 0)
 		return -errno;
-	if (!fstat(file, &stat) && S_ISREG(stat.st_mode) && stat.st_uid == uid)
+	/* With links, a user could show readers one file under any number of names. */
+	if (!fstat(file, &stat) && S_ISREG(stat.st_mode) && stat.st_uid == uid &&
+	    stat.st_nlink <= 1)
 		return file;
 	close(file);
 	return -FI_EPERM;

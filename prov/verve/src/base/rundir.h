@@ -37,7 +37,7 @@ int verve_rundir_link(int dir, int file, char *name);
 
 /*
  * Opens a page's file for reading, if its name is that of a page of another process than this one,
- * and if it is a plain file of that user. -FI_EPERM: it is not.
+ * and if it is a plain file of that user with no second name. -FI_EPERM: it is not.
  */
 int verve_rundir_open_file(int dir, const char *name, uid_t uid);
 /*

@@ -101,6 +101,16 @@ Test(rundir, only_plain_files_of_the_user_are_opened)
 	cr_expect_eq(verve_rundir_reap(dir, geteuid()), 1, "nobody has locked the file");
 }
 
+Test(rundir, a_file_with_two_names_is_refused)
+{
+	make_file("1.01234567");
+	cr_assert_eq(linkat(dir, "1.01234567", dir, "2.01234567", 0), 0);
+	cr_expect_eq(verve_rundir_open_file(dir, "1.01234567", geteuid()), -FI_EPERM);
+	cr_expect_eq(verve_rundir_open_file(dir, "2.01234567", geteuid()), -FI_EPERM);
+	cr_assert_eq(unlinkat(dir, "2.01234567", 0), 0);
+	cr_expect_eq(verve_rundir_reap(dir, geteuid()), 1);
+}
+
 Test(rundir, own_file_is_left_alone)
 {
 	int file = verve_rundir_create(dir, 4096);
