@@ -54,13 +54,17 @@ static struct {
 
 /*
  * The child has no copy of a thread that held the lock, so all may be half changed. The memory of
- * the page is not in the child (MADV_DONTFORK). The lock of the file is the parent's.
+ * the page is not in the child (MADV_DONTFORK). The lock of the file is the parent's. Copies of the
+ * parent's endpoints point to the page: memory that no reader sees takes its place, so that a child
+ * that uses them does not fault.
  */
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	if (!page.head)
 		return;
+	mmap(page.head, MAP, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	close(page.file);
 	close(page.dir);
 	memset(&page, 0, sizeof(page));

@@ -217,11 +217,13 @@ Test(page, a_limit_of_file_sizes_is_heeded_when_it_grows)
 /* What a child finds; 0: it has no part of its parent's page, and can have its own. */
 static int be_child(struct verve_page_entry *entry)
 {
-	void *at = (void *)((uintptr_t)entry & ~(uintptr_t)4095);
 	char path[128];
 
-	if (!msync(at, 1, MS_ASYNC) || errno != ENOMEM)
+	if (entry->kind)
 		return 1; /* the page is in the child's memory */
+	/* As a copy of the parent's endpoint would: the parent finds that nothing has changed. */
+	verve_page_set_name(entry, "child");
+	verve_page_set(entry, 0, 7);
 	verve_page_remove();
 	if (files(path) != 1)
 		return 2; /* the child removed its parent's page */
@@ -246,6 +248,8 @@ Test(page, a_child_has_no_part_in_it)
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
 	cr_expect_eq(entry->kind, 1);
+	cr_expect_str_empty(entry->name);
+	cr_expect_eq(entry->values[0], 0);
 	verve_page_put(entry);
 	verve_page_close();
 }
