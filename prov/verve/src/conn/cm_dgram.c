@@ -46,7 +46,7 @@ static void dgram_refuse_key(struct verve_cm *cm, const struct verve_hello *hell
 	struct verve_hello bye;
 
 	verve_guard_warn_refused(&cm->guard, why, from, now);
-	if (!verve_guard_may_answer(&cm->guard, now))
+	if (!verve_guard_may_answer(&cm->guard, VERVE_GUARD_ANSWER_KEY, now))
 		return;
 	verve_conn_refuse(&cm->self, hello, VERVE_HELLO_AUTH, &bye);
 	verve_hello_encode(&bye, buf);
@@ -64,7 +64,7 @@ static bool dgram_refuse_elsewhere(struct verve_cm *cm, const struct verve_hello
 	cm->stats.foreign++;
 	verve_guard_warn_elsewhere(&cm->guard, hello, from, now);
 	if (hello->sender_incarnation != cm->self.incarnation &&
-	    verve_guard_may_answer(&cm->guard, now))
+	    verve_guard_may_answer(&cm->guard, VERVE_GUARD_ANSWER_ELSEWHERE, now))
 		dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
 	return true;
 }

@@ -184,14 +184,14 @@ void verve_guard_warn_rejected(struct verve_guard *guard, const struct verve_add
 			   guard->key.is_set ? "it has another, or none" : "there is none");
 }
 
-bool verve_guard_may_answer(struct verve_guard *guard, uint64_t now)
+bool verve_guard_may_answer(struct verve_guard *guard, enum verve_guard_answer kind, uint64_t now)
 {
-	if (now - guard->answering_since >= second) {
-		guard->answering_since = now;
-		guard->answers = 0;
+	if (now - guard->answered[kind].since >= second) {
+		guard->answered[kind].since = now;
+		guard->answered[kind].count = 0;
 	}
-	if (guard->answers == ANSWERS)
+	if (guard->answered[kind].count == ANSWERS)
 		return false;
-	guard->answers++;
+	guard->answered[kind].count++;
 	return true;
 }

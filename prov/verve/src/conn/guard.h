@@ -21,6 +21,9 @@
 #include "conn/auth.h"
 #include "conn/hello.h"
 
+/* Refusals that any sender can cause. Each kind has a limit per second of its own. */
+enum verve_guard_answer { VERVE_GUARD_ANSWER_KEY, VERVE_GUARD_ANSWER_ELSEWHERE };
+
 /* With so many strangers at work here, a request without a cookie is refused. */
 enum { VERVE_GUARD_UNPROVEN = 1024 };
 
@@ -31,8 +34,10 @@ struct verve_guard {
 	struct { /* time of each kind's last warning, nanoseconds; 0: never */
 		uint64_t version, refused, rejected, elsewhere;
 	} warned;
-	uint64_t answering_since; /* nanoseconds: begin of the second that answers counts */
-	unsigned answers;	  /* refusals sent in this second */
+	struct {
+		uint64_t since; /* nanoseconds: begin of the second that count belongs to */
+		unsigned count; /* refusals sent in this second */
+	} answered[2];		/* by enum verve_guard_answer */
 };
 
 enum verve_guard_verdict {
@@ -94,7 +99,10 @@ void verve_guard_warn_elsewhere(struct verve_guard *guard, const struct verve_he
 /* A peer refused us: it has another key. */
 void verve_guard_warn_rejected(struct verve_guard *guard, const struct verve_addr *from,
 			       uint64_t now);
-/* False: enough refusals were sent in this second. Counts the refusal that the caller sends. */
-bool verve_guard_may_answer(struct verve_guard *guard, uint64_t now);
+/*
+ * False: enough refusals of this kind were sent in this second. Counts the refusal that the caller
+ * sends. now: nanoseconds.
+ */
+bool verve_guard_may_answer(struct verve_guard *guard, enum verve_guard_answer kind, uint64_t now);
 
 #endif
