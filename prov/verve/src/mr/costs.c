@@ -50,6 +50,17 @@ static struct {
 } known[DEVICES];
 static size_t known_count;
 
+/* The thread that held the lock is not in the child: a half noted device is measured again. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 static bool known_find(const char *device, struct verve_mr_costs *costs)
 {
 	bool found = false;
@@ -116,6 +127,11 @@ static uint64_t measure_hit(void)
 	return (verve_net_now() - start) / LOOKS + 100;
 }
 
+static uint32_t fit(uint64_t nanoseconds)
+{
+	return nanoseconds < UINT32_MAX ? nanoseconds : UINT32_MAX;
+}
+
 /* False: what was measured cannot be true. */
 static bool measure(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
 {
@@ -127,18 +143,20 @@ static bool measure(struct verve_net_device *dev, char *memory, struct verve_mr_
 	copy = measure_copy(memory + COPY, memory);
 	if (!many || !copy)
 		return false;
-	costs->reg = one;
-	costs->reg_page = many > one ? (many - one) / (PAGES - 1) : 0;
-	costs->hit = measure_hit();
-	costs->copy_page = copy;
+	costs->reg = fit(one);
+	costs->reg_page = many > one ? fit((many - one) / (PAGES - 1)) : 0;
+	costs->hit = fit(measure_hit());
+	costs->copy_page = fit(copy);
 	return true;
 }
 
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *device = verve_net_device_port(dev)->device;
 	void *memory;
 
+	pthread_once(&once, register_fork);
 	if (known_find(device, costs))
 		return;
 	*costs = verve_mr_costs_default;

@@ -312,9 +312,23 @@ static void run_free(const struct type *type, unsigned op, void *target, const v
 	} while (!swap(target, old, &new, type->size));
 }
 
+/* The thread that held the lock is not in the child. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 static void run_locked(const struct type *type, unsigned op, void *target, const void *operand,
 		       const void *compare, union value *old)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
 	memcpy(old, target, type->size);
 	if (op != VERVE_AMO_READ) {
