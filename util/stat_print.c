@@ -32,6 +32,14 @@ static void columns_of(const struct verve_stat_entry *peer, uint64_t *columns)
 	columns[BYTES_IN] = values[VERVE_STAT_ARRIVED_BYTES] + values[VERVE_STAT_REQUEST_BYTES];
 }
 
+/* A page may say anything: a rate beyond the range of its type is the largest one. */
+static uint64_t rate_of(uint64_t grown, double seconds)
+{
+	double rate = seconds > 0 ? grown / seconds + 0.5 : 0;
+
+	return rate < 0x1p64 ? rate : UINT64_MAX;
+}
+
 /* A peer that was not there before has grown from zero. */
 static void rates_of(const struct verve_stat_look *look, const struct verve_stat_look *before,
 		     const struct verve_stat_process *process, const struct verve_stat_entry *peer,
@@ -45,9 +53,7 @@ static void rates_of(const struct verve_stat_look *look, const struct verve_stat
 	if (old)
 		columns_of(old, then);
 	for (int i = 0; i < COLUMNS; i++)
-		columns[i] = seconds > 0 && columns[i] > then[i] ?
-				     (columns[i] - then[i]) / seconds + 0.5 :
-				     0;
+		columns[i] = columns[i] > then[i] ? rate_of(columns[i] - then[i], seconds) : 0;
 }
 
 /* Every number that is not zero, by its name. */

@@ -16,8 +16,15 @@
 
 enum {
 	ENTRY = sizeof(struct verve_page_entry),
-	TRIES = 8, /* a process that was stopped while it changed an entry never ends that */
+	PAGES = 4096, /* of one user: no user keeps the reader busy for long */
+	TRIES = 8,    /* a process that was stopped while it changed an entry never ends that */
 };
+
+static _Noreturn void no_memory(void)
+{
+	fputs("verve_stat: no memory\n", stderr);
+	exit(2);
+}
 
 static void *grow(void *list, size_t count, size_t size)
 {
@@ -25,10 +32,9 @@ static void *grow(void *list, size_t count, size_t size)
 	if (count & (count - 1))
 		return list;
 	list = realloc(list, (count ? 2 * count : 1) * size);
-	if (list)
-		return list;
-	fputs("verve_stat: no memory\n", stderr);
-	exit(2);
+	if (!list)
+		no_memory();
+	return list;
 }
 
 /* Ends the text, and replaces what a terminal might take for a command. */
@@ -63,6 +69,30 @@ static bool read_entry(int file, uint32_t index, struct verve_page_entry *entry)
 	return entry->kind && entry->kind < VERVE_STAT_KINDS;
 }
 
+/* Orders as verve_stat_owner searches. */
+static int by_id(const void *a, const void *b)
+{
+	const struct verve_page_entry *one = &(*(struct verve_stat_entry *const *)a)->page;
+	const struct verve_page_entry *other = &(*(struct verve_stat_entry *const *)b)->page;
+
+	if (one->kind != other->kind)
+		return one->kind < other->kind ? -1 : 1;
+	return (one->id > other->id) - (one->id < other->id);
+}
+
+/* Entries do not move any more. */
+static void sort_entries(struct verve_stat_process *process)
+{
+	if (!process->count)
+		return;
+	process->by_id = calloc(process->count, sizeof(process->by_id[0]));
+	if (!process->by_id)
+		no_memory();
+	for (size_t i = 0; i < process->count; i++)
+		process->by_id[i] = &process->entries[i];
+	qsort(process->by_id, process->count, sizeof(process->by_id[0]), by_id);
+}
+
 static void read_entries(int file, uint64_t count, struct verve_stat_process *process)
 {
 	struct verve_page_entry entry;
@@ -74,6 +104,7 @@ static void read_entries(int file, uint64_t count, struct verve_stat_process *pr
 					sizeof(process->entries[0]));
 		process->entries[process->count++] = (struct verve_stat_entry){i, entry};
 	}
+	sort_entries(process);
 }
 
 /* False: the file is no page of this layout. */
@@ -94,21 +125,25 @@ static bool read_page(int file, struct verve_stat_process *process)
 	return true;
 }
 
-static void read_file(struct verve_stat_host *host, int dir, const char *name, uid_t uid)
+/* True: the file is the page of a living process. */
+static bool read_file(struct verve_stat_host *host, int dir, const char *name, uid_t uid)
 {
 	int file = verve_rundir_open_file(dir, name, uid);
 	struct verve_stat_process process = {.uid = uid};
+	bool is_page = false;
 
 	if (file < 0)
-		return;
+		return false;
 	if (!verve_rundir_is_alive(file, &process.pid)) {
 		host->reaped += !unlinkat(dir, name, 0);
 	} else if (read_page(file, &process)) {
 		snprintf(process.name, sizeof(process.name), "%.*s", VERVE_RUNDIR_NAME - 1, name);
 		host->processes = grow(host->processes, host->count, sizeof(process));
 		host->processes[host->count++] = process;
+		is_page = true;
 	}
 	close(file);
+	return is_page;
 }
 
 static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid)
@@ -116,6 +151,7 @@ static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid
 	int dir = verve_rundir_open(path, uid, false);
 	struct dirent *entry;
 	DIR *stream;
+	int count = 0;
 
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
@@ -124,8 +160,10 @@ static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid
 		close(dir);
 		return -FI_ENOMEM;
 	}
-	while ((entry = readdir(stream)))
-		read_file(host, dir, entry->d_name, uid);
+	while (count < PAGES && (entry = readdir(stream)))
+		count += read_file(host, dir, entry->d_name, uid);
+	if (count == PAGES)
+		fprintf(stderr, "verve_stat: %s: %d processes, more are not shown\n", path, count);
 	closedir(stream);
 	return 0;
 }
@@ -181,8 +219,10 @@ int verve_stat_host_read(struct verve_stat_host *host, const char *folder)
 
 void verve_stat_host_fini(struct verve_stat_host *host)
 {
-	for (size_t i = 0; i < host->count; i++)
+	for (size_t i = 0; i < host->count; i++) {
+		free(host->processes[i].by_id);
 		free(host->processes[i].entries);
+	}
 	free(host->processes);
 	*host = (struct verve_stat_host){0};
 }
@@ -190,29 +230,38 @@ void verve_stat_host_fini(struct verve_stat_host *host)
 const struct verve_stat_entry *verve_stat_owner(const struct verve_stat_process *process,
 						const struct verve_stat_entry *entry)
 {
-	for (size_t i = 0; i < process->count; i++)
-		if (process->entries[i].page.id == entry->page.owner &&
-		    process->entries[i].page.kind + 1 == entry->page.kind)
-			return &process->entries[i];
-	return NULL;
+	const struct verve_stat_entry wanted = {
+		.page = {.kind = entry->page.kind - 1, .id = entry->page.owner}};
+	const struct verve_stat_entry *key = &wanted, **found;
+
+	if (!process->by_id)
+		return NULL;
+	found = bsearch(&key, process->by_id, process->count, sizeof(key), by_id);
+	return found ? *found : NULL;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	uint32_t one = ((const struct verve_stat_entry *)a)->index;
+	uint32_t other = ((const struct verve_stat_entry *)b)->index;
+
+	return (one > other) - (one < other);
 }
 
 const struct verve_stat_entry *verve_stat_before(const struct verve_stat_host *before,
 						 const struct verve_stat_process *process,
 						 const struct verve_stat_entry *entry)
 {
-	for (size_t i = 0; i < before->count; i++) {
-		const struct verve_stat_process *old = &before->processes[i];
+	const struct verve_stat_process *old;
+	const struct verve_stat_entry *found;
 
-		if (by_process(old, process))
-			continue;
-		for (size_t j = 0; j < old->count; j++)
-			if (old->entries[j].index == entry->index)
-				return old->entries[j].page.id == entry->page.id ?
-					       &old->entries[j] :
-					       NULL;
-	}
-	return NULL;
+	if (!before->count)
+		return NULL;
+	old = bsearch(process, before->processes, before->count, sizeof(*old), by_process);
+	if (!old || !old->count)
+		return NULL;
+	found = bsearch(entry, old->entries, old->count, sizeof(*entry), by_index);
+	return found && found->page.id == entry->page.id ? found : NULL;
 }
 
 const char *verve_stat_state_name(const struct verve_stat_entry *peer)

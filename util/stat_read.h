@@ -28,7 +28,8 @@ struct verve_stat_process {
 	char name[VERVE_RUNDIR_NAME]; /* of the page's file; no other page of the user has it */
 	char command[VERVE_PAGE_SHORT];
 	uint64_t hidden; /* objects without an entry */
-	struct verve_stat_entry *entries;
+	struct verve_stat_entry *entries; /* in the order of their places */
+	struct verve_stat_entry **by_id;  /* the same, for verve_stat_owner */
 	size_t count;
 };
 
@@ -42,6 +43,7 @@ struct verve_stat_host {
 /*
  * Reads all pages of a folder; NULL: of the caller's folder, or of all users' folders if the caller
  * is root. Removes the pages of dead processes. A folder that is not there has no pages.
+ * Says on standard error if a user has more than 4096 pages: those beyond are not read.
  * -FI_EPERM: the folder is another user's, or open to others. Ends the program without memory. The
  * caller frees the host with verve_stat_host_fini, after an error, too.
  */

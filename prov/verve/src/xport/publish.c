@@ -67,7 +67,8 @@ static size_t count_ops(const struct verve_op_queue *queue)
 	size_t count = 0;
 
 	TAILQ_FOREACH(op, queue, link)
-		count++;
+		if (++count == VERVE_STAT_OPS_MAX)
+			break;
 	return count;
 }
 

@@ -28,14 +28,16 @@ enum verve_stat_kind {
 	VERVE_STAT_KINDS,
 };
 
+enum { VERVE_STAT_OPS_MAX = 1000 }; /* operations of a queue that are counted */
+
 /* Numbers of a peer: counters since the peer is known, and present values. */
 enum {
 	VERVE_STAT_STATE, /* enum verve_stat_state */
 	VERVE_STAT_CONN_ID,
 	VERVE_STAT_QP_NUM,
 	VERVE_STAT_CREDITS,
-	VERVE_STAT_PENDING,
-	VERVE_STAT_ACTIVE,
+	VERVE_STAT_PENDING, /* of each queue at most VERVE_STAT_OPS_MAX are counted */
+	VERVE_STAT_ACTIVE,  /* at most VERVE_STAT_OPS_MAX are counted */
 	VERVE_STAT_OUTSTANDING,
 	VERVE_STAT_ERROR,
 	VERVE_STAT_STATUS,

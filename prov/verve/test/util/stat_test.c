@@ -158,6 +158,27 @@ Test(stat, rates_are_what_was_added_in_a_second)
 	look_again();
 }
 
+Test(stat, a_rate_beyond_its_type_is_the_largest)
+{
+	pid_t child = start(write_honest);
+	struct verve_stat_look before = {0};
+	AO_t *values;
+	FILE *file;
+
+	look_again();
+	cr_assert_eq(verve_stat_host_read(&before.host, folder), 0);
+	before.host.when = look.host.when - 1;
+	values = look.host.processes[0].entries[2].page.values;
+	values[VERVE_STAT_ARRIVED_BYTES] = UINT64_MAX / 2;
+	file = begin();
+	verve_stat_print(file, &look, &before, false);
+	fclose(file);
+	has(" 18446744073709551615 ");
+	verve_stat_host_fini(&before.host);
+	stop(child);
+	look_again();
+}
+
 Test(stat, events_of_a_peer_by_address_or_host)
 {
 	pid_t child = start(write_honest);
