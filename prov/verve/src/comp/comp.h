@@ -12,18 +12,20 @@
 #include <stdint.h>
 
 /* Flag bits of a completion, numerically libfabric's; api/cq.c asserts it. fi_cq(3). */
-#define VERVE_COMP_MSG (1ull << 1)
-#define VERVE_COMP_RMA (1ull << 2)
-#define VERVE_COMP_TAGGED (1ull << 3)
-#define VERVE_COMP_ATOMIC (1ull << 4)
-#define VERVE_COMP_READ (1ull << 8)
-#define VERVE_COMP_WRITE (1ull << 9)
-#define VERVE_COMP_RECV (1ull << 10)
-#define VERVE_COMP_SEND (1ull << 11)
-#define VERVE_COMP_REMOTE_READ (1ull << 12)
-#define VERVE_COMP_REMOTE_WRITE (1ull << 13)
-#define VERVE_COMP_MULTI_RECV (1ull << 16)
-#define VERVE_COMP_REMOTE_CQ_DATA (1ull << 17)
+enum {
+	VERVE_COMP_MSG = 1 << 1,
+	VERVE_COMP_RMA = 1 << 2,
+	VERVE_COMP_TAGGED = 1 << 3,
+	VERVE_COMP_ATOMIC = 1 << 4,
+	VERVE_COMP_READ = 1 << 8,
+	VERVE_COMP_WRITE = 1 << 9,
+	VERVE_COMP_RECV = 1 << 10,
+	VERVE_COMP_SEND = 1 << 11,
+	VERVE_COMP_REMOTE_READ = 1 << 12,
+	VERVE_COMP_REMOTE_WRITE = 1 << 13,
+	VERVE_COMP_MULTI_RECV = 1 << 16,
+	VERVE_COMP_REMOTE_CQ_DATA = 1 << 17,
+};
 
 struct verve_comp {
 	void *context;
