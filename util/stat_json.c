@@ -41,7 +41,7 @@ static void print_entry(struct verve_json *json, const struct verve_stat_entry *
 {
 	size_t count;
 	const struct verve_stat_metric *metrics = verve_stat_metrics(entry->page.kind, &count);
-	bool is_peer = entry->page.kind == VERVE_STAT_PEER;
+	bool is_peer = entry->page.kind == VERVE_STAT_KIND_PEER;
 
 	verve_json_begin(json, NULL, '{');
 	verve_json_text(json, "kind", verve_stat_kind_names[entry->page.kind]);

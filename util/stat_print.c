@@ -24,12 +24,13 @@ static void columns_of(const struct verve_stat_entry *peer, uint64_t *columns)
 {
 	const AO_t *values = peer->page.values;
 
-	columns[SENT] = sum(peer, VERVE_STAT_SENT, VERVE_WIRE_TYPES);
-	columns[ARRIVED] = sum(peer, VERVE_STAT_ARRIVED, VERVE_WIRE_TYPES);
-	columns[REQUESTS] = sum(peer, VERVE_STAT_REQUESTS, 3);
-	columns[BYTES_OUT] = values[VERVE_STAT_SENT_BYTES] +
-			     sum(peer, VERVE_STAT_REQUEST_BYTES + 1, 2);
-	columns[BYTES_IN] = values[VERVE_STAT_ARRIVED_BYTES] + values[VERVE_STAT_REQUEST_BYTES];
+	columns[SENT] = sum(peer, VERVE_STAT_PEER_SENT, VERVE_WIRE_TYPES);
+	columns[ARRIVED] = sum(peer, VERVE_STAT_PEER_ARRIVED, VERVE_WIRE_TYPES);
+	columns[REQUESTS] = sum(peer, VERVE_STAT_PEER_REQUESTS, 3);
+	columns[BYTES_OUT] = values[VERVE_STAT_PEER_SENT_BYTES] +
+			     sum(peer, VERVE_STAT_PEER_REQUEST_BYTES + 1, 2);
+	columns[BYTES_IN] = values[VERVE_STAT_PEER_ARRIVED_BYTES] +
+			    values[VERVE_STAT_PEER_REQUEST_BYTES];
 }
 
 /* A page may say anything: a rate beyond the range of its type is the largest one. */
@@ -83,15 +84,15 @@ static void print_peer(FILE *file, const struct verve_stat_entry *peer, const ui
 	const AO_t *values = peer->page.values;
 
 	fprintf(file, "    %-24s %-10s %7zu %7zu %6zu", peer->page.name,
-		verve_stat_state_name(peer), values[VERVE_STAT_CREDITS], values[VERVE_STAT_PENDING],
-		values[VERVE_STAT_ACTIVE]);
+		verve_stat_state_name(peer), values[VERVE_STAT_PEER_CREDITS],
+		values[VERVE_STAT_PEER_PENDING], values[VERVE_STAT_PEER_ACTIVE]);
 	for (int i = 0; i < COLUMNS; i++)
 		fprintf(file, " %11" PRIu64, columns[i]);
-	fprintf(file, " %7zu %8zu %8zu", values[VERVE_STAT_REPLAYS], values[VERVE_STAT_REPEATED],
-		values[VERVE_STAT_QP_NUM]);
-	if (values[VERVE_STAT_ERROR])
+	fprintf(file, " %7zu %8zu %8zu", values[VERVE_STAT_PEER_REPLAYS],
+		values[VERVE_STAT_PEER_REPEATED], values[VERVE_STAT_PEER_QP_NUM]);
+	if (values[VERVE_STAT_PEER_ERROR])
 		fprintf(file, "  %s (%s)", peer->page.text,
-			fi_strerror(values[VERVE_STAT_ERROR] & 0xffff));
+			fi_strerror(values[VERVE_STAT_PEER_ERROR] & 0xffff));
 	putc('\n', file);
 }
 
@@ -107,7 +108,7 @@ static void print_peers(FILE *file, const struct verve_stat_look *look,
 		const struct verve_stat_entry *peer = &process->entries[i];
 		uint64_t columns[COLUMNS];
 
-		if (peer->page.kind != VERVE_STAT_PEER || peer->page.owner != owner)
+		if (peer->page.kind != VERVE_STAT_KIND_PEER || peer->page.owner != owner)
 			continue;
 		if (!any) {
 			fprintf(file, "    %-24s %-10s %7s %7s %6s", "peer", "state", "credits",
@@ -140,12 +141,12 @@ static void print_process(FILE *file, const struct verve_stat_look *look,
 	for (size_t i = 0; i < process->count; i++) {
 		const struct verve_stat_entry *entry = &process->entries[i];
 
-		if (entry->page.kind == VERVE_STAT_PEER)
+		if (entry->page.kind == VERVE_STAT_KIND_PEER)
 			continue;
 		fprintf(file, "  %s %s%s%s\n", verve_stat_kind_names[entry->page.kind],
 			entry->page.name, entry->page.text[0] ? " on " : "", entry->page.text);
 		print_values(file, entry, "    ");
-		if (entry->page.kind == VERVE_STAT_ENDPOINT)
+		if (entry->page.kind == VERVE_STAT_KIND_ENDPOINT)
 			print_peers(file, look, before, process, entry->page.id, verbose);
 	}
 }
@@ -228,9 +229,9 @@ static void print_peer_events(FILE *file, const struct verve_stat_entry *peer, u
 			fprintf(file, ", %s", verve_net_wc_str(event->status));
 		putc('\n', file);
 	}
-	if (peer->page.values[VERVE_STAT_ERROR])
+	if (peer->page.values[VERVE_STAT_PEER_ERROR])
 		fprintf(file, "  last error: %s (%s)\n", peer->page.text,
-			fi_strerror(peer->page.values[VERVE_STAT_ERROR] & 0xffff));
+			fi_strerror(peer->page.values[VERVE_STAT_PEER_ERROR] & 0xffff));
 }
 
 size_t verve_stat_print_events(FILE *file, const struct verve_stat_look *look, const char *peer)
@@ -244,7 +245,7 @@ size_t verve_stat_print_events(FILE *file, const struct verve_stat_look *look, c
 			const struct verve_stat_entry *entry = &process->entries[j];
 			const struct verve_stat_entry *owner = verve_stat_owner(process, entry);
 
-			if (entry->page.kind != VERVE_STAT_PEER ||
+			if (entry->page.kind != VERVE_STAT_KIND_PEER ||
 			    !is_meant(entry->page.name, peer))
 				continue;
 			fprintf(file, "process %d %s, endpoint %s, peer %s, %s\n",

@@ -266,7 +266,7 @@ const struct verve_stat_entry *verve_stat_before(const struct verve_stat_host *b
 
 const char *verve_stat_state_name(const struct verve_stat_entry *peer)
 {
-	AO_t state = peer->page.values[VERVE_STAT_STATE];
+	AO_t state = peer->page.values[VERVE_STAT_PEER_STATE];
 
 	return state < VERVE_STAT_STATES ? verve_stat_state_names[state] : "?";
 }

@@ -14,7 +14,7 @@
 
 #include "base/page.h"
 #include "base/rundir.h"
-#include "xport/stat.h"
+#include "xport/stat_values.h"
 
 /* An entry, copied. Its kind is one of enum verve_stat_kind. */
 struct verve_stat_entry {

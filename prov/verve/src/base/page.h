@@ -79,7 +79,7 @@ struct verve_page_entry *verve_page_get(uint32_t kind, uint32_t owner, const cha
 /* Gives an entry back, once for each get. entry NULL: the object that was hidden is no more. */
 void verve_page_put(struct verve_page_entry *entry);
 
-/* Cuts what is too long. */
+/* A text longer than its place is cut. */
 void verve_page_set_name(struct verve_page_entry *entry, const char *name);
 void verve_page_set_text(struct verve_page_entry *entry, const char *text);
 void verve_page_add_event(struct verve_page_entry *entry, const struct verve_page_event *event);

@@ -146,7 +146,7 @@ void verve_cm_close(struct verve_cm *cm)
 	struct verve_mail *mail, *next_mail;
 	struct verve_cm_entry *entry, *next;
 
-	cm->closing = true;
+	cm->jobless = true;
 	verve_worker_close(&cm->jobs);
 	while (verve_cm_job_next(cm))
 		; /* the entries have their jobs back, and close the queue pairs below */

@@ -74,7 +74,7 @@ int verve_cm_job_connect(struct verve_cm *cm, struct verve_cm_entry *entry,
 void verve_cm_job_close(struct verve_cm *cm, struct verve_cm_job *job)
 {
 	job->entry = NULL;
-	if (!cm->closing && !job_put(cm, job, VERVE_CM_JOB_CLOSE, true))
+	if (!cm->jobless && !job_put(cm, job, VERVE_CM_JOB_CLOSE, true))
 		return;
 	verve_net_qp_close(job->qp);
 	free(job);

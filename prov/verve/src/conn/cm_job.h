@@ -43,7 +43,8 @@ struct verve_cm_job {
 	struct verve_net_qp_addr remote; /* CONNECT: the peer's queue pair */
 	int error;		 /* OPEN, CONNECT: the result; 0, or negative */
 	bool is_faulty; /* CONNECT: the device reported the queue pair's failure meanwhile */
-	struct verve_conn_out out; /* CONNECT: what is to be done afterwards */
+	struct verve_conn_out
+		out; /* CONNECT: actions to perform when the queue pair is connected */
 	unsigned kept_count;
 	struct verve_hello kept[VERVE_CM_JOB_KEPT]; /* datagrams that came meanwhile */
 };

@@ -78,7 +78,7 @@ struct verve_cm {
 	struct verve_job_owner jobs;	/* struct verve_cm_job */
 	struct verve_mail *done;	/* jobs that were taken, oldest first, not handled yet */
 	unsigned strangers;		/* jobs under way of class VERVE_JOB_STRANGER */
-	bool closing; /* no worker takes a job any more */
+	bool jobless;			/* no worker takes a job any more */
 	struct verve_cm_entry *entries; /* uthash: entries by address */
 	struct verve_cm_entries lists[VERVE_CM_LISTS];
 	size_t count[VERVE_CM_LISTS]; /* entries on each list */

@@ -390,7 +390,7 @@ static bool is_acknowledged(struct verve_engine *engine)
 
 static bool is_let_go(struct verve_engine *engine)
 {
-	return TAILQ_EMPTY(&engine->xport->broken_links) && !engine->xport->closing_qps;
+	return TAILQ_EMPTY(&engine->xport->broken_links) && !engine->xport->qps_at_workers;
 }
 
 /*

@@ -79,7 +79,7 @@ static bool ends_at_once(const struct verve_xport *xport, const struct verve_rec
 			 const struct verve_wire_packet *packet)
 {
 	return packet->type == VERVE_WIRE_EAGER && !(packet->flags & VERVE_WIRE_ACK) &&
-	       packet->len <= recv->op.len && !recv->parent && !xport->closing;
+	       packet->len <= recv->op.len && !recv->parent && !xport->mute;
 }
 
 /*

@@ -214,7 +214,7 @@ void verve_proto_begin_close(struct verve_proto *proto)
 	struct verve_xport *xport = &proto->msg.xport;
 
 	assert(verve_lock_held(xport->lock));
-	xport->closing = true;
+	xport->mute = true;
 	verve_recv_cancel_all(xport);
 }
 

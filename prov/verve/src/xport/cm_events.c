@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "base/log.h"
-#include "comp/comp_queue.h"
 #include "conn/cm.h"
 #include "conn/hello.h"
 #include "net/sys.h"
@@ -111,9 +110,9 @@ static bool handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 	event->drop = NULL;
 	break_replaced(xport, peer);
 	peer->link = link;
-	verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_CAME_UP, link->conn_id);
+	verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_EVENT_CAME_UP, link->conn_id);
 	if (link->may_send)
-		verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_HEARD, link->conn_id);
+		verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_EVENT_HEARD, link->conn_id);
 	verve_watched_update(xport, link);
 	if (verve_watched_may_owe(link))
 		verve_watched_owe(xport, link);
@@ -182,7 +181,7 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	assert(!peer->link || peer->link->leaving || peer->link->replay);
 	if (peer->link && peer->link->replay)
 		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
-	verve_stat_end(&xport->stat, peer->stat, VERVE_STAT_FAILED, 0, event->error, 0,
+	verve_stat_end(&xport->stat, peer->stat, VERVE_STAT_EVENT_FAILED, 0, event->error, 0,
 		       why_failed(event->error));
 	verve_peer_fail_pending(xport, peer, event->error, why_failed(event->error));
 }
@@ -340,17 +339,12 @@ void verve_cm_events_drain(struct verve_xport *xport)
 		verve_cm_events_step(xport);
 }
 
-bool verve_cm_events_is_flooded(const struct verve_xport *xport)
-{
-	return xport->attr.sink.rx_queue && verve_comp_queue_is_flooded(xport->attr.sink.rx_queue);
-}
-
 bool verve_cm_events_receive(struct verve_xport *xport)
 {
 	enum verve_dispatch_result result;
 
 	/* More packets may mean more completions, while the application reads none. */
-	if (__builtin_expect(verve_cm_events_is_flooded(xport), 0))
+	if (__builtin_expect(verve_dispatch_is_flooded(xport), 0))
 		return false;
 	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)
 		verve_cm_events_step(xport);

@@ -14,11 +14,6 @@ struct verve_xport;
 /* Handles all events of the manager that have come. True if there was any. */
 bool verve_cm_events_step(struct verve_xport *xport);
 /*
- * True if the receive completion queue holds so many completions of peers' writes, beyond its ring,
- * that no more packets are to be taken (VERVE_COMP_UNINVITED).
- */
-bool verve_cm_events_is_flooded(const struct verve_xport *xport);
-/*
  * Handles one batch of arrived packets, and the events that the packets wait for. True if there was
  * any packet. While the completion queue is flooded, no packet is taken.
  */

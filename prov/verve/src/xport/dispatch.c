@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comp/comp_queue.h"
 #include "net/cq.h"
 #include "net/qp.h"
 #include "net/sys.h"
@@ -166,6 +167,11 @@ static bool fill_batch(struct verve_xport *xport)
 	if (__builtin_expect(xport->rx_refused, 0))
 		refill(xport, xport->rx_batch);
 	return false;
+}
+
+bool verve_dispatch_is_flooded(const struct verve_xport *xport)
+{
+	return xport->attr.sink.rx_queue && verve_comp_queue_is_flooded(xport->attr.sink.rx_queue);
 }
 
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)

@@ -39,6 +39,11 @@ static inline void verve_dispatch_take_back(struct verve_xport *xport, struct ve
 /* Posts all free buffers. The device's error: a later turn posts the rest. */
 int verve_dispatch_refill(struct verve_xport *xport);
 
+/*
+ * True if the receive completion queue holds so many completions of peers' writes, beyond its ring,
+ * that no more packets are to be taken (VERVE_COMP_UNINVITED).
+ */
+bool verve_dispatch_is_flooded(const struct verve_xport *xport);
 /* Handles one batch of arrived packets, of VERVE_POLL_BATCH at most. */
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
 /*

@@ -37,9 +37,9 @@ static void job_give(struct verve_xport *xport, struct verve_link *link, struct 
 	if (job) {
 		*job = *what;
 		if (!verve_worker_put(&xport->closers, &job->job, VERVE_JOB_URGENT)) {
-			xport->closing_qps++;
+			xport->qps_at_workers++;
 			if (link)
-				link->closing++;
+				link->at_workers++;
 			return;
 		}
 		free(job);
@@ -63,7 +63,7 @@ void verve_let_go_link(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_net_qp *qps[] = {link->unused, link->qp};
 
-	assert(!link->closing);
+	assert(!link->at_workers);
 	link->qp_num = 0;
 	link->unused = link->qp = NULL;
 	for (int i = 0; i < 2; i++)
@@ -78,11 +78,11 @@ static void job_done(struct verve_xport *xport, struct letting_go *job)
 	if (job->job.dropped)
 		job_run(&job->job);
 	if (link) {
-		link->closing--;
+		link->at_workers--;
 		if (job->error && job->qp == link->qp)
 			link->unmarked = true;
 	}
-	xport->closing_qps--;
+	xport->qps_at_workers--;
 	free(job);
 }
 

@@ -85,7 +85,8 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 	if (link->replay || link->leaving || link->broken)
 		return;
 	if (!link->may_send)
-		verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_HEARD, link->conn_id);
+		verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_EVENT_HEARD,
+				 link->conn_id);
 	link->may_send = true;
 	/* Without memory to tell the manager, it learns the same from the peer's READY. */
 	if (link->listen && xport->cm)
@@ -144,7 +145,7 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 		verve_link_break(xport, link, error, 0, reason);
 		return;
 	}
-	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_LEFT, link->conn_id);
+	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_EVENT_LEFT, link->conn_id);
 	link->leaving = verve_net_now();
 	link->may_send = false;
 	verve_watched_update(xport, link);
@@ -188,8 +189,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		   "(verve_stat --events %s tells what came before)\n",
 		   link->conn_id, name, reason, fi_strerror(error),
 		   link->produced - link->retired, name);
-	verve_stat_end(&xport->stat, peer->stat, VERVE_STAT_BROKE, link->conn_id, error, status,
-		       reason);
+	verve_stat_end(&xport->stat, peer->stat, VERVE_STAT_EVENT_BROKE, link->conn_id, error,
+		       status, reason);
 	if (link->leaving)
 		xport->leaving_count--;
 	if (link->quiesce.state != VERVE_QUIESCE_OPEN)
@@ -226,9 +227,9 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 	 * The queue pair closes first: a completion tells the application that the device does not
 	 * use its memory any more.
 	 */
-	if (!link->closing)
+	if (!link->at_workers)
 		verve_let_go_link(xport, link);
-	if (link->closing)
+	if (link->at_workers)
 		return;
 	while ((op = TAILQ_FIRST(&link->doomed))) {
 		if (!op->error) {

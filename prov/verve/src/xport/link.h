@@ -104,7 +104,7 @@ struct verve_link {
 	/* The link's end. */
 	bool broken;
 	bool unmarked;	    /* no marker to wait for: the requests end with the queue pair */
-	uint32_t closing;   /* queue pairs that workers stop or close: xport/let_go.h */
+	uint32_t at_workers; /* queue pairs that workers stop or close: xport/let_go.h */
 	bool said_bye;	    /* BYE was sent */
 	uint64_t leaving;   /* when the peer left (verve_link_leave), nanoseconds; 0: it has not */
 	int error;	    /* positive FI errno for the operations in doomed */

@@ -77,7 +77,7 @@ static void ask_manager(struct verve_xport *xport, struct verve_peer *peer)
 	else
 		set_connecting(xport, peer, true);
 	if (!ret)
-		verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_ASKED, 0);
+		verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_EVENT_ASKED, 0);
 }
 
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)

@@ -26,9 +26,10 @@ void verve_publish_open(struct verve_xport *xport)
 	if (!stat->open)
 		return;
 	/* Endpoints of a domain share its cache, which stands for the domain. */
-	stat->domain = verve_page_get(VERVE_STAT_DOMAIN, 0, port->device, xport->attr.mr_cache);
-	stat->endpoint = verve_page_get(VERVE_STAT_ENDPOINT, stat->domain ? stat->domain->id : 0,
-					"", NULL);
+	stat->domain = verve_page_get(VERVE_STAT_KIND_DOMAIN, 0, port->device,
+				      xport->attr.mr_cache);
+	stat->endpoint = verve_page_get(VERVE_STAT_KIND_ENDPOINT,
+					stat->domain ? stat->domain->id : 0, "", NULL);
 	snprintf(text, sizeof(text), "%s:%u", port->device, port->port_num);
 	if (stat->endpoint)
 		verve_page_set_text(stat->endpoint, text);
@@ -49,16 +50,16 @@ static enum verve_stat_state state_of(const struct verve_peer *peer)
 	const struct verve_link *link = peer->link;
 
 	if (!link)
-		return peer->connecting ? VERVE_STAT_CONNECTING :
-		       peer->is_wanting ? VERVE_STAT_WANTING :
-					  VERVE_STAT_IDLE;
+		return peer->connecting ? VERVE_STAT_STATE_CONNECTING :
+		       peer->is_wanting ? VERVE_STAT_STATE_WANTING :
+					  VERVE_STAT_STATE_IDLE;
 	if (link->replay)
-		return VERVE_STAT_SUSPENDED;
+		return VERVE_STAT_STATE_SUSPENDED;
 	if (link->leaving)
-		return VERVE_STAT_LEAVING;
+		return VERVE_STAT_STATE_LEAVING;
 	if (link->quiesce.state != VERVE_QUIESCE_OPEN)
-		return VERVE_STAT_QUIESCING;
-	return link->may_send ? VERVE_STAT_UP : VERVE_STAT_HALF_OPEN;
+		return VERVE_STAT_STATE_QUIESCING;
+	return link->may_send ? VERVE_STAT_STATE_UP : VERVE_STAT_STATE_HALF_OPEN;
 }
 
 static size_t count_ops(const struct verve_op_queue *queue)
@@ -77,17 +78,18 @@ static void write_peer(const struct verve_peer *peer)
 	const struct verve_link *link = peer->link;
 	struct verve_page_entry *entry = peer->stat;
 
-	verve_page_set(entry, VERVE_STAT_STATE, state_of(peer));
-	verve_page_set(entry, VERVE_STAT_CREDITS, link ? link->credits : 0);
-	verve_page_set(entry, VERVE_STAT_OUTSTANDING, link ? link->produced - link->retired : 0);
-	verve_page_set(entry, VERVE_STAT_PENDING,
+	verve_page_set(entry, VERVE_STAT_PEER_STATE, state_of(peer));
+	verve_page_set(entry, VERVE_STAT_PEER_CREDITS, link ? link->credits : 0);
+	verve_page_set(entry, VERVE_STAT_PEER_OUTSTANDING,
+		       link ? link->produced - link->retired : 0);
+	verve_page_set(entry, VERVE_STAT_PEER_PENDING,
 		       count_ops(&peer->pending) + count_ops(&peer->reads) +
 			       count_ops(&peer->control));
-	verve_page_set(entry, VERVE_STAT_ACTIVE, count_ops(&peer->active));
+	verve_page_set(entry, VERVE_STAT_PEER_ACTIVE, count_ops(&peer->active));
 	if (!link)
 		return;
-	verve_page_set(entry, VERVE_STAT_CONN_ID, link->conn_id);
-	verve_page_set(entry, VERVE_STAT_QP_NUM, link->qp_num);
+	verve_page_set(entry, VERVE_STAT_PEER_CONN_ID, link->conn_id);
+	verve_page_set(entry, VERVE_STAT_PEER_QP_NUM, link->qp_num);
 }
 
 static void write_endpoint(struct verve_xport *xport, struct verve_page_entry *entry)
@@ -96,20 +98,20 @@ static void write_endpoint(struct verve_xport *xport, struct verve_page_entry *e
 
 	if (!entry->name[0] && xport->cm)
 		verve_page_set_name(entry, verve_addr_str(verve_cm_addr(xport->cm), name));
-	verve_page_set(entry, VERVE_STAT_PEERS, HASH_COUNT(xport->peers));
-	verve_page_set(entry, VERVE_STAT_LINKS, xport->link_count);
-	verve_page_set(entry, VERVE_STAT_TX_USED, xport->tx_used);
-	verve_page_set(entry, VERVE_STAT_TX_SIZE, xport->attr.tx_size);
-	verve_page_set(entry, VERVE_STAT_WR_USED, xport->wr_used);
-	verve_page_set(entry, VERVE_STAT_WR_LIMIT, xport->wr_limit);
-	verve_page_set(entry, VERVE_STAT_SLABS_USED, xport->tx_slabs.used);
-	verve_page_set(entry, VERVE_STAT_SLABS_LIMIT, xport->tx_slabs.limit);
-	verve_page_set(entry, VERVE_STAT_SLAB_FAILURES, xport->tx_slabs.failures);
-	verve_page_set(entry, VERVE_STAT_RX_BUFFERS, xport->attr.rx_buffers);
-	verve_page_set(entry, VERVE_STAT_RX_FREE, xport->rx_free_count);
-	verve_page_set(entry, VERVE_STAT_RX_REFUSED, xport->rx_refused);
-	verve_page_set(entry, VERVE_STAT_STALE, xport->count.stale);
-	verve_page_set(entry, VERVE_STAT_MALFORMED, xport->count.malformed);
+	verve_page_set(entry, VERVE_STAT_EP_PEERS, HASH_COUNT(xport->peers));
+	verve_page_set(entry, VERVE_STAT_EP_LINKS, xport->link_count);
+	verve_page_set(entry, VERVE_STAT_EP_TX_USED, xport->tx_used);
+	verve_page_set(entry, VERVE_STAT_EP_TX_SIZE, xport->attr.tx_size);
+	verve_page_set(entry, VERVE_STAT_EP_WR_USED, xport->wr_used);
+	verve_page_set(entry, VERVE_STAT_EP_WR_LIMIT, xport->wr_limit);
+	verve_page_set(entry, VERVE_STAT_EP_SLABS_USED, xport->tx_slabs.used);
+	verve_page_set(entry, VERVE_STAT_EP_SLABS_LIMIT, xport->tx_slabs.limit);
+	verve_page_set(entry, VERVE_STAT_EP_SLAB_FAILURES, xport->tx_slabs.failures);
+	verve_page_set(entry, VERVE_STAT_EP_RX_BUFFERS, xport->attr.rx_buffers);
+	verve_page_set(entry, VERVE_STAT_EP_RX_FREE, xport->rx_free_count);
+	verve_page_set(entry, VERVE_STAT_EP_RX_REFUSED, xport->rx_refused);
+	verve_page_set(entry, VERVE_STAT_EP_STALE, xport->count.stale);
+	verve_page_set(entry, VERVE_STAT_EP_MALFORMED, xport->count.malformed);
 }
 
 /* Other engines of the domain may write the same entry at the same time. */
@@ -118,14 +120,14 @@ static void write_domain(const struct verve_mr_cache *cache, struct verve_page_e
 	struct verve_mr_cache_stats stats;
 
 	verve_mr_cache_stats_get(cache, &stats);
-	verve_page_set(entry, VERVE_STAT_REGIONS, stats.regions);
-	verve_page_set(entry, VERVE_STAT_REGION_BYTES, stats.bytes);
-	verve_page_set(entry, VERVE_STAT_HITS, stats.hits);
-	verve_page_set(entry, VERVE_STAT_MISSES, stats.misses);
-	verve_page_set(entry, VERVE_STAT_FAILURES, stats.failures);
-	verve_page_set(entry, VERVE_STAT_UNKEPT, stats.unkept);
-	verve_page_set(entry, VERVE_STAT_EVICTIONS, stats.evictions);
-	verve_page_set(entry, VERVE_STAT_INVALIDATIONS, stats.invalidations);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_REGIONS, stats.regions);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_REGION_BYTES, stats.bytes);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_HITS, stats.hits);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_MISSES, stats.misses);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_FAILURES, stats.failures);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_UNKEPT, stats.unkept);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_EVICTIONS, stats.evictions);
+	verve_page_set(entry, VERVE_STAT_DOMAIN_INVALIDATIONS, stats.invalidations);
 }
 
 void verve_publish(struct verve_xport *xport)

@@ -57,7 +57,8 @@ static void set_state(struct verve_xport *xport, struct verve_link *link,
 				  (link->quiesce.state != VERVE_QUIESCE_OPEN);
 	link->quiesce.state = state;
 	verve_stat_event(&xport->stat, link->peer->stat,
-			 state == VERVE_QUIESCE_OPEN ? VERVE_STAT_REOPENED : VERVE_STAT_QUIESCED,
+			 state == VERVE_QUIESCE_OPEN ? VERVE_STAT_EVENT_REOPENED :
+						       VERVE_STAT_EVENT_QUIESCED,
 			 link->conn_id);
 	if (state != VERVE_QUIESCE_OPEN)
 		verve_watched_owe(xport, link);

@@ -233,11 +233,11 @@ static bool repeat_entry(struct verve_xport *xport, struct verve_link *link,
 		return true;
 	if (!verve_link_has_room(xport, link, true))
 		return false;
-	link->peer->stat->values[VERVE_STAT_REPEATED]++;
+	link->peer->stat->values[VERVE_STAT_PEER_REPEATED]++;
 	if (is_packet(&entry->slot))
 		return repeat_packet(xport, link, entry);
 	if (entry->slot.kind == VERVE_SLOT_MEMORY)
-		return !verve_transfer_repeat(xport, link, &entry->slot);
+		return !verve_transfer_post_slot(xport, link, &entry->slot);
 	return !verve_link_post_nothing(xport, link, entry->slot.op);
 }
 
@@ -283,7 +283,7 @@ static void end_replay(struct verve_xport *xport, struct verve_link *link)
 
 	VERVE_INFO(EP_CTRL, "connection %#x to %s goes on\n", link->conn_id,
 		   verve_addr_str(&link->peer->addr, name));
-	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_WENT_ON, link->conn_id);
+	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_EVENT_WENT_ON, link->conn_id);
 	verve_replay_free(xport, link);
 	verve_link_hear(xport, link);
 	verve_peer_kick(xport, link->peer);

@@ -19,7 +19,7 @@ static const struct verve_sink *sink_of(const struct verve_xport *xport, const s
 	static const struct verve_sink none;
 	bool foreign = op->cls->is_receive && xport->home != xport;
 
-	return xport->closing && !foreign ? &none : &xport->attr.sink;
+	return xport->mute && !foreign ? &none : &xport->attr.sink;
 }
 
 static struct verve_comp_queue *queue_of(const struct verve_xport *xport, const struct verve_op *op)

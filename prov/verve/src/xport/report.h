@@ -25,7 +25,7 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op);
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,
 			   uint32_t status, const char *reason);
 /*
- * Writes and counts a completion. The caller has looked at xport->closing. queue, counter: NULL:
+ * Writes and counts a completion. The caller has looked at xport->mute. queue, counter: NULL:
  * there is none. notify: the request wants an entry.
  */
 static inline void verve_report_now(struct verve_comp_queue *queue,

@@ -253,7 +253,7 @@ void verve_rx_lost_step(struct verve_xport *xport)
 	const struct verve_rx_lost *lost = &xport->lost;
 
 	if ((verve_net_srq_closed(xport->srq) != lost->closed || lost->count) &&
-	    !verve_cm_events_is_flooded(xport))
+	    !verve_dispatch_is_flooded(xport))
 		search(xport);
 }
 
@@ -281,7 +281,7 @@ static void remember_begun(struct verve_xport *xport)
 
 void verve_rx_lost_watch(struct verve_xport *xport)
 {
-	if (verve_cm_events_is_flooded(xport))
+	if (verve_dispatch_is_flooded(xport))
 		return;
 	if (is_held_up(xport))
 		search(xport);

@@ -1,139 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Statistics: the names of all numbers, and the events. */
+/* Statistics: entries of peers, and their events. */
 #include "xport/stat.h"
 
 #include "base/addr.h"
 #include "net/sys.h"
 #include <rdma/fi_errno.h>
-
-_Static_assert((int)VERVE_STAT_PEER_VALUES <= (int)VERVE_PAGE_VALUES, "a peer's numbers fit");
-
-const char *const verve_stat_kind_names[VERVE_STAT_KINDS] = {
-	[VERVE_STAT_DOMAIN] = "domain",
-	[VERVE_STAT_ENDPOINT] = "endpoint",
-	[VERVE_STAT_PEER] = "peer",
-};
-
-const char *const verve_stat_state_names[VERVE_STAT_STATES] = {
-	[VERVE_STAT_IDLE] = "idle",
-	[VERVE_STAT_WANTING] = "wanting",
-	[VERVE_STAT_CONNECTING] = "connecting",
-	[VERVE_STAT_HALF_OPEN] = "half-open",
-	[VERVE_STAT_UP] = "up",
-	[VERVE_STAT_SUSPENDED] = "suspended",
-	[VERVE_STAT_QUIESCING] = "quiescing",
-	[VERVE_STAT_LEAVING] = "leaving",
-};
-
-const char *const verve_stat_event_names[VERVE_STAT_EVENTS] = {
-	[VERVE_STAT_ASKED] = "asks to connect",
-	[VERVE_STAT_CAME_UP] = "is up",
-	[VERVE_STAT_HEARD] = "can be used: the peer hears this side",
-	[VERVE_STAT_FAILED] = "cannot connect",
-	[VERVE_STAT_STOPPED] = "is suspended",
-	[VERVE_STAT_WENT_ON] = "goes on",
-	[VERVE_STAT_QUIESCED] = "quiesces",
-	[VERVE_STAT_REOPENED] = "stays open",
-	[VERVE_STAT_LEFT] = "is left by the peer",
-	[VERVE_STAT_BROKE] = "ends",
-};
-
-static const char *const requests[] = {"read", "write", "atomic"};
-
-static const char *const packets[VERVE_WIRE_TYPES] = {
-	[VERVE_WIRE_EAGER] = "eager",
-	[VERVE_WIRE_RTS] = "rts",
-	[VERVE_WIRE_FIN] = "fin",
-	[VERVE_WIRE_CREDIT] = "credit",
-	[VERVE_WIRE_WRITE_DATA] = "write_data",
-	[VERVE_WIRE_BYE] = "bye",
-	[VERVE_WIRE_ATOMIC] = "atomic",
-	[VERVE_WIRE_ATOMIC_REPLY] = "atomic_reply",
-	[VERVE_WIRE_RMA_EVENT] = "rma_event",
-	[VERVE_WIRE_KEY_QUERY] = "key_query",
-	[VERVE_WIRE_KEY_REPLY] = "key_reply",
-	[VERVE_WIRE_KEY_REVOKE] = "key_revoke",
-	[VERVE_WIRE_QUIESCE] = "quiesce",
-	[VERVE_WIRE_WITHDRAW] = "withdraw",
-	[VERVE_WIRE_PULL] = "pull",
-	[VERVE_WIRE_CHUNK] = "chunk",
-	[VERVE_WIRE_RESUME] = "resume",
-	[VERVE_WIRE_FENCE] = "fence",
-	[VERVE_WIRE_FENCED] = "fenced",
-};
-
-/* Name, help, whether it only grows, first number; of several numbers, their count and labels. */
-static const struct verve_stat_metric peer_metrics[] = {
-	{"state", "State of the connection, as a number", false, .first = VERVE_STAT_STATE},
-	{"conn_id", "Id of the present or last connection", false, .first = VERVE_STAT_CONN_ID},
-	{"qp_num", "Number of its queue pair", false, .first = VERVE_STAT_QP_NUM},
-	{"credits", "Eager messages that may leave now", false, .first = VERVE_STAT_CREDITS},
-	{"pending", "Operations that wait to be started, up to 1000 of each kind", false, .first = VERVE_STAT_PENDING},
-	{"active", "Operations that have started, up to 1000", false, .first = VERVE_STAT_ACTIVE},
-	{"outstanding", "Work requests at the device", false, .first = VERVE_STAT_OUTSTANDING},
-	{"error", "Number of the last error, 0 without one", false, .first = VERVE_STAT_ERROR},
-	{"status", "Completion status of the last error", false, .first = VERVE_STAT_STATUS},
-	{"connections", "Connections that came up", true, .first = VERVE_STAT_CONNECTIONS},
-	{"errors", "Connections that broke or could not be made", true, .first = VERVE_STAT_ERRORS},
-	{"replays", "Suspensions of a connection", true, .first = VERVE_STAT_REPLAYS},
-	{"repeated", "Work requests that were posted again", true, .first = VERVE_STAT_REPEATED},
-	{"sent_bytes", "Bytes of packets posted", true, .first = VERVE_STAT_SENT_BYTES},
-	{"arrived_bytes", "Bytes of packets that arrived", true, .first = VERVE_STAT_ARRIVED_BYTES},
-	{"requests", "RDMA requests posted", true, VERVE_STAT_REQUESTS, 3, requests},
-	{"request_bytes", "Bytes of RDMA requests", true, VERVE_STAT_REQUEST_BYTES, 3, requests},
-	{"sent", "Packets posted, repetitions included", true, VERVE_STAT_SENT, VERVE_WIRE_TYPES,
-	 packets},
-	{"arrived", "Packets that arrived", true, VERVE_STAT_ARRIVED, VERVE_WIRE_TYPES, packets},
-};
-
-static const struct verve_stat_metric endpoint_metrics[] = {
-	{"peers", "Peers that the endpoint knows", false, .first = VERVE_STAT_PEERS},
-	{"links", "Connections, those that end included", false, .first = VERVE_STAT_LINKS},
-	{"tx_used", "Operations accepted and not finished", false, .first = VERVE_STAT_TX_USED},
-	{"tx_size", "The most of them", false, .first = VERVE_STAT_TX_SIZE},
-	{"wr_used", "Work requests at the device", false, .first = VERVE_STAT_WR_USED},
-	{"wr_limit", "The most of them", false, .first = VERVE_STAT_WR_LIMIT},
-	{"slabs_used", "Send buffers in use", false, .first = VERVE_STAT_SLABS_USED},
-	{"slabs_limit", "The most of them", false, .first = VERVE_STAT_SLABS_LIMIT},
-	{"slab_failures", "Attempts in a row that got no more of them", false,
-	 .first = VERVE_STAT_SLAB_FAILURES},
-	{"rx_buffers", "Receive buffers", false, .first = VERVE_STAT_RX_BUFFERS},
-	{"rx_free", "Receive buffers that the device does not have", false,
-	 .first = VERVE_STAT_RX_FREE},
-	{"rx_refused", "1 if the device takes no receive buffer", false,
-	 .first = VERVE_STAT_RX_REFUSED},
-	{"stale", "Packets and completions of connections that are gone", true,
-	 .first = VERVE_STAT_STALE},
-	{"malformed", "Packets that no peer should send", true, .first = VERVE_STAT_MALFORMED},
-};
-
-static const struct verve_stat_metric domain_metrics[] = {
-	{"regions", "Registrations in use or kept", false, .first = VERVE_STAT_REGIONS},
-	{"region_bytes", "Bytes that they pin", false, .first = VERVE_STAT_REGION_BYTES},
-	{"cache_hits", "Buffers that were registered already", true, .first = VERVE_STAT_HITS},
-	{"cache_misses", "Buffers that had to be registered", true, .first = VERVE_STAT_MISSES},
-	{"cache_failures", "Registrations that failed", true, .first = VERVE_STAT_FAILURES},
-	{"cache_unkept", "Registrations that could not be kept", true, .first = VERVE_STAT_UNKEPT},
-	{"cache_evictions", "Registrations that made place for others", true,
-	 .first = VERVE_STAT_EVICTIONS},
-	{"cache_invalidations", "Registrations whose memory was unmapped", true,
-	 .first = VERVE_STAT_INVALIDATIONS},
-};
-
-const struct verve_stat_metric *verve_stat_metrics(enum verve_stat_kind kind, size_t *count)
-{
-	switch (kind) {
-	case VERVE_STAT_PEER:
-		*count = sizeof(peer_metrics) / sizeof(peer_metrics[0]);
-		return peer_metrics;
-	case VERVE_STAT_ENDPOINT:
-		*count = sizeof(endpoint_metrics) / sizeof(endpoint_metrics[0]);
-		return endpoint_metrics;
-	default:
-		*count = sizeof(domain_metrics) / sizeof(domain_metrics[0]);
-		return domain_metrics;
-	}
-}
 
 struct verve_page_entry *verve_stat_peer_open(struct verve_stat *stat,
 					      const struct verve_addr *addr)
@@ -143,7 +14,8 @@ struct verve_page_entry *verve_stat_peer_open(struct verve_stat *stat,
 	char name[VERVE_ADDR_STRLEN];
 
 	if (stat->open)
-		entry = verve_page_get(VERVE_STAT_PEER, owner, verve_addr_str(addr, name), NULL);
+		entry = verve_page_get(VERVE_STAT_KIND_PEER, owner, verve_addr_str(addr, name),
+				       NULL);
 	return entry ? entry : &stat->spare;
 }
 
@@ -155,16 +27,16 @@ void verve_stat_peer_close(struct verve_stat *stat, struct verve_page_entry *ent
 
 /* An event changes the state, which publishing would not write before the next turns. */
 static const enum verve_stat_state state_after[VERVE_STAT_EVENTS] = {
-	[VERVE_STAT_ASKED] = VERVE_STAT_CONNECTING,
-	[VERVE_STAT_CAME_UP] = VERVE_STAT_HALF_OPEN,
-	[VERVE_STAT_HEARD] = VERVE_STAT_UP,
-	[VERVE_STAT_FAILED] = VERVE_STAT_IDLE,
-	[VERVE_STAT_STOPPED] = VERVE_STAT_SUSPENDED,
-	[VERVE_STAT_WENT_ON] = VERVE_STAT_UP,
-	[VERVE_STAT_QUIESCED] = VERVE_STAT_QUIESCING,
-	[VERVE_STAT_REOPENED] = VERVE_STAT_UP,
-	[VERVE_STAT_LEFT] = VERVE_STAT_LEAVING,
-	[VERVE_STAT_BROKE] = VERVE_STAT_IDLE,
+	[VERVE_STAT_EVENT_ASKED] = VERVE_STAT_STATE_CONNECTING,
+	[VERVE_STAT_EVENT_CAME_UP] = VERVE_STAT_STATE_HALF_OPEN,
+	[VERVE_STAT_EVENT_HEARD] = VERVE_STAT_STATE_UP,
+	[VERVE_STAT_EVENT_FAILED] = VERVE_STAT_STATE_IDLE,
+	[VERVE_STAT_EVENT_STOPPED] = VERVE_STAT_STATE_SUSPENDED,
+	[VERVE_STAT_EVENT_WENT_ON] = VERVE_STAT_STATE_UP,
+	[VERVE_STAT_EVENT_QUIESCED] = VERVE_STAT_STATE_QUIESCING,
+	[VERVE_STAT_EVENT_REOPENED] = VERVE_STAT_STATE_UP,
+	[VERVE_STAT_EVENT_LEFT] = VERVE_STAT_STATE_LEAVING,
+	[VERVE_STAT_EVENT_BROKE] = VERVE_STAT_STATE_IDLE,
 };
 
 static void add_event(struct verve_page_entry *entry, enum verve_stat_event what, uint32_t conn_id,
@@ -178,9 +50,9 @@ static void add_event(struct verve_page_entry *entry, enum verve_stat_event what
 		.status = status,
 	};
 
-	verve_page_set(entry, VERVE_STAT_STATE, state_after[what]);
+	verve_page_set(entry, VERVE_STAT_PEER_STATE, state_after[what]);
 	if (conn_id)
-		verve_page_set(entry, VERVE_STAT_CONN_ID, conn_id);
+		verve_page_set(entry, VERVE_STAT_PEER_CONN_ID, conn_id);
 	verve_page_add_event(entry, &event);
 }
 
@@ -189,8 +61,8 @@ void verve_stat_event(const struct verve_stat *stat, struct verve_page_entry *en
 {
 	if (!stat->open)
 		return;
-	entry->values[VERVE_STAT_CONNECTIONS] += what == VERVE_STAT_CAME_UP;
-	entry->values[VERVE_STAT_REPLAYS] += what == VERVE_STAT_STOPPED;
+	entry->values[VERVE_STAT_PEER_CONNECTIONS] += what == VERVE_STAT_EVENT_CAME_UP;
+	entry->values[VERVE_STAT_PEER_REPLAYS] += what == VERVE_STAT_EVENT_STOPPED;
 	add_event(entry, what, conn_id, 0, 0);
 }
 
@@ -203,9 +75,9 @@ void verve_stat_end(const struct verve_stat *stat, struct verve_page_entry *entr
 	if (!stat->open)
 		return;
 	if (!orderly) {
-		entry->values[VERVE_STAT_ERRORS]++;
-		verve_page_set(entry, VERVE_STAT_ERROR, error);
-		verve_page_set(entry, VERVE_STAT_STATUS, status);
+		entry->values[VERVE_STAT_PEER_ERRORS]++;
+		verve_page_set(entry, VERVE_STAT_PEER_ERROR, error);
+		verve_page_set(entry, VERVE_STAT_PEER_STATUS, status);
 		verve_page_set_text(entry, reason);
 	}
 	add_event(entry, what, conn_id, error, status);

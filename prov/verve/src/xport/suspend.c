@@ -54,7 +54,7 @@ bool verve_replay_begin(struct verve_xport *xport, struct verve_link *link)
 	VERVE_INFO(EP_CTRL, "connection %#x to %s is suspended, %u requests outstanding\n",
 		   link->conn_id, verve_addr_str(&link->peer->addr, name),
 		   link->produced - link->retired);
-	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_STOPPED, link->conn_id);
+	verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_EVENT_STOPPED, link->conn_id);
 	/* A refusal stays true while the peer's RESUME has not settled the entries. */
 	replay->refused = replay->refused && replay->at < replay->count && !replay->settled;
 	replay->ready = replay->said = replay->told = replay->settled = replay->executed = false;

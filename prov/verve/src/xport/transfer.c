@@ -126,8 +126,8 @@ static int post_pieces(struct verve_xport *xport, struct verve_link *link, struc
 	return verve_link_post_slot(xport, link, wr, slot);
 }
 
-int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
-			  const struct verve_slot *slot)
+int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
+			     const struct verve_slot *slot)
 {
 	const struct verve_transfer *transfer = verve_op_transfer(slot->op);
 	bool is_inline = slot->verb == VERVE_NET_WRITE && slot->length <= link->inline_size;
@@ -176,7 +176,7 @@ enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_l
 			.verb = verb,
 			.tell = len == left && (tell || end < transfer->len),
 		};
-		if (verve_transfer_repeat(xport, link, &slot))
+		if (verve_transfer_post_slot(xport, link, &slot))
 			return VERVE_BROKE;
 		transfer->offset += len;
 	} while (transfer->offset < end);

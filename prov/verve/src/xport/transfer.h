@@ -74,10 +74,10 @@ bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op)
 bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_op *op);
 
 /*
- * Posts the request that the slot describes. The link must have room, and must take as much inline
- * as when the request was posted first. Negative FI errno: the link broke.
+ * Posts the request that the slot describes, for the first time or again. The link must have room,
+ * and again must take as much inline as before. Negative FI errno: the link broke.
  */
-int verve_transfer_repeat(struct verve_xport *xport, struct verve_link *link,
-			  const struct verve_slot *slot);
+int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
+			     const struct verve_slot *slot);
 
 #endif

@@ -114,7 +114,7 @@ bool verve_turn(struct verve_xport *xport)
 	bool any;
 
 	assert(verve_lock_held(xport->lock));
-	any = __builtin_expect(xport->closing_qps, 0) && take_back(xport);
+	any = __builtin_expect(xport->qps_at_workers, 0) && take_back(xport);
 	any |= verve_cm_events_receive(xport);
 	any |= verve_complete_poll(xport);
 	if (verve_xport_has_events(xport))

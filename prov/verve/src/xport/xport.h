@@ -104,7 +104,7 @@ struct verve_xport {
 	struct verve_xport_attr attr;
 	const struct verve_protocols *protocols;
 	struct verve_xport *home; /* has receives, ops, peer_ids: a shared context, or this */
-	bool closing; /* operations of the endpoint end without a completion */
+	bool mute;		  /* operations of the endpoint end without a completion */
 	int failing, failed; /* positive FI errno: told to the manager, told by it (failure.h) */
 	struct verve_net_channel *channel;
 	struct verve_net_cq *send_cq, *recv_cq;
@@ -142,7 +142,7 @@ struct verve_xport {
 	uint32_t quiescing_count;  /* links whose quiesce.state is not OPEN */
 	uint32_t leaving_count, drained_count; /* links: verve_link_leave; verve_detach_step */
 	struct verve_job_owner closers; /* stops and closes queue pairs by workers: let_go.h */
-	uint32_t closing_qps; /* queue pairs that closers have: xport/let_go.h */
+	uint32_t qps_at_workers;	/* queue pairs that workers stop or close: xport/let_go.h */
 	uint32_t polls;	     /* turns since the last look at the clock */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* requests of all links: the send CQ never overflows */

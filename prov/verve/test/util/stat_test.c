@@ -85,19 +85,19 @@ static void write_honest(void)
 
 	if (!verve_page_open())
 		_exit(1);
-	domain = verve_page_get(VERVE_STAT_DOMAIN, 0, "mlx5_0", NULL);
-	domain->values[VERVE_STAT_HITS] = 41;
-	endpoint = verve_page_get(VERVE_STAT_ENDPOINT, domain->id, "10.0.0.1:4791", NULL);
+	domain = verve_page_get(VERVE_STAT_KIND_DOMAIN, 0, "mlx5_0", NULL);
+	domain->values[VERVE_STAT_DOMAIN_HITS] = 41;
+	endpoint = verve_page_get(VERVE_STAT_KIND_ENDPOINT, domain->id, "10.0.0.1:4791", NULL);
 	verve_page_set_text(endpoint, "mlx5_0:1");
-	peer = verve_page_get(VERVE_STAT_PEER, endpoint->id, "10.0.0.2:4791", NULL);
-	peer->values[VERVE_STAT_STATE] = VERVE_STAT_UP;
-	peer->values[VERVE_STAT_CREDITS] = 63;
-	peer->values[VERVE_STAT_SENT + VERVE_WIRE_EAGER] = 1000;
-	peer->values[VERVE_STAT_SENT_BYTES] = 70000;
-	peer->values[VERVE_STAT_ERROR] = FI_EIO;
+	peer = verve_page_get(VERVE_STAT_KIND_PEER, endpoint->id, "10.0.0.2:4791", NULL);
+	peer->values[VERVE_STAT_PEER_STATE] = VERVE_STAT_STATE_UP;
+	peer->values[VERVE_STAT_PEER_CREDITS] = 63;
+	peer->values[VERVE_STAT_PEER_SENT + VERVE_WIRE_EAGER] = 1000;
+	peer->values[VERVE_STAT_PEER_SENT_BYTES] = 70000;
+	peer->values[VERVE_STAT_PEER_ERROR] = FI_EIO;
 	verve_page_set_text(peer, "the device \"failed\\");
-	event(peer, VERVE_STAT_CAME_UP, 0);
-	event(peer, VERVE_STAT_BROKE, FI_EIO);
+	event(peer, VERVE_STAT_EVENT_CAME_UP, 0);
+	event(peer, VERVE_STAT_EVENT_BROKE, FI_EIO);
 }
 
 static FILE *begin(void)
@@ -146,9 +146,10 @@ Test(stat, rates_are_what_was_added_in_a_second)
 	look_again();
 	cr_assert_eq(verve_stat_host_read(&before.host, folder), 0);
 	before.host.when = look.host.when - 2000000000;
-	cr_assert_eq(before.host.processes[0].entries[2].page.kind, VERVE_STAT_PEER);
-	before.host.processes[0].entries[2].page.values[VERVE_STAT_SENT + VERVE_WIRE_EAGER] = 900;
-	before.host.processes[0].entries[2].page.values[VERVE_STAT_SENT_BYTES] = 0;
+	cr_assert_eq(before.host.processes[0].entries[2].page.kind, VERVE_STAT_KIND_PEER);
+	before.host.processes[0].entries[2].page.values[VERVE_STAT_PEER_SENT + VERVE_WIRE_EAGER] =
+		900;
+	before.host.processes[0].entries[2].page.values[VERVE_STAT_PEER_SENT_BYTES] = 0;
 	file = begin();
 	verve_stat_print(file, &look, &before, false);
 	fclose(file);
@@ -169,7 +170,7 @@ Test(stat, a_rate_beyond_its_type_is_the_largest)
 	cr_assert_eq(verve_stat_host_read(&before.host, folder), 0);
 	before.host.when = look.host.when - 1;
 	values = look.host.processes[0].entries[2].page.values;
-	values[VERVE_STAT_ARRIVED_BYTES] = UINT64_MAX / 2;
+	values[VERVE_STAT_PEER_ARRIVED_BYTES] = UINT64_MAX / 2;
 	file = begin();
 	verve_stat_print(file, &look, &before, false);
 	fclose(file);
@@ -300,9 +301,9 @@ static void write_hostile(void)
 
 	if (!verve_page_open())
 		_exit(1);
-	first = verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	first = verve_page_get(VERVE_STAT_KIND_PEER, 1, "", NULL);
 	for (int i = 0; i < 10; i++)
-		verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+		verve_page_get(VERVE_STAT_KIND_PEER, 1, "", NULL);
 	head = (struct verve_page_head *)(first - 1);
 	memset(head->command, 0x1b, sizeof(head->command));
 	head->pid = 1;
@@ -359,9 +360,9 @@ static void write_noise(void)
 
 	if (!verve_page_open())
 		_exit(1);
-	first = verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	first = verve_page_get(VERVE_STAT_KIND_PEER, 1, "", NULL);
 	for (int i = 1; i < 16; i++)
-		verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+		verve_page_get(VERVE_STAT_KIND_PEER, 1, "", NULL);
 	for (unsigned char *byte = (unsigned char *)first; byte < (unsigned char *)(first + 16);
 	     byte++)
 		*byte = rand_r(&seed) >> 4;
@@ -386,7 +387,7 @@ static void write_other_layout(void)
 
 	if (!verve_page_open())
 		_exit(1);
-	entry = verve_page_get(VERVE_STAT_PEER, 1, "", NULL);
+	entry = verve_page_get(VERVE_STAT_KIND_PEER, 1, "", NULL);
 	((struct verve_page_head *)(entry - 1))->layout++;
 }
 

@@ -33,17 +33,17 @@ Test(publish, packets_and_requests_are_counted)
 	at_b = entry_of(&b, &a);
 	exchange(100);
 	exchange(100);
-	cr_expect_eq(at_a->values[VERVE_STAT_SENT + VERVE_WIRE_EAGER], 2);
-	cr_expect_geq(at_a->values[VERVE_STAT_SENT_BYTES], 200);
-	cr_expect_eq(at_b->values[VERVE_STAT_ARRIVED + VERVE_WIRE_EAGER], 2);
-	cr_expect_geq(at_b->values[VERVE_STAT_ARRIVED_BYTES], 200);
+	cr_expect_eq(at_a->values[VERVE_STAT_PEER_SENT + VERVE_WIRE_EAGER], 2);
+	cr_expect_geq(at_a->values[VERVE_STAT_PEER_SENT_BYTES], 200);
+	cr_expect_eq(at_b->values[VERVE_STAT_PEER_ARRIVED + VERVE_WIRE_EAGER], 2);
+	cr_expect_geq(at_b->values[VERVE_STAT_PEER_ARRIVED_BYTES], 200);
 	exchange(sizeof(out));
-	cr_expect_eq(at_a->values[VERVE_STAT_SENT + VERVE_WIRE_RTS], 1);
-	cr_expect_eq(at_a->values[VERVE_STAT_ARRIVED + VERVE_WIRE_FIN], 1);
-	cr_expect_eq(at_b->values[VERVE_STAT_ARRIVED + VERVE_WIRE_RTS], 1);
-	cr_expect_eq(at_b->values[VERVE_STAT_SENT + VERVE_WIRE_FIN], 1);
-	cr_expect_geq(at_b->values[VERVE_STAT_REQUESTS], 1);
-	cr_expect_eq(at_b->values[VERVE_STAT_REQUEST_BYTES], sizeof(out));
+	cr_expect_eq(at_a->values[VERVE_STAT_PEER_SENT + VERVE_WIRE_RTS], 1);
+	cr_expect_eq(at_a->values[VERVE_STAT_PEER_ARRIVED + VERVE_WIRE_FIN], 1);
+	cr_expect_eq(at_b->values[VERVE_STAT_PEER_ARRIVED + VERVE_WIRE_RTS], 1);
+	cr_expect_eq(at_b->values[VERVE_STAT_PEER_SENT + VERVE_WIRE_FIN], 1);
+	cr_expect_geq(at_b->values[VERVE_STAT_PEER_REQUESTS], 1);
+	cr_expect_eq(at_b->values[VERVE_STAT_PEER_REQUEST_BYTES], sizeof(out));
 	pair_close();
 }
 
@@ -64,16 +64,16 @@ Test(publish, a_connection_that_breaks_leaves_its_reason)
 	link = node_link(&a, &b);
 	conn_id = link->conn_id;
 	exchange(1);
-	cr_expect_eq(entry->values[VERVE_STAT_STATE], VERVE_STAT_UP);
-	cr_expect_eq(entry->values[VERVE_STAT_CONNECTIONS], 1);
-	cr_expect_eq(entry->values[VERVE_STAT_CONN_ID], conn_id);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_STATE], VERVE_STAT_STATE_UP);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_CONNECTIONS], 1);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_CONN_ID], conn_id);
 	verve_link_break(a.xport, link, FI_EIO, 12, "a test");
-	cr_expect_eq(entry->values[VERVE_STAT_STATE], VERVE_STAT_IDLE);
-	cr_expect_eq(entry->values[VERVE_STAT_ERRORS], 1);
-	cr_expect_eq(entry->values[VERVE_STAT_ERROR], FI_EIO);
-	cr_expect_eq(entry->values[VERVE_STAT_STATUS], 12);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_STATE], VERVE_STAT_STATE_IDLE);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_ERRORS], 1);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_ERROR], FI_EIO);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_STATUS], 12);
 	cr_expect_str_eq(entry->text, "a test");
-	cr_expect_eq(last_event(entry)->what, VERVE_STAT_BROKE);
+	cr_expect_eq(last_event(entry)->what, VERVE_STAT_EVENT_BROKE);
 	cr_expect_eq(last_event(entry)->id, conn_id);
 	cr_expect_eq(last_event(entry)->error, FI_EIO);
 	pair_close();
@@ -86,9 +86,9 @@ Test(publish, an_end_in_order_is_no_error)
 	pair_open(out, in, sizeof(out));
 	entry = entry_of(&a, &b);
 	verve_link_break(a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "the peer closed");
-	cr_expect_eq(entry->values[VERVE_STAT_ERRORS], 0);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_ERRORS], 0);
 	cr_expect_str_empty(entry->text);
-	cr_expect_eq(last_event(entry)->what, VERVE_STAT_BROKE);
+	cr_expect_eq(last_event(entry)->what, VERVE_STAT_EVENT_BROKE);
 	pair_close();
 }
 
@@ -105,14 +105,14 @@ Test(publish, present_values_are_written_in_turns)
 	link->credits -= 2;
 	a.xport->count.malformed = 5;
 	verve_publish_step(a.xport, a.xport->stat.when + 99999999);
-	cr_expect_neq(endpoint->values[VERVE_STAT_MALFORMED], 5, "it is too early");
+	cr_expect_neq(endpoint->values[VERVE_STAT_EP_MALFORMED], 5, "it is too early");
 	verve_publish_step(a.xport, a.xport->stat.when + 100000000);
-	cr_expect_eq(endpoint->values[VERVE_STAT_MALFORMED], 5);
-	cr_expect_eq(endpoint->values[VERVE_STAT_PEERS], 1);
-	cr_expect_eq(endpoint->values[VERVE_STAT_LINKS], 1);
-	cr_expect_eq(endpoint->values[VERVE_STAT_TX_SIZE], NODE_TX_SIZE);
-	cr_expect_eq(entry->values[VERVE_STAT_CREDITS], NODE_WINDOW - 2);
-	cr_expect_eq(entry->values[VERVE_STAT_QP_NUM], link->qp_num);
+	cr_expect_eq(endpoint->values[VERVE_STAT_EP_MALFORMED], 5);
+	cr_expect_eq(endpoint->values[VERVE_STAT_EP_PEERS], 1);
+	cr_expect_eq(endpoint->values[VERVE_STAT_EP_LINKS], 1);
+	cr_expect_eq(endpoint->values[VERVE_STAT_EP_TX_SIZE], NODE_TX_SIZE);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_CREDITS], NODE_WINDOW - 2);
+	cr_expect_eq(entry->values[VERVE_STAT_PEER_QP_NUM], link->qp_num);
 	cr_expect_eq(entry->owner, endpoint->id);
 	cr_expect_eq(endpoint->owner, domain->id);
 	cr_expect_str_not_empty(domain->name);
@@ -136,7 +136,7 @@ Test(publish, a_peer_that_goes_is_not_written)
 	verve_peer_sweep(a.xport);
 	verve_publish(a.xport);
 	verve_publish(a.xport);
-	cr_expect_eq(a.xport->stat.endpoint->values[VERVE_STAT_PEERS], 1);
+	cr_expect_eq(a.xport->stat.endpoint->values[VERVE_STAT_EP_PEERS], 1);
 	pair_close();
 }
 
@@ -174,7 +174,7 @@ static size_t count_names(const struct verve_stat_metric *metrics, size_t count,
 Test(publish, each_number_has_one_name)
 {
 	static const size_t wanted[VERVE_STAT_KINDS] = {
-		0, VERVE_STAT_DOMAIN_VALUES, VERVE_STAT_ENDPOINT_VALUES, VERVE_STAT_PEER_VALUES};
+		0, VERVE_STAT_DOMAIN_VALUES, VERVE_STAT_EP_VALUES, VERVE_STAT_PEER_VALUES};
 
 	for (int kind = 1; kind < VERVE_STAT_KINDS; kind++) {
 		bool known[VERVE_PAGE_VALUES] = {false};
