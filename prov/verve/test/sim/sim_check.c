@@ -426,6 +426,7 @@ static void end_recv(struct sim_op *op, const struct end *end)
 /* The oldest message that the peek can have seen. */
 static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
 {
+	struct sim *sim = peek->node->sim;
 	struct sim_op *op;
 
 	TAILQ_FOREACH (op, &peek->node->inbound, link)
@@ -435,6 +436,13 @@ static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
 	TAILQ_FOREACH (op, &peek->node->strays, link)
 		if (is_from(op, end) && looks_like(op, peek, end->entry, end->entry->len))
 			return op;
+	for (size_t i = 0; i < sim->op_count; i++) {
+		op = sim->ops[i];
+		/* It was taken for another, by a receive that had no room for its bytes. */
+		if (op->kind == SIM_SEND && op->peer == peek->node && is_from(op, end) &&
+		    looks_like(op, peek, end->entry, end->entry->len) && give_back(op))
+			return op;
+	}
 	return NULL;
 }
 

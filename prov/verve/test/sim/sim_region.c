@@ -125,6 +125,8 @@ static void check_change(struct sim_op *op)
 		sim_fail(op->node->sim, "write %lu of node %u goes on in another region of node %u",
 			 op->id, op->node->index, peer->index);
 	op->landed = true;
+	/* A write with data is checked when it completes, and again until its data has arrived. */
+	memcpy(op->before, op->slice, op->len);
 }
 
 static void *copy(const void *from, size_t len)
