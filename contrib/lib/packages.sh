@@ -40,6 +40,7 @@ packages_list()
 	mpi   openmpi-bin           Open MPI's mpirun
 	mpi   netpipe-openmpi       NetPIPE
 	mpi   hpcc                  HPC Challenge
+	deb   build-essential       what each package may build with
 	deb   debhelper             builds the Debian packages
 	deb   dpkg-dev              builds the Debian packages
 	deb   lintian               checks them
