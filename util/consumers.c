@@ -93,7 +93,7 @@ static void ask_mpich(struct fi_info *hints)
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = FI_AV_TABLE;
-	hints->domain_attr->mode = FI_RESTRICTED_COMP;
+	hints->domain_attr->mode = 1ull << 53; /* FI_RESTRICTED_COMP of libfabric 1.x */
 	hints->domain_attr->cq_data_size = 4;
 }
 

@@ -20,7 +20,7 @@ packages_list()
 	build uthash-dev            hash tables
 	build pandoc                makes the man pages
 	check clang                 the second C compiler
-	check libclang-rt-14-dev    sanitizer runtime of clang
+	check libclang-rt-dev       sanitizer runtime of clang
 	check libcriterion-dev      unit tests
 	check libopenmpi-dev        builds the MPI test programs
 	check python3-mpi4py        MPI from Python
@@ -40,6 +40,11 @@ packages_list()
 	mpi   openmpi-bin           Open MPI's mpirun
 	mpi   netpipe-openmpi       NetPIPE
 	mpi   hpcc                  HPC Challenge
+	deb   build-essential       what each package may build with
+	deb   debhelper             builds the Debian packages
+	deb   dpkg-dev              builds the Debian packages
+	deb   lintian               checks them
+	system mmdebstrap           makes the root of another release
 	bench ucx-utils             ucx_perftest
 	bench gnuplot-nox           plots
 	bench iproute2              ss, by which a client waits for its server

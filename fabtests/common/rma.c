@@ -28,7 +28,7 @@ void region_close(struct region *region)
 
 struct remote region_remote(const struct node *node, const struct region *region)
 {
-	bool virt = node->info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC);
+	bool virt = node->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
 
 	return (struct remote){
 		.addr = virt ? (uintptr_t)region->buf : 0,

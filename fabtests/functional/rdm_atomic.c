@@ -321,7 +321,7 @@ static void run_contention(struct env *env)
 		node_name(&ends.node, name);
 		add.addr = node_insert(&ends.node, name);
 		add.remote_addr = (uintptr_t)word;
-		if (!(ends.node.info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)))
+		if (!(ends.node.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR))
 			add.remote_addr = GAP;
 		add.key = fi_mr_key(ends.target.mr);
 	}

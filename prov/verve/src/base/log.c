@@ -8,6 +8,6 @@ bool verve_log_traces;
 void verve_log_load(const struct fi_provider *provider)
 {
 	verve_log_provider = provider;
-	for (int subsys = 0; subsys < FI_LOG_SUBSYS_MAX; subsys++)
+	for (int subsys = 0; subsys <= FI_LOG_CNTR; subsys++)
 		verve_log_traces |= fi_log_enabled(provider, FI_LOG_TRACE, subsys);
 }

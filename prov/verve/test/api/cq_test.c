@@ -239,7 +239,8 @@ static void check_error_size(uint32_t version, size_t size)
 	memset(&big, 0x5a, sizeof(big));
 	if (size > 72)
 		big.entry.err_data_size = 0;
-	cr_assert_eq(fi_cq_readerr(cq, &big.entry, 0), 1);
+	/* fi_cq_readerr of libfabric 2.x would itself write a member of its version. */
+	cr_assert_eq(cq->ops->readerr(cq, &big.entry, 0), 1);
 	for (size_t i = size; i < sizeof(big); i++)
 		cr_assert_eq(((unsigned char *)&big)[i], 0x5a, "byte %zu", i);
 	cr_expect_eq(big.entry.op_context, (void *)1);

@@ -17,13 +17,20 @@ enum {
 };
 
 /*
- * struct fi_domain_attr with the members behind those of 1.17. Each is there from its version on.
+ * struct fi_domain_attr with the members behind those of 1.17, whether the header in use has them
+ * or not. Each is there from its version on.
  */
 struct newer_domain_attr {
-	struct fi_domain_attr attr;
-	size_t max_ep_auth_key; /* 1.20 */
-	uint32_t max_group_id;	/* 2.0 */
-	char room[64];
+	union {
+		struct fi_domain_attr attr;
+		struct {
+			/* tclass is the last of them, and takes the room of a size_t */
+			char before[offsetof(struct fi_domain_attr, tclass) + sizeof(size_t)];
+			size_t max_ep_auth_key; /* 1.20 */
+			uint32_t max_group_id;	/* 2.0 */
+			char room[64];
+		};
+	};
 };
 
 extern const int mr_needed;

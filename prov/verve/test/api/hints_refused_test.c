@@ -24,7 +24,7 @@ static void ask_tx_caps(void)
 
 static void ask_rx_caps(void)
 {
-	hints->rx_attr->caps = FI_VARIABLE_MSG;
+	hints->rx_attr->caps = FI_MULTICAST;
 }
 
 static void ask_domain_caps(void)
@@ -54,7 +54,7 @@ static void ask_rx_msg_order(void)
 
 static void ask_comp_order(void)
 {
-	hints->tx_attr->comp_order = FI_ORDER_DATA;
+	hints->tx_attr->comp_order = 1 << 16; /* FI_ORDER_DATA; libfabric 2.x deprecates the name */
 }
 
 static void ask_protocol(void)

@@ -303,7 +303,8 @@ static void expect_error(uint32_t version, int err, bool explained)
 	for (int i = 0; (ret = fi_cq_read(pair.a.cq, &comp, 1)) == -FI_EAGAIN && i < 1000; i++)
 		ep_pair_run(&pair, 1);
 	cr_assert_eq(ret, -FI_EAVAIL, "%s", text(version));
-	cr_assert_eq(fi_cq_readerr(pair.a.cq, entry, 0), 1, "%s", text(version));
+	/* fi_cq_readerr of libfabric 2.x would itself write a member of its version. */
+	cr_assert_eq(pair.a.cq->ops->readerr(pair.a.cq, entry, 0), 1, "%s", text(version));
 	cr_expect_eq(entry->err, err, "%s: %s", text(version), fi_strerror(entry->err));
 	cr_expect_eq(entry->op_context, &pair, "%s", text(version));
 	cr_expect_eq(entry->err_data != NULL, explained, "%s", text(version));

@@ -50,10 +50,8 @@ struct crowd_send {
 	uint32_t to;
 	size_t len;
 	uint64_t flags;
-	union {
-		struct label label;
-		uint8_t bytes[16];
-	};
+	struct label label; /* a copy */
+	uint8_t bytes[];
 };
 
 _Noreturn void crowd_fail(const struct crowd *crowd, const char *fmt, ...)
@@ -282,6 +280,7 @@ static struct crowd_send *prepare(struct crowd *crowd, struct crowd_member *memb
 	send->flags =
 		crowd->options->acknowledged && crowd_random(crowd) % 2 ? FI_DELIVERY_COMPLETE : 0;
 	send->label = (struct label){from, to, member->sent[to]++, (uint32_t)send->len};
+	memcpy(send->bytes, &send->label, sizeof(send->label));
 	for (i = sizeof(send->label); i < send->len; i++)
 		send->bytes[i] = pattern(&send->label, i);
 	crowd->due++;

@@ -14,6 +14,9 @@
 #include "nth_world.h"
 #include "sim.h"
 
+/* libfabric 2.x deprecates poll sets; applications still have them. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 struct fi_provider *fi_prov_ini(void);
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
