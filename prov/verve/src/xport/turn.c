@@ -19,6 +19,7 @@
 #include "xport/publish.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
+#include "xport/rx_buffers.h"
 #include "xport/rx_lost.h"
 #include "xport/start.h"
 #include "xport/sweep.h"
@@ -83,6 +84,7 @@ static void turn_watch(struct verve_xport *xport)
 	xport->watch_time = now;
 	verve_half_open_expire(xport, now);
 	verve_rx_lost_watch(xport);
+	verve_rx_buffers_watch(xport, now);
 	verve_keepalive_step(xport);
 }
 
