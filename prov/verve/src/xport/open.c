@@ -130,6 +130,8 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 	verve_idtab_init(&xport->link_ids);
 	TAILQ_INIT(&xport->waiting);
 	TAILQ_INIT(&xport->wanting);
+	TAILQ_INIT(&xport->denied);
+	xport->scarce_limit = UINT32_MAX;
 	TAILQ_INIT(&xport->links);
 	TAILQ_INIT(&xport->broken_links);
 	TAILQ_INIT(&xport->owing);

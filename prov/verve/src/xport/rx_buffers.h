@@ -50,7 +50,7 @@ static inline void verve_rx_buffers_count(struct verve_xport *xport, int count)
 		verve_rx_buffers_press(xport);
 }
 
-/* Called every attr.keepalive, with the time in nanoseconds. Begins to shrink after a quiet time. */
+/* Called every attr.keepalive with the time in nanoseconds: begins to shrink after a quiet time. */
 void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now);
 /* While rx_load.shrinking: puts spare buffers aside that are free, and frees complete steps. */
 void verve_rx_buffers_shrink(struct verve_xport *xport);

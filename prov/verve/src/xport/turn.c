@@ -67,7 +67,8 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(struct verve_xport *xport)
 {
-	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.pressing ||
+	return !TAILQ_EMPTY(&xport->wanting) || !TAILQ_EMPTY(&xport->denied) ||
+	       xport->rx_refused || xport->lost.pressing ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }
@@ -79,6 +80,7 @@ static void turn_watch(struct verve_xport *xport)
 
 	xport->polls = 0;
 	verve_publish_step(xport, now);
+	verve_places_retry(xport, now);
 	if (now - xport->watch_time < xport->attr.keepalive)
 		return;
 	xport->watch_time = now;

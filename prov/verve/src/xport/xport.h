@@ -134,6 +134,9 @@ struct verve_xport {
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* peers that the next turn looks after: verve_peer_wait */
 	struct verve_peer_queue wanting; /* peers that wait for a place: xport/places.h */
+	struct verve_peer_queue denied;	 /* peers that had no queue pair, longest ago first */
+	uint32_t scarce_limit; /* places that there are queue pairs for; UINT32_MAX: plenty */
+	uint64_t scarce_until; /* scarce_limit holds until this time, nanoseconds */
 	uint64_t wanting_since; /* when the first of wanting became the first, nanoseconds */
 
 	struct verve_idtab link_ids;

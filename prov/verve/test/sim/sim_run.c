@@ -458,7 +458,8 @@ static bool is_connecting(const struct sim_node *node)
 			continue;
 		engine = verve_ep_from_fid(node->ep[i])->engine;
 		xport = verve_engine_lock(engine);
-		any |= xport->connecting_count || !TAILQ_EMPTY(&xport->wanting);
+		any |= xport->connecting_count || !TAILQ_EMPTY(&xport->wanting) ||
+		       !TAILQ_EMPTY(&xport->denied);
 		verve_engine_unlock(engine);
 	}
 	return any;
