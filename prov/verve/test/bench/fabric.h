@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the benchmarks of several processes have in common: a fabric with one queue, and the time. */
+/* What benchmarks of several processes have in common: a fabric with one queue, and the time. */
 #ifndef VERVE_TEST_BENCH_FABRIC_H
 #define VERVE_TEST_BENCH_FABRIC_H
 
