@@ -30,6 +30,7 @@ struct verve_config verve_config = {
 	.read_size = 128 << 10,
 	.tx_size = 4096,
 	.rx_buffers = 256,
+	.rx_limit = 4096,
 	.window = 64,
 	.max_conns = SIZE_MAX,
 	.connect_timeout = 30000,
@@ -124,9 +125,18 @@ static const struct verve_config_param params[] = {
 		.max = 32768,
 	},
 	{
+		.name = "rx_limit",
+		.help = "Receive buffers that an endpoint pins at most, while many peers send "
+			"more than it can take at once.",
+		.unit = "buffers",
+		.number = &verve_config.rx_limit,
+		.min = RX_BUFFERS_MIN,
+		.max = 32768,
+	},
+	{
 		.name = "window",
 		.help = "Eager messages of one peer that may wait at an endpoint without a "
-			"receive.",
+			"receive. 64 messages of up to 64 bytes count as one.",
 		.unit = "messages",
 		.number = &verve_config.window,
 		.min = VERVE_CONFIG_WINDOW_MIN,
@@ -501,6 +511,9 @@ static void config_fit_memlock(void)
 		fit = VERVE_CONFIG_EAGER_MIN;
 	if (fit < verve_config.eager_size)
 		verve_config.eager_size = fit;
+	fit = limit.rlim_cur / 4 / (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA);
+	if (fit < verve_config.rx_limit)
+		verve_config.rx_limit = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
 }
 
 void verve_config_load(const struct fi_provider *prov)

@@ -3,6 +3,7 @@
 #include "conn/cm_done.h"
 
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conn/cm_dgram.h"
@@ -22,6 +23,23 @@ struct kept {
 };
 
 /*
+ * Tells the engine, which may close an idle connection. The peer asks again, so the event may be
+ * missing: there is no memory, or the engine has not come to older ones, and strangers could ask
+ * without end.
+ */
+static void tell_scarcity(struct verve_cm *cm)
+{
+	struct verve_cm_event *event =
+		verve_mailbox_is_empty(cm->attr.events) ? calloc(1, sizeof(*event)) : NULL;
+
+	if (!event)
+		return;
+	event->type = VERVE_CM_SCARCE;
+	verve_mailbox_put(cm->attr.events, &event->mail);
+	cm->has_news = true;
+}
+
+/*
  * Our end cannot be opened. A connection that is IDLE has asked for nothing, and keeps what it
  * remembers: its peer, which asked, may be a forged one.
  */
@@ -31,6 +49,10 @@ static void open_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int e
 	struct verve_conn_out out = {0};
 	struct verve_hello bye;
 
+	if (entry->request)
+		entry->request->scarce = !cm->failed;
+	else if (!cm->failed && kept->count)
+		tell_scarcity(cm);
 	if (entry->conn.state != VERVE_CONN_IDLE)
 		verve_conn_abort(&entry->conn, error, &out);
 	verve_cm_perform(cm, entry, &out);

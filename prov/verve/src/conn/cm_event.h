@@ -42,6 +42,8 @@ enum verve_cm_event_type {
 	 * and FAILED of all that there was follow. Comes once. conn_id is 0.
 	 */
 	VERVE_CM_FATAL,
+	/* A peer has asked, and this side found no queue pair for it. conn_id is 0. */
+	VERVE_CM_SCARCE,
 };
 
 /* Owned by the reader of the mailbox, who frees it with verve_cm_event_free. */
@@ -73,6 +75,8 @@ struct verve_cm_event {
 	uint32_t resumes;
 	/* DOWN: the peer wants to continue with another queue pair: verve_cm_resume */
 	bool suspended;
+	/* FAILED: this side found no queue pair, and may find one when another is closed */
+	bool scarce;
 	int error;	/* FAILED, DOWN, FATAL: positive FI errno */
 };
 

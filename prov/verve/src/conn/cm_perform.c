@@ -52,8 +52,14 @@ static void event_post_failed(struct verve_cm *cm, struct verve_cm_entry *entry,
 
 	if (!entry->request)
 		return;
-	VERVE_WARN(EP_CTRL, "cannot connect to %s: %s\n", verve_addr_str(&entry->conn.addr, name),
-		   fi_strerror(error));
+	/* The engine may try again where queue pairs are missing, and logs if it gives up. */
+	if (entry->request->scarce || error == FI_EBUSY)
+		VERVE_INFO(EP_CTRL, "no queue pair %s to connect to %s now\n",
+			   entry->request->scarce ? "here" : "there",
+			   verve_addr_str(&entry->conn.addr, name));
+	else
+		VERVE_WARN(EP_CTRL, "cannot connect to %s: %s\n",
+			   verve_addr_str(&entry->conn.addr, name), fi_strerror(error));
 	event_post(cm, entry, &entry->request, VERVE_CM_FAILED, error);
 	cm->stats.failed++;
 }

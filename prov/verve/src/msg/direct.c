@@ -3,6 +3,7 @@
 #include "msg/direct.h"
 
 #include "msg/send_op.h"
+#include "xport/credit.h"
 #include "xport/link.h"
 #include "xport/memory.h"
 #include "xport/post.h"
@@ -32,7 +33,7 @@ int verve_direct_post(struct verve_xport *xport, struct verve_link *link,
 	out.data = out.slab->data;
 	packet->type = VERVE_WIRE_EAGER;
 	verve_link_address(link, packet);
-	link->credits -= verve_wire_costs_credit(send->op.len);
+	verve_credit_spend(link, send->op.len);
 	return verve_link_post_headed(xport, link, &out, verve_wire_encode(packet, out.data),
 				      &send->op);
 }

@@ -191,16 +191,6 @@ static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve
 }
 
 /*
- * One more message that costs a credit would be one too many. held + owed is the number of such
- * messages whose credits have not been sent back to the peer. The peer had no more credits than the
- * window, so an honest peer cannot exceed it.
- */
-static bool exceeds_window(const struct verve_xport *xport, const struct verve_link *link)
-{
-	return link->held + link->owed >= xport->attr.window;
-}
-
-/*
  * The sender has one operation for each message that waits for a FIN, and at most
  * VERVE_CONFIG_TX_SIZE_MAX operations.
  */
@@ -213,12 +203,11 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
 	struct verve_match *match = verve_msg_match_of(xport, packet->flags & VERVE_WIRE_TAGGED);
-	bool costs_credit = packet->type == VERVE_WIRE_EAGER &&
-			    verve_wire_costs_credit(packet->len);
+	bool eager = packet->type == VERVE_WIRE_EAGER;
 	struct verve_recv_op *recv;
 	int ret;
 
-	if (costs_credit && exceeds_window(xport, link)) {
+	if (eager && !verve_credit_arrive(xport, link, packet->len)) {
 		verve_link_break(xport, link, FI_EIO, 0,
 				 "the peer sends more than its window allows");
 		return;
@@ -229,10 +218,11 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	recv = take_posted(xport, match, link->peer->id, packet);
-	link->held += costs_credit;
 	link->unanswered_messages += verve_fin_is_wanted(packet);
 	if (recv) {
 		deliver(xport, recv, link->peer, link->id, packet);
+		if (eager && verve_credit_ends_group(link, packet->len))
+			verve_credit_return_small(xport, link->id, 0);
 		return;
 	}
 	ret = verve_unexpected_keep(xport, link, packet);
@@ -272,6 +262,8 @@ void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected
 
 	verve_unexpected_take(unexpected);
 	deliver(xport, verve_recv_op_of(op), peer, unexpected->link_id, &unexpected->packet);
+	if (verve_unexpected_is_small(unexpected))
+		verve_credit_return_small(xport, unexpected->link_id, 1);
 	verve_unexpected_free(unexpected);
 	verve_fence_continue(xport, peer);
 }

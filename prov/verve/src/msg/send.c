@@ -13,6 +13,7 @@
 #include "msg/rndv.h"
 #include "msg/send_op.h"
 #include "msg/withdraw.h"
+#include "xport/credit.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/iov.h"
@@ -33,10 +34,10 @@ static uint8_t wire_flags(uint32_t flags)
 }
 
 /*
- * Posts one eager packet. The link has room, and a credit if the packet costs one. slab, if not
- * NULL, already holds the payload, behind VERVE_WIRE_PREFIX bytes. tell, if not NULL: the operation
- * whose done function is called when the packet is acknowledged. -FI_EAGAIN: no slab is free; other
- * errors: the link broke.
+ * Posts one eager packet. The link has room, and a credit. slab, if not NULL, already holds the
+ * payload, behind VERVE_WIRE_PREFIX bytes. tell, if not NULL: the operation whose done function is
+ * called when the packet is acknowledged. -FI_EAGAIN: no slab is free; other errors: the link
+ * broke.
  */
 static int post_eager(struct verve_xport *xport, struct verve_link *link,
 		      struct verve_wire_packet *packet, const struct iovec *iov, size_t count,
@@ -55,7 +56,7 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 		return -FI_EAGAIN;
 	verve_link_address(link, packet);
 	verve_wire_encode(packet, out.data);
-	link->credits -= verve_wire_costs_credit(len);
+	verve_credit_spend(link, len);
 	return verve_link_post_packet(xport, link, &out, prefix + len, false, tell);
 }
 
@@ -89,7 +90,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	const struct verve_link *link = peer->link;
 
 	return link && verve_link_is_open(link) && TAILQ_EMPTY(&peer->pending) &&
-	       (link->credits || !verve_wire_costs_credit(len)) && len <= link->eager_size &&
+	       link->credits && len <= link->eager_size &&
 	       verve_direct_is_copied(xport, request, len) &&
 	       !(request->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE)) &&
 	       verve_link_has_room(xport, link, false);
@@ -161,7 +162,7 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 
 	if (verve_fence_holds(xport, link, op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
-	if (op->len > link->eager_size || (!link->credits && verve_wire_costs_credit(op->len)) ||
+	if (op->len > link->eager_size || !link->credits ||
 	    (!slab && verve_direct_is_read(xport, op->len)))
 		return verve_rndv_offer(xport, link, send);
 

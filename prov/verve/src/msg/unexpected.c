@@ -89,6 +89,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 	if (verve_match_add(match, &unexpected->match))
 		goto err_unlist;
 	link->peer->fence.kept++;
+	link->small_kept += verve_unexpected_is_small(unexpected);
 	return 0;
 
 err_unlist:
@@ -137,6 +138,8 @@ void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_
 		verve_peer_queue_control(xport, unexpected->peer, fin);
 	if (unexpected->packet.type == VERVE_WIRE_EAGER)
 		verve_credit_return(xport, unexpected->link_id, unexpected->packet.len);
+	if (verve_unexpected_is_small(unexpected))
+		verve_credit_return_small(xport, unexpected->link_id, 1);
 	verve_unexpected_free(unexpected);
 	verve_fence_continue(xport, peer);
 }

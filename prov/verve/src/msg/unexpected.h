@@ -43,6 +43,13 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
 					    offsetof(struct verve_unexpected, match));
 }
 
+/* True for a small message that is here: link->small_kept counts it. */
+static inline bool verve_unexpected_is_small(const struct verve_unexpected *unexpected)
+{
+	return unexpected->packet.type == VERVE_WIRE_EAGER &&
+	       !verve_wire_costs_credit(unexpected->packet.len);
+}
+
 /*
  * Keeps a message that came over the link, with a copy of its payload. Not kept: -FI_ENOMEM; or
  * -FI_EINVAL: the peer has named another message that waits alike, as no honest peer does.

@@ -120,6 +120,19 @@ static void qp_leave_srq(struct verve_net_qp *qp)
 	verve_lock_release(&srq->lock);
 }
 
+/* The next attempts fail, too, until another queue pair is closed: the first one is logged. */
+static void log_no_qp(struct verve_net_device *dev, const struct verve_net_qp_attr *attr, int error)
+{
+	if (AO_load(&dev->out_of_qps))
+		return;
+	AO_store(&dev->out_of_qps, 1);
+	VERVE_WARN(EP_CTRL,
+		   "%s: cannot open a queue pair of %u work requests (the device has %u, and %u "
+		   "queue pairs): %s\n",
+		   dev->port.device, attr->send_wr, dev->port.limits.qp_wr, dev->port.limits.qp,
+		   fi_strerror(-error));
+}
+
 int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 		      uint32_t psn, struct verve_net_qp **qpp)
 {
@@ -143,6 +156,7 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 		goto err_qp;
 	}
 	qp_join_srq(qp, attr->srq);
+	AO_store(&dev->out_of_qps, 0);
 	*qpp = qp;
 	return 0;
 
@@ -150,11 +164,7 @@ err_qp:
 	ibv_destroy_qp(qp->qp);
 err_free:
 	free(qp);
-	VERVE_WARN(EP_CTRL,
-		   "%s: cannot open a queue pair of %u work requests (the device has %u, and %u "
-		   "queue pairs): %s\n",
-		   dev->port.device, attr->send_wr, dev->port.limits.qp_wr, dev->port.limits.qp,
-		   fi_strerror(-ret));
+	log_no_qp(dev, attr, ret);
 	return ret;
 }
 

@@ -110,6 +110,9 @@ static bool handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 	event->drop = NULL;
 	break_replaced(xport, peer);
 	peer->link = link;
+	verve_places_found(xport);
+	if (link->may_send)
+		peer->lacking = 0;
 	verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_EVENT_CAME_UP, link->conn_id);
 	if (link->may_send)
 		verve_stat_event(&xport->stat, peer->stat, VERVE_STAT_EVENT_HEARD, link->conn_id);
@@ -170,6 +173,18 @@ static const char *why_failed(int error)
 	}
 }
 
+/* Tells the user, because the manager leaves that to the side that may try again. */
+static void log_lack(const struct verve_peer *peer, const struct verve_cm_event *event)
+{
+	char name[VERVE_ADDR_STRLEN];
+
+	if (event->scarce || event->error == FI_EBUSY)
+		VERVE_WARN(EP_CTRL, "cannot connect to %s: %s (FI_VERVE_MAX_CONNS and the number "
+			   "of processes decide how many queue pairs are used)\n",
+			   verve_addr_str(&peer->addr, name), event->scarce ?
+			   "this side has no queue pair left" : "the peer has no queue pair left");
+}
+
 static void handle_failed(struct verve_xport *xport, const struct verve_cm_event *event)
 {
 	struct verve_peer *peer = verve_peer_get(xport, &event->addr);
@@ -181,6 +196,10 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	assert(!peer->link || peer->link->leaving || peer->link->replay);
 	if (peer->link && peer->link->replay)
 		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
+	if ((event->scarce || event->error == FI_EBUSY) &&
+	    verve_places_lack(xport, peer, event->scarce))
+		return;
+	log_lack(peer, event);
 	verve_stat_end(&xport->stat, peer->stat, VERVE_STAT_EVENT_FAILED, 0, event->error, 0,
 		       why_failed(event->error));
 	verve_peer_fail_pending(xport, peer, event->error, why_failed(event->error));
@@ -249,6 +268,9 @@ static bool handle_event(struct verve_xport *xport, struct verve_cm_event *event
 		return false;
 	case VERVE_CM_FATAL:
 		handle_fatal(xport, event->error);
+		break;
+	case VERVE_CM_SCARCE:
+		verve_places_make(xport);
 		break;
 	}
 	return true;

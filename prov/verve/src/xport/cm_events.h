@@ -20,7 +20,7 @@ bool verve_cm_events_step(struct verve_xport *xport);
 bool verve_cm_events_receive(struct verve_xport *xport);
 /*
  * Handles all packets that have arrived by now, flooded or not, and the events that the packets
- * wait for: attr.rx_buffers packets at most after each event, however many more arrive meanwhile.
+ * wait for: xport->rx_count packets at most after each event, however many more arrive meanwhile.
  * An event may break any link, or give a peer another link.
  */
 void verve_cm_events_drain(struct verve_xport *xport);

@@ -22,6 +22,21 @@ void verve_credit_give_back(struct verve_xport *xport, uint32_t link_id)
 		verve_link_send(xport, link, &packet, NULL);
 }
 
+void verve_credit_return_small(struct verve_xport *xport, uint32_t link_id, uint32_t waited)
+{
+	struct verve_link *link = verve_link_live(xport, link_id);
+	uint64_t due;
+
+	if (!link)
+		return;
+	link->small_kept -= waited;
+	due = (link->small_arrived - link->small_kept) / VERVE_WIRE_SMALL_GROUP;
+	if (link->small_returned == due)
+		return;
+	link->small_returned = due;
+	verve_credit_give_back(xport, link_id);
+}
+
 void verve_credit_receive(struct verve_xport *xport, struct verve_link *link,
 			  struct verve_wire_packet *packet)
 {

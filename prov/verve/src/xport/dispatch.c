@@ -2,7 +2,6 @@
 /* Dispatching: packets to their handlers, receive buffers back to the device. */
 #include "xport/dispatch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -15,6 +14,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/replay_state.h"
+#include "xport/rx_buffers.h"
 #include "xport/start.h"
 #include "xport/wire.h"
 #include "xport/xport.h"
@@ -54,6 +54,8 @@ static uint32_t describe(struct verve_xport *xport, struct verve_net_recv *recv)
  */
 static int refill(struct verve_xport *xport, uint32_t least)
 {
+	if (__builtin_expect(xport->rx_load.shrinking, 0))
+		verve_rx_buffers_shrink(xport);
 	while (xport->rx_free_count >= least) {
 		struct verve_net_recv recv[VERVE_POLL_BATCH];
 		uint32_t count = describe(xport, recv), posted;
@@ -81,22 +83,12 @@ int verve_dispatch_refill(struct verve_xport *xport)
 
 int verve_dispatch_open(struct verve_xport *xport)
 {
-	struct verve_slab **buffers = calloc(xport->attr.rx_buffers, sizeof(buffers[0]));
+	int ret;
 
-	xport->lost.buffers = buffers;
 	xport->rx_batch = batch_size(xport);
-	if (!buffers)
-		return -FI_ENOMEM;
 	verve_net_random(&xport->lost.mark, sizeof(xport->lost.mark));
-	while (xport->rx_free_count < xport->attr.rx_buffers) {
-		struct verve_slab *slab = verve_slab_alloc(&xport->rx_slabs);
-
-		if (!slab)
-			return -FI_ENOMEM;
-		buffers[xport->rx_free_count] = slab;
-		verve_dispatch_take_back(xport, slab);
-	}
-	return verve_dispatch_refill(xport);
+	ret = verve_rx_buffers_open(xport);
+	return ret ? ret : verve_dispatch_refill(xport);
 }
 
 /*
@@ -155,11 +147,13 @@ static bool fill_batch(struct verve_xport *xport)
 	batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
 	if (batch->count > 0) {
 		xport->polled += batch->count;
+		verve_rx_buffers_count(xport, batch->count);
 		return true;
 	}
 	if (__builtin_expect(batch->count < 0, 0))
 		verve_failure_tell(xport, -batch->count);
 	batch->count = 0;
+	xport->rx_load.run = 0;
 	/*
 	 * After a failure to post, the device may have no buffer left. Then no packet arrives that
 	 * would cause the next attempt, so it is made here.
@@ -189,7 +183,7 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 			batch->at--;
 			return VERVE_DISPATCH_STALLED;
 		}
-		verve_dispatch_take_back(xport, slab);
+		verve_rx_buffers_take_back(xport, slab);
 	}
 	if (xport->rx_free_count >= xport->rx_batch)
 		refill(xport, xport->rx_batch);
@@ -198,7 +192,7 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 
 bool verve_dispatch_drain(struct verve_xport *xport)
 {
-	uint64_t end = xport->polled + xport->attr.rx_buffers;
+	uint64_t end = xport->polled + xport->rx_count;
 	enum verve_dispatch_result result = VERVE_DISPATCH_SOME;
 
 	while (result == VERVE_DISPATCH_SOME && xport->polled < end)

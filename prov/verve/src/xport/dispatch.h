@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 
-#include "xport/slab.h"
 #include "xport/xport.h"
 
 enum verve_dispatch_result {
@@ -27,14 +26,6 @@ enum verve_dispatch_result {
  * device's error.
  */
 int verve_dispatch_open(struct verve_xport *xport);
-/* Puts a receive buffer into the list of free buffers. No queue pair may have it. */
-static inline void verve_dispatch_take_back(struct verve_xport *xport, struct verve_slab *slab)
-{
-	slab->lent = VERVE_RX_LOST_HERE;
-	slab->next = xport->rx_free;
-	xport->rx_free = slab;
-	xport->rx_free_count++;
-}
 
 /* Posts all free buffers. The device's error: a later turn posts the rest. */
 int verve_dispatch_refill(struct verve_xport *xport);
@@ -47,7 +38,7 @@ bool verve_dispatch_is_flooded(const struct verve_xport *xport);
 /* Handles one batch of arrived packets, of VERVE_POLL_BATCH at most. */
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
 /*
- * Handles all packets that have arrived by now: attr.rx_buffers at most, however many more arrive
+ * Handles all packets that have arrived by now: xport->rx_count at most, however many more arrive
  * meanwhile. False: stalled, and packets are left; the caller tries again in a later turn, or uses
  * verve_cm_events_drain.
  */

@@ -88,6 +88,7 @@ void verve_link_hear(struct verve_xport *xport, struct verve_link *link)
 		verve_stat_event(&xport->stat, link->peer->stat, VERVE_STAT_EVENT_HEARD,
 				 link->conn_id);
 	link->may_send = true;
+	link->peer->lacking = 0;
 	/* Without memory to tell the manager, it learns the same from the peer's READY. */
 	if (link->listen && xport->cm)
 		verve_cm_hear(xport->cm, link->conn_id);
@@ -173,6 +174,17 @@ void verve_link_part(struct verve_xport *xport)
 	}
 }
 
+/*
+ * The peer has given up a connection over which nothing went: it had refused one for lack of queue
+ * pairs, and this side's answer to another question came too late. Operations that wait go over the
+ * next connection.
+ */
+static bool is_stillborn(const struct verve_link *link, int error)
+{
+	return error == FI_ENOTCONN && !link->may_send && !link->produced && !link->arrived &&
+	       verve_places_may_wait(link->peer);
+}
+
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
 		      uint32_t status, const char *reason)
 {
@@ -203,7 +215,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
 	doom(link, &peer->active);
-	if (!link->leaving && link->quiesce.state != VERVE_QUIESCE_AGREED)
+	if (!link->leaving && link->quiesce.state != VERVE_QUIESCE_AGREED &&
+	    !is_stillborn(link, error))
 		doom(link, &peer->pending);
 	verve_fence_end(link);
 	peer->link = NULL;

@@ -87,7 +87,11 @@ struct verve_link {
 	/* Credits, in messages. */
 	uint32_t credits;   /* eager messages that this side may send */
 	uint32_t owed;	    /* credits to be returned to the peer */
-	uint32_t held;	    /* messages of the peer that cost a credit and are not consumed */
+	uint32_t held;	    /* credits that the peer has spent and that are not owed yet */
+	uint64_t small_sent; /* small messages of this side (xport/credit.h) */
+	uint64_t small_arrived; /* small messages of the peer */
+	uint32_t small_kept; /* of these, those that wait for a receive */
+	uint64_t small_returned; /* credits that became owed for the others */
 	uint32_t unanswered_messages; /* of the peer; this side still owes each a FIN (msg/fin.h) */
 	struct verve_offer *offers; /* of these, those without a receive (msg/unexpected.h) */
 

@@ -48,6 +48,19 @@ static uint32_t send_depth(struct verve_xport *xport, const struct verve_net_lim
 	return depth;
 }
 
+/* The queues do not grow: they have places for as many buffers as there may ever be. */
+static void fit_buffers(struct verve_xport_attr *attr, const struct verve_net_limits *limits)
+{
+	size_t most = limits->srq_wr < limits->cqe ? limits->srq_wr : limits->cqe;
+
+	if (attr->rx_buffers > most)
+		attr->rx_buffers = most;
+	if (attr->rx_limit > most)
+		attr->rx_limit = most;
+	if (attr->rx_limit < attr->rx_buffers)
+		attr->rx_limit = attr->rx_buffers;
+}
+
 static int open_queues(struct verve_xport *xport)
 {
 	const struct verve_net_limits *limits = &verve_net_device_port(xport->attr.dev)->limits;
@@ -56,10 +69,7 @@ static int open_queues(struct verve_xport *xport)
 	uint32_t vector = verve_net_vector_next();
 	int ret;
 
-	if (xport->attr.rx_buffers > limits->srq_wr)
-		xport->attr.rx_buffers = limits->srq_wr;
-	if (xport->attr.rx_buffers > limits->cqe)
-		xport->attr.rx_buffers = limits->cqe;
+	fit_buffers(&xport->attr, limits);
 	ret = verve_net_channel_open(xport->attr.dev, &xport->channel);
 	if (ret)
 		return ret;
@@ -68,11 +78,11 @@ static int open_queues(struct verve_xport *xport)
 	if (ret)
 		goto err_channel;
 	xport->wr_limit = depth;
-	ret = verve_net_cq_open(xport->attr.dev, xport->attr.rx_buffers, xport->channel,
+	ret = verve_net_cq_open(xport->attr.dev, xport->attr.rx_limit, xport->channel,
 				choose(xport->attr.recv_vector, vector), &xport->recv_cq);
 	if (ret)
 		goto err_send_cq;
-	ret = verve_net_srq_open(xport->attr.dev, xport->attr.rx_buffers, &xport->srq);
+	ret = verve_net_srq_open(xport->attr.dev, xport->attr.rx_limit, &xport->srq);
 	if (ret)
 		goto err_recv_cq;
 	return 0;
@@ -120,6 +130,8 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 	verve_idtab_init(&xport->link_ids);
 	TAILQ_INIT(&xport->waiting);
 	TAILQ_INIT(&xport->wanting);
+	TAILQ_INIT(&xport->denied);
+	xport->scarce_limit = UINT32_MAX;
 	TAILQ_INIT(&xport->links);
 	TAILQ_INIT(&xport->broken_links);
 	TAILQ_INIT(&xport->owing);
@@ -155,7 +167,7 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	if (ret)
 		goto err_tables;
 	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
-			     xport->attr.rx_buffers);
+			     xport->attr.rx_limit);
 	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH,
 			     VERVE_TX_SLABS);
 	verve_mailbox_init(&xport->events);

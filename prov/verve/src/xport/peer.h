@@ -47,9 +47,11 @@ struct verve_peer {
 	uint32_t sharers;	 /* peers whose shared is this peer */
 	bool is_needed;		 /* during a sweep only: the peer stays */
 	bool is_waiting;	 /* in xport->waiting */
-	bool is_wanting;	 /* in xport->wanting */
+	bool is_wanting;	 /* in xport->wanting, or xport->denied */
 	bool connecting;	 /* the manager was asked to connect: UP or FAILED will come */
 	bool is_asked_for;	 /* a request found no memory: connects all the same */
+	uint64_t lacking;	 /* since when it finds no connection, nanoseconds; 0: not */
+	uint64_t retry_at;	 /* in xport->denied: when it is asked again, nanoseconds */
 	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */

@@ -2,6 +2,7 @@
 /* Connecting: places, and the peers that wait for one. */
 #include "xport/places.h"
 
+#include "base/config.h"
 #include "conn/cm.h"
 #include "net/sys.h"
 #include "xport/failure.h"
@@ -11,6 +12,10 @@
 
 /* Nanoseconds that a peer waits for a place before it connects above the limit. */
 static const uint64_t patience = 100000000;
+/* Nanoseconds for which queue pairs are thought to be missing, once one could not be opened. */
+static const uint64_t scarcity = 1000000000;
+/* Nanoseconds until a peer that had no queue pair is asked again. */
+static const uint64_t pause_time = 50000000;
 
 static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, bool connecting)
 {
@@ -29,6 +34,7 @@ void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer,
 {
 	struct verve_op *op;
 
+	peer->lacking = 0;
 	while ((op = TAILQ_FIRST(&peer->pending))) {
 		op->status = 0;
 		verve_op_fail(xport, op, error, reason);
@@ -37,7 +43,15 @@ void verve_peer_fail_pending(struct verve_xport *xport, struct verve_peer *peer,
 
 static bool has_place(const struct verve_xport *xport)
 {
-	return !xport->attr.max_conns || verve_places_taken(xport) < xport->attr.max_conns;
+	return verve_places_taken(xport) < verve_places_limit(xport);
+}
+
+static void want(struct verve_xport *xport, struct verve_peer *peer, uint64_t now)
+{
+	if (TAILQ_EMPTY(&xport->wanting))
+		xport->wanting_since = now;
+	peer->is_wanting = true;
+	TAILQ_INSERT_TAIL(&xport->wanting, peer, wanting);
 }
 
 /* True: there is a place. False: the peer is in xport->wanting; verve_places_step connects it. */
@@ -47,10 +61,7 @@ static bool admit(struct verve_xport *xport, struct verve_peer *peer)
 		return false;
 	if (TAILQ_EMPTY(&xport->wanting) && has_place(xport))
 		return true;
-	if (TAILQ_EMPTY(&xport->wanting))
-		xport->wanting_since = verve_net_now();
-	peer->is_wanting = true;
-	TAILQ_INSERT_TAIL(&xport->wanting, peer, wanting);
+	want(xport, peer, verve_net_now());
 	return false;
 }
 
@@ -95,6 +106,71 @@ int verve_peer_try_again(struct verve_xport *xport, struct verve_peer *peer)
 	return -FI_EAGAIN;
 }
 
+static void limit_places(struct verve_xport *xport, uint32_t limit, uint64_t now)
+{
+	xport->scarce_limit = limit;
+	xport->scarce_until = now + scarcity;
+}
+
+static void deny(struct verve_xport *xport, struct verve_peer *peer, uint64_t now)
+{
+	peer->retry_at = now + pause_time;
+	peer->is_wanting = true;
+	TAILQ_INSERT_TAIL(&xport->denied, peer, wanting);
+}
+
+bool verve_places_may_wait(struct verve_peer *peer)
+{
+	uint64_t now = verve_net_now();
+
+	if (!peer->lacking)
+		peer->lacking = now;
+	return now - peer->lacking < verve_config.connect_timeout * 1000000ull;
+}
+
+bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool here)
+{
+	uint64_t now = verve_net_now();
+
+	if (!xport->cm || xport->failed || peer->link || peer->is_wanting || !needs_link(peer))
+		return false;
+	if (!verve_places_may_wait(peer) || (here && !verve_places_taken(xport)))
+		return false;
+	if (here) {
+		limit_places(xport, verve_places_taken(xport), now);
+		want(xport, peer, now);
+	} else {
+		deny(xport, peer, now);
+	}
+	return true;
+}
+
+void verve_places_make(struct verve_xport *xport)
+{
+	uint32_t taken = verve_places_taken(xport);
+
+	/* One at a time: the peer asks again, and so do others. */
+	if (taken && taken <= verve_places_limit(xport))
+		limit_places(xport, taken - 1, verve_net_now());
+}
+
+void verve_places_found(struct verve_xport *xport)
+{
+	if (verve_places_taken(xport) > xport->scarce_limit)
+		xport->scarce_limit = verve_places_taken(xport);
+}
+
+void verve_places_retry(struct verve_xport *xport, uint64_t now)
+{
+	struct verve_peer *peer;
+
+	while ((peer = TAILQ_FIRST(&xport->denied)) && peer->retry_at <= now) {
+		TAILQ_REMOVE(&xport->denied, peer, wanting);
+		peer->is_wanting = false;
+		verve_peer_connect(xport, peer);
+	}
+}
+
 static void give_place(struct verve_xport *xport, uint64_t now)
 {
 	struct verve_peer *peer = TAILQ_FIRST(&xport->wanting);
@@ -109,6 +185,8 @@ static void give_place(struct verve_xport *xport, uint64_t now)
 
 void verve_places_step(struct verve_xport *xport, uint64_t now)
 {
+	if (now >= xport->scarce_until)
+		xport->scarce_limit = UINT32_MAX;
 	/* The work that keeps the other connections busy may itself wait for this peer. */
 	if (!TAILQ_EMPTY(&xport->wanting) && now - xport->wanting_since > patience)
 		give_place(xport, now);
@@ -120,5 +198,6 @@ uint32_t verve_places_excess(const struct verve_xport *xport)
 {
 	if (!verve_places_is_due(xport))
 		return 0;
-	return verve_places_taken(xport) - xport->attr.max_conns + !TAILQ_EMPTY(&xport->wanting);
+	return verve_places_taken(xport) - verve_places_limit(xport) +
+	       !TAILQ_EMPTY(&xport->wanting);
 }

@@ -2,7 +2,13 @@
 /*
  * Places: how many connections an endpoint may have. Asks the manager to connect to peers that
  * operations wait for. If attr.max_conns places are taken, a peer waits in xport->wanting until
- * another connection ends (xport/quiesce.h). The engine's lock protects everything here.
+ * another connection ends (xport/quiesce.h).
+ *
+ * Queue pairs may be fewer than attr.max_conns. Then the places that are taken are all that there
+ * are, for a second, or until one more connection comes up. A peer that has no queue pair is asked
+ * again after a pause. Both go on for FI_VERVE_CONNECT_TIMEOUT.
+ *
+ * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_PLACES_H
 #define VERVE_XPORT_PLACES_H
@@ -27,6 +33,24 @@ void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
  * the memory may wait for this one.
  */
 int verve_peer_try_again(struct verve_xport *xport, struct verve_peer *peer);
+/*
+ * The manager has found no queue pair for the connection with the peer; here: on this side. True:
+ * the peer waits, and is asked for again. False: it has waited too long, or nothing that this side
+ * has could make place; its operations are to fail.
+ */
+bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool here);
+/*
+ * True if the peer has found no connection for less than FI_VERVE_CONNECT_TIMEOUT; counted from the
+ * first call since it had one.
+ */
+bool verve_places_may_wait(struct verve_peer *peer);
+/* A peer has asked, and there was no queue pair here: one idle connection is to end. */
+void verve_places_make(struct verve_xport *xport);
+/* One more connection is up. */
+void verve_places_found(struct verve_xport *xport);
+/* Asks again for the peers of xport->denied whose pause is over. now: nanoseconds. */
+void verve_places_retry(struct verve_xport *xport, uint64_t now);
+
 /* The manager's UP or FAILED for the peer has come: no connection is under way any more. */
 void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer);
 /* Ends all operations in peer->pending with this positive FI errno. reason: a constant string. */
@@ -42,11 +66,19 @@ static inline uint32_t verve_places_taken(const struct verve_xport *xport)
 	return xport->link_count + xport->connecting_count;
 }
 
-/* True if a peer waits for a place, or more places are taken than attr.max_conns. */
+/* Places that there are. */
+static inline uint32_t verve_places_limit(const struct verve_xport *xport)
+{
+	uint32_t allowed = xport->attr.max_conns - 1; /* 0 is no limit */
+
+	return allowed < xport->scarce_limit ? allowed + 1 : xport->scarce_limit;
+}
+
+/* True if a peer waits for a place, or more places are taken than there are. */
 static inline bool verve_places_is_due(const struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) ||
-	       (xport->attr.max_conns && verve_places_taken(xport) > xport->attr.max_conns);
+	       verve_places_taken(xport) > verve_places_limit(xport);
 }
 
 /*

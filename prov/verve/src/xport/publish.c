@@ -107,7 +107,7 @@ static void write_endpoint(struct verve_xport *xport, struct verve_page_entry *e
 	verve_page_set(entry, VERVE_STAT_EP_SLABS_USED, xport->tx_slabs.used);
 	verve_page_set(entry, VERVE_STAT_EP_SLABS_LIMIT, xport->tx_slabs.limit);
 	verve_page_set(entry, VERVE_STAT_EP_SLAB_FAILURES, xport->tx_slabs.failures);
-	verve_page_set(entry, VERVE_STAT_EP_RX_BUFFERS, xport->attr.rx_buffers);
+	verve_page_set(entry, VERVE_STAT_EP_RX_BUFFERS, xport->rx_count);
 	verve_page_set(entry, VERVE_STAT_EP_RX_FREE, xport->rx_free_count);
 	verve_page_set(entry, VERVE_STAT_EP_RX_REFUSED, xport->rx_refused);
 	verve_page_set(entry, VERVE_STAT_EP_STALE, xport->count.stale);

@@ -8,6 +8,7 @@
 #include "net/qp.h"
 #include "xport/cm_events.h"
 #include "xport/dispatch.h"
+#include "xport/rx_buffers.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -40,7 +41,7 @@ static uint32_t count_in(const struct verve_xport *xport, enum verve_rx_lost_sta
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+	for (uint32_t i = 0; i < xport->rx_count; i++)
 		count += xport->lost.buffers[i]->lent == state;
 	return count;
 }
@@ -54,7 +55,7 @@ static uint32_t count_touched(const struct verve_xport *xport)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+	for (uint32_t i = 0; i < xport->rx_count; i++)
 		count += is_touched(&xport->lost, xport->lost.buffers[i]);
 	return count;
 }
@@ -107,7 +108,7 @@ static void question_touched(struct verve_xport *xport)
 {
 	struct verve_rx_lost *lost = &xport->lost;
 
-	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+	for (uint32_t i = 0; i < xport->rx_count; i++)
 		if (is_touched(lost, lost->buffers[i]))
 			lost->buffers[i]->lent = VERVE_RX_LOST_ASKED;
 	if (!count_asked(xport))
@@ -139,9 +140,9 @@ static void take_back(struct verve_xport *xport)
 	lost->count = count_asked(xport);
 	VERVE_INFO(EP_DATA, "%u receive buffers come back that queue pairs took along\n",
 		   lost->count);
-	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++) {
+	for (uint32_t i = 0; i < xport->rx_count; i++) {
 		if (lost->buffers[i]->lent == VERVE_RX_LOST_ASKED)
-			verve_dispatch_take_back(xport, lost->buffers[i]);
+			verve_rx_buffers_take_back(xport, lost->buffers[i]);
 	}
 	lost->count = 0;
 	verve_dispatch_refill(xport);
@@ -175,7 +176,7 @@ static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve
 			     uint32_t missing)
 {
 	bool busy = link->produced != link->retired || !TAILQ_EMPTY(&link->peer->active);
-	uint32_t all = xport->attr.rx_buffers;
+	uint32_t all = xport->rx_count;
 
 	return missing > (busy ? all - all / RESERVE : all / URGENT);
 }
@@ -186,7 +187,7 @@ static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve
  */
 static void break_agreed(struct verve_xport *xport, struct verve_link *link, uint32_t missing)
 {
-	if (missing > xport->attr.rx_buffers / URGENT)
+	if (missing > xport->rx_count / URGENT)
 		verve_link_break(xport, link, FI_ENOTCONN, 0,
 				 "its queue pair may have taken receive buffers along");
 }
@@ -243,7 +244,7 @@ static void search(struct verve_xport *xport)
 	verve_cm_events_drain(xport);
 	examine(xport);
 	missing = lost->count + count_touched(xport);
-	lost->pressing = xport->cm && lost->count && missing > xport->attr.rx_buffers / TOLERATED;
+	lost->pressing = xport->cm && lost->count && missing > xport->rx_count / TOLERATED;
 	if (lost->pressing)
 		renew_links(xport, missing);
 }
@@ -263,7 +264,7 @@ void verve_rx_lost_step(struct verve_xport *xport)
  */
 static bool is_held_up(struct verve_xport *xport)
 {
-	uint32_t tolerated = xport->attr.rx_buffers / TOLERATED;
+	uint32_t tolerated = xport->rx_count / TOLERATED;
 
 	if (count_in(xport, VERVE_RX_LOST_BEGUN) <= tolerated)
 		return false;
@@ -274,7 +275,7 @@ static bool is_held_up(struct verve_xport *xport)
 
 static void remember_begun(struct verve_xport *xport)
 {
-	for (uint32_t i = 0; i < xport->attr.rx_buffers; i++)
+	for (uint32_t i = 0; i < xport->rx_count; i++)
 		if (is_touched(&xport->lost, xport->lost.buffers[i]))
 			xport->lost.buffers[i]->lent = VERVE_RX_LOST_BEGUN;
 }
@@ -292,5 +293,5 @@ void verve_rx_lost_watch(struct verve_xport *xport)
 
 bool verve_rx_lost_is_to_be_watched(const struct verve_xport *xport)
 {
-	return xport->link_count > xport->attr.rx_buffers / URGENT;
+	return xport->link_count > xport->rx_count / URGENT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Slabs: a pool grows by registered chunks. */
+/* Slabs: a pool grows and shrinks by registered chunks. */
 #include "xport/slab.h"
 
 #include <stdlib.h>
@@ -13,6 +13,7 @@ struct verve_slab_chunk {
 	struct verve_slab_chunk *next;
 	struct verve_net_mr mr;
 	void *memory;
+	size_t count; /* slabs */
 	struct verve_slab slab[];
 };
 
@@ -32,15 +33,20 @@ void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device 
 	};
 }
 
+static void chunk_free(struct verve_slab_chunk *chunk)
+{
+	verve_net_mr_dereg(&chunk->mr);
+	free(chunk->memory);
+	free(chunk);
+}
+
 void verve_slab_pool_fini(struct verve_slab_pool *pool)
 {
 	struct verve_slab_chunk *chunk;
 
 	while ((chunk = pool->chunks)) {
 		pool->chunks = chunk->next;
-		verve_net_mr_dereg(&chunk->mr);
-		free(chunk->memory);
-		free(chunk);
+		chunk_free(chunk);
 	}
 }
 
@@ -79,10 +85,12 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 		slab->data = (char *)chunk->memory + i * pool->size;
 		slab->lkey = chunk->mr.lkey;
 		slab->lent = 0;
+		slab->spare = false;
 		slab->keeper = NULL;
 		slab->next = pool->free;
 		pool->free = slab;
 	}
+	chunk->count = batch;
 	chunk->next = pool->chunks;
 	pool->chunks = chunk;
 	pool->count += batch;
@@ -109,4 +117,19 @@ bool verve_slab_grow(struct verve_slab_pool *pool)
 	if (pool->failures && pool->failures++ % RETRY)
 		return false;
 	return !verve_slab_reserve(pool, pool->batch);
+}
+
+size_t verve_slab_newest(const struct verve_slab_pool *pool)
+{
+	return pool->chunks->count;
+}
+
+void verve_slab_shrink(struct verve_slab_pool *pool)
+{
+	struct verve_slab_chunk *chunk = pool->chunks;
+
+	pool->chunks = chunk->next;
+	pool->count -= chunk->count;
+	pool->used -= chunk->count;
+	chunk_free(chunk);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Slabs: registered buffers of one size, for receives and for packets and payload that are sent.
- * A pool grows by registered chunks up to its limit, and never shrinks. The engine's lock protects
- * it.
+ * A pool grows by registered chunks up to its limit. The engine's lock protects it.
  *
  * A slab's key must not be told to a peer: messages of other peers lie beside it, and before and
  * after in the same slab.
@@ -30,6 +29,7 @@ struct verve_slab {
 	void *data;
 	uint32_t lkey;
 	uint8_t lent;	  /* enum verve_rx_lost_state of a receive buffer; 0 of others */
+	bool spare;	  /* a receive buffer beyond attr.rx_buffers (xport/rx_buffers.h) */
 	uint32_t *keeper; /* count of its keeper's slabs (verve_slab_alloc_kept); NULL: not kept */
 };
 
@@ -62,6 +62,11 @@ int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
  * failure is logged, and after it only one call in 1024 tries again.
  */
 bool verve_slab_grow(struct verve_slab_pool *pool);
+
+/* Slabs of the chunk that was registered last. The pool has one. */
+size_t verve_slab_newest(const struct verve_slab_pool *pool);
+/* Frees the chunk that was registered last, of which the caller has all slabs. */
+void verve_slab_shrink(struct verve_slab_pool *pool);
 
 /* A slab; verve_slab_free gives it back. NULL: all are in use, and the pool cannot grow now. */
 static inline struct verve_slab *verve_slab_alloc(struct verve_slab_pool *pool)
@@ -131,11 +136,21 @@ static inline void verve_slab_free(struct verve_slab_pool *pool, struct verve_sl
 /* Receive buffers that queue pairs may have taken along (xport/rx_lost.h). */
 struct verve_rx_lost {
 	uint64_t mark;	 /* random; the first bytes of each posted buffer */
-	struct verve_slab **buffers; /* all attr.rx_buffers; from malloc; NULL: none yet */
+	struct verve_slab **buffers; /* all xport->rx_count; from malloc; NULL: none yet */
 	uint32_t count;	 /* buffers in question */
 	uint32_t before; /* queue pairs of this serial or later cannot have these buffers */
 	uint32_t closed; /* verve_net_srq_closed when buffers were last examined */
 	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
+};
+
+/* How busy the receive buffers are (xport/rx_buffers.h). */
+struct verve_rx_load {
+	uint64_t run;	/* packets polled since no more waited; so many waited then, at most */
+	uint64_t peak;	/* the longest run since the buffers were last watched */
+	uint64_t quiet; /* since when half of the buffers would have done, nanoseconds; 0: not */
+	bool shrinking; /* spare buffers that come back are put aside */
+	struct verve_slab *aside; /* spare buffers that are not posted any more */
+	uint32_t aside_count;
 };
 
 #endif

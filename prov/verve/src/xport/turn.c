@@ -19,6 +19,7 @@
 #include "xport/publish.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
+#include "xport/rx_buffers.h"
 #include "xport/rx_lost.h"
 #include "xport/start.h"
 #include "xport/sweep.h"
@@ -66,7 +67,8 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(struct verve_xport *xport)
 {
-	return !TAILQ_EMPTY(&xport->wanting) || xport->rx_refused || xport->lost.pressing ||
+	return !TAILQ_EMPTY(&xport->wanting) || !TAILQ_EMPTY(&xport->denied) ||
+	       xport->rx_refused || xport->lost.pressing ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }
@@ -78,11 +80,13 @@ static void turn_watch(struct verve_xport *xport)
 
 	xport->polls = 0;
 	verve_publish_step(xport, now);
+	verve_places_retry(xport, now);
 	if (now - xport->watch_time < xport->attr.keepalive)
 		return;
 	xport->watch_time = now;
 	verve_half_open_expire(xport, now);
 	verve_rx_lost_watch(xport);
+	verve_rx_buffers_watch(xport, now);
 	verve_keepalive_step(xport);
 }
 

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 enum verve_wire_type {
-	VERVE_WIRE_EAGER = 1,	   /* a whole message; costs the sender a credit unless small */
+	VERVE_WIRE_EAGER = 1,	   /* a whole message: verve_wire_costs_credit */
 	VERVE_WIRE_RTS = 2,	   /* offers a message; without segments, it is to be pulled */
 	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
 	VERVE_WIRE_CREDIT = 4,	   /* credits in the header, no more */
@@ -72,6 +72,7 @@ enum {
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
 	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* at most */
 	VERVE_WIRE_SMALL = 64, /* keeping such a payload costs a receiver no more than an RTS */
+	VERVE_WIRE_SMALL_GROUP = 64, /* messages: so many small ones cost together one credit */
 };
 
 /* The tag of an RMA_EVENT. */
@@ -142,7 +143,10 @@ static inline size_t verve_wire_atomic_prefix(uint32_t segment_count)
 	return VERVE_WIRE_HEADER + 24 * (size_t)segment_count;
 }
 
-/* True if an eager message of len bytes costs a credit. Both sides of a connection must agree. */
+/*
+ * True if an eager message of len bytes costs a credit of its own. Of smaller ones, each
+ * VERVE_WIRE_SMALL_GROUP'th of a connection costs one. Both sides must agree.
+ */
 static inline bool verve_wire_costs_credit(uint64_t len)
 {
 	return len > VERVE_WIRE_SMALL;

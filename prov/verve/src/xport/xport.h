@@ -53,6 +53,7 @@ struct verve_xport_attr {
 	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
+	size_t rx_limit;       /* receive buffers while many peers send, at most; the same */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
 	uint32_t window;       /* eager messages that cost a credit, of one peer, not consumed */
@@ -112,6 +113,8 @@ struct verve_xport {
 	struct verve_slab_pool rx_slabs, tx_slabs;
 	struct verve_slab *rx_free; /* receive buffers to be posted again, in batches */
 	uint32_t rx_free_count, rx_batch; /* free buffers; so many are posted together */
+	uint32_t rx_count; /* receive buffers: free, posted, put aside, not handled, in question */
+	struct verve_rx_load rx_load;
 	bool rx_refused; /* the last attempt to post receive buffers failed */
 	struct verve_rx_lost lost;
 	struct verve_recv_batch batch;
@@ -131,6 +134,9 @@ struct verve_xport {
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* peers that the next turn looks after: verve_peer_wait */
 	struct verve_peer_queue wanting; /* peers that wait for a place: xport/places.h */
+	struct verve_peer_queue denied;	 /* peers that had no queue pair, longest ago first */
+	uint32_t scarce_limit; /* places that there are queue pairs for; UINT32_MAX: plenty */
+	uint64_t scarce_until; /* scarce_limit holds until this time, nanoseconds */
 	uint64_t wanting_since; /* when the first of wanting became the first, nanoseconds */
 
 	struct verve_idtab link_ids;

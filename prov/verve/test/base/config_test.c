@@ -117,6 +117,7 @@ Test(config, every_variable_is_read)
 	setenv("FI_VERVE_ATOMICS", "device", 1);
 	setenv("FI_VERVE_MR_CACHE", "strict", 1);
 	setenv("FI_VERVE_MR_CACHE_MONITOR", "notify", 1);
+	setenv("FI_VERVE_RX_LIMIT", "3500", 1);
 	setenv("FI_VERVE_ODP", "on", 1);
 	setenv("FI_VERVE_TRAFFIC_CLASS", "104", 1);
 	setenv("FI_VERVE_SL", "3", 1);
@@ -136,6 +137,7 @@ Test(config, every_variable_is_read)
 	cr_expect_eq(verve_config.read_size, 1500);
 	cr_expect_eq(verve_config.tx_size, 2000);
 	cr_expect_eq(verve_config.rx_buffers, 3000);
+	cr_expect_eq(verve_config.rx_limit, 3500);
 	cr_expect_eq(verve_config.window, 40);
 	cr_expect_eq(verve_config.max_conns, 45);
 	cr_expect_eq(verve_config.connect_timeout, 5000);

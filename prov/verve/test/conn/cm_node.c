@@ -275,6 +275,8 @@ static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 	case VERVE_CM_FATAL:
 		expect(false, "FATAL, though nothing fails", n, peer);
 		break;
+	case VERVE_CM_SCARCE:
+		break;
 	}
 	if (event->type == VERVE_CM_DOWN && link->wanted && !link->qp && !link->asked)
 		node_connect(n, peer);

@@ -234,7 +234,7 @@ Test(service, tells_all_on_a_device_that_is_gone_and_nobody_else)
 {
 	struct verve_mail *mail, *next;
 	struct verve_addr silent;
-	int told[VERVE_CM_FATAL + 1] = {0};
+	int told[VERVE_CM_SCARCE + 1] = {0};
 
 	fake_net_host_addr(1, &silent);
 	silent.in.sin_addr.s_addr = htonl(0x0a0100ff); /* an address that no host has */

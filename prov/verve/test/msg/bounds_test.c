@@ -32,7 +32,7 @@ Test(bounds, peer_that_ignores_the_window_is_cut_off)
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
 		pair_send(100, 0, NULL);
-	pair_send(VERVE_WIRE_SMALL, 0, NULL); /* costs no credit */
+	pair_send(VERVE_WIRE_SMALL, 0, NULL); /* the first of a group: costs no credit */
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
 	pair_send(100, 0, NULL);
@@ -40,6 +40,54 @@ Test(bounds, peer_that_ignores_the_window_is_cut_off)
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
 	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
+}
+
+enum { GROUP = VERVE_WIRE_SMALL_GROUP };
+
+/* Small messages that are not received are bounded, too: a credit for each group. */
+Test(bounds, peer_that_floods_with_small_messages_is_cut_off)
+{
+	node_link(&a, &b)->credits = 1000;
+	for (int i = 0; i < NODE_WINDOW * GROUP + GROUP - 1; i++) {
+		pair_send(i % (VERVE_WIRE_SMALL + 1), 0, NULL);
+		nodes_settle();
+		expect_comp(&a.tx_queue);
+	}
+	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
+	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may send so many");
+	pair_send(1, 0, NULL);
+	nodes_settle();
+	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
+}
+
+/*
+ * Of a group of small messages, some find a receive and some wait. The credit comes back with the
+ * last one, whichever that is, and however it is consumed.
+ */
+Test(bounds, group_of_small_messages_is_paid_back_once_all_are_consumed)
+{
+	enum { WAITING = 3 };
+	struct verve_link *link = node_link(&b, &a);
+	uint32_t *credits = &node_link(&a, &b)->credits;
+
+	for (int i = 0; i < 3 * GROUP; i++) {
+		if (i % GROUP >= WAITING)
+			pair_recv(10, 0, NULL);
+		pair_send(1, 0, NULL);
+		nodes_settle();
+		while (i % GROUP == GROUP - 1 && link->small_kept > 1) {
+			cr_expect_eq(link->held, 1);
+			pair_recv(10, 0, NULL);
+		}
+		if (i % GROUP == GROUP - 1) {
+			cr_expect_eq(link->held, 1);
+			cr_expect_eq(*credits + link->owed, NODE_WINDOW - 1);
+			pair_recv(10, 0, NULL);
+			nodes_settle();
+		}
+		cr_expect_eq(link->held, 0);
+		cr_expect_eq(*credits + link->owed, NODE_WINDOW);
+	}
 }
 
 /* A received message makes room in the window only after its credit was sent back. */
@@ -98,9 +146,10 @@ Test(bounds, peer_that_offers_more_than_an_endpoint_can_is_cut_off)
 	struct verve_wire_packet offers[] = {{.type = VERVE_WIRE_RTS},
 					     {.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_ACK}};
 
+	/* Of whole messages, the window lets fewer come. */
 	for (uint32_t i = 0; i < VERVE_CONFIG_TX_SIZE_MAX; i++) {
-		offers[i % 2].op_id = i + 1;
-		handle(&offers[i % 2]);
+		offers[i < NODE_WINDOW].op_id = i + 1;
+		handle(&offers[i < NODE_WINDOW]);
 	}
 	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may have so many");
 	handle(&offers[1]);

@@ -78,11 +78,21 @@ Test(send, eager_completes_at_once_and_rendezvous_when_read)
 	expect_comp(&a.tx_queue);
 }
 
-Test(send, small_messages_cost_no_credit_and_others_one)
+Test(send, group_of_small_messages_costs_a_credit_as_each_other_does)
 {
 	cr_expect_eq(credits(), NODE_WINDOW);
-	cr_assert_eq(send_len(VERVE_WIRE_SMALL, 0), 0);
+	for (int i = 1; i < VERVE_WIRE_SMALL_GROUP; i++)
+		cr_assert_eq(send_len(i, 0), 0);
+	nodes_settle();
 	cr_expect_eq(credits(), NODE_WINDOW);
+	cr_assert_eq(send_len(0, 0), 0);
+	cr_expect_eq(credits(), NODE_WINDOW - 1);
+	cr_assert_eq(send_len(VERVE_WIRE_SMALL, 0), 0);
+	cr_expect_eq(credits(), NODE_WINDOW - 1);
+}
+
+Test(send, message_costs_a_credit_and_an_offer_none)
+{
 	cr_assert_eq(send_len(VERVE_WIRE_SMALL + 1, 0), 0);
 	cr_expect_eq(credits(), NODE_WINDOW - 1);
 	cr_assert_eq(send_len(NODE_EAGER + 1, 0), 0); /* an offer costs no credit */
@@ -97,13 +107,14 @@ Test(send, last_credit_is_used_and_the_next_message_is_offered)
 	cr_assert_eq(send_len(100, VERVE_OP_TRANSMIT), 0);
 	cr_assert_eq(send_len(VERVE_WIRE_SMALL, VERVE_OP_TRANSMIT), 0);
 	nodes_settle();
-	/* The eager messages and the small one have completed; the offer waits to be read. */
-	for (int i = 0; i < NODE_WINDOW + 1; i++)
+	/* The eager messages have completed; the offers wait to be pulled. */
+	for (int i = 0; i < NODE_WINDOW; i++)
 		expect_comp(&a.tx_queue);
 	expect_none(&a.tx_queue);
 	for (int i = 0; i < NODE_WINDOW + 1; i++)
 		recv_and_check(100);
 	recv_and_check(VERVE_WIRE_SMALL);
+	expect_comp(&a.tx_queue);
 	expect_comp(&a.tx_queue);
 	cr_expect_eq(credits() + node_link(&b, &a)->owed, NODE_WINDOW);
 }

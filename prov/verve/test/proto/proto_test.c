@@ -88,7 +88,7 @@ Test(xport, each_failure_of_opening_leaves_nothing)
 		{FAKE_NET_CQ_OPEN, 1, -FI_ENOMEM, -FI_ENOMEM},
 		{FAKE_NET_CQ_OPEN, 2, -FI_EINVAL, -FI_EINVAL},
 		{FAKE_NET_SRQ_OPEN, 1, -FI_EIO, -FI_EIO},
-		{FAKE_NET_MR_REG, 1, -FI_EPERM, -FI_ENOMEM},
+		{FAKE_NET_MR_REG, 1, -FI_EPERM, -FI_EPERM},
 		{FAKE_NET_SRQ_POST, 1, -FI_EINVAL, -FI_EINVAL},
 	};
 	struct verve_xport_attr attr;

@@ -395,7 +395,7 @@ static void start_world(struct crowd *crowd)
 	config.hosts = options->hosts;
 	config.dgram_loss = options->dgram_loss;
 	config.dgram_dup = options->dgram_loss / 2;
-	config.limits.qp = 1 << 20;
+	config.limits.qp = options->qp ? options->qp : 1 << 20;
 	config.thread_delay = options->members > 100 ? 100000 : 5000;
 	if (options->cqe)
 		config.limits.cqe = options->cqe;

@@ -31,6 +31,7 @@ struct crowd_options {
 	uint32_t receives;   /* that a member keeps posted */
 	uint32_t dgram_loss; /* 1/1000 */
 	uint64_t tick;	     /* simulated ns between turns of a member, on average */
+	uint32_t qp;	     /* queue pairs of a device; 0: plenty */
 	uint32_t cqe;	     /* of a device's completion queue, at most; 0: as soft-RoCE has it */
 	uint32_t cq_size;    /* of the application's */
 	/* the member whose messages complete before they are received; 0: none */

@@ -114,3 +114,76 @@ Test(crowd, more_peers_than_connections, .timeout = 3600)
 {
 	crowd_seeds(6, few_places);
 }
+
+enum { FEW_QPS = 6, PEERS = 24 };
+
+static bool from_one(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t *to)
+{
+	uint32_t others = crowd->options->members - 1;
+
+	*to = 1 + (uint32_t)(n % others);
+	return !from && n < (uint64_t)others * crowd->options->rounds;
+}
+
+/* Each member has a device of its own, whose queue pairs are fewer than its peers. */
+static void run_short(crowd_plan *plan, uint32_t loss, uint64_t seed)
+{
+	struct crowd_options options = {
+		.name = "crowd/idle_connections_give_their_queue_pairs",
+		.members = 1 + PEERS,
+		.hosts = 1 + PEERS,
+		.plan = plan,
+		.rounds = 3,
+		.max_len = 3000,
+		.receives = 8,
+		.dgram_loss = loss,
+		.qp = FEW_QPS,
+		.acknowledged = true,
+		.tick = 20000,
+	};
+	struct fake_net_stats stats;
+	struct crowd crowd;
+
+	configure();
+	crowd_open(&crowd, &options, seed);
+	crowd_run(&crowd);
+	fake_net_stats(&stats);
+	/* One for each end at least, of which few fit. */
+	cr_expect_geq(stats.qps_opened, 2 * PEERS);
+	cr_log_info("seed %lu: %lu queue pairs, %lu at a time; %.3f s", seed, stats.qps_opened,
+		    stats.max_qps, fake_net_time() / 1e9);
+	crowd_close(&crowd);
+}
+
+static void peers_in_turn(uint64_t seed)
+{
+	run_short(from_one, seed % 2 ? 200 : 0, seed);
+}
+
+static void peers_that_ask(uint64_t seed)
+{
+	run_short(crowd_to_one, seed % 2 ? 200 : 0, seed);
+}
+
+static void peers_of_each_other(uint64_t seed)
+{
+	run_short(crowd_all_to_all, seed % 2 ? 200 : 0, seed);
+}
+
+/* The application set no limit, and the device has no queue pair for the next peer. */
+Test(crowd, idle_connections_give_their_queue_pairs, .timeout = 3600)
+{
+	crowd_seeds(4, peers_in_turn);
+}
+
+/* The peers ask, and hear that there is none now. */
+Test(crowd, idle_connections_give_their_queue_pairs_to_peers_that_ask, .timeout = 3600)
+{
+	crowd_seeds(4, peers_that_ask);
+}
+
+/* Every device is short of queue pairs. */
+Test(crowd, queue_pairs_are_short_everywhere, .timeout = 3600)
+{
+	crowd_seeds(4, peers_of_each_other);
+}

@@ -2,13 +2,17 @@
 /*
  * More messages than a receiver takes: floods without receives, many senders at one receiver, a
  * receiver that does not look for a minute, and queues and buffers as small as can be. VERVE_FLOOD
- * is the number of messages of the flood; 1,000,000 need 1 GB.
+ * is the number of messages of the flood.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_tagged.h>
 
+#include "api/ep.h"
 #include "base/config.h"
 #include "crowd.h"
+#include "engine/engine.h"
+#include "xport/wire.h"
+#include "xport/xport.h"
 
 enum { WINDOW = 8, EAGER = 1024, TX_SIZE = 128, FLOOD = 200000, DESCRIPTION = 1024 };
 
@@ -97,12 +101,16 @@ static void flood_with(const char *name, uint32_t count, size_t len, size_t boun
 	crowd_close(&crowd);
 }
 
-/* Small messages cost no credit: the receiver keeps each, as it keeps a description. */
+/*
+ * A group of small messages costs a credit: the receiver keeps a window of groups, as it keeps
+ * descriptions. Beyond the window, messages stay at the sender.
+ */
 Test(flood, of_small_messages, .timeout = 3600)
 {
 	uint32_t count = crowd_number("VERVE_FLOOD", FLOOD);
 
-	flood_with("flood/of_small_messages", count, 64, (size_t)count * DESCRIPTION + (4 << 20));
+	flood_with("flood/of_small_messages", count, 64,
+		   (WINDOW * VERVE_WIRE_SMALL_GROUP + TX_SIZE) * DESCRIPTION + (4 << 20));
 }
 
 /* The receiver keeps a window of payload; beyond the window, messages stay at the sender. */
@@ -110,6 +118,110 @@ Test(flood, of_payload, .timeout = 3600)
 {
 	flood_with("flood/of_payload", FLOOD / 10, 3000,
 		   WINDOW * EAGER + TX_SIZE * (DESCRIPTION + 3000) + (1 << 20));
+}
+
+enum { SENDERS = 39, BURST = 8, BURSTS = 12, TRICKLE = 3000 };
+
+static uint64_t burst_end[2]; /* messages that member 1, and each other sender, may have begun */
+
+static bool in_bursts(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t *to)
+{
+	(void)crowd;
+	*to = 0;
+	return from && n < burst_end[from > 1];
+}
+
+static void go_on(struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->options->members; i++)
+		crowd->members[i].planned = false;
+}
+
+/* All send while member 0 does not look. Returns how often the device had no buffer. */
+static uint64_t burst(struct crowd *crowd)
+{
+	struct fake_net_stats before, after;
+
+	fake_net_stats(&before);
+	burst_end[0] += BURST;
+	burst_end[1] += BURST;
+	go_on(crowd);
+	crowd->members[0].away = crowd->received;
+	for (int i = 0; i < 100; i++)
+		crowd_turn(crowd);
+	crowd->members[0].away = false;
+	crowd_run(crowd);
+	fake_net_stats(&after);
+	return after.rnr - before.rnr;
+}
+
+/* Receive buffers that member 0 has. */
+static uint32_t buffers(const struct crowd *crowd)
+{
+	struct verve_engine *engine = verve_ep_from_fid(crowd->members[0].ep)->engine;
+	uint32_t count = verve_engine_lock(engine)->rx_count;
+
+	verve_engine_unlock(engine);
+	return count;
+}
+
+static void open_for_bursts(struct crowd *crowd, uint64_t seed, uint32_t limit)
+{
+	static const struct crowd_options options = {
+		.name = "flood/bursts_of_many_find_buffers",
+		.members = 1 + SENDERS,
+		.hosts = 5,
+		.plan = in_bursts,
+		.rounds = BURSTS * BURST + TRICKLE,
+		.max_len = 1000,
+		.receives = 400,
+		.tick = 5000,
+	};
+
+	configure();
+	verve_config.rx_limit = limit;
+	verve_config.window = 64;
+	burst_end[0] = burst_end[1] = 0;
+	crowd_open(crowd, &options, seed);
+}
+
+/*
+ * Many send at once, again and again: there are buffers enough for them soon, so that nobody
+ * repeats anything. When only one sends, now and then, the buffers go again.
+ */
+static void burst_often(uint64_t seed)
+{
+	uint64_t overflows = 0;
+	struct crowd crowd;
+
+	open_for_bursts(&crowd, seed, 0);
+	for (int i = 0; i < BURSTS; i++)
+		overflows += burst(&crowd);
+	cr_expect_gt(overflows, BURSTS * SENDERS, "without growth they overflow");
+	crowd_close(&crowd);
+
+	open_for_bursts(&crowd, seed, 2048);
+	cr_expect_eq(buffers(&crowd), verve_config.rx_buffers);
+	for (int i = 0; i < BURSTS / 2; i++)
+		burst(&crowd);
+	for (int i = BURSTS / 2; i < BURSTS; i++)
+		cr_expect_eq(burst(&crowd), 0, "seed %lu: burst %d overflows", seed, i);
+	cr_log_info("%u buffers; %lu overflows if they do not grow", buffers(&crowd), overflows);
+	cr_expect_geq(buffers(&crowd), SENDERS * BURST);
+	cr_expect_leq(buffers(&crowd), 4 * SENDERS * BURST);
+	for (int i = 0; i < TRICKLE && buffers(&crowd) > verve_config.rx_buffers; i++) {
+		burst_end[0]++;
+		go_on(&crowd);
+		crowd_run(&crowd);
+		fake_net_advance(50000000);
+	}
+	cr_expect_eq(buffers(&crowd), verve_config.rx_buffers);
+	crowd_close(&crowd);
+}
+
+Test(flood, bursts_of_many_find_buffers, .timeout = 3600)
+{
+	crowd_seeds(3, burst_often);
 }
 
 static void incast(uint64_t seed)

@@ -407,12 +407,13 @@ static uint32_t lost_receives(struct fid_ep *ep)
 {
 	struct verve_engine *engine = verve_ep_from_fid(ep)->engine;
 	struct verve_xport *xport = verve_engine_lock(engine);
-	uint32_t found = xport->rx_free_count + (uint32_t)(xport->batch.count - xport->batch.at) +
+	uint32_t found = xport->rx_free_count + xport->rx_load.aside_count +
+			 (uint32_t)(xport->batch.count - xport->batch.at) +
 			 fake_net_srq_count(xport->srq) + fake_net_cq_count(xport->recv_cq);
-	uint32_t lost = (uint32_t)xport->attr.rx_buffers - found;
+	uint32_t lost = xport->rx_count - found;
 
 	/* A few may stay in question while connections that may have them say nothing. */
-	if (lost <= xport->attr.rx_buffers / 8)
+	if (lost <= xport->rx_count / 8)
 		lost = 0;
 	verve_engine_unlock(engine);
 	return lost;
@@ -457,7 +458,8 @@ static bool is_connecting(const struct sim_node *node)
 			continue;
 		engine = verve_ep_from_fid(node->ep[i])->engine;
 		xport = verve_engine_lock(engine);
-		any |= xport->connecting_count || !TAILQ_EMPTY(&xport->wanting);
+		any |= xport->connecting_count || !TAILQ_EMPTY(&xport->wanting) ||
+		       !TAILQ_EMPTY(&xport->denied);
 		verve_engine_unlock(engine);
 	}
 	return any;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Receive buffers: attr.rx_buffers of them always; more, up to attr.rx_limit, while peers send
+ * faster than this side handles packets; doc/links.md says why so many are enough.
+ *
+ * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
+ * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
+ * of the buffers, a step of attr.rx_buffers is added, unless the links could not fill them: a link
+ * needs no more than its window.
+ *
+ * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
+ * the buffers have been enough for a quiet time, spare ones that come back are put aside, and a
+ * step whose buffers are all there is freed.
+ *
+ * The engine's lock protects everything here.
+ */
+#ifndef VERVE_XPORT_RX_BUFFERS_H
+#define VERVE_XPORT_RX_BUFFERS_H
+
+#include <stdint.h>
+
+#include "xport/slab.h"
+#include "xport/xport.h"
+
+/*
+ * Allocates attr.rx_buffers free buffers; verve_xport_fini frees them, and the list of them.
+ * -FI_ENOMEM, or the error of registering them.
+ */
+int verve_rx_buffers_open(struct verve_xport *xport);
+
+/* Puts a receive buffer into the list of free buffers. No queue pair may have it. */
+static inline void verve_rx_buffers_take_back(struct verve_xport *xport, struct verve_slab *slab)
+{
+	slab->lent = VERVE_RX_LOST_HERE;
+	slab->next = xport->rx_free;
+	xport->rx_free = slab;
+	xport->rx_free_count++;
+}
+
+/* The run is the longest since the last watch: remembers that, and adds buffers if needed. */
+void verve_rx_buffers_press(struct verve_xport *xport);
+
+/* A poll has found count packets, at least 1. */
+static inline void verve_rx_buffers_count(struct verve_xport *xport, int count)
+{
+	struct verve_rx_load *load = &xport->rx_load;
+
+	load->run = count < VERVE_POLL_BATCH ? 0 : load->run + VERVE_POLL_BATCH;
+	if (__builtin_expect(load->run > load->peak, 0))
+		verve_rx_buffers_press(xport);
+}
+
+/* Called every attr.keepalive with the time in nanoseconds: begins to shrink after a quiet time. */
+void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now);
+/* While rx_load.shrinking: puts spare buffers aside that are free, and frees complete steps. */
+void verve_rx_buffers_shrink(struct verve_xport *xport);
+
+#endif
