@@ -181,8 +181,8 @@ void verve_link_part(struct verve_xport *xport)
  */
 static bool is_stillborn(const struct verve_link *link, int error)
 {
-	return error == FI_ENOTCONN && !link->may_send && !link->produced && !link->arrived &&
-	       verve_places_may_wait(link->peer);
+	return error == FI_ENOTCONN && !link->may_send && !link->replay && !link->produced &&
+	       !link->arrived && verve_places_may_wait(link->peer);
 }
 
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,

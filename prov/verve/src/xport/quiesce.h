@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Quiescing: above attr.max_conns connections, idle links are closed in agreement with their peers,
- * so that other peers can have their places. No message is lost: a link ends when both sides have
- * said that they owe each other nothing, and know that every packet has arrived.
+ * Quiescing: where more places are taken than there are (xport/places.h), idle links are closed in
+ * agreement with their peers, so that others can have these places. No message is lost: a link
+ * ends when both sides have said that they owe each other nothing, and know that every packet has
+ * arrived.
  *
  *   OPEN    requests may be posted
  *   ASKED   this side has sent QUIESCE and posts no more until the peer answers; new operations

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How fast an endpoint takes what many others have sent meanwhile (contrib/bench/incast). In each
- * round every sender has so many messages for one receiver, which computes until all have had the
- * time to send. Then the receiver takes them all: that time is measured. It is what its processor
- * needs, unless the receive buffers ran out and senders wait for their next try.
+ * round every sender has so many messages for one receiver, which computes until all are sent. Then
+ * the receiver takes them all: that time is measured. It is what its processor needs, unless the
+ * receive buffers ran out and senders wait for their next try.
  *
  * The senders are endpoints of some processes, which share one processor; the receiver has another.
  *
@@ -15,18 +15,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fabric.h"
 
-enum { TAG = 7, COMPUTE_MS = 30 };
+enum { TAG = 7, COMPUTE_US = 5000 };
 
 /* What the processes share. */
 struct board {
 	char name[BENCH_NAME_MAX]; /* of the receiver */
 	uint32_t ready;		 /* 1: the name is there */
 	uint32_t round;		 /* senders may send those up to this one */
+	uint32_t sent;		 /* processes whose sends were accepted, of all rounds */
 	uint32_t finished;	 /* processes that need the receiver's polls no more */
 };
 
@@ -67,6 +67,7 @@ static void run_senders(unsigned count)
 			bench_poll(&bench);
 		for (unsigned i = 0; i < messages; i++)
 			send_from_all(ep, count, to, memory, &done);
+		__atomic_add_fetch(&board->sent, 1, __ATOMIC_RELEASE);
 		while (done < count * messages)
 			done += bench_poll(&bench);
 	}
@@ -79,7 +80,6 @@ static void run_senders(unsigned count)
 /* One round; returns its nanoseconds. Round 0 connects all. */
 static uint64_t take_all(struct fid_ep *ep, char *memory, unsigned round)
 {
-	struct timespec compute = {.tv_nsec = COMPUTE_MS * 1000000};
 	unsigned count = senders * messages, done = 0;
 	uint64_t start;
 
@@ -87,8 +87,8 @@ static uint64_t take_all(struct fid_ep *ep, char *memory, unsigned round)
 		CHECK(fi_trecv(ep, memory + (size_t)i * bytes, bytes, NULL, FI_ADDR_UNSPEC, TAG, 0,
 			       NULL));
 	__atomic_store_n(&board->round, round, __ATOMIC_RELEASE);
-	if (round)
-		nanosleep(&compute, NULL);
+	while (round && __atomic_load_n(&board->sent, __ATOMIC_ACQUIRE) < processes * (round + 1))
+		usleep(COMPUTE_US);
 	start = bench_now();
 	while (done < count)
 		done += bench_poll(&bench);
