@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * rdm_mr: regions in every kind of memory there is, written and read by the other half, and used as
- * local buffers; memory that cannot be registered, or not for that; limits; dmabufs.
+ * local buffers; memory that cannot be registered, or not for that; limits; dmabufs; keys of
+ * regions that are closed, and of their neighbours' memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 #define READ_ACCESS (FI_SEND | FI_WRITE | FI_REMOTE_READ)
 #define WRITE_ACCESS (READ_ACCESS | FI_RECV | FI_READ | FI_REMOTE_WRITE)
 #define NOBODY 65534
+#define ROUNDS 20ul /* regions, one after the other */
 
 static const struct node_attr attr = { .caps = CAPS };
 static uint8_t data[SIZE], zeroed[SIZE];
@@ -413,6 +415,68 @@ static void run_hmem(struct env *env)
 	CHECK(!node_offered(env, CAPS | FI_HMEM));
 }
 
+/* The error of a write of len bytes, or 0. */
+static int write_error(struct node *node, void *buf, size_t len, uint64_t addr, uint64_t key)
+{
+	struct rma rma = { .op = RMA_WRITE, .buf = buf, .len = len, .addr = node->peer,
+			   .remote_addr = addr, .key = key, .context = &rma };
+	struct comp comp;
+
+	REQUIRE_RET(rma_post(node, &rma), 0);
+	comp_wait(node, node->txcq, &comp);
+	return comp.err;
+}
+
+/* What the client does with the server's region: what it may, and what it may not. */
+static void probe(struct node *node, const struct remote *remote, const struct remote *old)
+{
+	uint8_t buf[64];
+
+	memset(buf, PATTERN_EMPTY, sizeof(buf));
+	CHECK_EQ(write_error(node, buf, 8, remote->addr - 8, remote->key), FI_EACCES);
+	CHECK_EQ(write_error(node, buf, 8, remote->addr + remote->len, remote->key), FI_EACCES);
+	if (old->len)
+		CHECK_EQ(write_error(node, buf, 8, old->addr, old->key), FI_EACCES);
+	pattern_fill(buf, sizeof(buf), remote->key);
+	CHECK_EQ(write_error(node, buf, sizeof(buf), remote->addr, remote->key), 0);
+}
+
+/*
+ * Regions that come and go in the same memory, whose registration may be kept: each key opens the
+ * bytes of its region, as long as the region is open.
+ */
+static void run_revoked(struct env *env)
+{
+	struct remote old = { .len = 0 };
+	uint8_t *memory = get_private();
+	struct node node;
+
+	node_start(&node, env, &attr);
+	memset(memory, PATTERN_EMPTY, SIZE);
+	for (size_t i = 1; i <= ROUNDS; i++) {
+		struct region region = { .buf = memory + PAGE + 16 * i, .len = 64 * i };
+		struct remote remote;
+
+		REQUIRE_RET(fi_mr_reg(node.domain, region.buf, region.len, WRITE_ACCESS, 0,
+				      ++node.next_key, 0, &region.mr, NULL), 0);
+		remote = region_exchange(&node, &region);
+		if (!env->server)
+			probe(&node, &remote, &old);
+		node_sync(&node);
+		if (env->server) {
+			pattern_check(region.buf, 64, fi_mr_key(region.mr));
+			memset(region.buf, PATTERN_EMPTY, 64);
+			pattern_check_byte(memory, SIZE, PATTERN_EMPTY);
+		}
+		CHECK_RET(fi_close(&region.mr->fid), 0);
+		/* The key of the region that is closed, from now on for sure. */
+		old = remote;
+		node_sync(&node);
+	}
+	node_close(&node);
+	unmap(memory);
+}
+
 static const struct suite_case cases[] = {
 	{ "kinds", CAPS, run_kinds },
 	{ "stack", CAPS, run_stack },
@@ -421,6 +485,7 @@ static const struct suite_case cases[] = {
 	{ "limit", CAPS, run_limit },
 	{ "dmabuf", CAPS, run_dmabuf },
 	{ "hmem", CAPS, run_hmem },
+	{ "revoked", CAPS, run_revoked },
 };
 
 int main(int argc, char **argv)

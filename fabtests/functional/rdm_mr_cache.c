@@ -394,7 +394,8 @@ static void run_come_and_go(struct env *env)
 	       (unsigned long long)stats.evictions, (unsigned long long)stats.invalidations,
 	       (unsigned long long)stats.regions);
 	CHECK_EQ(stats.hits + stats.misses, 2 * rounds);
-	CHECK(mode_is("on") ? stats.hits > 0 : stats.hits == 0);
+	/* With "strict", it depends on the device: a window may open what is kept. */
+	CHECK(mode_is("on") ? stats.hits > 0 : mode_is("strict") || stats.hits == 0);
 	CHECK(stats.regions <= 1);
 	CHECK_EQ(stats.evictions, 0);
 	node_close(&node);

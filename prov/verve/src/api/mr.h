@@ -15,8 +15,9 @@
  * from the region's first byte. fi_mr_desc returns the struct verve_mr_region * of the first
  * segment.
  *
- * Access: the device grants what access says, and no more. The device may always read the memory
- * for local operations; access 0 grants nothing else.
+ * Access: the device grants to peers what access says, and no more. The device may always read the
+ * memory for local operations, and through a memory window (mr/window.h) write it; access 0 grants
+ * nothing else.
  *
  * -FI_EINVAL: access, offset or segments are invalid; -FI_EBADFLAGS; -FI_ENOSYS: the memory is not
  * host memory; -FI_EOPNOTSUPP: a dmabuf (FI_MR_DMABUF, fi_mr_regattr alone) with access for local

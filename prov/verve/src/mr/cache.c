@@ -16,9 +16,14 @@
 #include "mr/region.h"
 #include "mr/reuse.h"
 #include "mr/store.h"
+#include "net/device.h"
+#include "net/mw.h"
 
 static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 			       VERVE_NET_REMOTE_ATOMIC;
+
+/* The access of a kept registration that peers reach through windows. */
+static const unsigned base_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_WINDOWS;
 
 /*
  * Results beside negative errors: do not keep the region, as it is not worth it, or not possible.
@@ -46,15 +51,9 @@ static void cache_gone(struct verve_mr_listener *listener, uintptr_t start, uint
 	AO_fetch_and_add(&cache->invalidations, count);
 }
 
-void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev)
+/* Without memory or monitor there is no store. */
+static void store_open(struct verve_mr_cache *cache)
 {
-	memset(cache, 0, sizeof(*cache));
-	cache->dev = dev;
-	cache->page = sysconf(_SC_PAGESIZE);
-	cache->listener.gone = cache_gone;
-	cache->strict = strcmp(verve_config.mr_cache, "on") != 0;
-	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);
-	verve_mr_odp_open(&cache->odp, dev);
 	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
 		return;
 	if (!strcmp(verve_config.mr_cache, "auto")) {
@@ -67,6 +66,24 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 		verve_mr_store_close(cache->store);
 		cache->store = NULL;
 	}
+}
+
+void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev)
+{
+	memset(cache, 0, sizeof(*cache));
+	cache->dev = dev;
+	cache->page = sysconf(_SC_PAGESIZE);
+	cache->listener.gone = cache_gone;
+	cache->strict = strcmp(verve_config.mr_cache, "on") != 0;
+	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);
+	verve_mr_odp_open(&cache->odp, dev);
+	store_open(cache);
+	verve_mr_windows_init(&cache->windows, dev, cache->store && cache->strict);
+}
+
+void verve_mr_cache_prepare(struct verve_mr_cache *cache)
+{
+	verve_mr_windows_open(&cache->windows);
 }
 
 void verve_mr_cache_measure(struct verve_mr_cache *cache)
@@ -118,6 +135,7 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache)
 		cache_bury(cache);
 		verve_mr_store_close(cache->store);
 	}
+	verve_mr_windows_fini(&cache->windows);
 	free(cache->reuse);
 	verve_mr_odp_close(&cache->odp);
 	assert(!AO_load(&cache->regions));
@@ -244,11 +262,69 @@ static int cache_get_new(struct verve_mr_cache *cache, const struct verve_mr_wan
 	return ret;
 }
 
+/* Finds or makes an entry. 0; found: there was one. Or NOT_WORTH, NOT_KEPT, or an error. */
+static int cache_get_entry(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+			   struct verve_mr_region **region, bool *found)
+{
+	struct verve_mr_entry *entry;
+
+	*found = false;
+	if (!verve_mr_monitor_quiet())
+		return NOT_KEPT;
+	entry = verve_mr_store_find(cache->store, want);
+	if (!entry)
+		return cache_get_new(cache, want, region);
+	*found = true;
+	*region = entry->region;
+	return 0;
+}
+
+/*
+ * What a window can open to peers. Where the device compares addresses with the bounds of the
+ * region alone, the region has exactly the window's bytes, and so one window at a time.
+ */
+static bool want_window(const struct verve_mr_cache *cache, const struct verve_mr_want *want,
+			struct verve_mr_want *kept)
+{
+	bool bounds = verve_net_device_port(cache->dev)->limits.mw_bounds;
+
+	*kept = (struct verve_mr_want){want->start, want->end, base_access, !bounds};
+	return want->access & remote && want->end - want->start <= VERVE_NET_MW_MAX &&
+	       want_may_keep(cache, kept);
+}
+
+/*
+ * Opens a kept registration to peers. wait: the caller can wait until the device is ready for
+ * windows. False: a registration of its own must serve. The memory may be read-only, which windows
+ * do not take.
+ */
+static bool cache_get_window(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+			     bool wait, struct verve_mr_region **region)
+{
+	struct verve_mr_region *base;
+	struct verve_mr_want kept;
+	bool found;
+
+	if (verve_mr_windows_are_off(&cache->windows) ||
+	    !(wait || verve_mr_windows_are_open(&cache->windows)) ||
+	    !want_window(cache, want, &kept) || cache_get_entry(cache, &kept, &base, &found))
+		return false;
+	if (wait)
+		verve_mr_windows_open(&cache->windows);
+	if (verve_mr_window_open(&cache->windows, base, (void *)want->start,
+				 want->end - want->start, want->access, region)) {
+		verve_mr_cache_put(cache, base);
+		return false;
+	}
+	if (!found)
+		AO_fetch_and_add1(&cache->misses);
+	return true;
+}
+
 static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
 		     struct verve_mr_region **region)
 {
-	bool keep = !base && want_may_keep(cache, want);
-	struct verve_mr_entry *entry;
+	bool keep = !base && want_may_keep(cache, want), found = false;
 	int ret = NOT_KEPT;
 
 	if (cache->odp.all && want_may_widen(want)) {
@@ -256,14 +332,12 @@ static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *w
 		*region = cache->odp.all;
 		return 0;
 	}
-	if (keep && verve_mr_monitor_quiet()) {
-		entry = verve_mr_store_find(cache->store, want);
-		if (entry) {
-			*region = entry->region;
-			return 0;
-		}
-		ret = cache_get_new(cache, want, region);
-	}
+	if (!base && cache_get_window(cache, want, want->exact, region))
+		return 0;
+	if (keep)
+		ret = cache_get_entry(cache, want, region, &found);
+	if (found)
+		return 0;
 	if (ret > 0) {
 		keep &= ret == NOT_KEPT;
 		ret = region_open(cache, (void *)want->start, want->end - want->start, want->access,
@@ -317,8 +391,14 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region)
 {
+	struct verve_mr_region *base = region->base;
+
 	if (region == cache->odp.all)
 		return;
+	if (base) {
+		verve_mr_window_close(&cache->windows, region);
+		region = base;
+	}
 	if (!region->owner)
 		region_close(cache, region);
 	else if (verve_mr_store_put(region->owner))

@@ -5,10 +5,14 @@
  *
  * A registration that is given back stays in the cache, idle, until its memory goes, or until it is
  * the least recently used one and others need its place. By default the cache keeps only buffers
- * that are used again and again (mr/reuse.h). A registration may outlive its mapping only if every
- * unmap is reported. So where the monitor does not open, for memory that it cannot watch, and while
- * an event is unread, each get registers and each put deregisters. From get to put a region belongs
- * to its caller, even if its memory is unmapped meanwhile. Any thread; see doc/registration.md.
+ * that are used again and again (mr/reuse.h). Peers reach a kept registration through windows alone
+ * (mr/window.h), from get to put. Where the device has no windows, memory for peers is registered
+ * anew each time; or, if so configured, its registration is kept and stays open to them.
+ *
+ * A registration may outlive its mapping only if every unmap is reported. So where the monitor does
+ * not open, for memory that it cannot watch, and while an event is unread, each get registers and
+ * each put deregisters. From get to put a region belongs to its caller, even if its memory is
+ * unmapped meanwhile. Any thread; see doc/registration.md.
  */
 #ifndef VERVE_MR_CACHE_H
 #define VERVE_MR_CACHE_H
@@ -21,6 +25,7 @@
 #include "mr/costs.h"
 #include "mr/monitor.h"
 #include "mr/odp.h"
+#include "mr/window.h"
 
 struct verve_mr_region;
 struct verve_mr_reuse;
@@ -35,6 +40,7 @@ struct verve_mr_cache {
 	uintptr_t page;		      /* bytes of a page */
 	bool strict;		      /* keeps no registration that grants remote access */
 	struct verve_mr_odp odp;      /* if on, no registration is kept */
+	struct verve_mr_windows windows; /* for kept registrations that grant no remote access */
 	struct verve_mr_crossover crossover; /* constant while endpoints are open */
 	volatile AO_t spared; /* gets that were served by the region of all memory */
 	volatile AO_t misses, failures, unkept, invalidations; /* verve_mr_cache_stats */
@@ -51,6 +57,12 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 void verve_mr_cache_measure(struct verve_mr_cache *cache);
 /* Every region must have been given back. */
 void verve_mr_cache_fini(struct verve_mr_cache *cache);
+
+/*
+ * Gets ready to open kept registrations to peers by windows, so that no get has to. May block for
+ * milliseconds: not under an engine's lock. Without it, only verve_mr_cache_get_exact uses windows.
+ */
+void verve_mr_cache_prepare(struct verve_mr_cache *cache);
 
 /*
  * Gets a region that contains addr to addr + len and grants at least access (VERVE_NET_*). Other
@@ -70,11 +82,14 @@ int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len
 /*
  * As verve_mr_cache_get, but the region has exactly that range and access, and no other caller gets
  * it until put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset
- * explains. A region with base is never kept.
+ * explains. A region with base is never kept. Not under an engine's lock.
  */
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len,
 			     unsigned access, uint32_t *base, struct verve_mr_region **region);
-/* Gives a region back. No request of the caller may use it any more. */
+/*
+ * Gives a region back. No request of the caller may use it any more. When put returns, peers cannot
+ * reach it by its key, unless registrations that grant remote access are kept.
+ */
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region);
 
 /* Counts since init; regions and bytes are the present values. */

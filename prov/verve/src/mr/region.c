@@ -152,7 +152,7 @@ static int region_open(struct verve_net_device *dev, void *addr,
 	if (ret) {
 		if (dmabuf)
 			dmabuf_explain(dev, dmabuf, len, access, -ret);
-		else
+		else if (!(access & VERVE_NET_WINDOWS))
 			region_explain(dev, addr, len, access, -ret);
 		free(region);
 		return ret;
@@ -164,6 +164,7 @@ static int region_open(struct verve_net_device *dev, void *addr,
 	region->rkey = region->net.rkey;
 	region->shift = iova - (uintptr_t)addr;
 	region->owner = NULL;
+	region->base = NULL;
 	*regionp = region;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Region: one registration of memory with the device, for the application (its fi_mr_desc(3) points
- * to a region) or for the provider's cache. Constant while it is open. Any thread.
+ * to a region) or for the provider's cache; or a window of a region (mr/window.h). Constant while
+ * it is open. Any thread.
  */
 #ifndef VERVE_MR_REGION_H
 #define VERVE_MR_REGION_H
@@ -14,18 +15,23 @@
 struct verve_mr_region {
 	void *addr;
 	size_t len;	 /* bytes; 0: a valid region without memory */
-	unsigned access; /* VERVE_NET_*: exactly what the device grants beside local reads */
+	/*
+	 * VERVE_NET_*: exactly what the device grants beside local reads. A window: exactly what it
+	 * grants to peers; the lkey, which is its region's, grants local writes in any case.
+	 */
+	unsigned access;
 	uint32_t lkey;
 	uint32_t rkey;
 	uint64_t shift; /* added to a memory address, gives the address that goes with the keys */
 	struct verve_net_mr net;
 	void *owner; /* the cache's entry of the region; NULL: the cache does not keep it */
+	struct verve_mr_region *base; /* a window of that region; NULL: this is no window */
 };
 
 /*
  * Registers len bytes at addr. access: VERVE_NET_*; REMOTE_WRITE and REMOTE_ATOMIC add LOCAL_WRITE
  * (ibv_reg_mr(3)). May block, and allocates. Errors as verve_net_mr_reg; one line of the log
- * explains them.
+ * explains them, except with WINDOWS: then the caller can do without the region.
  */
 int verve_mr_region_open(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 			 struct verve_mr_region **region);

@@ -8,8 +8,9 @@
 #include "base/log.h"
 #include "net/verbs.h"
 
+/* With these bits, peers may reach the memory. */
 static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
-			       VERVE_NET_REMOTE_ATOMIC;
+			       VERVE_NET_REMOTE_ATOMIC | VERVE_NET_WINDOWS;
 
 /*
  * Relaxed PCI ordering is safe for memory that is read only after a completion: receive buffers
@@ -31,7 +32,8 @@ static unsigned verbs_access(const struct verve_net_device *dev, unsigned access
 	       (access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
 	       (access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
 	       (access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0) |
-	       (access & VERVE_NET_ON_DEMAND ? IBV_ACCESS_ON_DEMAND : 0);
+	       (access & VERVE_NET_ON_DEMAND ? IBV_ACCESS_ON_DEMAND : 0) |
+	       (access & VERVE_NET_WINDOWS ? IBV_ACCESS_MW_BIND : 0);
 }
 
 static int mr_set_keys(struct ibv_mr *handle, struct verve_net_mr *mr)

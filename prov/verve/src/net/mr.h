@@ -20,6 +20,8 @@ enum {
 	 * Memory is not pinned: the device asks the kernel for pages (limits.odp_rc, odp_atomic).
 	 */
 	VERVE_NET_ON_DEMAND = 1 << 4,
+	/* Windows may be bound to the region (net/mw.h); needs writable memory (limits.mw). */
+	VERVE_NET_WINDOWS = 1 << 5,
 };
 
 struct verve_net_mr {

@@ -62,6 +62,15 @@ static bool doubtful_reads(const struct ibv_device_attr *device)
 	return device->vendor_id == SOFT_ROCE;
 }
 
+/*
+ * soft-RoCE compares an address with the bounds of the window's region, not of the window (Linux,
+ * drivers/infiniband/sw/rxe/rxe_resp.c: check_rkey). It does check the window's access and key.
+ */
+static bool mw_bounds(const struct ibv_device_attr *device)
+{
+	return device->vendor_id != SOFT_ROCE;
+}
+
 static void set_limits(struct verve_net_limits *limits, const struct verve_port_attr *attr)
 {
 	const struct ibv_device_attr *device = &attr->device.orig_attr;
@@ -80,6 +89,9 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.msg_size = attr->port.max_msg_sz,
 		.mr_size = device->max_mr_size,
 		.mr = device->max_mr,
+		.mw = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW && device->max_mw > 0 ?
+		      (uint32_t)device->max_mw : 0,
+		.mw_bounds = mw_bounds(device),
 		.odp_rc = odp_rc,
 		.odp_atomic = odp_rc &&
 			      odp->per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_ATOMIC,

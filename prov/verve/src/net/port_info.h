@@ -51,6 +51,8 @@ struct verve_net_limits {
 	uint32_t msg_size;	/* bytes of a work request */
 	uint64_t mr_size;	/* bytes of a region */
 	uint32_t mr;		/* regions of the device */
+	uint32_t mw;		/* memory windows of the device; 0: it has none of type 1 */
+	bool mw_bounds;		/* a window opens its own bytes only, not all of its region */
 	bool odp_rc;		/* on-demand paging for RC sends, receives, writes and reads */
 	bool odp_atomic;	/* on-demand paging for RC atomics, too */
 	bool odp_implicit;	/* one region may cover all memory of the process */

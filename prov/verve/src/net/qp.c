@@ -193,6 +193,11 @@ void verve_net_qp_addr(const struct verve_net_qp *qp, struct verve_net_qp_addr *
 	};
 }
 
+struct ibv_qp *verve_qp_handle(const struct verve_net_qp *qp)
+{
+	return qp->qp;
+}
+
 uint32_t verve_net_qp_num(const struct verve_net_qp *qp)
 {
 	return qp->qp->qp_num;

@@ -61,6 +61,11 @@ struct verve_net_srq {
 	uint32_t opened, closed; /* numbers of queue pairs; both wrap */
 };
 
+struct verve_net_qp;
+
+/* For requests that net/qp.h does not know. */
+struct ibv_qp *verve_qp_handle(const struct verve_net_qp *qp);
+
 /*
  * The negative libfabric error for errno, or for the positive number that a verbs call returned.
  * Some drivers fail without a number: 0 becomes -FI_EIO.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "mr/cache.h"
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/qp.h"
@@ -171,6 +172,9 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH,
 			     VERVE_TX_SLABS);
 	verve_mailbox_init(&xport->events);
+	/* Now, because no lock is held yet. */
+	if (attr->mr_cache)
+		verve_mr_cache_prepare(attr->mr_cache);
 	verve_publish_open(xport);
 	return 0;
 

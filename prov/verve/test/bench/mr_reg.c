@@ -2,7 +2,8 @@
 /*
  * What a registration costs on a device, in microseconds, by size: ibv_reg_mr(3) and
  * ibv_dereg_mr(3) alone; get and put of a cache that keeps nothing; a hit; a miss of memory that
- * stays mapped, and one of memory that is unmapped after each use, beside that use without a cache.
+ * stays mapped, and one of memory that is unmapped after each use, beside that use without a cache;
+ * a memory window for peers in a kept registration, opened and closed.
  *
  * usage: mr_reg [ROUNDS]
  */
@@ -24,7 +25,7 @@ enum { ACCESS = VERVE_NET_LOCAL_WRITE };
 
 static struct fi_provider provider = {.name = "verve"};
 static struct verve_net_device *dev;
-static struct verve_mr_cache off, on;
+static struct verve_mr_cache off, on, strict;
 
 static void die(const char *what)
 {
@@ -94,6 +95,16 @@ static void map_on(char *memory, size_t size)
 	munmap(mine, size);
 }
 
+/* On a device without windows: a registration for peers. */
+static void window(char *memory, size_t size)
+{
+	struct verve_mr_region *region;
+
+	if (verve_mr_cache_get_exact(&strict, memory, size, VERVE_NET_REMOTE_READ, NULL, &region))
+		die("cannot register");
+	verve_mr_cache_put(&strict, region);
+}
+
 static double now(void)
 {
 	struct timespec time;
@@ -131,7 +142,9 @@ static void open_all(void)
 	verve_mr_cache_init(&off, dev);
 	verve_config.mr_cache = "on";
 	verve_mr_cache_init(&on, dev);
-	if (!on.store)
+	verve_config.mr_cache = "strict";
+	verve_mr_cache_init(&strict, dev);
+	if (!on.store || !strict.store)
 		die("no monitor here: nothing is kept");
 }
 
@@ -141,20 +154,22 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : 200;
 
 	open_all();
-	printf("%10s %10s %10s %10s %10s %12s %12s\n", "bytes", "raw", "off", "hit", "miss",
-	       "unmap, off", "unmap, on");
+	printf("%10s %10s %10s %10s %10s %12s %12s %10s\n", "bytes", "raw", "off", "hit", "miss",
+	       "unmap, off", "unmap, on", "window");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		char *memory = map(sizes[i]);
 
-		printf("%10zu %10.1f %10.1f %10.1f %10.1f %12.1f %12.1f\n", sizes[i],
+		printf("%10zu %10.1f %10.1f %10.1f %10.1f %12.1f %12.1f %10.1f\n", sizes[i],
 		       measure(raw, memory, sizes[i], rounds),
 		       measure(uncached, memory, sizes[i], rounds),
 		       measure(hit, memory, sizes[i], rounds),
 		       measure(miss, memory, sizes[i], rounds),
 		       measure(map_off, NULL, sizes[i], rounds),
-		       measure(map_on, NULL, sizes[i], rounds));
+		       measure(map_on, NULL, sizes[i], rounds),
+		       measure(window, memory, sizes[i], rounds));
 		munmap(memory, sizes[i]);
 	}
+	verve_mr_cache_fini(&strict);
 	verve_mr_cache_fini(&on);
 	verve_mr_cache_fini(&off);
 	verve_net_device_close(dev);

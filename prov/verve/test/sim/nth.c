@@ -86,17 +86,18 @@ static void configure(const struct nth_scene *scene)
 	verve_config.connect_timeout = 5000;
 	verve_config.transport_timeout = 500;
 	verve_config.atomics = scene->device ? "device" : "target";
-	verve_config.mr_cache = scene->kept ? "on" : "auto";
-	fake_net_watch_allow(scene->kept);
+	verve_config.mr_cache = scene->kept ? "on" : scene->windows ? "strict" : "auto";
+	fake_net_watch_allow(scene->kept || scene->windows);
 }
 
-static void start_world(uint64_t seed)
+static void start_world(uint64_t seed, const struct nth_scene *scene)
 {
 	struct fake_net_config config;
 
 	fake_net_config_default(&config);
 	config.seed = seed;
 	config.hosts = NTH_ENDS;
+	config.limits.mw = scene->windows ? 1000 : 0;
 	fake_net_start(&config);
 }
 
@@ -421,7 +422,7 @@ static bool attempt(const struct nth_scene *scene, const struct source *source, 
 	char open[256];
 	bool failed;
 
-	start_world(seed);
+	start_world(seed, scene);
 	fake_net_on_pause(nth_progress, &nth);
 	if (!scene->opening) {
 		open_well(&nth);

@@ -178,6 +178,18 @@ Test(nth, rendezvous_kept)
 	});
 }
 
+Test(nth, rendezvous_through_windows)
+{
+	nth_run(&(struct nth_scene){
+		.name = "rendezvous_through_windows",
+		.play = rendezvous,
+		.windows = true,
+		.cold = true,
+		.allocations = 120,
+		.calls = 55,
+	});
+}
+
 /* No more memory may be registered than there is already. */
 static void pull(struct nth *nth)
 {
@@ -270,6 +282,44 @@ Test(nth, keys)
 	nth_run(&(struct nth_scene){
 		.name = "keys",
 		.play = keys,
+		.keys = true,
+		.cold = true,
+		.allocations = 110,
+		.calls = 60,
+	});
+}
+
+/* A region is opened and closed again and again: each time a window opens it and ends. */
+static void reopened(struct nth *nth)
+{
+	for (int i = 0; i < 3; i++) {
+		nth_write(nth, 0, 1, 0, LONG);
+		nth_read(nth, 2, 1, 1, LONG);
+		nth_settle(nth);
+		nth_region_close(nth, 1);
+		nth_write_refused(nth, 0, 1);
+		nth_settle(nth);
+		nth_region_open(nth, 1);
+	}
+}
+
+Test(nth, windows)
+{
+	nth_run(&(struct nth_scene){
+		.name = "windows",
+		.play = reopened,
+		.windows = true,
+		.allocations = 20,
+		.calls = 30,
+	});
+}
+
+Test(nth, windows_of_chosen_keys)
+{
+	nth_run(&(struct nth_scene){
+		.name = "windows_of_chosen_keys",
+		.play = keys,
+		.windows = true,
 		.keys = true,
 		.cold = true,
 		.allocations = 110,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/fake_memory.h"
 #include "api/domain.h"
 #include "base/addr.h"
 #include "base/config.h"
@@ -236,6 +237,21 @@ void sim_node_start(struct sim_node *node)
 	node->started = true;
 }
 
+/*
+ * In half of the runs, kept registrations are opened to peers by windows. No random number decides,
+ * so that the other half stays as it was before there were windows.
+ */
+static void set_windows(struct fake_net_config *config)
+{
+	uint64_t kind = config->seed >> 60;
+	bool windows = kind & 1;
+
+	config->limits.mw = windows ? kind & 2 ? 1000 : 3 : 0;
+	config->limits.mw_bounds = kind & 4;
+	verve_config.mr_cache = windows && kind & 8 ? "strict" : "auto";
+	fake_net_watch_allow(windows);
+}
+
 static void start_world(struct sim *sim, uint32_t hosts)
 {
 	const struct sim_options *options = sim->options;
@@ -265,6 +281,7 @@ static void start_world(struct sim *sim, uint32_t hosts)
 		config.limits.srq_wr = 16;
 		config.limits.qp_wr = 64;
 	}
+	set_windows(&config);
 	fake_net_start(&config);
 }
 

@@ -9,35 +9,25 @@
 #include <stdlib.h>
 
 #include "fake_memory.h"
+#include "fake_region.h"
 #include "fake_world.h"
 
 enum { PAGE = 4096, DMABUF_FD = 7777 };
 
-struct fake_region {
-	UT_hash_handle hh_lkey, hh_rkey;
-	struct verve_net_device *dev;
-	uint32_t lkey, rkey;
-	uint64_t addr; /* that goes with the keys */
-	uint64_t memory;
-	uint64_t len;
-	uint64_t pinned; /* bytes of it */
-	unsigned access;
-};
-
 static const unsigned all_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
 				   VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC |
-				   VERVE_NET_ON_DEMAND;
+				   VERVE_NET_ON_DEMAND | VERVE_NET_WINDOWS;
 
 /* A region without remote access has no remote key, as with soft-RoCE. */
 static const unsigned remote_access = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 				      VERVE_NET_REMOTE_ATOMIC;
 
 /* No region has key 0: a struct that was never filled in has it. */
-static uint32_t next_key(void)
+uint32_t fake_next_key(void)
 {
 	uint32_t key = ++fake_world.next_key * 0x9e3779b1u;
 
-	return key ? key : next_key();
+	return key ? key : fake_next_key();
 }
 
 /* The checks that the kernel does before it looks at the memory. */
@@ -50,6 +40,8 @@ static int check(const void *addr, uint64_t len, uint64_t iova, unsigned access)
 		return -FI_EINVAL;
 	if (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
 	    !(access & VERVE_NET_LOCAL_WRITE))
+		return -FI_EINVAL;
+	if (access & VERVE_NET_WINDOWS && !limits->mw)
 		return -FI_EINVAL;
 	if (access & VERVE_NET_ON_DEMAND &&
 	    (!limits->odp_rc || (access & VERVE_NET_REMOTE_ATOMIC && !limits->odp_atomic)))
@@ -77,8 +69,8 @@ static int add(struct verve_net_device *dev, const struct fake_region *from,
 		return -FI_ENOMEM;
 	*region = *from;
 	region->dev = dev;
-	region->lkey = next_key();
-	region->rkey = region->access & remote_access ? next_key() : 0;
+	region->lkey = fake_next_key();
+	region->rkey = region->access & remote_access ? fake_next_key() : 0;
 	HASH_ADD(hh_lkey, dev->by_lkey, lkey, sizeof(region->lkey), region);
 	if (region->rkey)
 		HASH_ADD(hh_rkey, dev->by_rkey, rkey, sizeof(region->rkey), region);
@@ -155,6 +147,8 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 {
 	struct fake_region *region = mr->handle;
 
+	if (region->windows)
+		fake_fatal("a region closes to which %u windows are bound", region->windows);
 	HASH_DELETE(hh_lkey, region->dev->by_lkey, region);
 	if (region->rkey)
 		HASH_DELETE(hh_rkey, region->dev->by_rkey, region);
@@ -166,6 +160,9 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 
 static bool covers(const struct fake_region *region, uint64_t addr, uint32_t len, unsigned access)
 {
+	if (region && region->base && !fake_world.config.limits.mw_bounds)
+		return (region->access & access) == access &&
+		       covers(region->base, addr, len, 0);
 	return region && addr >= region->addr && addr - region->addr <= region->len &&
 	       len <= region->len - (addr - region->addr) && (region->access & access) == access;
 }

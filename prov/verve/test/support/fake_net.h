@@ -39,10 +39,9 @@ struct fake_net_config {
 	bool error_keeps_recv;
 };
 
-/* Two hosts, no loss, limits as soft-RoCE has them. */
+/* Two hosts, no loss, limits as soft-RoCE has them, but no memory windows (limits.mw 0). */
 void fake_net_config_default(struct fake_net_config *config);
-/* Begins a new world at time 0. Everything opened in the old one must be closed: aborts otherwise.
- */
+/* Begins a new world at time 0. Aborts unless everything opened in the old one is closed. */
 void fake_net_start(const struct fake_net_config *config);
 
 /* The clock. Events that become due run in order; so do the steps of threads. */
@@ -69,10 +68,7 @@ void fake_net_step_threads(void);
 /* fn is called by verve_net_pause before time passes, unless it is running. NULL: none. */
 void fake_net_on_pause(void (*fn)(void *arg), void *arg);
 
-/*
- * fn is called each time an object has been closed, to do the work of another thread at that
- * moment. NULL: none.
- */
+/* fn is called each time an object has been closed, as if by another thread. NULL: none. */
 void fake_net_on_close(void (*fn)(void *arg), void *arg);
 
 /* The world's random numbers, for a test that wants no generator of its own. */
@@ -94,12 +90,14 @@ enum {
 	FAKE_NET_THREAD_WATCH = 1 << 11,
 	FAKE_NET_QP_POST = 1 << 12,
 	FAKE_NET_SRQ_POST = 1 << 13,
-	FAKE_NET_CALL_ALL = (1 << 14) - 1,
+	FAKE_NET_BINDER_OPEN = 1 << 14,
+	FAKE_NET_MW_ALLOC = 1 << 15,
+	FAKE_NET_MW_BIND = 1 << 16, /* and unbind */
+	FAKE_NET_CALL_ALL = (1 << 17) - 1,
 	FAKE_NET_CALL_OPENS = FAKE_NET_CALL_ALL & ~(FAKE_NET_DGRAM_SEND | FAKE_NET_QP_POST),
 };
 
-/* The nth (from 1) call from now on of one of these kinds fails with error (negative), once. 0:
- * none. */
+/* From now on the nth call (from 1) of these kinds fails with error (negative), once. 0: none. */
 void fake_net_fail(uint32_t kinds, uint64_t nth, int error);
 /* The same for calls of every kind. */
 void fake_net_fail_nth(uint64_t nth, int error);
@@ -151,6 +149,7 @@ struct fake_net_stats {
 	uint64_t full;		/* posts refused: more than the queue holds */
 	uint64_t access_errors; /* protection and length errors, local and remote */
 	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
+	uint64_t binds;		/* windows that were bound */
 	uint64_t pinned;	/* bytes that are registered now */
 	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
 	uint16_t dscp;		/* of struct verve_net_qp_attr, of the queue pair opened last */

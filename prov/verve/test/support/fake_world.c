@@ -14,7 +14,8 @@
 struct fake_world fake_world;
 
 static const char *const object_names[FAKE_OBJECTS] = {
-	"device", "mr", "channel", "cq", "srq", "qp", "dgram", "thread", "port list",
+	"device", "mr",	"channel",   "cq",     "srq", "qp",
+	"dgram",  "thread", "port list", "binder", "mw",
 };
 
 _Noreturn void fake_fatal(const char *fmt, ...)
@@ -303,6 +304,7 @@ void fake_net_config_default(struct fake_net_config *config)
 				.msg_size = 8u << 20,
 				.mr_size = 1ull << 40,
 				.mr = 65536,
+				.mw_bounds = true,
 				.atomics = true,
 			},
 		.inline_size = 256,

@@ -27,6 +27,8 @@ enum fake_object {
 	FAKE_DGRAM,
 	FAKE_THREAD,
 	FAKE_PORT_LIST,
+	FAKE_BINDER,
+	FAKE_MW,
 	FAKE_OBJECTS,
 };
 

@@ -7,6 +7,7 @@
 
 #include "net/device.h"
 #include "net/mr.h"
+#include "net/mw.h"
 
 const struct verve_net_port *verve_net_device_port(const struct verve_net_device *dev)
 {
@@ -34,4 +35,54 @@ int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offse
 	(void)access;
 	(void)mr;
 	abort(); /* nobody has one */
+}
+
+/* The device has no windows (limits.mw): nobody calls these. */
+
+int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binder)
+{
+	(void)dev;
+	(void)binder;
+	abort();
+}
+
+void verve_net_binder_close(struct verve_net_binder *binder)
+{
+	(void)binder;
+	abort();
+}
+
+int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
+{
+	(void)dev;
+	(void)mw;
+	abort();
+}
+
+void verve_net_mw_free(struct verve_net_mw *mw)
+{
+	(void)mw;
+	abort();
+}
+
+int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access)
+{
+	(void)binder;
+	(void)mw;
+	(void)mr;
+	(void)addr;
+	(void)len;
+	(void)access;
+	abort();
+}
+
+int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+			const struct verve_net_mr *mr, void *addr)
+{
+	(void)binder;
+	(void)mw;
+	(void)mr;
+	(void)addr;
+	abort();
 }

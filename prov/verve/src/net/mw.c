@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory windows: a queue pair that only binds, and the wait for its completions. */
+#include "net/mw.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "net/cq.h"
+#include "net/mr.h"
+#include "net/qp.h"
+#include "net/sys.h"
+#include "net/verbs.h"
+
+enum {
+	DEPTH = 4, /* requests; one is outstanding at a time */
+	/* of the connection to itself, which never sends a packet */
+	CONNECT_TIMEOUT_MS = 1000,
+	SPINS = 4096, /* polls until the processor is yielded between them: some 100 us */
+};
+
+static const uint64_t patience = 1000000000; /* ns until the device is given up */
+
+struct verve_net_binder {
+	struct verve_net_device *dev;
+	struct verve_net_cq *cq;
+	struct verve_net_srq *srq; /* stays empty */
+	struct verve_net_qp *qp;
+};
+
+/* Drivers of older libraries may lack the functions. */
+static bool device_binds(const struct verve_net_device *dev)
+{
+	const struct ibv_context_ops *ops = &dev->ctx->ops;
+
+	return ops->alloc_mw && ops->bind_mw && ops->dealloc_mw;
+}
+
+static int binder_connect(struct verve_net_binder *binder)
+{
+	const struct verve_net_qp_attr attr = {
+		.send_cq = binder->cq,
+		.recv_cq = binder->cq,
+		.srq = binder->srq,
+		.send_wr = DEPTH,
+		.send_sge = 1,
+	};
+	struct verve_net_qp_addr addr;
+	int ret = verve_net_qp_open(binder->dev, &attr, (uint32_t)verve_net_random64(),
+				    &binder->qp);
+
+	if (ret)
+		return ret;
+	verve_net_qp_addr(binder->qp, &addr);
+	ret = verve_net_qp_connect(binder->qp, &addr, CONNECT_TIMEOUT_MS);
+	if (ret)
+		verve_net_qp_close(binder->qp);
+	return ret;
+}
+
+int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binderp)
+{
+	struct verve_net_binder *binder;
+	int ret;
+
+	if (!device_binds(dev)) {
+		VERVE_WARN(MR, "%s: the device has memory windows, but its driver binds none\n",
+			   dev->port.device);
+		return -FI_EOPNOTSUPP;
+	}
+	binder = calloc(1, sizeof(*binder));
+	if (!binder)
+		return -FI_ENOMEM;
+	binder->dev = dev;
+	ret = verve_net_cq_open(dev, DEPTH, NULL, 0, &binder->cq);
+	if (ret)
+		goto err_free;
+	ret = verve_net_srq_open(dev, 1, &binder->srq);
+	if (ret)
+		goto err_cq;
+	ret = binder_connect(binder);
+	if (ret)
+		goto err_srq;
+	*binderp = binder;
+	return 0;
+
+err_srq:
+	verve_net_srq_close(binder->srq);
+err_cq:
+	verve_net_cq_close(binder->cq);
+err_free:
+	free(binder);
+	return ret;
+}
+
+void verve_net_binder_close(struct verve_net_binder *binder)
+{
+	verve_net_qp_close(binder->qp);
+	verve_net_srq_close(binder->srq);
+	verve_net_cq_close(binder->cq);
+	free(binder);
+}
+
+int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
+{
+	struct ibv_mw *handle = ibv_alloc_mw(dev->pd, IBV_MW_TYPE_1);
+
+	if (!handle)
+		return verve_net_error(errno);
+	*mw = (struct verve_net_mw){.rkey = handle->rkey, .handle = handle};
+	return 0;
+}
+
+void verve_net_mw_free(struct verve_net_mw *mw)
+{
+	int ret = ibv_dealloc_mw(mw->handle);
+
+	if (ret)
+		VERVE_WARN(MR, "cannot free the memory window of key %#x: %s\n", mw->rkey,
+			   strerror(ret));
+	mw->handle = NULL;
+}
+
+/* Waits for the one completion. Returns its status, or a negative error. */
+static int binder_wait(struct verve_net_binder *binder)
+{
+	uint64_t until = 0;
+
+	for (uint32_t polls = 1;; polls++) {
+		struct verve_net_wc wc;
+		int count = verve_net_cq_poll(binder->cq, 1, &wc);
+
+		if (count)
+			return count < 0 ? count : (int)wc.status;
+		if (polls < SPINS)
+			continue;
+		if (!until)
+			until = verve_net_now() + patience;
+		else if (verve_net_now() > until)
+			return -FI_ETIMEDOUT;
+		verve_net_pause();
+	}
+}
+
+static int binder_perform(struct verve_net_binder *binder, struct verve_net_mw *mw,
+			  const struct ibv_mw_bind_info *info)
+{
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = *info};
+	struct ibv_mw *handle = mw->handle;
+	int ret = ibv_bind_mw(verve_qp_handle(binder->qp), handle, &bind);
+
+	ret = ret ? verve_net_error(ret) : binder_wait(binder);
+	mw->rkey = handle->rkey;
+	if (!ret)
+		return 0;
+	VERVE_WARN(MR, "%s: cannot %s the memory window of key %#x: %s\n",
+		   binder->dev->port.device, info->length ? "bind" : "unbind", mw->rkey,
+		   ret > 0 ? verve_net_wc_str((uint32_t)ret) : fi_strerror(-ret));
+	return ret > 0 ? -FI_EIO : ret;
+}
+
+int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access)
+{
+	const struct ibv_mw_bind_info info = {
+		.mr = mr->handle,
+		.addr = (uintptr_t)addr,
+		.length = len,
+		.mw_access_flags =
+			(access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+			(access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+			(access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0),
+	};
+
+	return binder_perform(binder, mw, &info);
+}
+
+/*
+ * The region could be left out, but soft-RoCE's part of libibverbs reads the region's key in any
+ * case. The address lies in the region, because mlx5 checks that in any case.
+ */
+int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+			const struct verve_net_mr *mr, void *addr)
+{
+	const struct ibv_mw_bind_info info = {.mr = mr->handle, .addr = (uintptr_t)addr};
+
+	return binder_perform(binder, mw, &info);
+}

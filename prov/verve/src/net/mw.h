@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Memory windows of type 1: ibv_alloc_mw(3), ibv_bind_mw(3), ibv_dealloc_mw(3). A bound window
+ * opens bytes of a region (VERVE_NET_WINDOWS) to every peer that knows the window's key. Binding
+ * changes the key and ends the old one. It takes a request to a queue pair, which may be any of the
+ * device: the binder has one of its own, which is connected to itself.
+ *
+ * Calls on one binder, and on one window, must not overlap. Any thread.
+ */
+#ifndef VERVE_NET_MW_H
+#define VERVE_NET_MW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct verve_net_binder;
+struct verve_net_device;
+struct verve_net_mr;
+
+/* Bytes of a window at most. mlx5 binds no more: its windows count bytes in 31 bits. */
+#define VERVE_NET_MW_MAX (1ull << 31)
+
+struct verve_net_mw {
+	uint32_t rkey; /* changes with each bind and unbind */
+	void *handle;  /* struct ibv_mw *, for net alone */
+};
+
+/*
+ * Opens a binder. May block for milliseconds. Logs. -FI_EOPNOTSUPP: the driver binds no windows;
+ * -FI_ENOMEM, or the error of libibverbs.
+ */
+int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binder);
+/* Requests that have not ended are not executed any more. */
+void verve_net_binder_close(struct verve_net_binder *binder);
+
+/* A new window is not bound. Does not log. -FI_ENOMEM, or the error of libibverbs. May block. */
+int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw);
+/* Ends the window, even if it is bound. No binder may have a request for it. Logs. May block. */
+void verve_net_mw_free(struct verve_net_mw *mw);
+
+/*
+ * Binds the window to len bytes from addr on, 1 to VERVE_NET_MW_MAX of them, of the region mr. The
+ * region has VERVE_NET_WINDOWS and, unless access is VERVE_NET_REMOTE_READ, VERVE_NET_LOCAL_WRITE.
+ * Peers use virtual addresses. access: VERVE_NET_*; the REMOTE bits count. Waits for the device: a
+ * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT, -FI_EIO, or the error of
+ * libibverbs. After an error the binder must be closed, and then the window be freed.
+ */
+int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access);
+/*
+ * Unbinds the window from mr, to which it was bound at addr. When unbind has returned 0, the device
+ * refuses the key. Errors as verve_net_mw_bind.
+ */
+int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+			const struct verve_net_mr *mr, void *addr);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Windows: which one is used next, and what happens when the device does not bind. */
+#include "cache_fixture.h"
+#include "mr/window.h"
+#include "net/device.h"
+#include <rdma/fi_errno.h>
+
+static struct verve_mr_windows windows;
+static struct verve_mr_region *base;
+
+static void setup(void)
+{
+	fake_world.config.limits.mw = 100;
+	cache_open();
+	verve_mr_windows_init(&windows, dev, true);
+	cr_assert_eq(verve_mr_region_open(dev, pages, 4 * PAGE,
+					  VERVE_NET_LOCAL_WRITE | VERVE_NET_WINDOWS, &base), 0);
+	verve_mr_windows_open(&windows);
+}
+
+static void teardown(void)
+{
+	verve_mr_windows_fini(&windows);
+	verve_mr_region_close(base);
+	cache_close();
+}
+
+TestSuite(window, .init = setup, .fini = teardown);
+
+static struct verve_mr_region *open_window(size_t at, size_t len, unsigned access)
+{
+	struct verve_mr_region *region;
+
+	cr_assert_eq(verve_mr_window_open(&windows, base, pages + at, len, access, &region), 0);
+	return region;
+}
+
+static bool opens(uint32_t rkey, size_t at, uint32_t len, unsigned access)
+{
+	return fake_rkey_covers(dev, rkey, (uintptr_t)pages + at, len, access);
+}
+
+static int bind_error(void)
+{
+	struct verve_mr_region *region;
+
+	return verve_mr_window_open(&windows, base, pages, 1, VERVE_NET_REMOTE_READ, &region);
+}
+
+Test(window, opens_its_bytes_until_it_is_closed)
+{
+	struct verve_mr_region *region = open_window(10, 20, VERVE_NET_REMOTE_WRITE);
+	uint32_t rkey = region->rkey;
+
+	cr_expect_eq(region->addr, pages + 10);
+	cr_expect_eq(region->len, 20);
+	cr_expect_eq(region->access, VERVE_NET_REMOTE_WRITE | VERVE_NET_LOCAL_WRITE);
+	cr_expect_eq(region->lkey, base->lkey);
+	cr_expect_eq(region->shift, 0);
+	cr_expect(opens(rkey, 10, 20, VERVE_NET_REMOTE_WRITE));
+	cr_expect_not(opens(rkey, 10, 20, VERVE_NET_REMOTE_READ));
+	cr_expect_not(opens(rkey, 9, 1, VERVE_NET_REMOTE_WRITE));
+	cr_expect_not(opens(rkey, 29, 2, VERVE_NET_REMOTE_WRITE));
+	verve_mr_window_close(&windows, region);
+	cr_expect_not(opens(rkey, 10, 20, VERVE_NET_REMOTE_WRITE));
+}
+
+/* A key counts in 8 bits at mlx5: the window that was closed last must not be the next. */
+Test(window, rests_before_it_is_used_again)
+{
+	enum { ROUNDS = 10 * VERVE_MR_WINDOWS_REST };
+	const struct verve_mr_region *used[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct verve_mr_region *region = open_window(0, PAGE, VERVE_NET_REMOTE_READ);
+
+		for (int j = i < VERVE_MR_WINDOWS_REST ? 0 : i - VERVE_MR_WINDOWS_REST + 1; j < i;
+		     j++)
+			cr_expect_neq(used[j], region, "use %d is that of %d", i, j);
+		used[i] = region;
+		verve_mr_window_close(&windows, region);
+	}
+	cr_expect_eq(fake_world.open[FAKE_MW], VERVE_MR_WINDOWS_REST);
+}
+
+Test(window, devices_last_is_the_last)
+{
+	struct verve_mr_region *region[100];
+
+	for (int i = 0; i < 100; i++)
+		region[i] = open_window((size_t)i, 1, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(bind_error(), -FI_ENOMEM);
+	verve_mr_window_close(&windows, region[7]);
+	region[7] = open_window(7, 1, VERVE_NET_REMOTE_READ);
+	cr_expect_eq(bind_error(), -FI_ENOMEM);
+	for (int i = 0; i < 100; i++) {
+		cr_expect(opens(region[i]->rkey, (size_t)i, 1, VERVE_NET_REMOTE_READ));
+		verve_mr_window_close(&windows, region[i]);
+	}
+}
+
+Test(window, failed_bind_takes_a_new_binder)
+{
+	struct verve_mr_region *before = open_window(0, 8, VERVE_NET_REMOTE_READ), *after;
+
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_EIO);
+	cr_expect_eq(bind_error(), -FI_EIO);
+	cr_expect_not(verve_mr_windows_are_open(&windows));
+	cr_expect_not(verve_mr_windows_are_off(&windows));
+	cr_expect_eq(fake_world.open[FAKE_BINDER], 0);
+	cr_expect_eq(bind_error(), -FI_ENOENT);
+	verve_mr_windows_open(&windows);
+	cr_expect(verve_mr_windows_are_open(&windows));
+	after = open_window(8, 8, VERVE_NET_REMOTE_READ);
+	cr_expect(opens(before->rkey, 0, 8, VERVE_NET_REMOTE_READ));
+	cr_expect(opens(after->rkey, 8, 8, VERVE_NET_REMOTE_READ));
+	verve_mr_window_close(&windows, before);
+	verve_mr_window_close(&windows, after);
+}
+
+/* With and without a binder. */
+Test(window, is_closed_even_if_it_cannot_be_unbound)
+{
+	struct verve_mr_region *one = open_window(0, 8, VERVE_NET_REMOTE_READ);
+	struct verve_mr_region *two = open_window(8, 8, VERVE_NET_REMOTE_READ);
+	uint32_t first = one->rkey, second = two->rkey;
+
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_ETIMEDOUT);
+	verve_mr_window_close(&windows, one);
+	cr_expect_not(opens(first, 0, 8, VERVE_NET_REMOTE_READ));
+	cr_expect_eq(fake_world.open[FAKE_BINDER], 0);
+	verve_mr_window_close(&windows, two);
+	cr_expect_not(opens(second, 8, 8, VERVE_NET_REMOTE_READ));
+	cr_expect_eq(fake_world.open[FAKE_MW], 0);
+}
+
+Test(window, device_that_fails_again_and_again_is_given_up)
+{
+	for (int i = 0; i < VERVE_MR_WINDOWS_TRIES; i++) {
+		cr_expect_not(verve_mr_windows_are_off(&windows));
+		verve_mr_windows_open(&windows);
+		fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_EIO);
+		cr_expect_eq(bind_error(), -FI_EIO);
+	}
+	cr_expect(verve_mr_windows_are_off(&windows));
+	verve_mr_windows_open(&windows);
+	cr_expect_not(verve_mr_windows_are_open(&windows));
+	cr_expect_eq(bind_error(), -FI_ENOENT);
+}
+
+Test(window, binder_that_does_not_open_is_given_up)
+{
+	struct verve_mr_windows others;
+
+	verve_mr_windows_init(&others, dev, true);
+	for (int i = 0; i < VERVE_MR_WINDOWS_TRIES; i++) {
+		cr_expect_not(verve_mr_windows_are_off(&others));
+		fake_net_fail(FAKE_NET_BINDER_OPEN, 1, -FI_ENOMEM);
+		verve_mr_windows_open(&others);
+		cr_expect_not(verve_mr_windows_are_open(&others));
+	}
+	cr_expect(verve_mr_windows_are_off(&others));
+	verve_mr_windows_fini(&others);
+}
+
+Test(window, device_without_windows_is_not_asked)
+{
+	struct verve_mr_windows others;
+
+	((struct verve_net_port *)verve_net_device_port(dev))->limits.mw = 0;
+	verve_mr_windows_init(&others, dev, true);
+	cr_expect(verve_mr_windows_are_off(&others));
+	verve_mr_windows_open(&others);
+	cr_expect_not(verve_mr_windows_are_open(&others));
+	verve_mr_windows_fini(&others);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Fake net/mw.h. Binds are executed at once; the rules are those of InfiniBand spec. vol. 1,
+ * 10.6.7.2. A binder that has failed once fails until it is closed, as its queue pair is in the
+ * error state. A window that could not be unbound stays bound until it is freed.
+ */
+#include "net/mw.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "fake_region.h"
+#include "fake_world.h"
+
+static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
+			       VERVE_NET_REMOTE_ATOMIC;
+
+struct verve_net_binder {
+	struct verve_net_device *dev;
+	bool broken;
+};
+
+struct window {
+	struct verve_net_device *dev;
+	struct fake_region *bound; /* NULL: not bound */
+};
+
+int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binderp)
+{
+	struct verve_net_binder *binder;
+	int ret = fake_gate(FAKE_NET_BINDER_OPEN);
+
+	if (ret)
+		return ret;
+	if (!fake_world.config.limits.mw)
+		return -FI_EOPNOTSUPP;
+	binder = calloc(1, sizeof(*binder));
+	if (!binder)
+		return -FI_ENOMEM;
+	binder->dev = dev;
+	dev->users++;
+	fake_opened(FAKE_BINDER);
+	*binderp = binder;
+	return 0;
+}
+
+void verve_net_binder_close(struct verve_net_binder *binder)
+{
+	binder->dev->users--;
+	free(binder);
+	fake_closed(FAKE_BINDER);
+}
+
+int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
+{
+	struct window *window;
+	int ret = fake_gate(FAKE_NET_MW_ALLOC);
+
+	if (ret)
+		return ret;
+	if (fake_world.open[FAKE_MW] >= fake_world.config.limits.mw)
+		return -FI_ENOMEM;
+	window = calloc(1, sizeof(*window));
+	if (!window)
+		return -FI_ENOMEM;
+	window->dev = dev;
+	dev->users++;
+	fake_opened(FAKE_MW);
+	*mw = (struct verve_net_mw){.rkey = fake_next_key(), .handle = window};
+	return 0;
+}
+
+static void unbind(struct window *window)
+{
+	struct fake_region *bound = window->bound;
+
+	if (!bound)
+		return;
+	HASH_DELETE(hh_rkey, window->dev->by_rkey, bound);
+	bound->base->windows--;
+	free(bound);
+	window->bound = NULL;
+}
+
+void verve_net_mw_free(struct verve_net_mw *mw)
+{
+	struct window *window = mw->handle;
+
+	unbind(window);
+	window->dev->users--;
+	free(window);
+	fake_closed(FAKE_MW);
+}
+
+/* The device and the binder let the request through. */
+static int binder_gate(struct verve_net_binder *binder)
+{
+	int ret = binder->broken ? -FI_EIO : fake_gate(FAKE_NET_MW_BIND);
+
+	if (!ret && binder->dev->host->removed)
+		ret = -FI_ENODEV;
+	binder->broken |= ret != 0;
+	return ret;
+}
+
+int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access)
+{
+	struct window *window = mw->handle;
+	struct fake_region *base = mr->handle, *bound;
+	uint64_t from = (uintptr_t)addr;
+	int ret = binder_gate(binder);
+
+	if (ret)
+		return ret;
+	if (!len || len > VERVE_NET_MW_MAX || !(access & remote) ||
+	    !(base->access & VERVE_NET_WINDOWS) || base->dev != window->dev ||
+	    (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
+	     !(base->access & VERVE_NET_LOCAL_WRITE)) ||
+	    from < base->addr || from - base->addr > base->len ||
+	    len > base->len - (from - base->addr))
+		fake_fatal("a window is bound that breaks the rules: %zu bytes, access %#x", len,
+			   access);
+	unbind(window);
+	bound = calloc(1, sizeof(*bound));
+	if (!bound)
+		fake_fatal("no memory");
+	*bound = (struct fake_region){
+		.dev = window->dev,
+		.rkey = fake_next_key(),
+		.addr = from,
+		.memory = base->memory + (from - base->addr),
+		.len = len,
+		.access = access & remote,
+		.base = base,
+	};
+	base->windows++;
+	HASH_ADD(hh_rkey, window->dev->by_rkey, rkey, sizeof(bound->rkey), bound);
+	window->bound = bound;
+	mw->rkey = bound->rkey;
+	fake_world.stats.binds++;
+	fake_trace("host %u: a window opens %zu bytes, access %#x, key %#x",
+		   window->dev->host->index, len, access, mw->rkey);
+	return 0;
+}
+
+int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+			const struct verve_net_mr *mr, void *addr)
+{
+	struct window *window = mw->handle;
+	int ret = binder_gate(binder);
+
+	if (ret)
+		return ret;
+	if (!window->bound || window->bound->base != mr->handle ||
+	    window->bound->addr != (uintptr_t)addr)
+		fake_fatal("a window is unbound that is not bound there");
+	unbind(window);
+	mw->rkey = fake_next_key();
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The keys of the fake net's devices: regions (fake_mr.c) and windows of regions (fake_mw.c). */
+#ifndef VERVE_TEST_SUPPORT_FAKE_REGION_H
+#define VERVE_TEST_SUPPORT_FAKE_REGION_H
+
+#include <stdint.h>
+#include <uthash.h>
+
+struct verve_net_device;
+
+/* A region, or a window that is bound. */
+struct fake_region {
+	UT_hash_handle hh_lkey, hh_rkey;
+	struct verve_net_device *dev;
+	uint32_t lkey, rkey; /* 0: none */
+	uint64_t addr;	     /* that goes with the keys */
+	uint64_t memory;
+	uint64_t len;
+	uint64_t pinned; /* bytes of it */
+	unsigned access;
+	struct fake_region *base; /* a window's region */
+	uint32_t windows;	  /* bound to this region */
+};
+
+/* A new key, never 0. It comes back only after 2^31 others. */
+uint32_t fake_next_key(void);
+
+#endif
