@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "mr/region.h"
+#include "mr/window_trial.h"
 #include "net/device.h"
 #include "net/mw.h"
 
@@ -78,19 +79,33 @@ static void binder_failed(struct verve_mr_windows *windows)
 		   "is opened to peers\n", name_of(windows));
 }
 
+/* The lock is held. */
+static void binder_open(struct verve_mr_windows *windows)
+{
+	int ret = windows->tried ? 0 : verve_mr_window_trial(windows->dev);
+
+	if (ret == -FI_EPERM) {
+		AO_store(&windows->off, 1);
+		return;
+	}
+	windows->tried = !ret;
+	if (!ret)
+		ret = verve_net_binder_open(windows->dev, &windows->binder);
+	if (ret) {
+		windows->binder = NULL;
+		binder_failed(windows);
+		return;
+	}
+	AO_store(&windows->open, 1);
+}
+
 void verve_mr_windows_open(struct verve_mr_windows *windows)
 {
 	if (verve_mr_windows_are_open(windows) || verve_mr_windows_are_off(windows))
 		return;
 	pthread_mutex_lock(&windows->lock);
-	if (!windows->binder && !windows->off) {
-		if (verve_net_binder_open(windows->dev, &windows->binder)) {
-			windows->binder = NULL;
-			binder_failed(windows);
-		} else {
-			AO_store(&windows->open, 1);
-		}
-	}
+	if (!windows->binder && !windows->off)
+		binder_open(windows);
 	pthread_mutex_unlock(&windows->lock);
 }
 

@@ -35,6 +35,7 @@ struct verve_mr_windows {
 	TAILQ_HEAD(, verve_mr_window) idle; /* not bound; used for the longest time first */
 	uint32_t idle_count;
 	uint32_t failures;  /* of the device since init */
+	bool tried;	    /* the device keeps its promises (mr/window_trial.h) */
 	volatile AO_t open; /* a window can be bound now */
 	volatile AO_t off;  /* no window is bound any more */
 };

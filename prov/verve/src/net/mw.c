@@ -159,6 +159,33 @@ static int binder_perform(struct verve_net_binder *binder, struct verve_net_mw *
 	return ret > 0 ? -FI_EIO : ret;
 }
 
+static bool is_refusal(int status)
+{
+	return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+	       status == IBV_WC_REM_OP_ERR;
+}
+
+int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lkey,
+			  const void *from, uint32_t rkey, uint32_t len)
+{
+	const struct verve_net_sge sge = {(uintptr_t)to, len, lkey};
+	struct verve_net_wr wr = {
+		.op = VERVE_NET_READ,
+		.flags = VERVE_NET_SIGNALED,
+		.rkey = rkey,
+		.remote_addr = (uintptr_t)from,
+		.sge = &sge,
+		.sge_count = 1,
+	};
+	int ret = verve_net_qp_post(binder->qp, &wr);
+
+	if (!ret)
+		ret = binder_wait(binder);
+	if (is_refusal(ret))
+		return -FI_EACCES;
+	return ret > 0 ? -FI_EIO : ret;
+}
+
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access)
 {

@@ -33,6 +33,14 @@ int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder 
 /* Requests that have not ended are not executed any more. */
 void verve_net_binder_close(struct verve_net_binder *binder);
 
+/*
+ * Reads len bytes at from, by the remote key rkey, into to, by the local key lkey: what a peer with
+ * that key would do. Waits as verve_net_mw_bind. Does not log. -FI_EACCES: the device refused it;
+ * other errors: whether it would is not known. After an error the binder must be closed.
+ */
+int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lkey,
+			  const void *from, uint32_t rkey, uint32_t len);
+
 /* A new window is not bound. Does not log. -FI_ENOMEM, or the error of libibverbs. May block. */
 int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw);
 /* Ends the window, even if it is bound. No binder may have a request for it. Logs. May block. */

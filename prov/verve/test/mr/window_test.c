@@ -66,6 +66,42 @@ Test(window, opens_its_bytes_until_it_is_closed)
 }
 
 /* A key counts in 8 bits at mlx5: the window that was closed last must not be the next. */
+/* Sets up anew over a device of this kind. */
+static void open_anew(bool stale, bool bounds)
+{
+	verve_mr_windows_fini(&windows);
+	fake_world.config.mw_stale = stale;
+	fake_world.config.limits.mw_bounds = bounds;
+	verve_mr_windows_init(&windows, dev, true);
+	verve_mr_windows_open(&windows);
+}
+
+Test(window, device_whose_old_keys_live_on_gets_none)
+{
+	open_anew(true, true);
+	cr_expect(verve_mr_windows_are_off(&windows));
+	cr_expect_eq(bind_error(), -FI_ENOENT);
+}
+
+/* The device says that it looks at a window's bounds, and does not. */
+Test(window, device_that_opens_more_than_was_asked_gets_none)
+{
+	open_anew(false, false);
+	cr_expect(verve_mr_windows_are_off(&windows));
+	cr_expect_eq(bind_error(), -FI_ENOENT);
+}
+
+Test(window, device_is_tried_once)
+{
+	uint64_t binds = fake_world.stats.binds;
+
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_EIO);
+	cr_expect_eq(bind_error(), -FI_EIO);
+	verve_mr_windows_open(&windows);
+	cr_expect(verve_mr_windows_are_open(&windows));
+	cr_expect_eq(fake_world.stats.binds, binds);
+}
+
 Test(window, rests_before_it_is_used_again)
 {
 	enum { ROUNDS = 10 * VERVE_MR_WINDOWS_REST };

@@ -103,6 +103,20 @@ static int binder_gate(struct verve_net_binder *binder)
 	return ret;
 }
 
+int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lkey,
+			  const void *from, uint32_t rkey, uint32_t len)
+{
+	int ret = binder_gate(binder);
+
+	(void)to, (void)lkey;
+	if (ret)
+		return ret;
+	if (fake_rkey_covers(binder->dev, rkey, (uintptr_t)from, len, VERVE_NET_REMOTE_READ))
+		return 0;
+	binder->broken = true;
+	return -FI_EACCES;
+}
+
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access)
 {
@@ -155,7 +169,8 @@ int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw
 	if (!window->bound || window->bound->base != mr->handle ||
 	    window->bound->addr != (uintptr_t)addr)
 		fake_fatal("a window is unbound that is not bound there");
-	unbind(window);
+	if (!fake_world.config.mw_stale)
+		unbind(window);
 	mw->rkey = fake_next_key();
 	return 0;
 }

@@ -29,6 +29,7 @@ struct fake_net_config {
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
 	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
+	bool mw_stale; /* the key of an unbound window lives on until the window is freed */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	const char *starved;   /* the thread of this name never runs; NULL: all run */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
@@ -92,7 +93,7 @@ enum {
 	FAKE_NET_SRQ_POST = 1 << 13,
 	FAKE_NET_BINDER_OPEN = 1 << 14,
 	FAKE_NET_MW_ALLOC = 1 << 15,
-	FAKE_NET_MW_BIND = 1 << 16, /* and unbind */
+	FAKE_NET_MW_BIND = 1 << 16, /* unbind, and read by a binder */
 	FAKE_NET_CALL_ALL = (1 << 17) - 1,
 	FAKE_NET_CALL_OPENS = FAKE_NET_CALL_ALL & ~(FAKE_NET_DGRAM_SEND | FAKE_NET_QP_POST),
 };

@@ -52,6 +52,18 @@ void verve_net_binder_close(struct verve_net_binder *binder)
 	abort();
 }
 
+int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lkey,
+			  const void *from, uint32_t rkey, uint32_t len)
+{
+	(void)binder;
+	(void)to;
+	(void)lkey;
+	(void)from;
+	(void)rkey;
+	(void)len;
+	abort();
+}
+
 int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
 {
 	(void)dev;

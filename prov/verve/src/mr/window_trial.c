@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Trial of memory windows. A read that is refused costs the binder: its queue pair ends. */
+#include "mr/window_trial.h"
+
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "mr/region.h"
+#include "net/device.h"
+#include "net/mw.h"
+
+enum {
+	PAGE = 4096,
+	LEN = 8, /* bytes of a read */
+	/* Where in the page: what is read goes here; the window; bytes beside it. */
+	TO = 0,
+	INSIDE = 1024,
+	INSIDE_LEN = 64,
+	BESIDE = INSIDE + INSIDE_LEN,
+};
+
+struct trial {
+	struct verve_net_device *dev;
+	struct verve_net_binder *binder; /* NULL: to be opened */
+	struct verve_mr_region *base;
+	struct verve_net_mw mw;
+	char *memory; /* a page, which base covers */
+};
+
+static int binder_get(struct trial *trial)
+{
+	return trial->binder ? 0 : verve_net_binder_open(trial->dev, &trial->binder);
+}
+
+static void binder_put(struct trial *trial)
+{
+	if (trial->binder)
+		verve_net_binder_close(trial->binder);
+	trial->binder = NULL;
+}
+
+/* *refused: the device did not read the bytes. An error: that is not known. */
+static int try_read(struct trial *trial, size_t at, uint32_t rkey, bool *refused)
+{
+	int ret = binder_get(trial);
+
+	if (ret)
+		return ret;
+	ret = verve_net_binder_read(trial->binder, trial->memory + TO, trial->base->lkey,
+				    trial->memory + at, rkey, LEN);
+	*refused = ret == -FI_EACCES;
+	if (ret)
+		binder_put(trial);
+	return *refused ? 0 : ret;
+}
+
+/* *broken: the promise that the device breaks; NULL: none. An error: that is not known. */
+static int try_bound(struct trial *trial, const char **broken)
+{
+	bool refused;
+	int ret = try_read(trial, INSIDE, trial->mw.rkey, &refused);
+
+	if (!ret && refused)
+		*broken = "refuses the bytes of a window";
+	if (ret || refused || !verve_net_device_port(trial->dev)->limits.mw_bounds)
+		return ret;
+	ret = try_read(trial, BESIDE, trial->mw.rkey, &refused);
+	if (!ret && !refused)
+		*broken = "lets peers reach bytes beside a window";
+	return ret;
+}
+
+static int try_unbound(struct trial *trial, const char **broken)
+{
+	uint32_t rkey = trial->mw.rkey;
+	bool refused;
+	int ret = binder_get(trial);
+
+	if (!ret)
+		ret = verve_net_mw_unbind(trial->binder, &trial->mw, &trial->base->net,
+					  trial->memory + INSIDE);
+	if (!ret)
+		ret = try_read(trial, INSIDE, rkey, &refused);
+	if (!ret && !refused)
+		*broken = "lets peers use the key of a window that is unbound";
+	return ret;
+}
+
+static int try_window(struct trial *trial, const char **broken)
+{
+	int ret = binder_get(trial);
+
+	if (!ret)
+		ret = verve_net_mw_bind(trial->binder, &trial->mw, &trial->base->net,
+					trial->memory + INSIDE, INSIDE_LEN, VERVE_NET_REMOTE_READ);
+	if (!ret)
+		ret = try_bound(trial, broken);
+	return ret || *broken ? ret : try_unbound(trial, broken);
+}
+
+static int trial_run(struct trial *trial, const char **broken)
+{
+	int ret = posix_memalign((void **)&trial->memory, PAGE, PAGE);
+
+	if (ret)
+		return -FI_ENOMEM;
+	memset(trial->memory, 0, PAGE);
+	ret = verve_mr_region_open(trial->dev, trial->memory, PAGE,
+				   VERVE_NET_LOCAL_WRITE | VERVE_NET_WINDOWS, &trial->base);
+	if (ret)
+		goto err_memory;
+	ret = verve_net_mw_alloc(trial->dev, &trial->mw);
+	if (ret)
+		goto err_region;
+	ret = try_window(trial, broken);
+	/* The binder goes first: a request that has not ended might bind the window later. */
+	binder_put(trial);
+	verve_net_mw_free(&trial->mw);
+err_region:
+	verve_mr_region_close(trial->base);
+err_memory:
+	free(trial->memory);
+	return ret;
+}
+
+int verve_mr_window_trial(struct verve_net_device *dev)
+{
+	const char *name = verve_net_device_port(dev)->device, *broken = NULL;
+	struct trial trial = {.dev = dev};
+	int ret = trial_run(&trial, &broken);
+
+	if (broken) {
+		VERVE_WARN(MR,
+			   "%s: memory windows are not used, because the device %s: memory is "
+			   "registered each time that it is opened to peers\n", name, broken);
+		return -FI_EPERM;
+	}
+	if (ret)
+		VERVE_WARN(MR, "%s: cannot try memory windows: %s\n", name, fi_strerror(-ret));
+	return ret;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Trial of a device's memory windows. What peers may reach rests on three promises (InfiniBand
+ * spec. vol. 1, 10.6.7.2): a window opens its bytes, no others, and its key ends when it is
+ * unbound. Few programs use windows, so no domain relies on them before it has tried one.
+ */
+#ifndef VERVE_MR_WINDOW_TRIAL_H
+#define VERVE_MR_WINDOW_TRIAL_H
+
+struct verve_net_device;
+
+/*
+ * Binds a window to memory of its own, and reads by its key through a queue pair that is connected
+ * to itself. May block for milliseconds. Any thread. -FI_EPERM: the device breaks a promise, so no
+ * window may be used. Other errors of net/mw.h: the trial could not be made. Logs both.
+ */
+int verve_mr_window_trial(struct verve_net_device *dev);
+
+#endif
