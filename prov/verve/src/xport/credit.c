@@ -31,10 +31,11 @@ void verve_credit_return_small(struct verve_xport *xport, uint32_t link_id, uint
 		return;
 	link->small_kept -= waited;
 	due = (link->small_arrived - link->small_kept) / VERVE_WIRE_SMALL_GROUP;
-	if (link->small_returned == due)
-		return;
-	link->small_returned = due;
-	verve_credit_give_back(xport, link_id);
+	/* Messages that waited may have held back several groups. */
+	while (link->small_returned < due) {
+		link->small_returned++;
+		verve_credit_give_back(xport, link_id);
+	}
 }
 
 void verve_credit_receive(struct verve_xport *xport, struct verve_link *link,

@@ -90,6 +90,27 @@ Test(bounds, group_of_small_messages_is_paid_back_once_all_are_consumed)
 	}
 }
 
+/* The last messages of two groups wait, while a third group is consumed whole. */
+Test(bounds, every_group_of_small_messages_is_paid_back)
+{
+	struct verve_link *link = node_link(&b, &a);
+
+	for (int i = 0; i < 3 * GROUP; i++) {
+		bool waits = i == GROUP - 1 || i == 2 * GROUP - 1;
+
+		if (!waits)
+			pair_recv(10, 0, NULL);
+		pair_send(1, waits ? VERVE_OP_TAGGED : 0, NULL);
+		nodes_settle();
+	}
+	cr_expect_eq(link->held, 1);
+	pair_recv(10, VERVE_OP_TAGGED, NULL);
+	pair_recv(10, VERVE_OP_TAGGED, NULL);
+	nodes_settle();
+	cr_expect_eq(link->held, 0);
+	cr_expect_eq(node_link(&a, &b)->credits + link->owed, NODE_WINDOW);
+}
+
 /* A received message makes room in the window only after its credit was sent back. */
 Test(bounds, the_window_opens_with_the_credits_that_are_sent)
 {
