@@ -16,8 +16,7 @@
 
 enum {
 	ENTRY = sizeof(struct verve_page_entry),
-	PAGES = 4096, /* of one user: no user keeps the reader busy for long */
-	TRIES = 8,    /* a process that was stopped while it changed an entry never ends that */
+	TRIES = 8, /* a process that was stopped while it changed an entry never ends that */
 };
 
 static _Noreturn void no_memory(void)
@@ -125,12 +124,11 @@ static bool read_page(int file, struct verve_stat_process *process)
 	return true;
 }
 
-/* True: the file is the page of a living process. */
+/* True: there is a file of that name that may be a page. */
 static bool read_file(struct verve_stat_host *host, int dir, const char *name, uid_t uid)
 {
 	int file = verve_rundir_open_file(dir, name, uid);
 	struct verve_stat_process process = {.uid = uid};
-	bool is_page = false;
 
 	if (file < 0)
 		return false;
@@ -140,10 +138,9 @@ static bool read_file(struct verve_stat_host *host, int dir, const char *name, u
 		snprintf(process.name, sizeof(process.name), "%.*s", VERVE_RUNDIR_NAME - 1, name);
 		host->processes = grow(host->processes, host->count, sizeof(process));
 		host->processes[host->count++] = process;
-		is_page = true;
 	}
 	close(file);
-	return is_page;
+	return true;
 }
 
 static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid)
@@ -160,10 +157,10 @@ static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid
 		close(dir);
 		return -FI_ENOMEM;
 	}
-	while (count < PAGES && (entry = readdir(stream)))
+	while (count < VERVE_STAT_PAGES_MAX && (entry = readdir(stream)))
 		count += read_file(host, dir, entry->d_name, uid);
-	if (count == PAGES)
-		fprintf(stderr, "verve_stat: %s: %d processes, more are not shown\n", path, count);
+	if (count == VERVE_STAT_PAGES_MAX)
+		fprintf(stderr, "verve_stat: %s: only %d files are read\n", path, count);
 	closedir(stream);
 	return 0;
 }

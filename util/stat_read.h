@@ -29,9 +29,11 @@ struct verve_stat_process {
 	char command[VERVE_PAGE_SHORT];
 	uint64_t hidden; /* objects without an entry */
 	struct verve_stat_entry *entries; /* in the order of their places */
-	struct verve_stat_entry **by_id;  /* the same, for verve_stat_owner */
+	struct verve_stat_entry **by_id;  /* sorted by kind, then id; NULL without entries */
 	size_t count;
 };
+
+enum { VERVE_STAT_PAGES_MAX = 4096 }; /* files of one user: no user keeps a reader busy for long */
 
 struct verve_stat_host {
 	uint64_t when; /* nanoseconds, as in events */
@@ -43,7 +45,7 @@ struct verve_stat_host {
 /*
  * Reads all pages of a folder; NULL: of the caller's folder, or of all users' folders if the caller
  * is root. Removes the pages of dead processes. A folder that is not there has no pages.
- * Says on standard error if a user has more than 4096 pages: those beyond are not read.
+ * Says on standard error if a user has VERVE_STAT_PAGES_MAX files, so that some may not be read.
  * -FI_EPERM: the folder is another user's, or open to others. Ends the program without memory. The
  * caller frees the host with verve_stat_host_fini, after an error, too.
  */
@@ -53,7 +55,7 @@ void verve_stat_host_fini(struct verve_stat_host *host);
 /* The entry of the process to which this one belongs; NULL: it is not in the page. */
 const struct verve_stat_entry *verve_stat_owner(const struct verve_stat_process *process,
 						const struct verve_stat_entry *entry);
-/* The same entry in an earlier look; NULL: it was not there. */
+/* The same entry in an earlier look (of verve_stat_host_read); NULL: it was not there. */
 const struct verve_stat_entry *verve_stat_before(const struct verve_stat_host *before,
 						 const struct verve_stat_process *process,
 						 const struct verve_stat_entry *entry);

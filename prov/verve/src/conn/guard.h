@@ -22,7 +22,11 @@
 #include "conn/hello.h"
 
 /* Refusals that any sender can cause. Each kind has a limit per second of its own. */
-enum verve_guard_answer { VERVE_GUARD_ANSWER_KEY, VERVE_GUARD_ANSWER_ELSEWHERE };
+enum verve_guard_answer {
+	VERVE_GUARD_ANSWER_KEY,
+	VERVE_GUARD_ANSWER_ELSEWHERE,
+	VERVE_GUARD_ANSWERS,
+};
 
 /* With so many strangers at work here, a request without a cookie is refused. */
 enum { VERVE_GUARD_UNPROVEN = 1024 };
@@ -37,7 +41,7 @@ struct verve_guard {
 	struct {
 		uint64_t since; /* nanoseconds: begin of the second that count belongs to */
 		unsigned count; /* refusals sent in this second */
-	} answered[2];		/* by enum verve_guard_answer */
+	} answered[VERVE_GUARD_ANSWERS];
 };
 
 enum verve_guard_verdict {

@@ -67,8 +67,9 @@ void verve_mr_cache_prepare(struct verve_mr_cache *cache);
 /*
  * Gets a region that contains addr to addr + len and grants at least access (VERVE_NET_*). Other
  * callers may get the same region. It may be larger and grant more; but peers can reach only bytes
- * for which some caller asked for that access. Never waits for another thread's registration. The
- * caller gives it back with verve_mr_cache_put. Errors as verve_mr_region_open.
+ * for which some caller asked for that access. Never waits for another thread's registration. May
+ * bind a window: that waits for the device, usually a microsecond, a second at most. The caller
+ * gives it back with verve_mr_cache_put. Errors as verve_mr_region_open.
  */
 int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		       struct verve_mr_region **region);
@@ -88,7 +89,8 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 			     unsigned access, uint32_t *base, struct verve_mr_region **region);
 /*
  * Gives a region back. No request of the caller may use it any more. When put returns, peers cannot
- * reach it by its key, unless registrations that grant remote access are kept.
+ * reach it by its key, unless registrations that grant remote access are kept. May unbind a window,
+ * and waits as get does; if that fails, closes the binder's queue pair.
  */
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region);
 

@@ -67,7 +67,7 @@ void verve_mr_windows_fini(struct verve_mr_windows *windows)
 	pthread_mutex_destroy(&windows->lock);
 }
 
-/* The device has failed to bind, and the log says how. The lock is held. */
+/* The binder did not open, or a bind or unbind failed, and the log says so. The lock is held. */
 static void binder_failed(struct verve_mr_windows *windows)
 {
 	binder_close(windows);
@@ -84,7 +84,7 @@ static void binder_open(struct verve_mr_windows *windows)
 {
 	int ret = windows->tried ? 0 : verve_mr_window_trial(windows->dev);
 
-	if (ret == -FI_EPERM) {
+	if (ret == -FI_EPERM || ret == -FI_EOPNOTSUPP) {
 		AO_store(&windows->off, 1);
 		return;
 	}

@@ -29,7 +29,8 @@ enum {
 };
 
 struct verve_mr_windows {
-	pthread_mutex_t lock; /* guards all fields below, which anybody may read if atomic */
+	pthread_mutex_t
+		lock; /* guards the fields below; any thread may read open and off without it */
 	struct verve_net_device *dev;
 	struct verve_net_binder *binder; /* NULL: not open */
 	TAILQ_HEAD(, verve_mr_window) idle; /* not bound; used for the longest time first */
@@ -51,12 +52,12 @@ void verve_mr_windows_fini(struct verve_mr_windows *windows);
  * under an engine's lock. The log says why if no window can be bound.
  */
 void verve_mr_windows_open(struct verve_mr_windows *windows);
-/* True: windows can be bound. Costs nothing. */
+/* True: windows can be bound. */
 static inline bool verve_mr_windows_are_open(const struct verve_mr_windows *windows)
 {
 	return AO_load(&windows->open);
 }
-/* True: no window will be bound any more. Costs nothing. */
+/* True: no window will be bound any more. */
 static inline bool verve_mr_windows_are_off(const struct verve_mr_windows *windows)
 {
 	return AO_load(&windows->off);
@@ -66,7 +67,7 @@ static inline bool verve_mr_windows_are_off(const struct verve_mr_windows *windo
  * Opens len bytes at addr, which lie in the region base, to peers. access: VERVE_NET_*, with a
  * REMOTE bit. base has LOCAL_WRITE and WINDOWS, and stays open longer. *region has its own rkey and
  * otherwise the keys of base. -FI_ENOMEM, -FI_ENOENT (no window can be bound now), or an error of
- * verve_net_mw_bind, which logs: the caller can do without.
+ * verve_net_mw_bind, which logs. After an error the caller registers the memory.
  */
 int verve_mr_window_open(struct verve_mr_windows *windows, struct verve_mr_region *base, void *addr,
 			 size_t len, unsigned access, struct verve_mr_region **region);

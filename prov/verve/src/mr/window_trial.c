@@ -138,7 +138,7 @@ int verve_mr_window_trial(struct verve_net_device *dev)
 			   "registered each time that it is opened to peers\n", name, broken);
 		return -FI_EPERM;
 	}
-	if (ret)
+	if (ret && ret != -FI_EOPNOTSUPP)
 		VERVE_WARN(MR, "%s: cannot try memory windows: %s\n", name, fi_strerror(-ret));
 	return ret;
 }

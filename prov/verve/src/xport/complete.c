@@ -73,7 +73,7 @@ static bool has_unmarked(const struct verve_xport *xport)
 	const struct verve_link *link;
 
 	TAILQ_FOREACH(link, &xport->broken_links, all)
-		if (link->unmarked && !link->at_workers && link->retired != link->produced)
+		if (link->unmarked && !link->qps_at_workers && link->retired != link->produced)
 			return true;
 	return false;
 }
@@ -81,7 +81,7 @@ static bool has_unmarked(const struct verve_xport *xport)
 /* True if the device has let go of the link's queue pair, or never will. */
 static bool can_end(const struct verve_link *link)
 {
-	if (link->at_workers)
+	if (link->qps_at_workers)
 		return false;
 	return link->retired == link->produced || !link->qp || link->unmarked;
 }

@@ -88,7 +88,7 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 	if (!verve_dispatch_drain(xport) || link->broken)
 		return;
 	verve_let_go_link(xport, link);
-	if (link->at_workers || !verve_dispatch_drain(xport) || link->broken)
+	if (link->qps_at_workers || !verve_dispatch_drain(xport) || link->broken)
 		return;
 	xport->drained_count--;
 	replay->drained = false;
@@ -119,7 +119,7 @@ static struct verve_link *find_drained(const struct verve_xport *xport)
 	struct verve_link *link;
 
 	TAILQ_FOREACH(link, &xport->links, all)
-		if (link->replay && link->replay->drained && !link->at_workers)
+		if (link->replay && link->replay->drained && !link->qps_at_workers)
 			return link;
 	return NULL;
 }

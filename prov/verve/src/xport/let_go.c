@@ -39,7 +39,7 @@ static void job_give(struct verve_xport *xport, struct verve_link *link, struct 
 		if (!verve_worker_put(&xport->closers, &job->job, VERVE_JOB_URGENT)) {
 			xport->qps_at_workers++;
 			if (link)
-				link->at_workers++;
+				link->qps_at_workers++;
 			return;
 		}
 		free(job);
@@ -63,7 +63,7 @@ void verve_let_go_link(struct verve_xport *xport, struct verve_link *link)
 {
 	struct verve_net_qp *qps[] = {link->unused, link->qp};
 
-	assert(!link->at_workers);
+	assert(!link->qps_at_workers);
 	link->qp_num = 0;
 	link->unused = link->qp = NULL;
 	for (int i = 0; i < 2; i++)
@@ -78,7 +78,7 @@ static void job_done(struct verve_xport *xport, struct letting_go *job)
 	if (job->job.dropped)
 		job_run(&job->job);
 	if (link) {
-		link->at_workers--;
+		link->qps_at_workers--;
 		if (job->error && job->qp == link->qp)
 			link->unmarked = true;
 	}

@@ -3,8 +3,8 @@
  * Letting go: queue pairs are stopped and closed by workers (conn/worker.h), so that no call of the
  * data path waits for the device.
  *
- * A link whose queue pair a worker has (link->at_workers) stays as it is: the device may use its
- * requests' memory until the worker is done. Everything here is protected by the engine's lock.
+ * A link whose queue pair a worker has (link->qps_at_workers) stays as it is: the device may use
+ * its requests' memory until the worker is done. Everything here is protected by the engine's lock.
  */
 #ifndef VERVE_XPORT_LET_GO_H
 #define VERVE_XPORT_LET_GO_H

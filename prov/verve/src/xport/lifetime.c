@@ -175,9 +175,9 @@ void verve_link_part(struct verve_xport *xport)
 }
 
 /*
- * The peer has given up a connection over which nothing went: it had refused one for lack of queue
- * pairs, and this side's answer to another question came too late. Operations that wait go over the
- * next connection.
+ * The peer gave up a connection that carried nothing: it lacked a queue pair when this side's
+ * answer came. Pending operations wait for the next connection, for FI_VERVE_CONNECT_TIMEOUT at
+ * most.
  */
 static bool is_stillborn(const struct verve_link *link, int error)
 {
@@ -240,9 +240,9 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 	 * The queue pair closes first: a completion tells the application that the device does not
 	 * use its memory any more.
 	 */
-	if (!link->at_workers)
+	if (!link->qps_at_workers)
 		verve_let_go_link(xport, link);
-	if (link->at_workers)
+	if (link->qps_at_workers)
 		return;
 	while ((op = TAILQ_FIRST(&link->doomed))) {
 		if (!op->error) {

@@ -60,7 +60,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		      uint32_t status, const char *reason);
 /*
  * Lets go of the queue pair of a broken link. If a worker closes it, returns: to be called again
- * when link->at_workers is 0. Then ends the link's operations and closes the link.
+ * when link->qps_at_workers is 0. Then ends the link's operations and closes the link.
  */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link);
 

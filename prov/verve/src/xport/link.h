@@ -85,7 +85,7 @@ struct verve_link {
 	uint32_t arrived_before; /* arrived, when buffers came into question (xport/rx_lost.h) */
 
 	/* Credits, in messages. */
-	uint32_t credits;   /* eager messages that this side may send */
+	uint32_t credits;   /* of this side: each buys an eager message, or a group of small ones */
 	uint32_t owed;	    /* credits to be returned to the peer */
 	uint32_t held;	    /* credits that the peer has spent and that are not owed yet */
 	uint64_t small_sent; /* small messages of this side (xport/credit.h) */
@@ -108,7 +108,7 @@ struct verve_link {
 	/* The link's end. */
 	bool broken;
 	bool unmarked;	    /* no marker to wait for: the requests end with the queue pair */
-	uint32_t at_workers; /* queue pairs that workers stop or close: xport/let_go.h */
+	uint32_t qps_at_workers; /* queue pairs that workers stop or close: xport/let_go.h */
 	bool said_bye;	    /* BYE was sent */
 	uint64_t leaving;   /* when the peer left (verve_link_leave), nanoseconds; 0: it has not */
 	int error;	    /* positive FI errno for the operations in doomed */

@@ -36,6 +36,8 @@ const char *const verve_stat_event_names[VERVE_STAT_EVENTS] = {
 	[VERVE_STAT_EVENT_BROKE] = "ends",
 };
 
+_Static_assert((int)VERVE_STAT_OPS_MAX == 1000, "the texts below say so");
+
 static const char *const requests[] = {"read", "write", "atomic"};
 
 static const char *const packets[VERVE_WIRE_TYPES] = {

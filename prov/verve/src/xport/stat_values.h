@@ -48,7 +48,8 @@ enum {
 
 enum verve_stat_state {
 	VERVE_STAT_STATE_IDLE,	     /* not connected */
-	VERVE_STAT_STATE_WANTING,    /* waits for a place (FI_VERVE_MAX_CONNS) */
+	VERVE_STAT_STATE_WANTING,    /* waits for a place, or to ask again a peer that had no queue
+					pair */
 	VERVE_STAT_STATE_CONNECTING, /* the handshake is under way */
 	VERVE_STAT_STATE_HALF_OPEN,  /* the peer has not been heard yet */
 	VERVE_STAT_STATE_UP,

@@ -74,8 +74,8 @@ bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op)
 bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_op *op);
 
 /*
- * Posts the request that the slot describes, for the first time or again. The link must have room,
- * and again must take as much inline as before. Negative FI errno: the link broke.
+ * Posts the request that the slot describes, also a second time (replay). The link has room; on a
+ * repetition its inline_size is that of the first post. Negative FI errno: the link broke.
  */
 int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 			     const struct verve_slot *slot);

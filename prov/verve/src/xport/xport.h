@@ -53,10 +53,10 @@ struct verve_xport_attr {
 	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
-	size_t rx_limit;       /* receive buffers while many peers send, at most; the same */
+	size_t rx_limit;       /* receive buffers while many peers send, at most; likewise */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
-	uint32_t window;       /* eager messages that cost a credit, of one peer, not consumed */
+	uint32_t window;       /* credits of one peer (xport/credit.h) */
 	size_t min_multi_recv; /* bytes: a multi-receive buffer with less left is given back */
 	uint64_t keepalive;    /* nanoseconds between two looks at peers that owe an answer */
 	bool source;	       /* completions name the sender */
