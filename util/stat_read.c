@@ -124,14 +124,13 @@ static bool read_page(int file, struct verve_stat_process *process)
 	return true;
 }
 
-/* True: there is a file of that name that may be a page. */
-static bool read_file(struct verve_stat_host *host, int dir, const char *name, uid_t uid)
+static void read_file(struct verve_stat_host *host, int dir, const char *name, uid_t uid)
 {
 	int file = verve_rundir_open_file(dir, name, uid);
 	struct verve_stat_process process = {.uid = uid};
 
 	if (file < 0)
-		return false;
+		return;
 	if (!verve_rundir_is_alive(file, &process.pid)) {
 		host->reaped += !unlinkat(dir, name, 0);
 	} else if (read_page(file, &process)) {
@@ -140,7 +139,6 @@ static bool read_file(struct verve_stat_host *host, int dir, const char *name, u
 		host->processes[host->count++] = process;
 	}
 	close(file);
-	return true;
 }
 
 static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid)
@@ -157,10 +155,10 @@ static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid
 		close(dir);
 		return -FI_ENOMEM;
 	}
-	while (count < VERVE_STAT_PAGES_MAX && (entry = readdir(stream)))
-		count += read_file(host, dir, entry->d_name, uid);
+	for (; count < VERVE_STAT_PAGES_MAX && (entry = readdir(stream)); count++)
+		read_file(host, dir, entry->d_name, uid);
 	if (count == VERVE_STAT_PAGES_MAX)
-		fprintf(stderr, "verve_stat: %s: only %d files are read\n", path, count);
+		fprintf(stderr, "verve_stat: %s: only %d names are read\n", path, count);
 	closedir(stream);
 	return 0;
 }

@@ -33,7 +33,7 @@ struct verve_stat_process {
 	size_t count;
 };
 
-enum { VERVE_STAT_PAGES_MAX = 4096 }; /* files of one user: no user keeps a reader busy for long */
+enum { VERVE_STAT_PAGES_MAX = 4096 }; /* names of one user: no user keeps a reader busy for long */
 
 struct verve_stat_host {
 	uint64_t when; /* nanoseconds, as in events */

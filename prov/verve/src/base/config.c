@@ -30,7 +30,7 @@ struct verve_config verve_config = {
 	.read_size = 128 << 10,
 	.tx_size = 4096,
 	.rx_buffers = 256,
-	.rx_limit = 4096,
+	.rx_limit = 1024,
 	.window = 64,
 	.max_conns = SIZE_MAX,
 	.connect_timeout = 30000,
@@ -136,7 +136,7 @@ static const struct verve_config_param params[] = {
 	{
 		.name = "window",
 		.help = "Eager messages of one peer that may wait at an endpoint without a "
-			"receive. 64 messages of up to 64 bytes count as one.",
+			"receive. 2048 messages of up to 64 bytes count as one.",
 		.unit = "messages",
 		.number = &verve_config.window,
 		.min = VERVE_CONFIG_WINDOW_MIN,

@@ -65,7 +65,7 @@ static bool dgram_refuse_elsewhere(struct verve_cm *cm, const struct verve_hello
 	verve_guard_warn_elsewhere(&cm->guard, hello, from, now);
 	if (hello->sender_incarnation != cm->self.incarnation &&
 	    verve_guard_may_answer(&cm->guard, VERVE_GUARD_ANSWER_ELSEWHERE, now))
-		dgram_refuse(cm, hello, VERVE_HELLO_RESOURCE, from);
+		dgram_refuse(cm, hello, VERVE_HELLO_NO_WAY, from);
 	return true;
 }
 

@@ -46,12 +46,13 @@ static void tell_scarcity(struct verve_cm *cm)
 static void open_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int error,
 			struct kept *kept)
 {
+	bool is_short = !cm->failed && verve_net_qp_is_short(error);
 	struct verve_conn_out out = {0};
 	struct verve_hello bye;
 
 	if (entry->request)
-		entry->request->scarce = !cm->failed;
-	else if (!cm->failed && kept->count)
+		entry->request->scarce = is_short;
+	else if (is_short && kept->count)
 		tell_scarcity(cm);
 	if (entry->conn.state != VERVE_CONN_IDLE)
 		verve_conn_abort(&entry->conn, error, &out);
@@ -60,7 +61,10 @@ static void open_failed(struct verve_cm *cm, struct verve_cm_entry *entry, int e
 		if (kept->hello[i].kind != VERVE_HELLO_HELLO)
 			continue;
 		verve_conn_refuse(&cm->self, &kept->hello[i],
-				  cm->failed ? VERVE_HELLO_FAILED : VERVE_HELLO_RESOURCE, &bye);
+				  cm->failed ? VERVE_HELLO_FAILED :
+				  is_short   ? VERVE_HELLO_RESOURCE :
+					       VERVE_HELLO_NO_WAY,
+				  &bye);
 		verve_cm_send(cm, &bye, &entry->conn.addr);
 	}
 	kept->count = 0;

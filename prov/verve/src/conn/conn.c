@@ -162,7 +162,10 @@ void verve_conn_abort(struct verve_conn *conn, int error, struct verve_conn_out 
 {
 	*out = (struct verve_conn_out){0};
 	if (verve_conn_is_established(conn) && !verve_conn_is_self(conn))
-		verve_conn_send_bye(conn, VERVE_HELLO_RESOURCE, out);
+		verve_conn_send_bye(conn,
+				    verve_net_qp_is_short(error) ? VERVE_HELLO_RESOURCE :
+								   VERVE_HELLO_NO_WAY,
+				    out);
 	verve_conn_end(conn, VERVE_CONN_DO_FAIL, error, out);
 }
 

@@ -219,6 +219,8 @@ static int bye_errno(uint8_t reason)
 		return FI_EBUSY;
 	case VERVE_HELLO_FAILED:
 		return FI_EREMOTEIO;
+	case VERVE_HELLO_NO_WAY:
+		return FI_EHOSTUNREACH;
 	default:
 		return FI_ECONNREFUSED;
 	}

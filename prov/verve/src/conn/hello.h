@@ -50,6 +50,7 @@ enum verve_hello_reason {
 	VERVE_HELLO_AUTH = 5,	   /* the two keys differ; this BYE is never signed */
 	VERVE_HELLO_SUSPENDED = 6, /* the sender continues the connection with a new queue pair */
 	VERVE_HELLO_FAILED = 7,	   /* the sender's device, or a queue of its endpoint, failed */
+	VERVE_HELLO_NO_WAY = 8,	   /* the sender cannot connect to this address: its log says why */
 };
 
 /* Feature bits. A receiver ignores bits that it does not know. */

@@ -88,6 +88,8 @@ static void binder_open(struct verve_mr_windows *windows)
 		AO_store(&windows->off, 1);
 		return;
 	}
+	if (ret == -FI_ENOENT)
+		return;
 	windows->tried = !ret;
 	if (!ret)
 		ret = verve_net_binder_open(windows->dev, &windows->binder);

@@ -113,6 +113,8 @@ static int trial_run(struct trial *trial, const char **broken)
 	if (ret)
 		goto err_memory;
 	ret = verve_net_mw_alloc(trial->dev, &trial->mw);
+	if (ret == -FI_ENOMEM)
+		ret = -FI_ENOENT;
 	if (ret)
 		goto err_region;
 	ret = try_window(trial, broken);
@@ -138,7 +140,9 @@ int verve_mr_window_trial(struct verve_net_device *dev)
 			   "registered each time that it is opened to peers\n", name, broken);
 		return -FI_EPERM;
 	}
-	if (ret && ret != -FI_EOPNOTSUPP)
+	if (ret == -FI_ENOENT)
+		VERVE_INFO(MR, "%s: there is no memory window to try now\n", name);
+	else if (ret && ret != -FI_EOPNOTSUPP)
 		VERVE_WARN(MR, "%s: cannot try memory windows: %s\n", name, fi_strerror(-ret));
 	return ret;
 }

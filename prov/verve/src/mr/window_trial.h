@@ -12,8 +12,9 @@ struct verve_net_device;
 /*
  * Binds a window to memory of its own, and reads by its key through a queue pair that is connected
  * to itself. May block for milliseconds. Any thread. -FI_EPERM: the device breaks a promise, so no
- * window may be used. -FI_EOPNOTSUPP: the driver binds none. Other errors of net/mw.h: the trial
- * could not be made. Logs.
+ * window may be used. -FI_EOPNOTSUPP: the driver binds none. -FI_ENOENT: other domains or processes
+ * have all windows, so a later trial may succeed. Other errors of net/mw.h: the trial could not be
+ * made. Logs.
  */
 int verve_mr_window_trial(struct verve_net_device *dev);
 

@@ -133,6 +133,15 @@ static void log_no_qp(struct verve_net_device *dev, const struct verve_net_qp_at
 		   fi_strerror(-error));
 }
 
+/*
+ * soft-RoCE says EINVAL when it has no queue pair left (rxe_pool.c, Linux 6.1), as it does for
+ * attributes that it cannot have. These attributes are the same for every connection.
+ */
+static int create_error(struct verve_net_device *dev, int error)
+{
+	return error == EINVAL && AO_load(&dev->had_qps) ? -FI_ENOSPC : verve_net_error(error);
+}
+
 int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 		      uint32_t psn, struct verve_net_qp **qpp)
 {
@@ -147,9 +156,10 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	verve_path_get(dev, &qp->path);
 	qp->qp = qp_create(dev, attr, &qp->inline_size);
 	if (!qp->qp) {
-		ret = verve_net_error(errno);
+		ret = create_error(dev, errno);
 		goto err_free;
 	}
+	AO_store(&dev->had_qps, 1);
 	ret = qp_to_init(qp);
 	if (ret) {
 		ret = verve_net_error(ret);
@@ -270,6 +280,13 @@ static uint8_t current_gid_index(struct verve_net_qp *qp)
 								   now.gid_index;
 }
 
+/* A queue pair that is connected to itself sends nothing through the fabric. */
+static bool is_itself(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
+{
+	return remote->qp_num == qp->qp->qp_num && remote->pkey == qp->path.pkey &&
+	       !memcmp(&remote->gid, &qp->path.gid, sizeof(remote->gid));
+}
+
 static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
 {
 	const struct verve_net_device *dev = qp->dev;
@@ -335,7 +352,9 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 		reason = "that device serves no RDMA reads, which long messages need";
 		ret = EOPNOTSUPP;
 	} else {
-		reason = verve_path_refuse(qp->dev, &qp->path, &remote->gid, remote->pkey, buf);
+		reason = is_itself(qp, remote) ? NULL :
+						 verve_path_refuse(qp->dev, &qp->path, &remote->gid,
+								   remote->pkey, buf);
 		ret = reason ? EHOSTUNREACH : qp_to_rtr(qp, remote);
 	}
 	if (!ret)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "net/device.h"
+#include <rdma/fi_errno.h>
 
 struct verve_net_cq;
 struct verve_net_srq;
@@ -55,6 +56,15 @@ struct verve_net_wr {
 	const struct verve_net_sge *sge; /* the caller's; read before the post returns */
 	uint32_t sge_count;		 /* 0 to limits.sge */
 };
+
+/*
+ * True if this error of verve_net_qp_open (positive FI errno) says that memory or queue pairs are
+ * short, so that another try may succeed once others are closed. Other errors stay.
+ */
+static inline bool verve_net_qp_is_short(int error)
+{
+	return error == FI_ENOMEM || error == FI_ENOSPC || error == FI_EAGAIN;
+}
 
 struct verve_net_qp_attr {
 	struct verve_net_cq *send_cq;

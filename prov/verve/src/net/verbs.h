@@ -41,6 +41,7 @@ struct verve_net_device {
 	bool away;			/* the port does not have the address at present */
 	volatile AO_t stale;		/* an event says that the port has changed */
 	bool lost; /* the device is gone, and the log says so; service thread only */
+	volatile AO_t had_qps;	  /* a queue pair was opened */
 	volatile AO_t out_of_qps; /* the last queue pair could not be opened; that was logged */
 	volatile AO_t inline_max; /* bytes of inline data of a new queue pair, at most; changes */
 };

@@ -167,6 +167,8 @@ void verve_places_retry(struct verve_xport *xport, uint64_t now)
 	while ((peer = TAILQ_FIRST(&xport->denied)) && peer->retry_at <= now) {
 		TAILQ_REMOVE(&xport->denied, peer, wanting);
 		peer->is_wanting = false;
+		if (!needs_link(peer))
+			peer->lacking = 0;
 		verve_peer_connect(xport, peer);
 	}
 }

@@ -38,7 +38,7 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 	return 0;
 }
 
-static void stop_shrinking(struct verve_xport *xport)
+void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
 	struct verve_slab *slab;
@@ -64,10 +64,10 @@ void verve_rx_buffers_press(struct verve_xport *xport)
 	struct verve_rx_load *load = &xport->rx_load;
 
 	load->peak = load->run;
-	if (load->run < (xport->rx_count - load->aside_count) / 2)
+	if (load->run < verve_rx_buffers_in_use(xport) / 2)
 		return;
 	if (load->shrinking) {
-		stop_shrinking(xport);
+		verve_rx_buffers_stop_shrinking(xport);
 	} else if (xport->rx_count < wanted(xport) && verve_slab_grow(&xport->rx_slabs)) {
 		add_free(xport, true);
 		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",

@@ -37,6 +37,15 @@ static inline void verve_rx_buffers_take_back(struct verve_xport *xport, struct 
 	xport->rx_free_count++;
 }
 
+/* Buffers that the device has, or had before it filled them: not those that are put aside. */
+static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
+{
+	return xport->rx_count - xport->rx_load.aside_count;
+}
+
+/* Ends shrinking: buffers that were put aside are free again. */
+void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
+
 /* The run is the longest since the last watch: remembers that, and adds buffers if needed. */
 void verve_rx_buffers_press(struct verve_xport *xport);
 

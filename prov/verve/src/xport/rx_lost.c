@@ -176,7 +176,7 @@ static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve
 			     uint32_t missing)
 {
 	bool busy = link->produced != link->retired || !TAILQ_EMPTY(&link->peer->active);
-	uint32_t all = xport->rx_count;
+	uint32_t all = verve_rx_buffers_in_use(xport);
 
 	return missing > (busy ? all - all / RESERVE : all / URGENT);
 }
@@ -187,7 +187,7 @@ static bool is_to_be_renewed(const struct verve_xport *xport, const struct verve
  */
 static void break_agreed(struct verve_xport *xport, struct verve_link *link, uint32_t missing)
 {
-	if (missing > xport->rx_count / URGENT)
+	if (missing > verve_rx_buffers_in_use(xport) / URGENT)
 		verve_link_break(xport, link, FI_ENOTCONN, 0,
 				 "its queue pair may have taken receive buffers along");
 }
@@ -244,9 +244,16 @@ static void search(struct verve_xport *xport)
 	verve_cm_events_drain(xport);
 	examine(xport);
 	missing = lost->count + count_touched(xport);
-	lost->pressing = xport->cm && lost->count && missing > xport->rx_count / TOLERATED;
-	if (lost->pressing)
-		renew_links(xport, missing);
+	lost->pressing = xport->cm && lost->count &&
+			 missing > verve_rx_buffers_in_use(xport) / TOLERATED;
+	if (!lost->pressing)
+		return;
+	/* Buffers that were put aside serve at once, and only a run of packets would free them. */
+	if (xport->rx_load.shrinking) {
+		verve_rx_buffers_stop_shrinking(xport);
+		verve_dispatch_refill(xport);
+	}
+	renew_links(xport, missing);
 }
 
 void verve_rx_lost_step(struct verve_xport *xport)
@@ -264,7 +271,7 @@ void verve_rx_lost_step(struct verve_xport *xport)
  */
 static bool is_held_up(struct verve_xport *xport)
 {
-	uint32_t tolerated = xport->rx_count / TOLERATED;
+	uint32_t tolerated = verve_rx_buffers_in_use(xport) / TOLERATED;
 
 	if (count_in(xport, VERVE_RX_LOST_BEGUN) <= tolerated)
 		return false;
@@ -293,5 +300,5 @@ void verve_rx_lost_watch(struct verve_xport *xport)
 
 bool verve_rx_lost_is_to_be_watched(const struct verve_xport *xport)
 {
-	return xport->link_count > xport->rx_count / URGENT;
+	return xport->link_count > verve_rx_buffers_in_use(xport) / URGENT;
 }

@@ -67,12 +67,12 @@ enum {
 /* Bytes, but for VERVE_WIRE_SEGMENTS. */
 enum {
 	VERVE_WIRE_HEADER = 16,
-	VERVE_WIRE_SEGMENTS = 4,			 /* segments of a packet, at most */
-	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8,	 /* before the body, at most */
+	VERVE_WIRE_SEGMENTS = 4,		       /* segments of a packet, at most */
+	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8, /* before the body, at most */
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
 	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* at most */
 	VERVE_WIRE_SMALL = 64, /* keeping such a payload costs a receiver no more than an RTS */
-	VERVE_WIRE_SMALL_GROUP = 64, /* messages: so many small ones cost together one credit */
+	VERVE_WIRE_SMALL_GROUP = 2048, /* messages: so many small ones cost together one credit */
 };
 
 /* The tag of an RMA_EVENT. */

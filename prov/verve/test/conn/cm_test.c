@@ -146,7 +146,7 @@ Test(cm, queue_pair_that_cannot_be_connected)
 		node_connect(0, 1);
 		nodes_run(cm_world_time + 1000 * ms);
 		cr_assert_eq(nodes[0].links[1].fails, 1);
-		cr_assert_eq(nodes[0].links[1].error, nth == 1 ? FI_EBUSY : FI_EINVAL);
+		cr_assert_eq(nodes[0].links[1].error, nth == 1 ? FI_EHOSTUNREACH : FI_EINVAL);
 		cr_assert_null(nodes[1].links[0].qp);
 		cr_assert_eq(nodes[1].links[0].downs, nth - 1);
 		cr_assert_eq(cm_world_qps(), 0);

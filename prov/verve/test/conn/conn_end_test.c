@@ -254,6 +254,16 @@ Test(conn, abort_before_and_after_the_peer_is_known)
 	cr_assert_eq(out.actions, FAIL | SEND);
 	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
 	cr_assert_eq(receive(&a, &out.hello), FAIL);
+	cr_assert_eq(out.error, FI_EHOSTUNREACH);
+}
+
+Test(conn, abort_for_a_shortage_says_so)
+{
+	struct verve_hello first = request(&a);
+
+	receive(&b, &first);
+	verve_conn_abort(&b.conn, FI_ENOSPC, &out);
+	cr_assert_eq(receive(&a, &out.hello), FAIL);
 	cr_assert_eq(out.error, FI_EBUSY);
 }
 
