@@ -136,7 +136,7 @@ err_dir:
 	return ret;
 }
 
-/* A user who has named a folder reads why it is not used; others find the reason if they ask. */
+/* A warning if the user has named the folder; else the reason is only in the verbose log. */
 static void tell(int error)
 {
 	if (page.told)

@@ -40,7 +40,7 @@ int verve_rundir_open(const char *path, uid_t uid, bool create)
 	return -FI_EPERM;
 }
 
-/* The whole file, also what is behind its end. */
+/* The whole file, with bytes that are added later. */
 static struct flock whole_file(void)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -42,7 +42,7 @@ enum {
 const struct verve_mr_costs verve_mr_costs_default = {
 	.reg = 15000, .reg_page = 60, .hit = 500, .copy_page = 300};
 
-/* What was measured. A device beyond the last place is measured again each time. */
+/* The measured costs of each device. A device beyond the last place is measured each time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	char device[VERVE_NET_NAME_MAX];
@@ -132,7 +132,7 @@ static uint32_t fit(uint64_t nanoseconds)
 	return nanoseconds < UINT32_MAX ? nanoseconds : UINT32_MAX;
 }
 
-/* False: what was measured cannot be true. */
+/* False: the measured times cannot be true. */
 static bool measure(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
 {
 	uint64_t one = measure_reg(dev, memory, PAGE), many, copy;

@@ -15,7 +15,7 @@
 enum {
 	PAGE = 4096,
 	LEN = 8, /* bytes of a read */
-	/* Where in the page: what is read goes here; the window; bytes beside it. */
+	/* Places in the page: for the bytes that are read; the window; bytes beside the window. */
 	TO = 0,
 	INSIDE = 1024,
 	INSIDE_LEN = 64,
