@@ -18,6 +18,7 @@ packages_list()
 	build libatomic-ops-dev     atomic operations, lock-free queues
 	build libsodium-dev         authentication of handshakes, random numbers
 	build uthash-dev            hash tables
+	build systemtap-sdt-dev     places for tracers (USDT)
 	build pandoc                makes the man pages
 	check clang                 the second C compiler
 	check libclang-rt-dev       sanitizer runtime of clang
@@ -28,6 +29,7 @@ packages_list()
 	guest qemu-system-x86       boots the lab's guests
 	guest busybox-static        first program of a guest
 	guest cpio                  packs the guests' initrd
+	guest xz-utils              unpacks the modules of a newer kernel
 	guest kmod                  finds the kernel modules of a guest
 	guest dropbear-bin          ssh between guests, started only there
 	lab   iproute2              network and rdma commands
@@ -45,6 +47,8 @@ packages_list()
 	deb   dpkg-dev              builds the Debian packages
 	deb   lintian               checks them
 	system mmdebstrap           makes the root of another release
+	emulation qemu-user-static  runs programs of other processors
+	emulation binfmt-support    tells the kernel so
 	bench ucx-utils             ucx_perftest
 	bench gnuplot-nox           plots
 	bench iproute2              ss, by which a client waits for its server

@@ -66,7 +66,7 @@ static bool post(struct match *m, const struct xfer *xfer)
 	while ((ret = xfer_try(&m->node, xfer)) == -FI_EAGAIN) {
 		if (!end)
 			end = clock_now() + REFUSED_NS;
-		env_progress(m->node.env);
+		env_progress(m->node.env, 0);
 		if (clock_now() > end)
 			return false;
 	}

@@ -100,10 +100,11 @@ ssize_t atomic_try(struct node *node, const struct atomic *a)
 ssize_t atomic_post(struct node *node, const struct atomic *atomic)
 {
 	uint64_t end = env_deadline(node->env);
+	unsigned turns = 0;
 	ssize_t ret;
 
 	while ((ret = atomic_try(node, atomic)) == -FI_EAGAIN) {
-		env_progress(node->env);
+		env_progress(node->env, turns++);
 		if (clock_now() > end)
 			check_fatal("an atomic says -FI_EAGAIN for %u s", node->env->opts.timeout);
 	}

@@ -121,7 +121,7 @@ void comp_wait(struct node *node, struct fid_cq *cq, struct comp *comp)
 	unsigned turns = 0;
 
 	while (!try_once(node, cq, comp)) {
-		env_progress(node->env);
+		env_progress(node->env, turns);
 		if (!(++turns % 64) && clock_now() > end)
 			check_fatal("no completion within %u s", node->env->opts.timeout);
 	}
@@ -130,9 +130,10 @@ void comp_wait(struct node *node, struct fid_cq *cq, struct comp *comp)
 void comp_wait_from(struct node *node, struct fid_cq *cq, struct comp *comp)
 {
 	uint64_t end = env_deadline(node->env);
+	unsigned turns = 0;
 
 	while (!comp_read_from(node, cq, comp)) {
-		env_progress(node->env);
+		env_progress(node->env, turns++);
 		if (clock_now() > end)
 			check_fatal("no completion within %u s", node->env->opts.timeout);
 	}

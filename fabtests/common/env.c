@@ -4,16 +4,31 @@
 
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/check.h"
 #include "common/clock.h"
+
+#define PATIENCE 500
+#define NAP_MAX_US 1000
 
 uint64_t env_deadline(const struct env *env)
 {
 	return clock_now() + env->opts.timeout * 1000000000ull;
 }
 
-void env_progress(struct env *env)
+/* What many turns did not bring is a matter of time, a time-out perhaps. */
+static void rest(unsigned turns)
+{
+	unsigned over = turns > PATIENCE ? turns - PATIENCE : 0;
+
+	if (over)
+		usleep(over < NAP_MAX_US ? over : NAP_MAX_US);
+	else
+		sched_yield();
+}
+
+void env_progress(struct env *env, unsigned turns)
 {
 	struct env_member *member;
 
@@ -21,21 +36,24 @@ void env_progress(struct env *env)
 		member->progress(member);
 	/* Both halves may share one processor. */
 	if (env->opts.method != OPTS_SPIN)
-		sched_yield();
+		rest(turns);
 }
 
-void env_wait(void *env)
+void env_wait(void *arg, unsigned turns)
 {
-	env_progress(env);
-	sched_yield();
+	struct env *env = arg;
+
+	env_progress(env, turns);
+	if (env->opts.method == OPTS_SPIN)
+		sched_yield();
 }
 
 void env_settle(struct env *env, unsigned milliseconds)
 {
 	uint64_t end = clock_now() + milliseconds * 1000000ull;
 
-	while (clock_now() < end)
-		env_wait(env);
+	for (unsigned turns = 0; clock_now() < end; turns++)
+		env_wait(env, turns);
 }
 
 void env_sync(struct env *env, const char *name)

@@ -29,10 +29,13 @@ struct env {
 
 /* A point in time opts.timeout seconds ahead; for bounding waits only. */
 uint64_t env_deadline(const struct env *env);
-/* Drives every member once. */
-void env_progress(struct env *env);
-/* The same, and gives the processor away. env: struct env *; for struct oob. */
-void env_wait(void *env);
+/*
+ * Drives every member once. turns: how often this wait did that in vain. Unless -c is spin the
+ * processor is given away, after many turns for up to a millisecond: other processes may need it.
+ */
+void env_progress(struct env *env, unsigned turns);
+/* The same; gives the processor away in any case. env: struct env *; for struct oob. */
+void env_wait(void *env, unsigned turns);
 /* Drives everything for so many milliseconds. */
 void env_settle(struct env *env, unsigned milliseconds);
 /* Returns when both halves are here; the names must agree. */

@@ -140,6 +140,7 @@ static void write_all(struct oob *oob, const void *buf, size_t len)
 static void read_all(struct oob *oob, void *buf, size_t len)
 {
 	uint64_t end = clock_now() + oob->timeout * 1000000000ull;
+	unsigned turns = 0;
 	char *at = buf;
 
 	while (len) {
@@ -157,7 +158,7 @@ static void read_all(struct oob *oob, void *buf, size_t len)
 		if (clock_now() > end)
 			check_fatal("nothing from the other side within %u s", oob->timeout);
 		if (oob->progress)
-			oob->progress(oob->arg);
+			oob->progress(oob->arg, turns++);
 	}
 }
 
@@ -184,7 +185,7 @@ size_t oob_recv(struct oob *oob, void *in, size_t max)
 
 size_t oob_recv_silently(struct oob *oob, void *in, size_t max)
 {
-	void (*progress)(void *arg) = oob->progress;
+	void (*progress)(void *arg, unsigned turns) = oob->progress;
 	size_t len;
 
 	oob->progress = NULL;

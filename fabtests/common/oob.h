@@ -12,8 +12,9 @@
 
 struct oob {
 	int fd; /* -1 when not connected */
-	unsigned timeout;             /* seconds */
-	void (*progress)(void *arg);  /* called while waiting; may be NULL */
+	unsigned timeout; /* seconds */
+	/* called while waiting, with the number of turns so far; may be NULL */
+	void (*progress)(void *arg, unsigned turns);
 	void *arg;
 };
 

@@ -139,10 +139,11 @@ ssize_t rma_try(struct node *node, const struct rma *r)
 ssize_t rma_post(struct node *node, const struct rma *rma)
 {
 	uint64_t end = env_deadline(node->env);
+	unsigned turns = 0;
 	ssize_t ret;
 
 	while ((ret = rma_try(node, rma)) == -FI_EAGAIN) {
-		env_progress(node->env);
+		env_progress(node->env, turns++);
 		if (clock_now() > end)
 			check_fatal("%s says -FI_EAGAIN for %u s", rma_name(rma->op),
 				    node->env->opts.timeout);

@@ -145,10 +145,11 @@ ssize_t xfer_try(struct node *node, const struct xfer *xfer)
 ssize_t xfer_post(struct node *node, const struct xfer *xfer)
 {
 	uint64_t end = env_deadline(node->env);
+	unsigned turns = 0;
 	ssize_t ret;
 
 	while ((ret = xfer_try(node, xfer)) == -FI_EAGAIN) {
-		env_progress(node->env);
+		env_progress(node->env, turns++);
 		if (clock_now() > end)
 			check_fatal("%s says -FI_EAGAIN for %u s", xfer_name(xfer->op),
 				    node->env->opts.timeout);

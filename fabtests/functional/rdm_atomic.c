@@ -418,7 +418,7 @@ static void run_counters(struct env *env)
 		atomic_run(&ends.node, &add);
 	/* Updates may complete after fetches, but they do. */
 	for (uint64_t end = env_deadline(env); fi_cntr_read(write) < UPDATES && clock_now() < end;)
-		env_progress(env);
+		env_progress(env, 0);
 	CHECK_EQ(fi_cntr_read(write), UPDATES);
 	CHECK_EQ(fi_cntr_read(read), FETCHES);
 	CHECK_EQ(fi_cntr_readerr(write), 0);

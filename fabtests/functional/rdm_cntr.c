@@ -24,9 +24,10 @@
 static void wait_value(struct node *node, struct fid_cntr *cntr, uint64_t value)
 {
 	uint64_t end = env_deadline(node->env);
+	unsigned turns = 0;
 
 	while (fi_cntr_read(cntr) < value) {
-		env_progress(node->env);
+		env_progress(node->env, turns++);
 		if (clock_now() > end)
 			check_fatal("a counter is at %llu, expected %llu",
 				    (unsigned long long)fi_cntr_read(cntr),

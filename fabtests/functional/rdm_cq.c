@@ -144,7 +144,7 @@ static void post_until_full(struct node *node, const struct xfer *kind, struct f
 			posted++;
 			continue;
 		}
-		env_progress(node->env);
+		env_progress(node->env, 0);
 		if (posted == done)
 			continue;
 		comp_wait(node, cq, &comp);

@@ -89,7 +89,7 @@ static void children_wait(struct env *env, const struct child *children)
 		int status;
 
 		while (!(pid = waitpid(children[i].pid, &status, WNOHANG)))
-			env_progress(env);
+			env_progress(env, 0);
 		CHECK(pid == children[i].pid && WIFEXITED(status) &&
 		      WEXITSTATUS(status) == CHECK_PASS);
 	}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # shellcheck shell=bash
-# Running tests by check.table. Sourced by jobs/check, which sets place and failed.
+# Running tests by check.table. Sourced by jobs/check, which sets place, table_place (the place as the table has it)
+# and failed.
 
 plan_table=$VERVE_LAB/jobs/check.table
 refusal_seconds=60	# patience with a test that is to be refused
@@ -20,7 +21,7 @@ plan()
 	verdict=run how='' why=''
 	while IFS='|' read -r places tests verdict_ how_ why_; do
 		[[ $places && $places != '#'* ]] || continue
-		[[ " $places " == *" $place "* || $places == '* ' ]] || continue
+		[[ " $places " == *" $table_place "* || $places == '* ' ]] || continue
 		[[ $verdict_ != ' set ' ]] || continue
 		set -f
 		for pattern in $tests; do
@@ -43,17 +44,20 @@ place_set()
 	local places verdict how word
 
 	while IFS='|' read -r places _ verdict how _; do
-		[[ $verdict == ' set ' && " $places " == *" $place "* ]] || continue
+		[[ $verdict == ' set ' && " $places " == *" $table_place "* ]] || continue
 		for word in $how; do
 			export "${word?}"
 		done
 	done <"$plan_table"
 }
 
-# test_ok NAME SECONDS
+# test_ok NAME SECONDS TENTHS: the last is processor time.
 test_ok()
 {
-	echo "ok $place/$1  ($2 s)"
+	local text
+
+	tenths "$3"
+	echo "ok $place/$1  ($2 s, CPU $text s)"
 }
 
 # test_refused NAME LOG STATUS: the result of a test that was to be refused.
@@ -82,6 +86,7 @@ test_refused()
 test_run()
 {
 	local name=$1 log=$VERVE_OUT/${1//\//-}.log begin=$SECONDS status=0 verdict how why words=() word
+	local cpu cpu_begin
 
 	plan "$name"
 	shift
@@ -97,6 +102,8 @@ test_run()
 		;;
 	esac
 	read -ra words <<<"$how"
+	cpu_used
+	cpu_begin=$cpu
 	(
 		for word in "${words[@]}"; do
 			if [[ $word == [A-Z]*=* ]]; then
@@ -108,12 +115,20 @@ test_run()
 		"$@"
 	) >"$log" 2>&1 || status=$?
 	if ((status == 0)); then
-		test_ok "$name" $((SECONDS - begin))
+		cpu_used
+		test_ok "$name" $((SECONDS - begin)) $((cpu - cpu_begin))
 		return
 	fi
 	echo "not ok $place/$name  ($((SECONDS - begin)) s)"
 	tail -n 30 "$log" | sed 's/^/# /'
 	failed=1
+}
+
+# polite: makes the program of $rest (VARIABLE=VALUE... PROGRAM OPTION...) yield where it polls, unless an option of its own says
+# how it waits: there are more polling processes than processors.
+polite()
+{
+	[[ ! $rest =~ ^(([A-Z_0-9]+=[^ ]* )*[^ ]+)(.*)$ ]] || rest="${BASH_REMATCH[1]} -c yield${BASH_REMATCH[3]}"
 }
 
 # rows_plan SET LIST PATTERN: splits the rows that the pattern names into $VERVE_OUT/SETrows-run.test and -refused.test,
@@ -149,6 +164,7 @@ rows_plan()
 			done
 			# Several runs of one machine must not meet in a file.
 			rest=${rest//\/tmp\//$VERVE_OUT/}
+			polite
 			echo "$name $kind $seconds$settings $rest$options" >>"$base-run.test"
 			;;
 		esac

@@ -97,6 +97,8 @@ guest_start()
 
 	# On a busy machine a guest may get no time while its kernel counts ticks, which then takes its timer for broken.
 	append+=" no_timer_check"
+	# Neither clearing all memory twice nor a security module shows anything here.
+	append+=" init_on_alloc=0 apparmor=0"
 	((opt_hosts > 2)) || peer=net$((1 - i))
 	share=local,security_model=none,multidevs=remap
 	[[ $opt_shape == devices ]] || cpus=1

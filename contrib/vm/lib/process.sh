@@ -17,8 +17,7 @@ process_run()
 	lab_dev=(shm0 shm1) lab_netdev=(shmn0 shmn1) lab_hosts=("$(hostname)")
 	lab_addr=(10.9.0.1 10.9.0.2) lab_ipv6=(fd09::1 fd09::2)
 	note "over shared memory, as $opt_profile: ${lab_dev[*]} (${lab_addr[*]})"
-	"$vm_lab/../lib/without-psm" "$run_dir/without-psm"
-	export LD_LIBRARY_PATH=$run_dir/without-psm${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+	stand_ins
 	ulimit -l unlimited 2>/dev/null || note "locked memory stays limited: $(ulimit -l) KiB"
 	(
 		. <(environment_print)

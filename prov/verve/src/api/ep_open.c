@@ -19,6 +19,7 @@
 #include "api/msg.h"
 #include "api/rma.h"
 #include "api/srx.h"
+#include "api/profile.h"
 #include "api/stubs.h"
 #include "api/tagged.h"
 #include "base/config.h"
@@ -195,7 +196,7 @@ static struct fi_ops ep_fi_ops = {
 	.close = ep_close,
 	.bind = verve_bind,
 	.control = ep_control,
-	.ops_open = verve_stub_ops_open,
+	.ops_open = verve_profile_open,
 	.tostr = verve_stub_tostr,
 	.ops_set = verve_stub_ops_set,
 };

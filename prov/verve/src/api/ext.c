@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/domain.h"
+#include "api/profile.h"
 #include "mr/monitor.h"
 
 static void cache_notify(struct fid_domain *fid, const void *addr, size_t len)
@@ -48,8 +49,8 @@ static struct fi_verve_ops_mr_cache mr_cache_ops = {
 int verve_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			  void *context)
 {
-	(void)fid;
-	(void)context;
+	if (name && !strcmp(name, VERVE_PROFILE_OPS))
+		return verve_profile_open(fid, name, flags, ops, context);
 	if (flags)
 		return -FI_EBADFLAGS;
 	if (!name || strcmp(name, FI_VERVE_MR_CACHE_OPS))

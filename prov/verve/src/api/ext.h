@@ -6,8 +6,9 @@
 #include <rdma/fabric.h>
 
 /*
- * ops_open of struct fi_ops: fi_open_ops(3) of a domain. Sets *ops to a constant table. -FI_EINVAL:
- * verve has no operations of that name; -FI_EBADFLAGS: flags is not 0. Any thread.
+ * ops_open of struct fi_ops: fi_open_ops(3) of a domain. Sets *ops to a constant table, or opens a
+ * profile (api/profile.h). -FI_EINVAL: verve has no operations of that name; -FI_EBADFLAGS: flags
+ * is not 0; or an error of verve_profile_open. Any thread.
  */
 int verve_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			  void *context);

@@ -126,8 +126,8 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "rx_limit",
-		.help = "Receive buffers that an endpoint pins at most, while many peers send "
-			"more than it can take at once.",
+		.help = "Receive buffers that an endpoint pins at most, while peers send more "
+			"than it can take at once.",
 		.unit = "buffers",
 		.number = &verve_config.rx_limit,
 		.min = RX_BUFFERS_MIN,

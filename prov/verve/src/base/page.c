@@ -52,19 +52,29 @@ static struct {
 	bool told; /* why there is no page */
 } page;
 
+/* In a child: nothing took the place of the parent's page, and the log does not say so yet. */
+static bool hole;
+
 /*
  * The child has no copy of a thread that held the lock, so all may be half changed. The memory of
  * the page is not in the child (MADV_DONTFORK). The lock of the file is the parent's. Copies of the
  * parent's endpoints point to the page: memory that no reader sees takes its place, so that a child
- * that uses them does not fault.
+ * that uses them does not fault. If there is no memory, a child that uses them faults; the log of
+ * its own first use says so, because between fork and that use, logging may wait for ever.
  */
 static void in_child(void)
 {
+	void *memory;
+
 	pthread_mutex_init(&lock, NULL);
 	if (!page.head)
 		return;
-	mmap(page.head, MAP, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	memory = mmap(page.head, MAP, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	hole = memory != page.head;
+	/* Linux before 4.17 takes the address for a wish. */
+	if (hole && memory != MAP_FAILED)
+		munmap(memory, MAP);
 	close(page.file);
 	close(page.dir);
 	memset(&page, 0, sizeof(page));
@@ -155,6 +165,14 @@ static void tell(int error)
 			   (unsigned)geteuid(), fi_strerror(error));
 }
 
+static void tell_hole(void)
+{
+	if (hole)
+		VERVE_WARN(CORE, "no memory after fork(2): a call that uses an endpoint of the "
+				 "parent process ends this one\n");
+	hole = false;
+}
+
 bool verve_page_open(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -164,6 +182,7 @@ bool verve_page_open(void)
 		return false;
 	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&lock);
+	tell_hole();
 	if (!page.head)
 		ret = page_make();
 	if (ret)

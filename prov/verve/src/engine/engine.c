@@ -31,24 +31,17 @@
 #include <rdma/fi_errno.h>
 
 struct verve_engine {
-	struct verve_lock *lock; /* own_lock, or the lock of shared */
+	struct verve_engine_head head; /* first: verve_engine_head casts an engine to its head */
 	struct verve_lock own_lock;
 	/* engine of the shared receive context that the endpoint uses; NULL: none */
 	struct verve_engine *shared;
-	struct verve_engine *group;  /* shared, or this engine: the engine whose lock counts */
 	/* engines that use this shared receive context; guarded by lock */
 	LIST_HEAD(, verve_engine) members;
 	LIST_ENTRY(verve_engine) member;
 	struct verve_proto proto;
-	struct verve_xport *xport; /* the transport inside proto */
 	int event_fd; /* eventfd(2): mail of the service thread, or work that a turn left behind */
 	int timer_fd; /* timerfd(2): wakes a sleeper that must look after its peers */
 	bool timer_set;
-	/*
-	 * A thread may sleep on wait_fd without a timer: the next verve_engine_unlock sets the
-	 * timer. In the engine of a shared receive context: this is so for at least one member.
-	 */
-	bool asleep;
 	int wait_fd;  /* epoll(7): event_fd, timer_fd and the device's channel */
 	pid_t pid; /* the process that opened the engine */
 	/* turns that found nothing; every HELP_TURNS-th may help the service thread */
@@ -99,7 +92,7 @@ static int open_wait(struct verve_engine *engine)
 	if (!ret)
 		ret = watch_fd(engine->wait_fd, engine->timer_fd);
 	if (!ret)
-		ret = watch_fd(engine->wait_fd, verve_net_channel_fd(engine->xport->channel));
+		ret = watch_fd(engine->wait_fd, verve_net_channel_fd(engine->head.xport->channel));
 	if (ret)
 		goto err_wait;
 	return 0;
@@ -123,7 +116,7 @@ static void close_wait(struct verve_engine *engine)
 static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 		   const struct verve_auth_key *key)
 {
-	struct verve_xport *xport = engine->xport;
+	struct verve_xport *xport = engine->head.xport;
 	struct verve_cm_attr attr = {
 		.dev = xport->attr.dev,
 		.qp_attr = {
@@ -152,7 +145,15 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 		.arg = engine,
 	};
 
-	return verve_cm_open(&attr, &engine->xport->cm);
+	return verve_cm_open(&attr, &engine->head.xport->cm);
+}
+
+_Static_assert(!offsetof(struct verve_engine, head), "verve_engine_head casts");
+
+/* The engine whose lock counts: head.group is its head. */
+static struct verve_engine *group_of(struct verve_engine *engine)
+{
+	return engine->shared ? engine->shared : engine;
 }
 
 static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
@@ -161,12 +162,12 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 
 	if (!engine)
 		return NULL;
-	engine->xport = verve_proto_xport(&engine->proto);
+	engine->head.xport = verve_proto_xport(&engine->proto);
 	engine->pid = getpid();
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
-	engine->group = attr->shared ? attr->shared : engine;
-	engine->lock = &engine->group->own_lock;
+	engine->head.group = &group_of(engine)->head;
+	engine->head.lock = &group_of(engine)->own_lock;
 	LIST_INIT(&engine->members);
 	return engine;
 }
@@ -184,7 +185,7 @@ int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_
 
 	if (!engine)
 		return -FI_ENOMEM;
-	ret = verve_proto_init_shared(&engine->proto, attr->xport, engine->lock);
+	ret = verve_proto_init_shared(&engine->proto, attr->xport, engine->head.lock);
 	if (ret) {
 		engine_free(engine);
 		return ret;
@@ -195,9 +196,9 @@ int verve_engine_open_shared(const struct verve_engine_attr *attr, struct verve_
 
 void verve_engine_close_shared(struct verve_engine *engine)
 {
-	verve_lock_acquire(engine->lock);
+	verve_lock_acquire(engine->head.lock);
 	verve_proto_fini_shared(&engine->proto);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 	engine_free(engine);
 }
 
@@ -210,28 +211,28 @@ static void copy_from_member(struct verve_engine *shared)
 	static const struct verve_sink none;
 	struct verve_engine *first = LIST_FIRST(&shared->members);
 
-	shared->xport->attr.addrvec = first ? first->xport->attr.addrvec : NULL;
-	shared->xport->attr.sink = first ? first->xport->attr.sink : none;
+	shared->head.xport->attr.addrvec = first ? first->head.xport->attr.addrvec : NULL;
+	shared->head.xport->attr.sink = first ? first->head.xport->attr.sink : none;
 	if (!first)
-		verve_peer_forget_all(shared->xport);
+		verve_peer_forget_all(shared->head.xport);
 }
 
 static int join_shared(struct verve_engine *engine, struct verve_engine *shared)
 {
-	const struct verve_addrvec *addrvec = engine->xport->attr.addrvec;
+	const struct verve_addrvec *addrvec = engine->head.xport->attr.addrvec;
 	int ret = 0;
 
-	verve_lock_acquire(shared->lock);
-	if (!LIST_EMPTY(&shared->members) && shared->xport->attr.addrvec != addrvec) {
+	verve_lock_acquire(shared->head.lock);
+	if (!LIST_EMPTY(&shared->members) && shared->head.xport->attr.addrvec != addrvec) {
 		VERVE_WARN(EP_CTRL, "the endpoints of a shared receive context must share an "
 				    "address vector\n");
 		ret = -FI_EINVAL;
 	} else {
 		LIST_INSERT_HEAD(&shared->members, engine, member);
 		copy_from_member(shared);
-		shared->xport->failed = 0;
+		shared->head.xport->failed = 0;
 	}
-	verve_lock_release(shared->lock);
+	verve_lock_release(shared->head.lock);
 	return ret;
 }
 
@@ -273,19 +274,19 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	if (!engine)
 		return -FI_ENOMEM;
 	xport.max_conns = verve_share_conns(&verve_net_device_port(xport.dev)->limits);
-	xport.shared = attr->shared ? attr->shared->xport : NULL;
-	ret = verve_proto_init(&engine->proto, &xport, engine->lock);
+	xport.shared = attr->shared ? attr->shared->head.xport : NULL;
+	ret = verve_proto_init(&engine->proto, &xport, engine->head.lock);
 	if (ret)
 		goto err_free;
 	ret = open_wait(engine);
 	if (ret)
 		goto err_xport;
-	verve_let_go_open(engine->xport, notify, engine);
+	verve_let_go_open(engine->head.xport, notify, engine);
 	ret = open_cm(engine, &attr->addr, attr->key);
 	if (ret)
 		goto err_wait;
-	verve_publish(engine->xport);
-	ret = verve_service_add(engine->xport->cm, attr->xport->dev);
+	verve_publish(engine->head.xport);
+	ret = verve_service_add(engine->head.xport->cm, attr->xport->dev);
 	if (ret)
 		goto err_cm;
 	ret = attr->shared ? join_shared(engine, attr->shared) : 0;
@@ -295,12 +296,12 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	return 0;
 
 err_service:
-	verve_service_remove(engine->xport->cm);
+	verve_service_remove(engine->head.xport->cm);
 err_cm:
-	verve_cm_close(engine->xport->cm);
-	discard_events(engine->xport);
+	verve_cm_close(engine->head.xport->cm);
+	discard_events(engine->head.xport);
 err_wait:
-	verve_let_go_close(engine->xport); /* a worker may wake the engine until then */
+	verve_let_go_close(engine->head.xport); /* a worker may wake the engine until then */
 	close_wait(engine);
 err_xport:
 	verve_proto_fini(&engine->proto);
@@ -321,7 +322,7 @@ static void help_service(struct verve_engine *engine)
 	if (now - engine->helped < help_interval)
 		return;
 	engine->helped = now;
-	verve_service_help(engine->xport->cm, now);
+	verve_service_help(engine->head.xport->cm, now);
 }
 
 /*
@@ -332,21 +333,22 @@ static bool fail_receives(struct verve_engine *engine)
 {
 	const struct verve_engine *member;
 
-	LIST_FOREACH(member, &engine->group->members, member)
-		if (!member->xport->failed)
+	LIST_FOREACH(member, &group_of(engine)->members, member)
+		if (!member->head.xport->failed)
 			return false;
-	return verve_recv_fail_all(engine->group->xport, engine->xport->failed);
+	return verve_recv_fail_all(group_of(engine)->head.xport, engine->head.xport->failed);
 }
 
 /* The lock is held. */
-static bool take_turn(struct verve_engine *engine)
+static inline __attribute__((always_inline)) bool
+take_turn(struct verve_engine *engine)
 {
 	bool any = verve_proto_poll(&engine->proto);
 
-	if (__builtin_expect(!any && engine->xport->failed, 0))
+	if (__builtin_expect(!any && engine->head.xport->failed, 0))
 		return fail_receives(engine);
 	/* Late in verve_engine_close the manager is closed, and xport->cm is NULL. */
-	if (!any && engine->xport->cm && !(++engine->idle_turns % HELP_TURNS))
+	if (!any && engine->head.xport->cm && !(++engine->idle_turns % HELP_TURNS))
 		help_service(engine);
 	return any;
 }
@@ -362,10 +364,10 @@ static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_en
 	for (;;) {
 		bool any, end;
 
-		verve_lock_acquire(engine->lock);
+		verve_lock_acquire(engine->head.lock);
 		any = take_turn(engine);
 		end = done(engine);
-		verve_lock_release(engine->lock);
+		verve_lock_release(engine->head.lock);
 		if (end || verve_net_now() >= deadline)
 			return;
 		if (!any)
@@ -390,7 +392,9 @@ static bool is_acknowledged(struct verve_engine *engine)
 
 static bool is_let_go(struct verve_engine *engine)
 {
-	return TAILQ_EMPTY(&engine->xport->broken_links) && !engine->xport->qps_at_workers;
+	const struct verve_xport *xport = engine->head.xport;
+
+	return TAILQ_EMPTY(&xport->broken_links) && !xport->qps_at_workers;
 }
 
 /*
@@ -400,14 +404,14 @@ static bool is_let_go(struct verve_engine *engine)
  */
 static void close_cm(struct verve_engine *engine)
 {
-	struct verve_cm *cm = engine->xport->cm;
+	struct verve_cm *cm = engine->head.xport->cm;
 
-	verve_lock_acquire(engine->lock);
+	verve_lock_acquire(engine->head.lock);
 	verve_service_remove(cm);
-	engine->xport->cm = NULL;
-	discard_events(engine->xport);
+	engine->head.xport->cm = NULL;
+	discard_events(engine->head.xport);
 	verve_proto_cancel(&engine->proto);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 	verve_cm_close(cm);
 }
 
@@ -421,36 +425,36 @@ void verve_engine_close(struct verve_engine *engine)
 	uint64_t connect = verve_config.connect_timeout * ms;
 	uint64_t transport = verve_config.transport_timeout * ms;
 
-	verve_lock_acquire(engine->lock);
+	verve_lock_acquire(engine->head.lock);
 	verve_proto_begin_close(&engine->proto);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 	poll_until(engine, is_sent, verve_net_now() + connect + transport);
 	poll_until(engine, is_answered, verve_net_now() + transport);
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
 	close_cm(engine);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
 
-	verve_lock_acquire(engine->lock);
+	verve_lock_acquire(engine->head.lock);
 	if (engine->shared)
 		leave_shared(engine, engine->shared);
 	verve_proto_fini(&engine->proto);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 	close_wait(engine);
 	engine_free(engine);
 }
 
 void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink)
 {
-	verve_lock_acquire(engine->lock);
-	engine->xport->attr.sink = *sink;
+	verve_lock_acquire(engine->head.lock);
+	engine->head.xport->attr.sink = *sink;
 	if (engine->shared)
 		copy_from_member(engine->shared);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 }
 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
 {
-	return verve_cm_addr(engine->xport->cm);
+	return verve_cm_addr(engine->head.xport->cm);
 }
 
 static void set_timer(struct verve_engine *engine, uint64_t ns)
@@ -465,52 +469,39 @@ static void set_timer(struct verve_engine *engine, uint64_t ns)
 			   strerror(errno));
 }
 
-struct verve_xport *verve_engine_lock(struct verve_engine *engine)
+static void set_timer_of_sleeper(struct verve_engine *engine)
 {
-	verve_lock_acquire(engine->lock);
-	return engine->xport;
-}
-
-static void end_sleep(struct verve_engine *engine)
-{
-	if (!engine->asleep)
+	if (!engine->head.asleep)
 		return;
-	engine->asleep = false;
-	set_timer(engine, engine->xport->attr.keepalive);
+	engine->head.asleep = false;
+	set_timer(engine, engine->head.xport->attr.keepalive);
 }
 
 /*
- * group: an engine without shared. In a shared receive context any member may have new work: a
- * receive takes a message that waits at any member.
+ * In a shared receive context any member may have new work: a receive takes a message that waits at
+ * any member.
  */
-static void end_all_sleep(struct verve_engine *group)
+void verve_engine_set_timers(struct verve_engine *engine)
 {
 	struct verve_engine *member;
 
-	if (group->xport->channel) {
-		end_sleep(group);
+	if (!engine->shared && engine->head.xport->channel) {
+		set_timer_of_sleeper(engine);
 		return;
 	}
-	group->asleep = false;
-	LIST_FOREACH(member, &group->members, member)
-		end_sleep(member);
-}
-
-void verve_engine_unlock(struct verve_engine *engine)
-{
-	/* A thread that sleeps does not know of the work that the caller may just have started. */
-	if (__builtin_expect(engine->group->asleep, 0))
-		end_all_sleep(engine->group);
-	verve_lock_release(engine->lock);
+	engine = group_of(engine);
+	engine->head.asleep = false;
+	LIST_FOREACH(member, &engine->members, member)
+		set_timer_of_sleeper(member);
 }
 
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 {
-	verve_lock_acquire(engine->lock);
-	verve_peer_forget(engine->xport, fi_addr);
+	verve_lock_acquire(engine->head.lock);
+	verve_peer_forget(engine->head.xport, fi_addr);
 	if (engine->shared)
-		verve_peer_forget(engine->shared->xport, fi_addr);
-	verve_lock_release(engine->lock);
+		verve_peer_forget(engine->shared->head.xport, fi_addr);
+	verve_lock_release(engine->head.lock);
 }
 
 /*
@@ -522,18 +513,18 @@ bool verve_engine_progress(struct verve_engine *engine)
 	struct verve_engine *member;
 	bool any = false;
 
-	if (!verve_lock_try(engine->lock))
+	if (!verve_lock_try(engine->head.lock))
 		return false;
 	/*
 	 * The engine of a shared receive context has no device of its own: its members take the
 	 * turns.
 	 */
-	if (__builtin_expect(!engine->xport->channel, 0))
+	if (__builtin_expect(!engine->head.xport->channel, 0))
 		LIST_FOREACH(member, &engine->members, member)
 			any |= take_turn(member);
 	else
 		any = take_turn(engine);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 	return any;
 }
 
@@ -543,24 +534,24 @@ int verve_engine_fd(const struct verve_engine *engine)
 }
 
 /*
- * A sleeper that waits for a peer's answer needs the timer. Setting the timer also makes timer_fd
- * unreadable again after it has expired.
+ * A sleeper that waits for a peer's answer, or is to ask a peer again, needs the timer. Setting the
+ * timer also makes timer_fd unreadable again after it has expired.
  */
 static void arm_timer(struct verve_engine *engine)
 {
 	bool wanted = verve_proto_is_waiting(&engine->proto);
 
 	if (wanted || engine->timer_set)
-		set_timer(engine, wanted ? engine->xport->attr.keepalive : 0);
-	engine->asleep = !wanted;
-	engine->group->asleep |= !wanted;
+		set_timer(engine, wanted ? verve_proto_pause(&engine->proto) : 0);
+	engine->head.asleep = !wanted;
+	engine->head.group->asleep |= !wanted;
 }
 
 int verve_engine_arm(struct verve_engine *engine)
 {
 	bool any;
 
-	verve_lock_acquire(engine->lock);
+	verve_lock_acquire(engine->head.lock);
 	/*
 	 * Drain event_fd before the poll. Mail that comes in between is found by the poll; mail
 	 * that comes later makes event_fd readable again.
@@ -575,6 +566,6 @@ int verve_engine_arm(struct verve_engine *engine)
 	 */
 	if (any)
 		notify(engine);
-	verve_lock_release(engine->lock);
+	verve_lock_release(engine->head.lock);
 	return any ? -FI_EAGAIN : 0;
 }

@@ -76,11 +76,51 @@ void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);
 
 /*
+ * The beginning of each engine, public so that verve_engine_lock and verve_engine_unlock are
+ * inline, and used by nothing else outside engine.c. The lock guards asleep.
+ */
+struct verve_engine_head {
+	struct verve_lock *lock; /* its own, or that of the shared receive context */
+	struct verve_xport *xport;
+	struct verve_engine_head *group; /* of the engine whose lock counts: this one, or shared */
+	/*
+	 * A thread may sleep on the wait descriptor without a timer: the next verve_engine_unlock
+	 * sets the timer. In the engine of a shared receive context: this is so for at least one
+	 * of the engines that use it.
+	 */
+	bool asleep;
+};
+
+static inline struct verve_engine_head *verve_engine_head(struct verve_engine *engine)
+{
+	return (struct verve_engine_head *)engine; /* its first member */
+}
+
+/*
+ * For verve_engine_unlock alone: sets the timer of each thread that may sleep without one, because
+ * the caller may have started work that needs turns. The lock is held.
+ */
+void verve_engine_set_timers(struct verve_engine *engine);
+
+/*
  * Lock and unlock for the length of one API call. verve_engine_lock returns the transport, which
  * may be used until verve_engine_unlock.
  */
-struct verve_xport *verve_engine_lock(struct verve_engine *engine);
-void verve_engine_unlock(struct verve_engine *engine);
+static inline struct verve_xport *verve_engine_lock(struct verve_engine *engine)
+{
+	verve_lock_acquire(verve_engine_head(engine)->lock);
+	return verve_engine_head(engine)->xport;
+}
+
+static inline void verve_engine_unlock(struct verve_engine *engine)
+{
+	struct verve_engine_head *head = verve_engine_head(engine);
+
+	/* A thread that sleeps does not know of the work that the caller may just have started. */
+	if (__builtin_expect(head->group->asleep, 0))
+		verve_engine_set_timers(engine);
+	verve_lock_release(head->lock);
+}
 
 /*
  * fi_addr is being removed from the address vector (api/av.c): later requests do not reach the peer

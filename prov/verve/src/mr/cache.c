@@ -74,11 +74,11 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	cache->dev = dev;
 	cache->page = sysconf(_SC_PAGESIZE);
 	cache->listener.gone = cache_gone;
-	cache->strict = strcmp(verve_config.mr_cache, "on") != 0;
+	cache->keeps_remote = !strcmp(verve_config.mr_cache, "on");
 	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);
 	verve_mr_odp_open(&cache->odp, dev);
 	store_open(cache);
-	verve_mr_windows_init(&cache->windows, dev, cache->store && cache->strict);
+	verve_mr_windows_init(&cache->windows, dev, cache->store && !cache->keeps_remote);
 }
 
 void verve_mr_cache_prepare(struct verve_mr_cache *cache)
@@ -217,7 +217,7 @@ static int entry_open(struct verve_mr_cache *cache, struct verve_mr_entry *entry
 static bool want_may_keep(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
 {
 	return cache->store && want->start < want->end && page_up(cache, want->end) >= want->end &&
-	       !(cache->strict && want->access & remote);
+	       (cache->keeps_remote || !(want->access & remote));
 }
 
 /* A larger region serves as well, unless peers could reach the additional bytes. */
@@ -305,7 +305,7 @@ static bool cache_get_window(struct verve_mr_cache *cache, const struct verve_mr
 	struct verve_mr_want kept;
 	bool found;
 
-	if (verve_mr_windows_are_off(&cache->windows) ||
+	if (!verve_mr_windows_may_bind(&cache->windows, want->access) ||
 	    !(wait || verve_mr_windows_are_open(&cache->windows)) ||
 	    !want_window(cache, want, &kept) || cache_get_entry(cache, &kept, &base, &found))
 		return false;
@@ -381,12 +381,36 @@ int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len
 	return 0;
 }
 
+static struct verve_mr_entry *entry_of(const struct verve_mr_region *region)
+{
+	return region->base ? region->base->owner : region->owner;
+}
+
+/* The caller keeps the region for as long as it likes: its entry takes no place meanwhile. */
+static void region_hold(struct verve_mr_cache *cache, struct verve_mr_region *region)
+{
+	struct verve_mr_entry *entry = entry_of(region);
+
+	region->held = entry != NULL;
+	if (entry)
+		verve_mr_store_hold(cache->store, entry);
+}
+
+static void region_release(struct verve_mr_cache *cache, struct verve_mr_region *region)
+{
+	region->held = false;
+	verve_mr_store_release(cache->store, entry_of(region));
+}
+
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 			     uint32_t *base, struct verve_mr_region **region)
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, true};
+	int ret = cache_get(cache, &want, base, region);
 
-	return cache_get(cache, &want, base, region);
+	if (!ret)
+		region_hold(cache, *region);
+	return ret;
 }
 
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region)
@@ -395,10 +419,15 @@ void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *re
 
 	if (region == cache->odp.all)
 		return;
+	if (region->held)
+		region_release(cache, region);
 	if (base) {
 		verve_mr_window_close(&cache->windows, region);
 		region = base;
 	}
+	/* The region must not serve others: peers may reach it until it is deregistered. */
+	if (region->owner && AO_load(&region->exposed))
+		verve_mr_store_unlink(cache->store, region->owner);
 	if (!region->owner)
 		region_close(cache, region);
 	else if (verve_mr_store_put(region->owner))

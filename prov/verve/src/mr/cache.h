@@ -38,7 +38,7 @@ struct verve_mr_cache {
 	struct verve_mr_store *store; /* the kept registrations; NULL: none is kept */
 	struct verve_mr_reuse *reuse; /* which ranges are worth keeping; NULL: all */
 	uintptr_t page;		      /* bytes of a page */
-	bool strict;		      /* keeps no registration that grants remote access */
+	bool keeps_remote;	      /* registrations that grant remote access are kept, too */
 	struct verve_mr_odp odp;      /* if on, no registration is kept */
 	struct verve_mr_windows windows; /* for kept registrations that grant no remote access */
 	struct verve_mr_crossover crossover; /* constant while endpoints are open */
@@ -89,8 +89,10 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 			     unsigned access, uint32_t *base, struct verve_mr_region **region);
 /*
  * Gives a region back. No request of the caller may use it any more. When put returns, peers cannot
- * reach it by its key, unless registrations that grant remote access are kept. May unbind a window,
- * and waits as get does; if that fails, closes the binder's queue pair.
+ * reach it by its key, unless registrations that grant remote access are kept; or unless the device
+ * ends no window: then until all callers have given back what they got of the same kept
+ * registration, which serves no further get, and the log says so. May unbind a window, and waits as
+ * get does; if that fails, closes the binder's queue pair.
  */
 void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *region);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "net/device.h"
 
 enum { TEXT_MAX = 96 };
@@ -148,7 +149,9 @@ static int region_open(struct verve_net_device *dev, void *addr,
 	region = malloc(sizeof(*region));
 	if (!region)
 		return -FI_ENOMEM;
+	verve_probe_registering(addr, len, access);
 	ret = region_reg(dev, addr, dmabuf, len, iova, access, &region->net);
+	verve_probe_registered(addr, len, -ret);
 	if (ret) {
 		if (dmabuf)
 			dmabuf_explain(dev, dmabuf, len, access, -ret);
@@ -164,7 +167,9 @@ static int region_open(struct verve_net_device *dev, void *addr,
 	region->rkey = region->net.rkey;
 	region->shift = iova - (uintptr_t)addr;
 	region->owner = NULL;
+	region->held = false;
 	region->base = NULL;
+	AO_store(&region->exposed, 0);
 	*regionp = region;
 	return 0;
 }
@@ -196,5 +201,6 @@ int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve
 void verve_mr_region_close(struct verve_mr_region *region)
 {
 	verve_net_mr_dereg(&region->net);
+	verve_probe_deregistered(region->addr, region->len);
 	free(region);
 }

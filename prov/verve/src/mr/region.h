@@ -2,11 +2,13 @@
 /*
  * Region: one registration of memory with the device, for the application (its fi_mr_desc(3) points
  * to a region) or for the provider's cache; or a window of a region (mr/window.h). Constant while
- * it is open. Any thread.
+ * it is open, but for held and exposed. Any thread.
  */
 #ifndef VERVE_MR_REGION_H
 #define VERVE_MR_REGION_H
 
+#include <atomic_ops.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +27,10 @@ struct verve_mr_region {
 	uint64_t shift; /* added to a memory address, gives the address that goes with the keys */
 	struct verve_net_mr net;
 	void *owner; /* the cache's entry of the region; NULL: the cache does not keep it */
+	bool held;   /* its user holds the entry (mr/store.h): set by get_exact, cleared by put */
 	struct verve_mr_region *base; /* a window of that region; NULL: this is no window */
+	/* A window of it did not end: peers may reach bytes of it until it is closed. Only set. */
+	volatile AO_t exposed;
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Store: an interval tree of the entries; a table of hints (the entry found last for a page), which
- * is read without the lock before the tree is searched; and a queue for second-chance eviction.
+ * Store: an interval tree of the entries; hints, which are read without the lock before the tree is
+ * searched; and a queue for second-chance eviction.
  */
 #include "mr/store.h"
 
@@ -12,30 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mr/hints.h"
+
 /* The state of an entry: two bits, and the number of uses in the bits above. */
 enum { LINKED = 1, READY = 2, USE = 4 };
 
 enum {
 	CHUNK = 64,	      /* entries allocated at a time */
-	HINTS_MAX = 1 << 18,
-	WAYS = 4,	      /* hints per bucket; a bucket is one line of the processor's cache */
-	PAGE_SHIFT = 12,      /* of hints; need not be the kernel's page size */
 	EVICT_LOOKS = 128,    /* entries that an eviction looks at before it gives up */
+	HELD_LOOKS = 256,     /* held entries whose hits are counted at a time */
 	AGE_FROM = 64,	      /* no entry ages while there are at most so many */
 	AGE_LOOKS = 4,	      /* entries looked at with each add; two would only keep the number */
 };
 
 _Static_assert(offsetof(struct verve_mr_entry, node.start) % 64 == 0, "one line for a hit");
-
-/* The entry found last for a range that starts in that page. It may be another entry by now. */
-struct hint {
-	volatile AO_t page;
-	volatile AO_t entry; /* struct verve_mr_entry * */
-};
-
-struct bucket {
-	struct hint hints[WAYS];
-} __attribute__((aligned(64)));
 
 struct chunk {
 	struct verve_mr_entry entries[CHUNK];
@@ -47,39 +37,35 @@ TAILQ_HEAD(queue, verve_mr_entry);
 struct verve_mr_store {
 	pthread_mutex_t lock;
 	struct verve_itree tree;
-	struct queue linked, dead, unused; /* dead: to be buried */
+	struct queue placed; /* entries that take places, as eviction looks at them */
+	struct queue held;   /* linked, but take no place */
+	struct queue dead;   /* to be buried */
+	struct queue unused; /* free */
 	SLIST_HEAD(, chunk) chunks;
-	size_t count, size, max_count, max_size; /* entries and bytes that are linked */
+	size_t count, size, max_count, max_size; /* entries in placed, and their bytes */
 	uint64_t hits;				 /* hits that entries have counted */
 	uint64_t evictions;
 	volatile AO_t dead_count;
 	uintptr_t page;
-	unsigned bucket_shift;
-	struct bucket *buckets; /* written under the lock */
+	struct verve_mr_hints hints; /* written under the lock */
 };
 
 struct verve_mr_store *verve_mr_store_open(size_t count, size_t size)
 {
 	struct verve_mr_store *store = calloc(1, sizeof(*store));
-	size_t hints = 64, bytes;
 
 	if (!store)
 		return NULL;
-	while (hints < HINTS_MAX && hints < 4 * count)
-		hints *= 2;
-	bytes = hints / WAYS * sizeof(struct bucket);
-	store->buckets = aligned_alloc(_Alignof(struct bucket), bytes);
-	if (!store->buckets) {
+	if (verve_mr_hints_open(&store->hints, count)) {
 		free(store);
 		return NULL;
 	}
-	memset(store->buckets, 0, bytes);
-	store->bucket_shift = 64 - __builtin_ctzl(hints / WAYS);
 	store->page = sysconf(_SC_PAGESIZE);
 	store->max_count = count;
 	store->max_size = size;
 	pthread_mutex_init(&store->lock, NULL);
-	TAILQ_INIT(&store->linked);
+	TAILQ_INIT(&store->placed);
+	TAILQ_INIT(&store->held);
 	TAILQ_INIT(&store->dead);
 	TAILQ_INIT(&store->unused);
 	SLIST_INIT(&store->chunks);
@@ -96,7 +82,7 @@ void verve_mr_store_close(struct verve_mr_store *store)
 		free(chunk);
 	}
 	pthread_mutex_destroy(&store->lock);
-	free(store->buckets);
+	verve_mr_hints_close(&store->hints);
 	free(store);
 }
 
@@ -158,13 +144,35 @@ static void entry_queue_dead(struct verve_mr_store *store, struct verve_mr_entry
 	AO_fetch_and_add1(&store->dead_count);
 }
 
+/* The entry is in the tree: puts it into the queue where it belongs. The lock is held. */
+static void entry_enqueue(struct verve_mr_store *store, struct verve_mr_entry *entry)
+{
+	if (entry->holds) {
+		TAILQ_INSERT_TAIL(&store->held, entry, link);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&store->placed, entry, link);
+	store->count++;
+	store->size += range_pinned(store, entry->node.start, entry->node.end);
+}
+
+/* The opposite, before entry->holds changes. */
+static void entry_dequeue(struct verve_mr_store *store, struct verve_mr_entry *entry)
+{
+	if (entry->holds) {
+		TAILQ_REMOVE(&store->held, entry, link);
+		return;
+	}
+	TAILQ_REMOVE(&store->placed, entry, link);
+	store->count--;
+	store->size -= range_pinned(store, entry->node.start, entry->node.end);
+}
+
 /* The entry is linked. The lock is held. */
 static void entry_unlink(struct verve_mr_store *store, struct verve_mr_entry *entry)
 {
 	verve_itree_remove(&store->tree, &entry->node);
-	TAILQ_REMOVE(&store->linked, entry, link);
-	store->count--;
-	store->size -= range_pinned(store, entry->node.start, entry->node.end);
+	entry_dequeue(store, entry);
 	entry_count_hits(store, entry);
 	if (AO_fetch_and_add_full(&entry->state, (AO_t)0 - LINKED) - LINKED < USE)
 		entry_queue_dead(store, entry);
@@ -180,40 +188,6 @@ static bool entry_grants(const struct verve_mr_entry *entry, const struct verve_
 		       entry->access == want->access;
 	return entry->node.start <= want->start && entry->node.end >= want->end &&
 	       (entry->access & want->access) == want->access;
-}
-
-static struct hint *hints_of(struct verve_mr_store *store, uintptr_t page)
-{
-	return store->buckets[page * 0x9e3779b97f4a7c15u >> store->bucket_shift].hints;
-}
-
-static struct verve_mr_entry *hint_get(struct verve_mr_store *store, uintptr_t start)
-{
-	uintptr_t page = start >> PAGE_SHIFT;
-	struct hint *hints = hints_of(store, page);
-
-	for (int i = 0; i < WAYS; i++)
-		if (AO_load(&hints[i].page) == page)
-			return (void *)AO_load_acquire(&hints[i].entry);
-	return NULL;
-}
-
-/* Overwrites the page's own hint, or an empty one, or else any in the bucket. The lock is held. */
-static void hint_set(struct verve_mr_store *store, uintptr_t start, struct verve_mr_entry *entry)
-{
-	uintptr_t page = start >> PAGE_SHIFT;
-	struct hint *hints = hints_of(store, page), *hint = &hints[page % WAYS];
-
-	for (int i = 0; i < WAYS; i++) {
-		AO_t other = AO_load(&hints[i].page);
-
-		if (other == page || !other)
-			hint = &hints[i];
-		if (other == page)
-			break;
-	}
-	AO_store(&hint->page, page);
-	AO_store_release(&hint->entry, (AO_t)entry);
 }
 
 static bool entry_take(const struct verve_itree_node *node, void *arg)
@@ -235,7 +209,7 @@ static struct verve_mr_entry *tree_find(struct verve_mr_store *store,
 				      (void *)want);
 	if (node) {
 		entry = entry_of(node);
-		hint_set(store, want->start, entry);
+		verve_mr_hints_set(&store->hints, want->start, entry);
 	}
 	pthread_mutex_unlock(&store->lock);
 	return entry;
@@ -244,7 +218,7 @@ static struct verve_mr_entry *tree_find(struct verve_mr_store *store,
 struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
 					   const struct verve_mr_want *want)
 {
-	struct verve_mr_entry *entry = hint_get(store, want->start);
+	struct verve_mr_entry *entry = verve_mr_hints_get(&store->hints, want->start);
 
 	if (entry && entry_use(entry, want->exact)) {
 		if (entry_grants(entry, want)) {
@@ -269,7 +243,7 @@ struct verve_mr_entry *verve_mr_store_find(struct verve_mr_store *store,
  */
 static bool evict_look(struct verve_mr_store *store)
 {
-	struct verve_mr_entry *entry = TAILQ_FIRST(&store->linked);
+	struct verve_mr_entry *entry = TAILQ_FIRST(&store->placed);
 
 	if (!entry)
 		return false;
@@ -279,8 +253,8 @@ static bool evict_look(struct verve_mr_store *store)
 		return true;
 	}
 	entry->seen = AO_load(&entry->hits);
-	TAILQ_REMOVE(&store->linked, entry, link);
-	TAILQ_INSERT_TAIL(&store->linked, entry, link);
+	TAILQ_REMOVE(&store->placed, entry, link);
+	TAILQ_INSERT_TAIL(&store->placed, entry, link);
 	return false;
 }
 
@@ -370,9 +344,7 @@ static struct verve_mr_entry *entry_take_unused(struct verve_mr_store *store)
 static struct verve_mr_entry *entry_link(struct verve_mr_store *store, struct verve_mr_entry *entry,
 					 const struct verve_mr_want *want)
 {
-	size_t size = range_pinned(store, want->start, want->end);
-
-	if (!make_room(store, size)) {
+	if (!make_room(store, range_pinned(store, want->start, want->end))) {
 		TAILQ_INSERT_HEAD(&store->unused, entry, link);
 		return NULL;
 	}
@@ -381,13 +353,12 @@ static struct verve_mr_entry *entry_link(struct verve_mr_store *store, struct ve
 	entry->access = want->access;
 	entry->exact = want->exact;
 	entry->region = NULL;
+	entry->holds = 0;
 	entry->born = AO_load(&entry->hits);
 	entry->seen = entry->born - 1; /* a new entry gets a second chance, too */
 	AO_store_release(&entry->state, LINKED | USE);
 	verve_itree_insert(&store->tree, &entry->node);
-	TAILQ_INSERT_TAIL(&store->linked, entry, link);
-	store->count++;
-	store->size += size;
+	entry_enqueue(store, entry);
 	return entry;
 }
 
@@ -455,7 +426,7 @@ bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *e
 	linked = AO_load(&entry->state) & LINKED;
 	if (linked) {
 		AO_fetch_and_add_full(&entry->state, READY);
-		hint_set(store, entry->node.start, entry);
+		verve_mr_hints_set(&store->hints, entry->node.start, entry);
 		while ((old = verve_itree_overlap(&store->tree, entry->node.start, entry->node.end,
 						  entry_is_superfluous, entry)))
 			entry_unlink(store, entry_of(old));
@@ -472,13 +443,45 @@ void verve_mr_store_unlink(struct verve_mr_store *store, struct verve_mr_entry *
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* The lock is held. */
+static void set_holds(struct verve_mr_store *store, struct verve_mr_entry *entry, uint32_t holds)
+{
+	bool linked = AO_load(&entry->state) & LINKED;
+
+	if (linked)
+		entry_dequeue(store, entry);
+	entry->holds = holds;
+	if (linked)
+		entry_enqueue(store, entry);
+}
+
+void verve_mr_store_hold(struct verve_mr_store *store, struct verve_mr_entry *entry)
+{
+	pthread_mutex_lock(&store->lock);
+	set_holds(store, entry, entry->holds + 1);
+	pthread_mutex_unlock(&store->lock);
+}
+
+void verve_mr_store_release(struct verve_mr_store *store, struct verve_mr_entry *entry)
+{
+	size_t size = range_pinned(store, entry->node.start, entry->node.end);
+
+	pthread_mutex_lock(&store->lock);
+	if (entry->holds == 1 && AO_load(&entry->state) & LINKED && !make_room(store, size)) {
+		entry_unlink(store, entry);
+		store->evictions++;
+	}
+	set_holds(store, entry, entry->holds - 1);
+	pthread_mutex_unlock(&store->lock);
+}
+
 bool verve_mr_store_evict_idle(struct verve_mr_store *store)
 {
 	struct verve_mr_entry *entry, *next;
 	bool found = false;
 
 	pthread_mutex_lock(&store->lock);
-	for (entry = TAILQ_FIRST(&store->linked); entry; entry = next) {
+	for (entry = TAILQ_FIRST(&store->placed); entry; entry = next) {
 		next = TAILQ_NEXT(entry, link);
 		if (AO_load(&entry->state) >= USE)
 			continue;
@@ -542,8 +545,14 @@ uint64_t verve_mr_store_hits(struct verve_mr_store *store)
 	uint64_t hits;
 
 	pthread_mutex_lock(&store->lock);
+	/* Held entries may be many, so a few at a time, in turn, are brought up to date. */
+	for (int i = 0; i < HELD_LOOKS && (entry = TAILQ_FIRST(&store->held)); i++) {
+		entry_count_hits(store, entry);
+		TAILQ_REMOVE(&store->held, entry, link);
+		TAILQ_INSERT_TAIL(&store->held, entry, link);
+	}
 	hits = store->hits;
-	TAILQ_FOREACH(entry, &store->linked, link)
+	TAILQ_FOREACH(entry, &store->placed, link)
 		hits += AO_load(&entry->hits) - entry->counted;
 	pthread_mutex_unlock(&store->lock);
 	return hits;

@@ -7,9 +7,11 @@
  * region; and in *use* as many times as it was found and not given back. These three are one atomic
  * word, so that a hit takes no lock. The memory of an entry is reused for others, and freed only
  * with the store; so a thread that finds an entry first takes a use, and then reads its fields. The
- * thread that makes an entry neither linked nor used must free it. The monitor's thread must not
- * deregister; its entries wait to be *buried* by another thread. The store's lock is taken last
- * (the monitor's lock before it) and never held across libibverbs, malloc or free. Any thread.
+ * thread that makes an entry neither linked nor used must free it. A user that keeps its use for
+ * long *holds* the entry: the entry takes none of the store's places meanwhile. The monitor's
+ * thread must not deregister; its entries wait to be *buried* by another thread. The store's lock
+ * is taken last (the monitor's lock before it) and never held across libibverbs, malloc or free.
+ * Any thread.
  */
 #ifndef VERVE_MR_STORE_H
 #define VERVE_MR_STORE_H
@@ -47,9 +49,13 @@ struct verve_mr_entry {
 	unsigned access;		/* VERVE_NET_* of the region */
 	bool exact;			/* one user at a time */
 	uint64_t born;			/* hits when the entry was added */
+	uint32_t holds;			/* verve_mr_store_hold; the store's lock */
 } __attribute__((aligned(64)));
 
-/* count: entries kept at most, not 0; size: bytes of their pages at most. NULL: no memory. */
+/*
+ * count: entries kept at most, not 0; size: bytes of their pages at most; both without the entries
+ * that are held. NULL: no memory.
+ */
 struct verve_mr_store *verve_mr_store_open(size_t count, size_t size);
 /* Every entry must have been freed. */
 void verve_mr_store_close(struct verve_mr_store *store);
@@ -92,6 +98,16 @@ uint64_t verve_mr_store_found(const struct verve_mr_entry *entry);
 bool verve_mr_store_ready(struct verve_mr_store *store, struct verve_mr_entry *entry);
 /* Unlinks the entry, so that it is not found any more. The caller's use stays. */
 void verve_mr_store_unlink(struct verve_mr_store *store, struct verve_mr_entry *entry);
+/*
+ * The caller's use of the entry will last: until verve_mr_store_release, the entry takes no place,
+ * so that regions that an application keeps open leave all places to others.
+ */
+void verve_mr_store_hold(struct verve_mr_store *store, struct verve_mr_entry *entry);
+/*
+ * Takes back one verve_mr_store_hold; the use stays. Without another one, the entry takes a place
+ * again: others may be evicted, or the entry is unlinked; the caller must bury.
+ */
+void verve_mr_store_release(struct verve_mr_store *store, struct verve_mr_entry *entry);
 /* Gives back one use. True: the caller must close the region and free the entry. */
 bool verve_mr_store_put(struct verve_mr_entry *entry);
 

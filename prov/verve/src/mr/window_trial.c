@@ -28,6 +28,8 @@ struct trial {
 	struct verve_mr_region *base;
 	struct verve_net_mw mw;
 	char *memory; /* a page, which base covers */
+	bool atomics; /* the device binds windows for atomics */
+	bool exposed; /* a window may go on after the trial: the page must not be used again */
 };
 
 static int binder_get(struct trial *trial)
@@ -40,6 +42,25 @@ static void binder_put(struct trial *trial)
 	if (trial->binder)
 		verve_net_binder_close(trial->binder);
 	trial->binder = NULL;
+}
+
+/* -FI_ENOENT: others have all windows. */
+static int window_get(struct trial *trial, struct verve_net_mw *mw)
+{
+	int ret = verve_net_mw_alloc(trial->dev, mw);
+
+	return ret == -FI_ENOMEM ? -FI_ENOENT : ret;
+}
+
+static int window_put(struct trial *trial, struct verve_net_mw *mw, const char **broken)
+{
+	int ret = verve_net_mw_free(mw);
+
+	if (!ret)
+		return 0;
+	trial->exposed = true;
+	*broken = "does not free windows";
+	return ret;
 }
 
 /* *refused: the device did not read the bytes. An error: that is not known. */
@@ -89,10 +110,41 @@ static int try_unbound(struct trial *trial, const char **broken)
 	return ret;
 }
 
+/*
+ * Some devices bind no windows for atomics (mlx5, where UMRs may not change that access), and say
+ * so by any error. That costs binder and window, so this bind has a window of its own.
+ */
+static int try_atomics(struct trial *trial, const char **broken)
+{
+	struct verve_net_mw mw;
+	int ret = window_get(trial, &mw);
+
+	if (ret)
+		return ret;
+	ret = binder_get(trial);
+	if (ret) {
+		window_put(trial, &mw, broken);
+		return ret;
+	}
+	ret = verve_net_mw_bind(trial->binder, &mw, &trial->base->net, trial->memory + INSIDE,
+				INSIDE_LEN, VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
+				VERVE_NET_REMOTE_ATOMIC);
+	if (!ret)
+		ret = verve_net_mw_unbind(trial->binder, &mw, &trial->base->net,
+					  trial->memory + INSIDE);
+	trial->atomics = !ret;
+	if (ret)
+		binder_put(trial);
+	return window_put(trial, &mw, broken);
+}
+
 static int try_window(struct trial *trial, const char **broken)
 {
-	int ret = binder_get(trial);
+	bool wanted = verve_net_device_port(trial->dev)->limits.atomics;
+	int ret = wanted ? try_atomics(trial, broken) : 0;
 
+	if (!ret)
+		ret = binder_get(trial);
 	if (!ret)
 		ret = verve_net_mw_bind(trial->binder, &trial->mw, &trial->base->net,
 					trial->memory + INSIDE, INSIDE_LEN, VERVE_NET_REMOTE_READ);
@@ -103,7 +155,7 @@ static int try_window(struct trial *trial, const char **broken)
 
 static int trial_run(struct trial *trial, const char **broken)
 {
-	int ret = posix_memalign((void **)&trial->memory, PAGE, PAGE);
+	int freed, ret = posix_memalign((void **)&trial->memory, PAGE, PAGE);
 
 	if (ret)
 		return -FI_ENOMEM;
@@ -112,28 +164,33 @@ static int trial_run(struct trial *trial, const char **broken)
 				   VERVE_NET_LOCAL_WRITE | VERVE_NET_WINDOWS, &trial->base);
 	if (ret)
 		goto err_memory;
-	ret = verve_net_mw_alloc(trial->dev, &trial->mw);
-	if (ret == -FI_ENOMEM)
-		ret = -FI_ENOENT;
+	ret = window_get(trial, &trial->mw);
 	if (ret)
 		goto err_region;
 	ret = try_window(trial, broken);
 	/* The binder goes first: a request that has not ended might bind the window later. */
 	binder_put(trial);
-	verve_net_mw_free(&trial->mw);
+	freed = window_put(trial, &trial->mw, broken);
+	if (!ret)
+		ret = freed;
 err_region:
 	verve_mr_region_close(trial->base);
 err_memory:
-	free(trial->memory);
+	if (!trial->exposed)
+		free(trial->memory);
 	return ret;
 }
 
-int verve_mr_window_trial(struct verve_net_device *dev)
+int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics)
 {
 	const char *name = verve_net_device_port(dev)->device, *broken = NULL;
 	struct trial trial = {.dev = dev};
 	int ret = trial_run(&trial, &broken);
 
+	*atomics = trial.atomics;
+	if (!ret && !broken && !trial.atomics && verve_net_device_port(dev)->limits.atomics)
+		VERVE_INFO(MR, "%s: the device binds no memory windows for atomics: such memory "
+			   "is registered each time that it is opened to peers\n", name);
 	if (broken) {
 		VERVE_WARN(MR,
 			   "%s: memory windows are not used, because the device %s: memory is "

@@ -7,6 +7,8 @@
 #ifndef VERVE_MR_WINDOW_TRIAL_H
 #define VERVE_MR_WINDOW_TRIAL_H
 
+#include <stdbool.h>
+
 struct verve_net_device;
 
 /*
@@ -14,8 +16,8 @@ struct verve_net_device;
  * to itself. May block for milliseconds. Any thread. -FI_EPERM: the device breaks a promise, so no
  * window may be used. -FI_EOPNOTSUPP: the driver binds none. -FI_ENOENT: other domains or processes
  * have all windows, so a later trial may succeed. Other errors of net/mw.h: the trial could not be
- * made. Logs.
+ * made. *atomics, if the result is 0: the device has atomics, and binds windows for them. Logs.
  */
-int verve_mr_window_trial(struct verve_net_device *dev);
+int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics);
 
 #endif

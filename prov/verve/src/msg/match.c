@@ -98,7 +98,7 @@ static int hash_init(struct hash *hash)
 }
 
 /* Doubles the number of buckets. Without memory the table stays as it is; lookups take longer. */
-static void hash_grow(struct hash *hash)
+static __attribute__((noinline, cold)) void hash_grow(struct hash *hash)
 {
 	size_t count = (size_t)1 << (64 - hash->shift);
 	struct hash bigger = {
@@ -128,7 +128,8 @@ static void hash_grow(struct hash *hash)
 }
 
 /* Adds the node as the youngest of its key. The caller has set the node's tag and source. */
-static void hash_add(struct verve_match *match, struct hash *hash, struct verve_match_node *node)
+static inline __attribute__((always_inline)) void
+hash_add(struct verve_match *match, struct hash *hash, struct verve_match_node *node)
 {
 	struct verve_match_node **place = hash_find(match, hash, node->tag, node->source);
 	struct verve_match_node *first = *place;
@@ -199,7 +200,7 @@ void verve_match_fini(struct verve_match *match)
 	verve_pool_fini(&match->indexes);
 }
 
-static struct verve_match_class *class_find(const struct verve_match *match, uint64_t keep,
+static inline struct verve_match_class *class_find(const struct verve_match *match, uint64_t keep,
 					    uint32_t any)
 {
 	for (uint32_t i = 0; i < match->class_count; i++) {
@@ -249,14 +250,11 @@ static struct verve_match_class *class_alloc(struct verve_match *match)
 	return mclass;
 }
 
-/* The class, which is made if it does not exist. NULL: no memory. */
-static struct verve_match_class *class_get(struct verve_match *match, uint64_t keep, uint32_t any)
+static __attribute__((noinline)) struct verve_match_class *class_make(struct verve_match *match,
+								      uint64_t keep, uint32_t any)
 {
-	struct verve_match_class *mclass = class_find(match, keep, any);
+	struct verve_match_class *mclass = class_reuse(match);
 
-	if (__builtin_expect(mclass != NULL, 1))
-		return mclass;
-	mclass = class_reuse(match);
 	if (!mclass)
 		mclass = class_alloc(match);
 	if (!mclass)
@@ -264,6 +262,15 @@ static struct verve_match_class *class_get(struct verve_match *match, uint64_t k
 	mclass->keep = keep;
 	mclass->any = any;
 	return mclass;
+}
+
+/* The class, which is made if it does not exist. NULL: no memory. */
+static inline struct verve_match_class *class_get(struct verve_match *match, uint64_t keep,
+						  uint32_t any)
+{
+	struct verve_match_class *mclass = class_find(match, keep, any);
+
+	return __builtin_expect(mclass != NULL, 1) ? mclass : class_make(match, keep, any);
 }
 
 static uint32_t any_of(uint32_t source)

@@ -2,6 +2,8 @@
 /* Receiving: a message arrives or a receive is posted; the match table finds its counterpart. */
 #include "msg/recv.h"
 
+#include <assert.h>
+
 #include "base/config.h"
 #include "base/log.h"
 #include "comp/comp.h"
@@ -105,7 +107,8 @@ static void end_at_once(struct verve_xport *xport, struct verve_recv_op *recv,
 	bool notify = recv->op.flags & VERVE_OP_NOTIFY;
 
 	verve_iov_scatter(memory->iov, memory->iov_count, 0, packet->payload, packet->len);
-	verve_op_free(xport, &recv->op);
+	assert(!memory->slab && !memory->owned);
+	verve_op_free_bare(xport, &recv->op);
 	verve_report_now(sink->rx_queue, sink->recv, notify, &comp);
 }
 

@@ -23,6 +23,7 @@
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
+#include "xport/wire.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -39,14 +40,14 @@ static uint8_t wire_flags(uint32_t flags)
  * called when the packet is acknowledged. -FI_EAGAIN: no slab is free; other errors: the link
  * broke.
  */
-static int post_eager(struct verve_xport *xport, struct verve_link *link,
-		      struct verve_wire_packet *packet, const struct iovec *iov, size_t count,
-		      size_t len, struct verve_slab *slab, struct verve_op *tell)
+static inline __attribute__((always_inline)) int
+post_eager(struct verve_xport *xport, struct verve_link *link, struct verve_wire_packet *packet,
+	   const struct iovec *iov, size_t count, size_t len, struct verve_slab *slab,
+	   struct verve_op *tell)
 {
 	size_t prefix = verve_wire_prefix(packet->flags);
 	struct verve_outgoing out;
 
-	packet->type = VERVE_WIRE_EAGER;
 	if (slab)
 		out = (struct verve_outgoing) {
 			(char *)slab->data + VERVE_WIRE_PREFIX - prefix, slab};
@@ -55,7 +56,7 @@ static int post_eager(struct verve_xport *xport, struct verve_link *link,
 	else
 		return -FI_EAGAIN;
 	verve_link_address(link, packet);
-	verve_wire_encode(packet, out.data);
+	verve_wire_encode_eager(packet, out.data);
 	verve_credit_spend(link, len);
 	return verve_link_post_packet(xport, link, &out, prefix + len, false, tell);
 }
@@ -96,32 +97,12 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	       verve_link_has_room(xport, link, false);
 }
 
-int verve_send(struct verve_xport *xport, const struct verve_request *request)
+/* The message becomes an operation in its peer's queue. */
+static __attribute__((noinline)) int send_later(struct verve_xport *xport, struct verve_peer *peer,
+						const struct verve_request *request, size_t len)
 {
-	size_t len = verve_iov_len(request->iov, request->iov_count);
 	struct verve_send_op *send;
-	struct verve_peer *peer;
 	struct verve_op *op;
-	int ret;
-
-	ret = verve_peer_find(xport, request->addr, &peer);
-	if (ret)
-		return ret;
-	if (can_go_now(xport, peer, request, len)) {
-		struct verve_wire_packet packet;
-
-		packet.flags = wire_flags(request->flags);
-		packet.tag = request->tag;
-		packet.data = request->data;
-		ret = post_eager(xport, peer->link, &packet, request->iov, request->iov_count, len,
-				 NULL, NULL);
-		if (!ret) {
-			verve_fence_count(peer);
-			report_now(xport, request, len);
-			return 0;
-		}
-		/* No slab is free, or the link broke: the message waits in the peer's queue. */
-	}
 
 	if (request->flags & VERVE_OP_INJECT && len > xport->attr.eager_size)
 		return -FI_EMSGSIZE;
@@ -142,6 +123,31 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 				 request->iov_count, 0, len);
 	}
 	verve_peer_queue(xport, peer, op);
+	return 0;
+}
+
+int verve_send(struct verve_xport *xport, const struct verve_request *request)
+{
+	size_t len = verve_iov_len(request->iov, request->iov_count);
+	struct verve_wire_packet packet;
+	struct verve_peer *peer;
+	int ret;
+
+	ret = verve_peer_find(xport, request->addr, &peer);
+	if (ret)
+		return ret;
+	if (!can_go_now(xport, peer, request, len))
+		return send_later(xport, peer, request, len);
+	packet.flags = wire_flags(request->flags);
+	packet.tag = request->tag;
+	packet.data = request->data;
+	packet.op_id = 0;
+	/* If no slab is free, or the link breaks, the message waits in the peer's queue. */
+	if (post_eager(xport, peer->link, &packet, request->iov, request->iov_count, len, NULL,
+		       NULL))
+		return send_later(xport, peer, request, len);
+	verve_fence_count(peer);
+	report_now(xport, request, len);
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 /* Completion queue: polling, arming, the wake-up channel, and the meaning of each status. */
 #include "net/cq.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
@@ -12,12 +11,27 @@
 #include "base/log.h"
 #include "net/verbs.h"
 
-enum { BATCH = 16 };
-
 _Static_assert((int)VERVE_NET_WC_OK == IBV_WC_SUCCESS, "status");
 _Static_assert((int)VERVE_NET_WC_FLUSHED == IBV_WC_WR_FLUSH_ERR, "status");
 _Static_assert((int)VERVE_NET_WC_REMOTE_ACCESS == IBV_WC_REM_ACCESS_ERR, "status");
 _Static_assert((int)VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_SEND == IBV_WC_SEND, "opcode");
+_Static_assert((int)VERVE_NET_WC_RECV == IBV_WC_RECV, "opcode");
+_Static_assert((int)VERVE_NET_WC_RECV_IMM == IBV_WC_RECV_RDMA_WITH_IMM, "opcode");
+
+#define SAME_PLACE(field, other)                                                                   \
+	_Static_assert(offsetof(struct verve_net_wc, field) == offsetof(struct ibv_wc, other) &&   \
+		       sizeof(((struct verve_net_wc *)0)->field) ==                                \
+		       sizeof(((struct ibv_wc *)0)->other), "cast in poll")
+
+_Static_assert(sizeof(struct verve_net_wc) == sizeof(struct ibv_wc), "cast in poll");
+SAME_PLACE(wr_id, wr_id);
+SAME_PLACE(status, status);
+SAME_PLACE(opcode, opcode);
+SAME_PLACE(vendor_err, vendor_err);
+SAME_PLACE(byte_len, byte_len);
+SAME_PLACE(imm, imm_data);
+SAME_PLACE(qp_num, qp_num);
 
 const char *verve_net_wc_str(uint32_t status)
 {
@@ -156,37 +170,22 @@ void verve_net_cq_close(struct verve_net_cq *cq)
 	free(cq);
 }
 
-static void wc_translate(const struct ibv_wc *from, struct verve_net_wc *to)
+static __attribute__((noinline, cold)) int poll_failed(struct verve_net_cq *cq)
 {
-	to->wr_id = from->wr_id;
-	to->status = from->status;
-	to->vendor_err = from->vendor_err;
-	if (from->opcode & IBV_WC_RECV)
-		to->opcode =
-			from->opcode == IBV_WC_RECV ? VERVE_NET_WC_RECV : VERVE_NET_WC_RECV_IMM;
-	else
-		to->opcode = VERVE_NET_WC_SEND;
-	to->byte_len = from->byte_len;
-	to->imm = ntohl(from->imm_data);
-	to->qp_num = from->qp_num;
+	if (!cq->lost)
+		VERVE_WARN(CQ, "%s: cannot poll a completion queue: %s (dmesg may say why)\n",
+			   ibv_get_device_name(cq->cq->context->device),
+			   cq->binds ? "a domain opens another one for its memory windows" :
+				       "close its endpoint, which has failed, and open another");
+	cq->lost = true;
+	return -FI_EIO;
 }
 
 int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc)
 {
-	struct ibv_wc batch[BATCH];
-	int count = ibv_poll_cq(cq->cq, max < BATCH ? max : BATCH, batch);
+	int count = ibv_poll_cq(cq->cq, max, (struct ibv_wc *)wc);
 
-	if (__builtin_expect(count < 0, 0)) {
-		if (!cq->lost)
-			VERVE_WARN(CQ, "%s: cannot poll a completion queue: its endpoint has "
-				   "failed; close it and open another (dmesg may say why)\n",
-				   ibv_get_device_name(cq->cq->context->device));
-		cq->lost = true;
-		return -FI_EIO;
-	}
-	for (int i = 0; i < count; i++)
-		wc_translate(&batch[i], &wc[i]);
-	return count;
+	return __builtin_expect(count < 0, 0) ? poll_failed(cq) : count;
 }
 
 int verve_net_cq_arm(struct verve_net_cq *cq)

@@ -14,24 +14,26 @@ struct verve_net_device;
 struct verve_net_cq;
 struct verve_net_channel;
 
+/* Numerically ibv_wc_opcode. Smaller ones than RECV are of a send queue: SEND and others. */
 enum verve_net_opcode {
-	VERVE_NET_WC_SEND, /* any request of a send queue: send, write, read, atomic */
-	VERVE_NET_WC_RECV,
-	VERVE_NET_WC_RECV_IMM, /* write with immediate: imm is valid */
+	VERVE_NET_WC_SEND = 0,
+	VERVE_NET_WC_RECV = 128,
+	VERVE_NET_WC_RECV_IMM = 129, /* write with immediate: imm is valid */
 };
 
 /*
  * One completion. With a status other than VERVE_NET_WC_OK only wr_id, status, vendor_err and
- * qp_num are valid (ibv_poll_cq(3)).
+ * qp_num are valid (ibv_poll_cq(3)). Same layout as struct ibv_wc; cq.c asserts it.
  */
 struct verve_net_wc {
 	uint64_t wr_id;	     /* of the work request or the receive buffer */
 	uint32_t status;     /* an ibv_wc_status; 0: success */
+	uint32_t opcode;     /* enum verve_net_opcode, or another ibv_wc_opcode */
 	uint32_t vendor_err; /* the device's own error code */
-	uint32_t opcode;     /* enum verve_net_opcode */
 	uint32_t byte_len;   /* bytes received; receives only */
-	uint32_t imm;	     /* host byte order; VERVE_NET_WC_RECV_IMM only */
+	uint32_t imm;	     /* of the request; VERVE_NET_WC_RECV_IMM only */
 	uint32_t qp_num;     /* of the local queue pair */
+	uint32_t unused[4];
 };
 
 /* The statuses that the upper layers handle by name (InfiniBand spec. vol. 1, 11.6.2). */
@@ -78,8 +80,8 @@ int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
 void verve_net_cq_close(struct verve_net_cq *cq);
 
 /*
- * Writes at most max completions into wc, of many no more than 16 at a time, and returns their
- * number. -FI_EIO: the queue cannot be polled, because the device is lost; logged once.
+ * Writes at most max completions into wc, and returns their number. -FI_EIO: the queue cannot be
+ * polled, because the device is lost; logged once.
  */
 int verve_net_cq_poll(struct verve_net_cq *cq, int max, struct verve_net_wc *wc);
 /*

@@ -277,6 +277,27 @@ static bool event_moves_port(const struct verve_net_device *dev,
 	}
 }
 
+/* True if the event is about a binder of memory windows. */
+static bool event_is_of_binder(const struct ibv_async_event *event)
+{
+	const struct verve_net_cq *cq;
+	const struct verve_net_srq *srq = NULL;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		cq = event->element.cq->cq_context;
+		return cq->binds;
+	case IBV_EVENT_SRQ_ERR:
+		srq = event->element.srq->srq_context;
+		return srq->binds;
+	case IBV_EVENT_QP_FATAL:
+		srq = event->element.qp->srq ? event->element.qp->srq->srq_context : NULL;
+		return srq && srq->binds;
+	default:
+		return false;
+	}
+}
+
 /* What the event says has failed, and in *remedy, a constant, what that means to the user. */
 static struct verve_net_fault fault_of(const struct ibv_async_event *event, const char **remedy)
 {
@@ -284,6 +305,11 @@ static struct verve_net_fault fault_of(const struct ibv_async_event *event, cons
 				       "open another (dmesg may say why)";
 
 	*remedy = "";
+	if (event_is_of_binder(event)) {
+		*remedy = ": no endpoint fails; a domain binds its memory windows over another "
+			  "queue pair";
+		return (struct verve_net_fault){0};
+	}
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
 		*remedy = of_queue;

@@ -78,6 +78,7 @@ int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder 
 	ret = verve_net_srq_open(dev, 1, &binder->srq);
 	if (ret)
 		goto err_cq;
+	binder->cq->binds = binder->srq->binds = true;
 	ret = binder_connect(binder);
 	if (ret)
 		goto err_srq;
@@ -90,7 +91,8 @@ err_cq:
 	verve_net_cq_close(binder->cq);
 err_free:
 	free(binder);
-	return ret;
+	/* A port that is down, or has no LID, may be called an invalid argument. */
+	return verve_net_mw_is_answer(ret) ? -FI_ECONNABORTED : ret;
 }
 
 void verve_net_binder_close(struct verve_net_binder *binder)
@@ -111,20 +113,19 @@ int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
 	return 0;
 }
 
-void verve_net_mw_free(struct verve_net_mw *mw)
+int verve_net_mw_free(struct verve_net_mw *mw)
 {
 	int ret = ibv_dealloc_mw(mw->handle);
 
-	if (ret)
-		VERVE_WARN(MR, "cannot free the memory window of key %#x: %s\n", mw->rkey,
-			   strerror(ret));
 	mw->handle = NULL;
+	return ret ? verve_net_error(ret) : 0;
 }
 
 /* Waits for the one completion. Returns its status, or a negative error. */
 static int binder_wait(struct verve_net_binder *binder)
 {
 	uint64_t until = 0;
+	bool late = false;
 
 	for (uint32_t polls = 1;; polls++) {
 		struct verve_net_wc wc;
@@ -132,14 +133,24 @@ static int binder_wait(struct verve_net_binder *binder)
 
 		if (count)
 			return count < 0 ? count : (int)wc.status;
+		/* Polled once more after the deadline: it was the process that stood still. */
+		if (late)
+			return -FI_ETIMEDOUT;
 		if (polls < SPINS)
 			continue;
 		if (!until)
 			until = verve_net_now() + patience;
-		else if (verve_net_now() > until)
-			return -FI_ETIMEDOUT;
-		verve_net_pause();
+		late = verve_net_now() > until;
+		if (!late)
+			verve_net_pause();
 	}
+}
+
+/* Others are about the queue pair: it was flushed, or its port is down. */
+static bool is_about_window(int status)
+{
+	return status == IBV_WC_MW_BIND_ERR || status == IBV_WC_LOC_PROT_ERR ||
+	       status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_LOC_LEN_ERR;
 }
 
 static int binder_perform(struct verve_net_binder *binder, struct verve_net_mw *mw,
@@ -153,10 +164,12 @@ static int binder_perform(struct verve_net_binder *binder, struct verve_net_mw *
 	mw->rkey = handle->rkey;
 	if (!ret)
 		return 0;
-	VERVE_WARN(MR, "%s: cannot %s the memory window of key %#x: %s\n",
+	VERVE_INFO(MR, "%s: cannot %s the memory window of key %#x: %s\n",
 		   binder->dev->port.device, info->length ? "bind" : "unbind", mw->rkey,
 		   ret > 0 ? verve_net_wc_str((uint32_t)ret) : fi_strerror(-ret));
-	return ret > 0 ? -FI_EIO : ret;
+	if (ret > 0)
+		return is_about_window(ret) ? -FI_EIO : -FI_ECONNABORTED;
+	return ret;
 }
 
 static bool is_refusal(int status)
@@ -183,7 +196,7 @@ int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lk
 		ret = binder_wait(binder);
 	if (is_refusal(ret))
 		return -FI_EACCES;
-	return ret > 0 ? -FI_EIO : ret;
+	return ret > 0 ? -FI_ECONNABORTED : ret;
 }
 
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,

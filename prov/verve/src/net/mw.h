@@ -10,6 +10,8 @@
 #ifndef VERVE_NET_MW_H
 #define VERVE_NET_MW_H
 
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,8 +28,8 @@ struct verve_net_mw {
 };
 
 /*
- * Opens a binder. May block for milliseconds. Logs. -FI_EOPNOTSUPP: the driver binds no windows;
- * -FI_ENOMEM, or the error of libibverbs.
+ * Opens a binder. May block for milliseconds. Logs. -FI_EOPNOTSUPP: the driver binds no windows.
+ * Other errors say nothing about windows (verve_net_mw_is_answer is false).
  */
 int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binder);
 /* Requests that have not ended are not executed any more. */
@@ -43,18 +45,33 @@ int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lk
 
 /* A new window is not bound. Does not log. -FI_ENOMEM, or the error of libibverbs. May block. */
 int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw);
-/* Ends the window, even if it is bound. No binder may have a request for it. Logs. May block. */
-void verve_net_mw_free(struct verve_net_mw *mw);
+/*
+ * Ends the window, even if it is bound. No binder may have a request for it. Does not log. May
+ * block. A negative error of libibverbs: the window lives on, and nothing can end it any more but
+ * the end of the region to which it is bound.
+ */
+int verve_net_mw_free(struct verve_net_mw *mw);
 
 /*
  * Binds the window to len bytes from addr on, 1 to VERVE_NET_MW_MAX of them, of the region mr. The
  * region has VERVE_NET_WINDOWS and, unless access is VERVE_NET_REMOTE_READ, VERVE_NET_LOCAL_WRITE.
  * Peers use virtual addresses. access: VERVE_NET_*; the REMOTE bits count. Waits for the device: a
- * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT, -FI_EIO, or the error of
- * libibverbs. After an error the binder must be closed, and then the window be freed.
+ * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT (no answer); -FI_EIO (the device
+ * refuses this bind); -FI_ECONNABORTED (the binder's queue pair has failed for another reason, such
+ * as a port that is down); or the error of libibverbs. After an error the binder must be closed,
+ * and then the window be freed.
  */
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access);
+/*
+ * True if this error of a binder's calls is an answer of device or driver to what was asked. False:
+ * a shortage, or something that may pass, and says nothing about windows.
+ */
+static inline bool verve_net_mw_is_answer(int error)
+{
+	return error == -FI_EIO || error == -FI_EINVAL || error == -FI_EOPNOTSUPP ||
+	       error == -FI_ENOSYS || error == -FI_EPERM;
+}
 /*
  * Unbinds the window from mr, to which it was bound at addr. When unbind has returned 0, the device
  * refuses the key. Errors as verve_net_mw_bind.

@@ -388,27 +388,26 @@ int verve_net_qp_error(struct verve_net_qp *qp)
 	return ret ? verve_net_error(ret) : 0;
 }
 
+_Static_assert((int)VERVE_NET_WRITE == IBV_WR_RDMA_WRITE, "opcode");
+_Static_assert((int)VERVE_NET_WRITE_IMM == IBV_WR_RDMA_WRITE_WITH_IMM, "opcode");
+_Static_assert((int)VERVE_NET_SEND == IBV_WR_SEND, "opcode");
+_Static_assert((int)VERVE_NET_READ == IBV_WR_RDMA_READ, "opcode");
+_Static_assert((int)VERVE_NET_COMPARE_SWAP == IBV_WR_ATOMIC_CMP_AND_SWP, "opcode");
+_Static_assert((int)VERVE_NET_FETCH_ADD == IBV_WR_ATOMIC_FETCH_AND_ADD, "opcode");
+_Static_assert((int)VERVE_NET_SIGNALED == IBV_SEND_SIGNALED, "flag");
+_Static_assert((int)VERVE_NET_INLINE == IBV_SEND_INLINE, "flag");
+
 static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send_wr *to)
 {
-	static const enum ibv_wr_opcode opcode[] = {
-		[VERVE_NET_SEND] = IBV_WR_SEND,
-		[VERVE_NET_WRITE] = IBV_WR_RDMA_WRITE,
-		[VERVE_NET_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-		[VERVE_NET_READ] = IBV_WR_RDMA_READ,
-		[VERVE_NET_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
-		[VERVE_NET_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
-	};
-
 	to->wr_id = from->wr_id;
 	to->next = NULL;
 	/* The cast is safe: ibv_post_send(3) does not write to the segments. */
 	to->sg_list = (struct ibv_sge *)(uintptr_t)from->sge;
 	to->num_sge = from->sge_count;
-	to->opcode = opcode[from->op];
-	to->send_flags = (from->flags & VERVE_NET_SIGNALED ? IBV_SEND_SIGNALED : 0) |
-			 (from->flags & VERVE_NET_INLINE ? IBV_SEND_INLINE : 0);
-	to->imm_data = htonl(from->imm);
-	if (__builtin_expect(from->op >= VERVE_NET_FETCH_ADD, 0)) {
+	to->opcode = (enum ibv_wr_opcode)from->op;
+	to->send_flags = from->flags;
+	to->imm_data = from->imm;
+	if (__builtin_expect(verve_net_wr_is_atomic(from->op), 0)) {
 		to->wr.atomic.remote_addr = from->remote_addr;
 		to->wr.atomic.rkey = from->rkey;
 		to->wr.atomic.compare_add = from->compare_add;
@@ -419,6 +418,13 @@ static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send
 	to->wr.rdma.rkey = from->rkey;
 }
 
+static __attribute__((noinline, cold)) int post_failed(const struct verve_net_qp *qp, int error)
+{
+	VERVE_WARN(EP_DATA, "%s: queue pair %#x takes no work request: %s\n",
+		   qp->dev->port.device, qp->qp->qp_num, strerror(error));
+	return verve_net_error(error);
+}
+
 int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
 	struct ibv_send_wr request, *bad;
@@ -426,12 +432,7 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 
 	wr_translate(wr, &request);
 	ret = ibv_post_send(qp->qp, &request, &bad);
-	if (__builtin_expect(ret, 0)) {
-		VERVE_WARN(EP_DATA, "%s: queue pair %#x takes no work request: %s\n",
-			   qp->dev->port.device, qp->qp->qp_num, strerror(ret));
-		return verve_net_error(ret);
-	}
-	return 0;
+	return __builtin_expect(ret, 0) ? post_failed(qp, ret) : 0;
 }
 
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srqp)

@@ -28,27 +28,34 @@ struct verve_net_sge {
 	uint32_t lkey;
 };
 
+/* Numerically ibv_wr_opcode; qp.c asserts it. */
 enum verve_net_wr_op {
-	VERVE_NET_SEND,
-	VERVE_NET_WRITE,
-	VERVE_NET_WRITE_IMM,
-	VERVE_NET_READ,
+	VERVE_NET_WRITE = 0,
+	VERVE_NET_WRITE_IMM = 1,
+	VERVE_NET_SEND = 2,
+	VERVE_NET_READ = 4,
 	/* On 8 aligned bytes at remote_addr; their old value is written to the 8 bytes of sge. */
-	VERVE_NET_FETCH_ADD,
-	VERVE_NET_COMPARE_SWAP,
+	VERVE_NET_COMPARE_SWAP = 5,
+	VERVE_NET_FETCH_ADD = 6,
 };
 
+static inline bool verve_net_wr_is_atomic(enum verve_net_wr_op op)
+{
+	return op == VERVE_NET_COMPARE_SWAP || op == VERVE_NET_FETCH_ADD;
+}
+
+/* Numerically ibv_send_flags; qp.c asserts it. */
 enum {
-	VERVE_NET_SIGNALED = 1 << 0, /* success makes a completion; a failure always makes one */
+	VERVE_NET_SIGNALED = 1 << 1, /* success makes a completion; a failure always makes one */
 	/* the post copies the payload, and ignores lkey; one segment: irdma takes no more */
-	VERVE_NET_INLINE = 1 << 1,
+	VERVE_NET_INLINE = 1 << 3,
 };
 
 struct verve_net_wr {
 	uint64_t wr_id; /* comes back in the completion */
 	enum verve_net_wr_op op;
 	uint32_t flags; /* VERVE_NET_SIGNALED, VERVE_NET_INLINE */
-	uint32_t imm;	/* host byte order; VERVE_NET_WRITE_IMM only */
+	uint32_t imm;	/* goes as it is; VERVE_NET_WRITE_IMM only */
 	uint32_t rkey;	/* with remote_addr: all but VERVE_NET_SEND */
 	uint64_t remote_addr;
 	uint64_t compare_add; /* COMPARE_SWAP: the expected old value; FETCH_ADD: the addend */

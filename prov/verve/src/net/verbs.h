@@ -53,6 +53,7 @@ struct verve_net_channel {
 struct verve_net_cq {
 	struct ibv_cq *cq;
 	bool lost; /* polling has failed, and the log says so */
+	bool binds; /* of a binder of memory windows (net/mw.h), not of an endpoint */
 };
 
 struct verve_net_srq {
@@ -60,6 +61,7 @@ struct verve_net_srq {
 	struct verve_lock lock; /* guards the fields below; taken last */
 	LIST_HEAD(, verve_net_qp) users;
 	uint32_t opened, closed; /* numbers of queue pairs; both wrap */
+	bool binds;		 /* of a binder of memory windows, not of an endpoint */
 };
 
 struct verve_net_qp;

@@ -141,10 +141,14 @@ bool verve_proto_is_waiting(struct verve_proto *proto)
 	return verve_turn_is_due(xport) || ((const struct verve_msg *)xport->home)->starved;
 }
 
+uint64_t verve_proto_pause(const struct verve_proto *proto)
+{
+	return verve_turn_pause(&proto->msg.xport);
+}
+
 void verve_proto_arm(struct verve_proto *proto)
 {
 	struct verve_xport *xport = &proto->msg.xport;
-
 	int ret;
 
 	verve_net_channel_drain(xport->channel);
@@ -153,8 +157,7 @@ void verve_proto_arm(struct verve_proto *proto)
 		ret = verve_net_cq_arm(xport->recv_cq);
 	if (ret)
 		verve_failure_tell(xport, -ret);
-	/* A sleep takes time, so the next turn looks at the clock. */
-	xport->polls = VERVE_WATCH_POLLS;
+	verve_turn_expect(xport);
 }
 
 static bool is_awaiting(const struct verve_peer *peer)

@@ -71,8 +71,10 @@ static inline bool verve_proto_poll(struct verve_proto *proto)
 	return any;
 }
 
-/* True: a thread should poll again within attr.keepalive nanoseconds, even if nothing wakes it. */
+/* True: a thread must poll again after verve_proto_pause, even if nothing wakes it. */
 bool verve_proto_is_waiting(struct verve_proto *proto);
+/* Nanoseconds, 1 to attr.keepalive, until then. Valid if verve_proto_is_waiting. */
+uint64_t verve_proto_pause(const struct verve_proto *proto);
 /*
  * Arms the device's queues: the next packet or completion makes the channel's descriptor readable.
  * The caller polls once more afterwards, because packets that came before wake no thread.

@@ -49,6 +49,7 @@ bool verve_complete_poll(struct verve_xport *xport)
 	struct verve_net_wc wc[VERVE_POLL_BATCH];
 	int count = verve_net_cq_poll(xport->send_cq, VERVE_POLL_BATCH, wc);
 
+	xport->unpolled = 0;
 	for (int i = 0; i < count; i++)
 		verve_complete(xport, &wc[i]);
 	if (__builtin_expect(count < 0, 0))

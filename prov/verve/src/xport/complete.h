@@ -8,13 +8,29 @@
 
 #include <stdbool.h>
 
+#include "xport/xport.h"
+
 struct verve_net_wc;
-struct verve_xport;
+
+/* While nothing asks for a completion, one turn in so many polls. */
+enum { VERVE_COMPLETE_IDLE_TURNS = 4 };
 
 /* Handles a completion of the send CQ. A completion of a retired request counts as stale. */
 void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc);
 /* Polls the send CQ, and handles one batch of completions. False: there was none. */
 bool verve_complete_poll(struct verve_xport *xport);
+/*
+ * For each turn: polls if requests ask for their completions, or operations of the
+ * application are under way (tx_used). A request that does not ask has a completion only if it
+ * fails, and a poll alone shows that the queue is lost: so one turn in VERVE_COMPLETE_IDLE_TURNS
+ * polls in any case, and so does the turn after verve_turn_expect. False: there was no completion.
+ */
+static inline bool verve_complete_step(struct verve_xport *xport)
+{
+	if (!xport->asked && !xport->tx_used && ++xport->unpolled < VERVE_COMPLETE_IDLE_TURNS)
+		return false;
+	return verve_complete_poll(xport);
+}
 /* Handles all completions that are in the send CQ now. */
 void verve_complete_poll_all(struct verve_xport *xport);
 /*

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "xport/link.h"
-#include "xport/wire.h"
+#include "xport/packet.h"
 #include "xport/xport.h"
 
 /* This side sends an eager message of len bytes. link->credits must not be 0. */

@@ -15,6 +15,7 @@
 #include "xport/peer.h"
 #include "xport/replay.h"
 #include "xport/replay_state.h"
+#include "xport/retire.h"
 #include "xport/suspend.h"
 #include "xport/xport.h"
 
@@ -53,9 +54,7 @@ static bool collect(struct verve_xport *xport, struct verve_link *link)
 	while (kept && link->retired != link->produced) {
 		struct verve_slot *slot = verve_link_slot(link, link->retired++);
 
-		xport->wr_used--;
-		link->slabs -= slot->has_slab;
-		xport->tx_slabs.posted -= slot->has_slab;
+		verve_link_uncount(xport, link, slot);
 		kept = keep_request(xport, link, slot, &entries[count]);
 		count += slot->kind != VERVE_SLOT_NOTHING || slot->tell;
 	}
@@ -126,7 +125,7 @@ static struct verve_link *find_drained(const struct verve_xport *xport)
 
 bool verve_detach_is_due(const struct verve_xport *xport)
 {
-	return xport->drained_count && find_drained(xport);
+	return find_drained(xport);
 }
 
 void verve_detach_unmarked(struct verve_xport *xport)

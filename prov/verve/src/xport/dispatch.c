@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "comp/comp_queue.h"
 #include "net/cq.h"
 #include "net/qp.h"
 #include "net/sys.h"
@@ -163,17 +162,11 @@ static bool fill_batch(struct verve_xport *xport)
 	return false;
 }
 
-bool verve_dispatch_is_flooded(const struct verve_xport *xport)
-{
-	return xport->attr.sink.rx_queue && verve_comp_queue_is_flooded(xport->attr.sink.rx_queue);
-}
-
-enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
+/* Not inlined, so that a turn that finds nothing needs no registers for it. */
+static __attribute__((noinline)) enum verve_dispatch_result handle_batch(struct verve_xport *xport)
 {
 	struct verve_recv_batch *batch = &xport->batch;
 
-	if (batch->at == batch->count && !fill_batch(xport))
-		return VERVE_DISPATCH_NONE;
 	while (batch->at < batch->count) {
 		const struct verve_net_wc *wc = &batch->wc[batch->at++];
 		struct verve_slab *slab = (struct verve_slab *)(uintptr_t)wc->wr_id;
@@ -188,6 +181,13 @@ enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 	if (xport->rx_free_count >= xport->rx_batch)
 		refill(xport, xport->rx_batch);
 	return VERVE_DISPATCH_SOME;
+}
+
+enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
+{
+	if (xport->batch.at == xport->batch.count && !fill_batch(xport))
+		return VERVE_DISPATCH_NONE;
+	return handle_batch(xport);
 }
 
 bool verve_dispatch_drain(struct verve_xport *xport)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "comp/comp_queue.h"
 #include "xport/xport.h"
 
 enum verve_dispatch_result {
@@ -34,7 +35,12 @@ int verve_dispatch_refill(struct verve_xport *xport);
  * True if the receive completion queue holds so many completions of peers' writes, beyond its ring,
  * that no more packets are to be taken (VERVE_COMP_UNINVITED).
  */
-bool verve_dispatch_is_flooded(const struct verve_xport *xport);
+static inline bool verve_dispatch_is_flooded(const struct verve_xport *xport)
+{
+	const struct verve_comp_queue *queue = xport->attr.sink.rx_queue;
+
+	return queue && verve_comp_queue_is_flooded(queue);
+}
 /* Handles one batch of arrived packets, of VERVE_POLL_BATCH at most. */
 enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
 /*

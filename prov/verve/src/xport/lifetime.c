@@ -59,10 +59,8 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 
 void verve_link_close(struct verve_xport *xport, struct verve_link *link)
 {
-	while (link->retired != link->produced) {
+	while (link->retired != link->produced)
 		verve_link_release(xport, link, verve_link_slot(link, link->retired++));
-		xport->wr_used--;
-	}
 	verve_replay_free(xport, link);
 	verve_remote_key_drop_all(&link->keys);
 	verve_cm_request_free(link->drop);
@@ -121,8 +119,9 @@ bool verve_link_stop(struct verve_xport *xport, struct verve_link *link, uint32_
 	} else if (outstanding) {
 		*marker = link->produced;
 		*verve_link_slot(link, link->produced++) =
-			(struct verve_slot){.kind = VERVE_SLOT_NOTHING};
+			(struct verve_slot){.kind = VERVE_SLOT_NOTHING, .asks = true};
 		xport->wr_used++;
+		xport->asked++;
 	}
 	verve_let_go_stop(xport, link, link->qp);
 	return outstanding && !link->unmarked;
@@ -176,19 +175,27 @@ void verve_link_part(struct verve_xport *xport)
 
 /*
  * The peer gave up a connection that carried nothing: it lacked a queue pair when this side's
- * answer came. Pending operations wait for the next connection, for FI_VERVE_CONNECT_TIMEOUT at
- * most.
+ * answer came.
  */
 static bool is_stillborn(const struct verve_link *link, int error)
 {
 	return error == FI_ENOTCONN && !link->may_send && !link->replay && !link->produced &&
-	       !link->arrived && verve_places_may_wait(link->peer);
+	       !link->arrived;
+}
+
+/*
+ * True: pending operations do not end with the link, but wait for the next connection. may_wait:
+ * the link was stillborn, and FI_VERVE_CONNECT_TIMEOUT is not over.
+ */
+static bool keeps_pending(const struct verve_link *link, bool may_wait)
+{
+	return link->leaving || link->quiesce.state == VERVE_QUIESCE_AGREED || may_wait;
 }
 
 void verve_link_break(struct verve_xport *xport, struct verve_link *link, int error,
 		      uint32_t status, const char *reason)
 {
-	bool is_stopped = verve_replay_is_stopped(link);
+	bool is_stopped = verve_replay_is_stopped(link), stillborn = is_stillborn(link, error);
 	struct verve_peer *peer = link->peer;
 	char name[VERVE_ADDR_STRLEN];
 	uint32_t marker;
@@ -215,8 +222,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
 	doom(link, &peer->active);
-	if (!link->leaving && link->quiesce.state != VERVE_QUIESCE_AGREED &&
-	    !is_stillborn(link, error))
+	if (!keeps_pending(link, stillborn && verve_places_note_lack(peer)))
 		doom(link, &peer->pending);
 	verve_fence_end(link);
 	peer->link = NULL;
@@ -228,7 +234,8 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 		verve_link_stop(xport, link, &marker);
 	if (xport->cm)
 		verve_cm_drop(xport->cm, &link->drop);
-	if (xport->cm)
+	/* A peer that lacks queue pairs is not asked again at once. */
+	if (xport->cm && !(stillborn && verve_places_lack(xport, peer, false)))
 		verve_peer_connect(xport, peer);
 }
 

@@ -10,25 +10,6 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request *request)
-{
-	size_t len = 0;
-
-	memory->iov_count = request->iov_count;
-	for (size_t i = 0; i < request->iov_count; i++) {
-		memory->iov[i] = request->iov[i];
-		memory->region[i] = request->desc ? request->desc[i] : NULL;
-		len += request->iov[i].iov_len;
-	}
-	return len;
-}
-
-void verve_op_fill(struct verve_op *op, const struct verve_request *request)
-{
-	op->context = request->context;
-	op->len = verve_memory_fill(verve_op_memory(op), request);
-}
-
 void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op)
 {
 	verve_memory_release(xport, verve_op_memory(op));

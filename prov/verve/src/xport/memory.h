@@ -48,7 +48,20 @@ static inline void verve_memory_init(struct verve_memory *memory)
  * Copies the request's pieces and descriptors; registers nothing. The pieces' memory stays the
  * application's. Returns the bytes of all pieces.
  */
-size_t verve_memory_fill(struct verve_memory *memory, const struct verve_request *request);
+static inline size_t verve_memory_fill(struct verve_memory *memory,
+				       const struct verve_request *request)
+{
+	size_t len = 0;
+
+	memory->iov_count = request->iov_count;
+	for (size_t i = 0; i < request->iov_count; i++) {
+		memory->iov[i] = request->iov[i];
+		memory->region[i] = request->desc ? request->desc[i] : NULL;
+		len += request->iov[i].iov_len;
+	}
+	return len;
+}
+
 /*
  * Every piece gets a region: the application's descriptor, or a region from the cache. With
  * REMOTE_READ the region is from the cache in any case: the peer learns its key, and must reach
@@ -75,7 +88,12 @@ void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *mem
 void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory);
 
 /* Fills in context, length and memory from the request. The operation's class has a memory. */
-void verve_op_fill(struct verve_op *op, const struct verve_request *request);
+static inline void verve_op_fill(struct verve_op *op, const struct verve_request *request)
+{
+	op->context = request->context;
+	op->len = verve_memory_fill(verve_op_memory(op), request);
+}
+
 /* verve_op_class.release, for operations that have nothing to give back but their memory. */
 void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op);
 

@@ -11,7 +11,7 @@
 #define BIT(state) (1u << VERVE_OP_##state)
 
 /* From each state, the states that may follow. ARCHITECTURE.md draws this table. */
-static const uint16_t next_states[VERVE_OP_STATES] = {
+const uint16_t verve_op_next_states[VERVE_OP_STATES] = {
 	[VERVE_OP_NEW] = BIT(QUEUED) | BIT(SENT) | BIT(POSTED) | BIT(FINISH),
 	[VERVE_OP_QUEUED] = BIT(SENT) | BIT(AWAIT) | BIT(FINISH) | BIT(DOOMED),
 	[VERVE_OP_SENT] = BIT(FINISH) | BIT(DOOMED),
@@ -25,17 +25,16 @@ static const char *const state_names[VERVE_OP_STATES] = {
 	"new", "queued", "sent", "await", "posted", "finish", "doomed",
 };
 
-void verve_op_set_state(struct verve_op *op, enum verve_op_state state)
+void verve_op_log_step(const struct verve_op *op, enum verve_op_state state)
 {
-	bool legal = next_states[op->state] & 1u << state;
+	bool legal = verve_op_next_states[op->state] & 1u << state;
 
-	if (__builtin_expect(!legal, 0))
+	if (!legal)
 		VERVE_WARN(EP_DATA, "%s %p: illegal step %s -> %s\n", op->cls->name, (void *)op,
 			   state_names[op->state], state_names[state]);
 	assert(legal);
 	VERVE_TRACE(EP_DATA, "%s %p id %#x: %s -> %s\n", op->cls->name, (void *)op, op->id,
 		    state_names[op->state], state_names[state]);
-	op->state = state;
 }
 
 void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum verve_op_state state)
@@ -93,6 +92,12 @@ struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op
 	if (flags & VERVE_OP_TX)
 		xport->tx_used++;
 	return op;
+}
+
+void verve_op_free_bare(struct verve_xport *xport, struct verve_op *op)
+{
+	assert(!op->queue && !op->id && !(op->flags & VERVE_OP_TX));
+	verve_pool_free(pool_of(xport, op->cls), op);
 }
 
 void verve_op_free(struct verve_xport *xport, struct verve_op *op)

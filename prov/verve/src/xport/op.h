@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/log.h"
+
 struct verve_comp;
 struct verve_comp_error;
 struct verve_link;
@@ -129,9 +131,23 @@ struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op
  * reported, or never accepted.
  */
 void verve_op_free(struct verve_xport *xport, struct verve_op *op);
+/* The same for one that is in no queue, does not count as TX, and has neither id nor memory. */
+void verve_op_free_bare(struct verve_xport *xport, struct verve_op *op);
+
+/* For verve_op_set_state alone: bits of the legal next states; logs a step, or asserts. */
+extern const uint16_t verve_op_next_states[VERVE_OP_STATES];
+void verve_op_log_step(const struct verve_op *op, enum verve_op_state state);
 
 /* The step must be legal (asserted). Moves the operation to no queue: the caller does. */
-void verve_op_set_state(struct verve_op *op, enum verve_op_state state);
+static inline void verve_op_set_state(struct verve_op *op, enum verve_op_state state)
+{
+	bool legal = verve_op_next_states[op->state] & 1u << state;
+
+	if (__builtin_expect(!legal || verve_log_traces, 0))
+		verve_op_log_step(op, state);
+	op->state = state;
+}
+
 /* Puts the operation, which is in no queue, at the end of this one, in this state. */
 void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum verve_op_state state);
 /* Takes the operation out of its queue. Harmless if it is in none. */

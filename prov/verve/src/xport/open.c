@@ -13,6 +13,7 @@
 #include "net/qp.h"
 #include "xport/peer.h"
 #include "xport/publish.h"
+#include "xport/rx_buffers.h"
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
@@ -167,7 +168,7 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	ret = open_queues(xport);
 	if (ret)
 		goto err_tables;
-	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, xport->attr.rx_buffers,
+	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, VERVE_RX_STEP,
 			     xport->attr.rx_limit);
 	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH,
 			     VERVE_TX_SLABS);

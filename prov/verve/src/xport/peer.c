@@ -80,17 +80,13 @@ struct verve_peer *verve_peer_get(struct verve_xport *xport, const struct verve_
 	return peer ? peer : peer_alloc(xport, addr);
 }
 
-int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peerp)
+int verve_peer_look_up(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peerp)
 {
-	struct verve_peer *peer = verve_pointers_get(&xport->peer_of_addr, fi_addr);
+	struct verve_peer *peer;
 	struct verve_addr addr;
 	int ret;
 
 	assert(verve_lock_held(xport->lock));
-	if (peer) {
-		*peerp = peer;
-		return 0;
-	}
 	/* No peer is found by its address any more: see handle_fatal in xport/cm_events.c. */
 	if (xport->failed)
 		return -xport->failed;

@@ -8,15 +8,14 @@
 #ifndef VERVE_XPORT_PEER_H
 #define VERVE_XPORT_PEER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uthash.h>
 
 #include "base/addr.h"
 #include "xport/op.h"
-
-struct verve_link;
-struct verve_xport;
+#include "xport/xport.h"
 
 /* xport/fence.h */
 struct verve_fence {
@@ -50,6 +49,7 @@ struct verve_peer {
 	bool is_wanting;	 /* in xport->wanting, or xport->denied */
 	bool connecting;	 /* the manager was asked to connect: UP or FAILED will come */
 	bool is_asked_for;	 /* a request found no memory: connects all the same */
+	uint32_t denials;	 /* since lacking; stops where the pause is longest (places.c) */
 	uint64_t lacking;	 /* since when it finds no connection, nanoseconds; 0: not */
 	uint64_t retry_at;	 /* in xport->denied: when it is asked again, nanoseconds */
 	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
@@ -76,11 +76,19 @@ static inline bool verve_peer_has_work(const struct verve_peer *peer)
 	       !TAILQ_EMPTY(&peer->pending);
 }
 
+/* For verve_peer_find alone: the first time that the fi_addr_t is used. */
+int verve_peer_look_up(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
 /*
  * The peer of this fi_addr_t. -FI_EINVAL: not in the address vector; -FI_ENOMEM; the error of
  * xport->failed.
  */
-int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr, struct verve_peer **peer);
+static inline int verve_peer_find(struct verve_xport *xport, uint64_t fi_addr,
+				  struct verve_peer **peer)
+{
+	assert(verve_lock_held(xport->lock));
+	*peer = verve_pointers_get(&xport->peer_of_addr, fi_addr);
+	return __builtin_expect(*peer != NULL, 1) ? 0 : verve_peer_look_up(xport, fi_addr, peer);
+}
 /* The peer of this address, a new one if there is none. NULL: no memory. */
 struct verve_peer *verve_peer_get(struct verve_xport *xport, const struct verve_addr *addr);
 /* fi_addr leaves the address vector: verve_peer_find does not find the peer by it any more. */

@@ -14,8 +14,11 @@
 static const uint64_t patience = 100000000;
 /* Nanoseconds for which queue pairs are thought to be missing, once one could not be opened. */
 static const uint64_t scarcity = 1000000000;
-/* Nanoseconds until a peer that had no queue pair is asked again. */
-static const uint64_t pause_time = 50000000;
+/*
+ * Nanoseconds until a peer that had no queue pair is asked again, at most: after the first time,
+ * and after many.
+ */
+static const uint64_t pause_first = 50000000, pause_last = 1000000000;
 
 static void set_connecting(struct verve_xport *xport, struct verve_peer *peer, bool connecting)
 {
@@ -70,11 +73,20 @@ static bool needs_link(const struct verve_peer *peer)
 	return !TAILQ_EMPTY(&peer->pending) || peer->is_asked_for;
 }
 
+/* A peer that needs no link lacks none, so that its next lack counts anew. */
+static bool still_needs_link(struct verve_peer *peer)
+{
+	if (needs_link(peer))
+		return true;
+	peer->lacking = 0;
+	return false;
+}
+
 static void ask_manager(struct verve_xport *xport, struct verve_peer *peer)
 {
 	int ret;
 
-	if (!needs_link(peer) || peer->connecting)
+	if (!still_needs_link(peer) || peer->connecting)
 		return;
 	peer->is_asked_for = false;
 	if (xport->failed) {
@@ -93,7 +105,10 @@ static void ask_manager(struct verve_xport *xport, struct verve_peer *peer)
 
 void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
 {
-	if (!peer->link && needs_link(peer) && !peer->connecting && admit(xport, peer))
+	/* An endpoint that closes has no manager any more. */
+	if (!xport->cm)
+		return;
+	if (still_needs_link(peer) && !peer->link && !peer->connecting && admit(xport, peer))
 		ask_manager(xport, peer);
 }
 
@@ -112,19 +127,42 @@ static void limit_places(struct verve_xport *xport, uint32_t limit, uint64_t now
 	xport->scarce_until = now + scarcity;
 }
 
-static void deny(struct verve_xport *xport, struct verve_peer *peer, uint64_t now)
+/*
+ * Twice as long after each denial, less a random part: of many endpoints that are denied at the
+ * same moment, a few come back at a time, and to a peer that goes on denying they come seldom.
+ */
+static uint64_t next_pause(struct verve_peer *peer)
 {
-	peer->retry_at = now + pause_time;
-	peer->is_wanting = true;
-	TAILQ_INSERT_TAIL(&xport->denied, peer, wanting);
+	uint64_t pause = pause_last;
+
+	if (pause_first << peer->denials < pause_last)
+		pause = pause_first << peer->denials++;
+	return pause / 2 + verve_net_random64() % (pause / 2);
 }
 
-bool verve_places_may_wait(struct verve_peer *peer)
+static void deny(struct verve_xport *xport, struct verve_peer *peer, uint64_t now)
+{
+	struct verve_peer *before;
+
+	peer->retry_at = now + next_pause(peer);
+	peer->is_wanting = true;
+	TAILQ_FOREACH_REVERSE(before, &xport->denied, verve_peer_queue, wanting)
+		if (before->retry_at <= peer->retry_at)
+			break;
+	if (before)
+		TAILQ_INSERT_AFTER(&xport->denied, before, peer, wanting);
+	else
+		TAILQ_INSERT_HEAD(&xport->denied, peer, wanting);
+}
+
+bool verve_places_note_lack(struct verve_peer *peer)
 {
 	uint64_t now = verve_net_now();
 
-	if (!peer->lacking)
+	if (!peer->lacking) {
 		peer->lacking = now;
+		peer->denials = 0;
+	}
 	return now - peer->lacking < verve_config.connect_timeout * 1000000ull;
 }
 
@@ -134,7 +172,7 @@ bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool 
 
 	if (!xport->cm || xport->failed || peer->link || peer->is_wanting || !needs_link(peer))
 		return false;
-	if (!verve_places_may_wait(peer) || (here && !verve_places_taken(xport)))
+	if (!verve_places_note_lack(peer) || (here && !verve_places_taken(xport)))
 		return false;
 	if (here) {
 		limit_places(xport, verve_places_taken(xport), now);
@@ -167,10 +205,18 @@ void verve_places_retry(struct verve_xport *xport, uint64_t now)
 	while ((peer = TAILQ_FIRST(&xport->denied)) && peer->retry_at <= now) {
 		TAILQ_REMOVE(&xport->denied, peer, wanting);
 		peer->is_wanting = false;
-		if (!needs_link(peer))
-			peer->lacking = 0;
 		verve_peer_connect(xport, peer);
 	}
+}
+
+uint64_t verve_places_next(const struct verve_xport *xport)
+{
+	const struct verve_peer *denied = TAILQ_FIRST(&xport->denied);
+	uint64_t next = denied ? denied->retry_at : UINT64_MAX;
+
+	if (!TAILQ_EMPTY(&xport->wanting) && xport->wanting_since + patience < next)
+		next = xport->wanting_since + patience + 1;
+	return next;
 }
 
 static void give_place(struct verve_xport *xport, uint64_t now)

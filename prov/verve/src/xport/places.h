@@ -6,7 +6,8 @@
  *
  * Queue pairs may be fewer than attr.max_conns. Then the places that are taken are all that there
  * are, for a second, or until one more connection comes up. A peer that has no queue pair is asked
- * again after a pause. Both go on for FI_VERVE_CONNECT_TIMEOUT.
+ * again after a pause, which grows from 50 ms to a second, less a random part. Both go on for
+ * FI_VERVE_CONNECT_TIMEOUT.
  *
  * The engine's lock protects everything here.
  */
@@ -34,22 +35,28 @@ void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
  */
 int verve_peer_try_again(struct verve_xport *xport, struct verve_peer *peer);
 /*
- * The manager has found no queue pair for the connection with the peer; here: on this side. True:
+ * There was no queue pair for the connection with the peer; here: on this side. True:
  * the peer waits, and is asked for again. False: it has waited too long, or nothing that this side
  * has could make place; its operations are to fail.
  */
 bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool here);
 /*
- * True if the peer has found no connection for less than FI_VERVE_CONNECT_TIMEOUT; counted from the
- * first call since it had one.
+ * Notes that the peer has found no connection. True: for less than FI_VERVE_CONNECT_TIMEOUT,
+ * counted from the first note since it had one, or needed none.
  */
-bool verve_places_may_wait(struct verve_peer *peer);
+bool verve_places_note_lack(struct verve_peer *peer);
 /* A peer has asked, and there was no queue pair here: one idle connection is to end. */
 void verve_places_make(struct verve_xport *xport);
 /* One more connection is up. */
 void verve_places_found(struct verve_xport *xport);
 /* Asks again for the peers of xport->denied whose pause is over. now: nanoseconds. */
 void verve_places_retry(struct verve_xport *xport, uint64_t now);
+
+/*
+ * When a peer is to be asked again, or goes above the limit: a thread that sleeps must take a turn
+ * then. Nanoseconds; UINT64_MAX: no peer waits.
+ */
+uint64_t verve_places_next(const struct verve_xport *xport);
 
 /* The manager's UP or FAILED for the peer has come: no connection is under way any more. */
 void verve_peer_connected(struct verve_xport *xport, struct verve_peer *peer);

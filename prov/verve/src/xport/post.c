@@ -15,15 +15,6 @@
 
 _Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
 
-void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet)
-{
-	uint32_t credits = link->owed < UINT16_MAX ? link->owed : UINT16_MAX;
-
-	packet->dest = link->remote_id;
-	packet->credits = credits;
-	link->owed -= credits;
-}
-
 static bool has_slab(const struct verve_slot *slot)
 {
 	if (slot->kind == VERVE_SLOT_MEMORY)
@@ -54,9 +45,29 @@ static void hold_slab(struct verve_xport *xport, struct verve_link *link, struct
 	xport->tx_slabs.posted++;
 }
 
+/* The device refuses the request of this slot, the last one that was counted. */
+static __attribute__((noinline, cold)) int refused(struct verve_xport *xport,
+						   struct verve_link *link,
+						   const struct verve_slot *slot, int ret)
+{
+	/*
+	 * Some devices take no request once the queue pair is in error, other devices take and
+	 * flush it. In both cases replay repeats the request.
+	 */
+	if (verve_replay_keep(xport, link))
+		return 0;
+	/* The device does not have the request and will not flush it. */
+	link->produced--;
+	verve_link_release(xport, link, slot);
+	verve_link_break(xport, link, -ret, 0, "posting a work request failed");
+	return ret;
+}
+
 /* Posts the request of the link's next slot, which is filled in. */
-static int post(struct verve_xport *xport, struct verve_link *link, struct verve_net_wr *wr,
-		struct verve_slot *slot)
+static inline __attribute__((always_inline)) int post(struct verve_xport *xport,
+						      struct verve_link *link,
+						      struct verve_net_wr *wr,
+						      struct verve_slot *slot)
 {
 	uint32_t number = link->produced;
 	int ret;
@@ -68,7 +79,9 @@ static int post(struct verve_xport *xport, struct verve_link *link, struct verve
 	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
 	    verve_xport_is_tight(xport))
 		wr->flags |= VERVE_NET_SIGNALED;
-	if (wr->flags & VERVE_NET_SIGNALED) {
+	slot->asks = wr->flags & VERVE_NET_SIGNALED;
+	if (slot->asks) {
+		xport->asked++;
 		link->signaled = number;
 		link->copied_signaled = link->copied;
 	}
@@ -77,20 +90,7 @@ static int post(struct verve_xport *xport, struct verve_link *link, struct verve
 	xport->wr_used++;
 
 	ret = verve_net_qp_post(link->qp, wr);
-	if (__builtin_expect(ret, 0)) {
-		/*
-		 * Some devices take no request once the queue pair is in error, other devices take
-		 * and flush it. In both cases replay repeats the request.
-		 */
-		if (verve_replay_keep(xport, link))
-			return 0;
-		/* The device does not have the request and will not flush it. */
-		link->produced--;
-		xport->wr_used--;
-		verve_link_release(xport, link, slot);
-		verve_link_break(xport, link, -ret, 0, "posting a work request failed");
-	}
-	return ret;
+	return __builtin_expect(ret, 0) ? refused(xport, link, slot, ret) : 0;
 }
 
 int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
@@ -105,23 +105,6 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link)
 {
 	return verve_slab_alloc_share(&xport->tx_slabs, link->slabs);
-}
-
-bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size_t len,
-			struct verve_outgoing *out)
-{
-	uint32_t at = link->copied & (VERVE_LINK_COPIES - 1);
-
-	out->slab = NULL;
-	if (len <= verve_link_inline_room(link)) {
-		/* Replay sends the packet again from here: the device keeps no copy of it. */
-		out->data = (char *)&link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
-		return true;
-	}
-	out->slab = verve_link_slab_alloc(xport, link);
-	if (out->slab)
-		out->data = out->slab->data;
-	return out->slab;
 }
 
 /* The value of link->copied behind a packet that was written to link->copies. */

@@ -77,8 +77,23 @@ struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct
  * caller's until the packet is posted. Valid until the next packet is reserved. False: no slab is
  * free now.
  */
-bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link, size_t len,
-			struct verve_outgoing *out);
+static inline bool verve_link_reserve(struct verve_xport *xport, struct verve_link *link,
+				      size_t len, struct verve_outgoing *out)
+{
+	uint32_t at = link->copied & (VERVE_LINK_COPIES - 1);
+
+	if (__builtin_expect(len <= verve_link_inline_room(link), 1)) {
+		/* Replay sends the packet again from here: the device keeps no copy of it. */
+		out->data = (char *)&link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
+		out->slab = NULL;
+		return true;
+	}
+	out->slab = verve_link_slab_alloc(xport, link);
+	if (out->slab)
+		out->data = out->slab->data;
+	return out->slab;
+}
+
 /*
  * Posts a packet of len bytes on an unbroken link with room. The request owns the packet's slab
  * from here on, even after an error. op: its class's done is called when the request ended well;
@@ -122,7 +137,14 @@ enum verve_outcome verve_link_answer(struct verve_xport *xport, struct verve_lin
 /*
  * Fills in the packet's destination, and the credits that this side owes: they are not owed then.
  */
-void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet);
+static inline void verve_link_address(struct verve_link *link, struct verve_wire_packet *packet)
+{
+	uint32_t credits = link->owed < UINT16_MAX ? link->owed : UINT16_MAX;
+
+	packet->dest = link->remote_id;
+	packet->credits = credits;
+	link->owed -= credits;
+}
 
 /*
  * Makes sure that a request that asks for a completion is outstanding: posts a write of no bytes,

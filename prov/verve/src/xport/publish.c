@@ -92,7 +92,7 @@ static void write_peer(const struct verve_peer *peer)
 	verve_page_set(entry, VERVE_STAT_PEER_QP_NUM, link->qp_num);
 }
 
-static void write_endpoint(struct verve_xport *xport, struct verve_page_entry *entry)
+void verve_publish_endpoint(struct verve_xport *xport, struct verve_page_entry *entry)
 {
 	char name[VERVE_ADDR_STRLEN];
 
@@ -114,8 +114,7 @@ static void write_endpoint(struct verve_xport *xport, struct verve_page_entry *e
 	verve_page_set(entry, VERVE_STAT_EP_MALFORMED, xport->count.malformed);
 }
 
-/* Other engines of the domain may write the same entry at the same time. */
-static void write_domain(const struct verve_mr_cache *cache, struct verve_page_entry *entry)
+void verve_publish_domain(const struct verve_mr_cache *cache, struct verve_page_entry *entry)
 {
 	struct verve_mr_cache_stats stats;
 
@@ -138,9 +137,9 @@ void verve_publish(struct verve_xport *xport)
 	if (!stat->open)
 		return;
 	if (stat->endpoint)
-		write_endpoint(xport, stat->endpoint);
+		verve_publish_endpoint(xport, stat->endpoint);
 	if (stat->domain && xport->attr.mr_cache)
-		write_domain(xport->attr.mr_cache, stat->domain);
+		verve_publish_domain(xport->attr.mr_cache, stat->domain);
 	for (int i = 0; peer && i < PEERS; peer = peer->hh.next, i++)
 		write_peer(peer);
 	stat->next = peer;

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+struct verve_mr_cache;
+struct verve_page_entry;
 struct verve_xport;
 
 /*
@@ -21,7 +23,14 @@ void verve_publish_close(struct verve_xport *xport);
 
 /* Writes all values of the endpoint and of its domain, and those of 64 peers, who take turns. */
 void verve_publish(struct verve_xport *xport);
-/* The same, if the last time is 100 ms ago. now: verve_net_now(). */
+/* Writes the values of the endpoint to an entry, which need not be in the page. */
+void verve_publish_endpoint(struct verve_xport *xport, struct verve_page_entry *entry);
+/*
+ * Writes those of a domain. Needs no lock: others may write the same entry at the same time. Any
+ * thread.
+ */
+void verve_publish_domain(const struct verve_mr_cache *cache, struct verve_page_entry *entry);
+/* Does what verve_publish does, if the last time is 100 ms ago. now: verve_net_now(). */
 void verve_publish_step(struct verve_xport *xport, uint64_t now);
 
 #endif

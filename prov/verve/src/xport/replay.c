@@ -322,7 +322,7 @@ void verve_replay_continue(struct verve_xport *xport, struct verve_link *link)
 /* True for an atomic of the device whose application wants the value that was there before. */
 static bool is_fetching(const struct verve_slot *slot)
 {
-	return slot->verb >= VERVE_NET_FETCH_ADD && slot->op->cls->is_fetch;
+	return verve_net_wr_is_atomic(slot->verb) && slot->op->cls->is_fetch;
 }
 
 /*
@@ -367,7 +367,7 @@ static void settle_unknown(struct verve_xport *xport, struct verve_replay *repla
 {
 	struct verve_slot *slot = &entry->slot;
 
-	if (entry->dead || slot->kind != VERVE_SLOT_MEMORY || slot->verb < VERVE_NET_FETCH_ADD ||
+	if (entry->dead || slot->kind != VERVE_SLOT_MEMORY || !verve_net_wr_is_atomic(slot->verb) ||
 	    !entry->posted || replay->refused)
 		return;
 	slot->op->error = FI_EIO;
@@ -404,8 +404,14 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 	for (uint32_t i = 0; i < replay->count; i++) {
 		struct verve_replay_entry *entry = &replay->entries[i];
 
-		if (i >= executed && entry->dead && is_packet(&entry->slot))
+		if (i >= executed && entry->dead && is_packet(&entry->slot)) {
+			/*
+			 * Only transfers of memory are refused, so that no message is dropped here,
+			 * which would have spent a credit.
+			 */
+			assert(verve_wire_type_of(packet_of(entry)) != VERVE_WIRE_EAGER);
 			link->owed += verve_wire_credits(packet_of(entry));
+		}
 		if (entry->dead)
 			drop_entry(xport, entry);
 		entry->posted = false;

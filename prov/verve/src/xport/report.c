@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/probe.h"
 #include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/peer.h"
@@ -47,7 +48,7 @@ static uint64_t comp_flags(const struct verve_op *op)
 }
 
 /* Makes the operation's completion, and marks the operation as reported. */
-static struct verve_comp make_comp(struct verve_xport *xport, struct verve_op *op)
+static inline struct verve_comp make_comp(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_comp comp = {
 		.context = op->context,
@@ -99,6 +100,8 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 		op->cls->blame(op, &entry, &reason);
 	snprintf(entry.reason, sizeof(entry.reason), "%s%s%s", reason, op->peer ? ", peer " : "",
 		 op->peer ? verve_addr_str(&op->peer->addr, name) : "");
+	verve_probe_failed(op->peer ? op->peer->stat->name : "", op->cls->name, error, status,
+			   entry.reason);
 	if (queue)
 		verve_comp_queue_write_error(queue, &entry);
 	if (counter)

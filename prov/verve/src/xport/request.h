@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "xport/wire.h"
+#include "xport/packet.h"
 
 enum { VERVE_IOV_LIMIT = 4 }; /* pieces of local memory of a request */
 

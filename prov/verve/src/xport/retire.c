@@ -6,11 +6,19 @@
 #include "xport/link.h"
 #include "xport/xport.h"
 
+void verve_link_uncount(struct verve_xport *xport, struct verve_link *link,
+			const struct verve_slot *slot)
+{
+	xport->wr_used--;
+	xport->asked -= slot->asks;
+	link->slabs -= slot->has_slab;
+	xport->tx_slabs.posted -= slot->has_slab;
+}
+
 void verve_link_release(struct verve_xport *xport, struct verve_link *link,
 			const struct verve_slot *slot)
 {
-	link->slabs -= slot->has_slab;
-	xport->tx_slabs.posted -= slot->has_slab;
+	verve_link_uncount(xport, link, slot);
 	if (slot->kind == VERVE_SLOT_COPY)
 		link->copied_retired = slot->copied;
 	else if (slot->kind != VERVE_SLOT_MEMORY && slot->slab)
@@ -22,7 +30,6 @@ void verve_link_retire(struct verve_xport *xport, struct verve_link *link, uint3
 	struct verve_slot *slot = verve_link_slot(link, link->retired++);
 	struct verve_op *op = slot->op;
 
-	xport->wr_used--;
 	verve_link_release(xport, link, slot);
 	if (!op)
 		return;

@@ -12,7 +12,10 @@ struct verve_link;
 struct verve_slot;
 struct verve_xport;
 
-/* Gives back the slab or the copy that the slot of an ended request holds. */
+/* The slot's request leaves the link: it counts no more, neither there nor in the transport. */
+void verve_link_uncount(struct verve_xport *xport, struct verve_link *link,
+			const struct verve_slot *slot);
+/* The same, and gives back the slab or the copy that the slot of an ended request holds. */
 void verve_link_release(struct verve_xport *xport, struct verve_link *link,
 			const struct verve_slot *slot);
 /*

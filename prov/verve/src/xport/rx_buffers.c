@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "xport/packet.h"
 #include <rdma/fi_errno.h>
 
 enum { SPARED = 4 }; /* a run of less than one in so many of the buffers: half of them would do */
@@ -35,6 +36,7 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 	if (ret)
 		return ret;
 	add_free(xport, false);
+	xport->rx_load.grown = UINT32_MAX;
 	return 0;
 }
 
@@ -52,11 +54,34 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 	}
 }
 
+/* True if half of the full batch that was polled last, or more, cost no credit of their own. */
+static bool batch_is_short(const struct verve_xport *xport)
+{
+	int count = 0;
+
+	for (int i = 0; i < VERVE_POLL_BATCH; i++)
+		count += xport->batch.wc[i].byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
+	return count >= VERVE_POLL_BATCH / 2;
+}
+
+/* Buffers that the links could fill at a time. Of short packets one link may fill all. */
 static uint64_t wanted(const struct verve_xport *xport)
 {
 	uint64_t most = (uint64_t)xport->link_count * xport->attr.window;
 
-	return most < xport->attr.rx_limit ? most : xport->attr.rx_limit;
+	return most < xport->attr.rx_limit && !batch_is_short(xport) ? most : xport->attr.rx_limit;
+}
+
+/* Registering takes time, so a turn adds one step at most. */
+static bool add_step(struct verve_xport *xport)
+{
+	struct verve_rx_load *load = &xport->rx_load;
+
+	if (load->grown == xport->polls || !verve_slab_grow(&xport->rx_slabs))
+		return false;
+	load->grown = xport->polls;
+	add_free(xport, true);
+	return true;
 }
 
 void verve_rx_buffers_press(struct verve_xport *xport)
@@ -68,8 +93,7 @@ void verve_rx_buffers_press(struct verve_xport *xport)
 		return;
 	if (load->shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
-	} else if (xport->rx_count < wanted(xport) && verve_slab_grow(&xport->rx_slabs)) {
-		add_free(xport, true);
+	} else if (xport->rx_count < wanted(xport) && add_step(xport)) {
 		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
 			   xport->link_count, xport->rx_count);
 	}
@@ -143,7 +167,8 @@ static void free_newest(struct verve_xport *xport)
 void verve_rx_buffers_shrink(struct verve_xport *xport)
 {
 	put_aside(xport);
-	while (xport->rx_count > xport->attr.rx_buffers && is_complete(xport))
+	/* Deregistering takes time, so one step at a time. */
+	if (xport->rx_count > xport->attr.rx_buffers && is_complete(xport))
 		free_newest(xport);
 	if (xport->rx_count > xport->attr.rx_buffers)
 		return;

@@ -5,8 +5,9 @@
  *
  * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
  * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
- * of the buffers, a step of attr.rx_buffers is added, unless the links could not fill them: a link
- * needs no more than its window.
+ * of the buffers, a step is added, one in a turn at most, unless the links could not fill the
+ * buffers: a link fills no more than its window with longer messages. Of short ones, and of packets
+ * that cost no credit, it may fill all.
  *
  * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
  * the buffers have been enough for a quiet time, spare ones that come back are put aside, and a
@@ -21,6 +22,8 @@
 
 #include "xport/slab.h"
 #include "xport/xport.h"
+
+enum { VERVE_RX_STEP = 32 }; /* buffers that are added together */
 
 /*
  * Allocates attr.rx_buffers free buffers; verve_xport_fini frees them, and the list of them.

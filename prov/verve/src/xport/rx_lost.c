@@ -240,8 +240,10 @@ static void search(struct verve_xport *xport)
 	struct verve_rx_lost *lost = &xport->lost;
 	uint32_t missing;
 
+	xport->count.searches++;
 	lost->closed = verve_net_srq_closed(xport->srq);
 	verve_cm_events_drain(xport);
+	lost->polled = xport->polled;
 	examine(xport);
 	missing = lost->count + count_touched(xport);
 	lost->pressing = xport->cm && lost->count &&
@@ -256,12 +258,18 @@ static void search(struct verve_xport *xport)
 	renew_links(xport, missing);
 }
 
-void verve_rx_lost_step(struct verve_xport *xport)
+/* A search looks at every buffer. What it finds changes with a packet, or with a queue pair. */
+static bool has_news(const struct verve_xport *xport)
 {
 	const struct verve_rx_lost *lost = &xport->lost;
 
-	if ((verve_net_srq_closed(xport->srq) != lost->closed || lost->count) &&
-	    !verve_dispatch_is_flooded(xport))
+	return verve_net_srq_closed(xport->srq) != lost->closed ||
+	       (lost->count && xport->polled != lost->polled);
+}
+
+void verve_rx_lost_step(struct verve_xport *xport)
+{
+	if (has_news(xport) && !verve_dispatch_is_flooded(xport))
 		search(xport);
 }
 
@@ -291,10 +299,9 @@ void verve_rx_lost_watch(struct verve_xport *xport)
 {
 	if (verve_dispatch_is_flooded(xport))
 		return;
-	if (is_held_up(xport))
+	/* A link with this endpoint itself may have ended its requests without a packet. */
+	if (is_held_up(xport) || xport->lost.count || has_news(xport))
 		search(xport);
-	else
-		verve_rx_lost_step(xport);
 	remember_begun(xport);
 }
 

@@ -25,14 +25,15 @@
 struct verve_xport;
 
 /*
- * Looks for lost buffers if a queue pair was closed since the last call, or buffers are in
- * question; posts again the buffers that no queue pair can have. Handles packets and events, may
- * break links or suspend them: not from inside other work on links.
+ * Looks for lost buffers if a queue pair was closed since the last call, or buffers are in question
+ * and packets have arrived; posts again the buffers that no queue pair can have. Handles packets
+ * and events, may break links or suspend them: not from inside other work on links.
  */
 void verve_rx_lost_step(struct verve_xport *xport);
 /*
- * Called every attr.keepalive: verve_rx_lost_step, which looks in any case if messages have begun
- * to arrive in more than an eighth of the buffers, and had begun when this was called last.
+ * Called every attr.keepalive: as verve_rx_lost_step, but looks in any case if buffers are in
+ * question, or if messages have begun to arrive in more than an eighth of the buffers, and had
+ * begun when this was called last.
  */
 void verve_rx_lost_watch(struct verve_xport *xport);
 /*

@@ -35,6 +35,7 @@ struct verve_slot {
 	uint8_t at;	      /* SLAB, HEADED: bytes into the slab at which the packet begins */
 	bool tell;	      /* the class's done is called when the request ended well */
 	bool has_slab;	      /* counted in link->slabs */
+	bool asks;	      /* asks for a completion: counted in xport->asked */
 };
 
 /* True if the packet, or its header, lies in a slab. */

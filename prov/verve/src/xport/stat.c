@@ -3,6 +3,7 @@
 #include "xport/stat.h"
 
 #include "base/addr.h"
+#include "base/probe.h"
 #include "net/sys.h"
 #include <rdma/fi_errno.h>
 
@@ -59,6 +60,7 @@ static void add_event(struct verve_page_entry *entry, enum verve_stat_event what
 void verve_stat_event(const struct verve_stat *stat, struct verve_page_entry *entry,
 		      enum verve_stat_event what, uint32_t conn_id)
 {
+	verve_probe_event(entry->name, verve_stat_event_names[what], conn_id, 0, 0);
 	if (!stat->open)
 		return;
 	entry->values[VERVE_STAT_PEER_CONNECTIONS] += what == VERVE_STAT_EVENT_CAME_UP;
@@ -72,6 +74,7 @@ void verve_stat_end(const struct verve_stat *stat, struct verve_page_entry *entr
 {
 	bool orderly = !status && (error == FI_ENOTCONN || error == FI_ECANCELED);
 
+	verve_probe_event(entry->name, verve_stat_event_names[what], conn_id, error, status);
 	if (!stat->open)
 		return;
 	if (!orderly) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/page.h"
+#include "base/probe.h"
 #include "net/qp.h"
 #include "xport/stat_values.h"
 
@@ -48,6 +49,7 @@ void verve_stat_end(const struct verve_stat *stat, struct verve_page_entry *entr
 /* A packet was posted. type: its first byte; one that is no enum verve_wire_type counts as 0. */
 static inline void verve_stat_sent(struct verve_page_entry *entry, uint8_t type, size_t len)
 {
+	verve_probe_sent(entry->name, type, len);
 	entry->values[VERVE_STAT_PEER_SENT + (type < VERVE_WIRE_TYPES ? type : 0)]++;
 	entry->values[VERVE_STAT_PEER_SENT_BYTES] += len;
 }
@@ -55,6 +57,7 @@ static inline void verve_stat_sent(struct verve_page_entry *entry, uint8_t type,
 /* A packet of this type and length has arrived. */
 static inline void verve_stat_arrived(struct verve_page_entry *entry, uint8_t type, size_t len)
 {
+	verve_probe_arrived(entry->name, type, len);
 	entry->values[VERVE_STAT_PEER_ARRIVED + type]++;
 	entry->values[VERVE_STAT_PEER_ARRIVED_BYTES] += len;
 }
@@ -65,6 +68,7 @@ static inline void verve_stat_request(struct verve_page_entry *entry, enum verve
 {
 	int kind = verb == VERVE_NET_READ ? 0 : verb < VERVE_NET_READ ? 1 : 2;
 
+	verve_probe_request(entry->name, kind, len);
 	entry->values[VERVE_STAT_PEER_REQUESTS + kind]++;
 	entry->values[VERVE_STAT_PEER_REQUEST_BYTES + kind] += len;
 }

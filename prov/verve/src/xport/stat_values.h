@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "xport/wire.h"
+#include "xport/packet.h"
 
 /* Kinds of entries, with their owner, name and text. */
 enum verve_stat_kind {

@@ -18,7 +18,7 @@
 
 #include "net/qp.h"
 #include "xport/op.h"
-#include "xport/wire.h"
+#include "xport/packet.h"
 
 struct verve_link;
 struct verve_slot;

@@ -73,12 +73,29 @@ bool verve_turn_is_due(struct verve_xport *xport)
 	       verve_half_open_is_any(xport);
 }
 
-/* Reading the clock costs time: only one turn in VERVE_WATCH_POLLS comes here. */
-static void turn_watch(struct verve_xport *xport)
+uint64_t verve_turn_pause(const struct verve_xport *xport)
+{
+	uint64_t now = verve_net_now(), next = verve_places_next(xport);
+
+	if (next <= now)
+		return 1;
+	return next - now < xport->attr.keepalive ? next - now : xport->attr.keepalive;
+}
+
+void verve_turn_expect(struct verve_xport *xport)
+{
+	xport->polls = VERVE_WATCH_POLLS;
+	xport->unpolled = VERVE_COMPLETE_IDLE_TURNS;
+}
+
+/* What can wait is done in one turn of VERVE_WATCH_POLLS: reading the clock takes time. */
+static void turn_seldom(struct verve_xport *xport)
 {
 	uint64_t now = verve_net_now();
 
 	xport->polls = 0;
+	if (verve_peer_sweep_is_due(xport))
+		verve_peer_sweep(xport);
 	verve_publish_step(xport, now);
 	verve_places_retry(xport, now);
 	if (now - xport->watch_time < xport->attr.keepalive)
@@ -120,7 +137,7 @@ bool verve_turn(struct verve_xport *xport)
 	assert(verve_lock_held(xport->lock));
 	any = __builtin_expect(xport->qps_at_workers, 0) && take_back(xport);
 	any |= verve_cm_events_receive(xport);
-	any |= verve_complete_poll(xport);
+	any |= verve_complete_step(xport);
 	if (verve_xport_has_events(xport))
 		any |= verve_cm_events_step(xport);
 	if (__builtin_expect(xport->drained_count, 0))
@@ -134,9 +151,7 @@ bool verve_turn(struct verve_xport *xport)
 	if (__builtin_expect(verve_places_is_due(xport), 0))
 		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))
-		turn_watch(xport);
-	if (__builtin_expect(verve_peer_sweep_is_due(xport), 0))
-		verve_peer_sweep(xport);
+		turn_seldom(xport);
 	/* Without work, a thread that closes the endpoint lets workers run. */
-	return any || verve_detach_is_due(xport);
+	return any || (__builtin_expect(xport->drained_count, 0) && verve_detach_is_due(xport));
 }

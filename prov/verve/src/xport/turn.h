@@ -7,6 +7,7 @@
 #define VERVE_XPORT_TURN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct verve_xport;
 
@@ -17,9 +18,13 @@ struct verve_xport;
  */
 bool verve_turn(struct verve_xport *xport);
 /*
- * True if another turn is to be taken within attr.keepalive, even if no event wakes the engine.
+ * True if another turn is to be taken after verve_turn_pause, even if no event wakes the engine.
  * Takes the same time, however many links there are.
  */
 bool verve_turn_is_due(struct verve_xport *xport);
+/* Nanoseconds, 1 to attr.keepalive, until then. Valid if verve_turn_is_due. */
+uint64_t verve_turn_pause(const struct verve_xport *xport);
+/* A sleep may come, which takes time: the next turn does all that others leave out. */
+void verve_turn_expect(struct verve_xport *xport);
 
 #endif

@@ -58,13 +58,6 @@ struct layout {
 	int (*get)(const uint8_t *at, size_t left, struct verve_wire_packet *packet);
 };
 
-static uint8_t *put64(uint8_t *at, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(at, &value, 8);
-	return at + 8;
-}
-
 static uint64_t get64(const uint8_t *at)
 {
 	uint64_t value;
@@ -102,9 +95,9 @@ static uint8_t *put_rts(uint8_t *at, const struct verve_wire_packet *packet)
 
 static uint8_t *put_event(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	at = put64(at, packet->len);
+	at = verve_wire_put64(at, packet->len);
 	for (uint32_t i = 0; i < packet->segment_count; i++)
-		at = put64(at, packet->segment[i].key);
+		at = verve_wire_put64(at, packet->segment[i].key);
 	return at;
 }
 
@@ -123,12 +116,12 @@ static uint8_t *put_key_reply(uint8_t *at, const struct verve_wire_packet *packe
 
 static uint8_t *put_len(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	return put64(at, packet->len);
+	return verve_wire_put64(at, packet->len);
 }
 
 static uint8_t *put_generation(uint8_t *at, const struct verve_wire_packet *packet)
 {
-	return put64(at, packet->key.generation);
+	return verve_wire_put64(at, packet->key.generation);
 }
 
 static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
@@ -266,6 +259,7 @@ static int get_fence(const uint8_t *at, size_t left, struct verve_wire_packet *p
 
 /* For every value of a header's type. The decoder refuses a type without a row. */
 static const struct layout layouts[UINT8_MAX + 1] = {
+	/* verve_wire_encode_eager writes it, too. */
 	[VERVE_WIRE_EAGER] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
 			      NULL, get_payload},
 	[VERVE_WIRE_RTS] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA, put_rts, get_rts},
@@ -325,24 +319,11 @@ static void decode_word(enum word word, struct verve_wire_packet *packet)
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf)
 {
 	const struct layout *layout = &layouts[packet->type];
-	struct header header = {
-		.type = packet->type,
-		.flags = packet->flags,
-		.credits = htole16(packet->credits),
-		.dest = htole32(packet->dest),
-		.tag = htole64(encode_word(layout->word, packet)),
-	};
-	uint8_t *at = buf;
+	uint8_t *end = verve_wire_encode_head(packet, encode_word(layout->word, packet), buf);
 
-	memcpy(at, &header, sizeof(header));
-	at += sizeof(header);
-	if (packet->flags & VERVE_WIRE_DATA)
-		at = put64(at, packet->data);
-	if (packet->flags & VERVE_WIRE_ACK)
-		at = put64(at, packet->op_id);
 	if (layout->put)
-		at = layout->put(at, packet);
-	return at - (uint8_t *)buf;
+		end = layout->put(end, packet);
+	return end - (uint8_t *)buf;
 }
 
 void verve_wire_readdress(void *buf, uint32_t dest)
@@ -350,6 +331,11 @@ void verve_wire_readdress(void *buf, uint32_t dest)
 	uint32_t le = htole32(dest);
 
 	memcpy((uint8_t *)buf + offsetof(struct header, dest), &le, sizeof(le));
+}
+
+uint8_t verve_wire_type_of(const void *buf)
+{
+	return *((const uint8_t *)buf + offsetof(struct header, type));
 }
 
 uint16_t verve_wire_credits(const void *buf)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Wire format of the packets on a connected queue pair. Little-endian, fixed layout; the version is
- * agreed in the handshake. There is one encoder and one bounds-checked decoder; no other code reads
- * packets.
+ * agreed in the handshake. verve_wire_encode writes packets, and verve_wire_encode_eager the one
+ * type that most are; there is one bounds-checked decoder.
  *
  *   0      1      2         4                     8                                    16
  *   | type | flags| credits | destination         | tag, key, or operation id           |
@@ -29,106 +29,12 @@
 #ifndef VERVE_XPORT_WIRE_H
 #define VERVE_XPORT_WIRE_H
 
-#include <stdbool.h>
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-enum verve_wire_type {
-	VERVE_WIRE_EAGER = 1,	   /* a whole message: verve_wire_costs_credit */
-	VERVE_WIRE_RTS = 2,	   /* offers a message; without segments, it is to be pulled */
-	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
-	VERVE_WIRE_CREDIT = 4,	   /* credits in the header, no more */
-	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write just before */
-	VERVE_WIRE_BYE = 6,	   /* the last packet of a connection */
-	VERVE_WIRE_ATOMIC = 7,	   /* to be executed on the recipient's memory: ATOMIC_REPLY */
-	VERVE_WIRE_ATOMIC_REPLY = 8, /* the atomic was executed, or failed with the status */
-	VERVE_WIRE_RMA_EVENT = 9,  /* regions that the RMA operation just before has touched */
-	VERVE_WIRE_KEY_QUERY = 10, /* asks for the segments of the recipient's key: KEY_REPLY */
-	VERVE_WIRE_KEY_REPLY = 11, /* one of the packets with the segments; or no such key */
-	VERVE_WIRE_KEY_REVOKE = 12, /* the recipient forgets the key up to this generation */
-	VERVE_WIRE_QUIESCE = 13,    /* asks to close an idle link, or answers: xport/quiesce.c */
-	VERVE_WIRE_WITHDRAW = 14,   /* takes back an RTS, or an EAGER with ACK; FIN answers */
-	VERVE_WIRE_PULL = 15,	    /* asks for the next bytes of an offered message: CHUNK */
-	VERVE_WIRE_CHUNK = 16,	    /* bytes of a message that is pulled */
-	VERVE_WIRE_RESUME = 17,	    /* first packet of another queue pair: xport/replay.c */
-	VERVE_WIRE_FENCE = 18,	    /* asks if the messages before it are handled, or matched */
-	VERVE_WIRE_FENCED = 19,	    /* answers a FENCE: they are; xport/fence.h */
-	VERVE_WIRE_TYPES,	    /* one more than the last */
-};
-
-enum {
-	VERVE_WIRE_TAGGED = 1 << 0, /* EAGER, RTS: matches tagged receives */
-	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA, RMA_EVENT: has remote CQ data */
-	VERVE_WIRE_ACK = 1 << 2,    /* EAGER: has an operation id; FIN is due when received */
-	VERVE_WIRE_FETCH = 1 << 3,  /* ATOMIC: the reply brings the previous content */
-	VERVE_WIRE_FLAGS = 15,	    /* all of them */
-};
-
-/* Bytes, but for VERVE_WIRE_SEGMENTS. */
-enum {
-	VERVE_WIRE_HEADER = 16,
-	VERVE_WIRE_SEGMENTS = 4,		       /* segments of a packet, at most */
-	VERVE_WIRE_PREFIX = VERVE_WIRE_HEADER + 8 + 8, /* before the body, at most */
-	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
-	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* at most */
-	VERVE_WIRE_SMALL = 64, /* keeping such a payload costs a receiver no more than an RTS */
-	VERVE_WIRE_SMALL_GROUP = 2048, /* messages: so many small ones cost together one credit */
-};
-
-/* The tag of an RMA_EVENT. */
-enum { VERVE_WIRE_WROTE = 0, VERVE_WIRE_READ = 1 };
-
-/*
- * A piece of memory. In RTS and KEY_REPLY of the packet's sender; its key is an rkey. In ATOMIC of
- * the recipient. In RMA_EVENT of the recipient, and only the key is on the wire.
- */
-struct verve_wire_segment {
-	uint64_t addr;
-	uint64_t len;
-	uint64_t key;
-};
-
-/* KEY_REPLY: the access that a key grants; VIRT: the key's region goes by virtual addresses. */
-enum { VERVE_WIRE_KEY_READ = 1, VERVE_WIRE_KEY_WRITE = 2, VERVE_WIRE_KEY_VIRT = 4 };
-
-struct verve_wire_key {
-	uint64_t generation; /* KEY_REPLY, KEY_REVOKE */
-	uint32_t access;     /* KEY_REPLY: VERVE_WIRE_KEY_* */
-	uint16_t total;	     /* segments of the key, VERVE_MR_SEGMENTS_MAX at most; 0: no key */
-	uint16_t first;	     /* index of the packet's first segment; the last is below total */
-};
-
-/* A packet that was decoded, or is to be encoded. Fields count for the types that they name. */
-struct verve_wire_packet {
-	uint8_t type;
-	uint8_t flags;
-	uint16_t credits;
-	uint32_t dest;	   /* the recipient's connection id */
-	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
-	uint64_t data;	   /* with flag DATA */
-	/*
-	 * An operation of the packet's sender: RTS, EAGER with ACK, ATOMIC, WITHDRAW; of its
-	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK. QUIESCE, RESUME: packets that its sender has
-	 * received. FENCE, FENCED: a number that the asking side chose.
-	 */
-	uint32_t op_id;
-	/*
-	 * FIN: positive FI errno; 0: success. PULL: an operation of the packet's sender. QUIESCE,
-	 * RESUME, ATOMIC_REPLY: xport/wire_status.h. FENCE, FENCED: 1: matched, 0: handled.
-	 */
-	uint32_t status;
-	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
-	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
-	/*
-	 * Bytes. EAGER, CHUNK, ATOMIC, ATOMIC_REPLY: payload, set by decoding only. RTS: message.
-	 * PULL: wanted. WRITE_DATA, RMA_EVENT: moved by the RMA operation.
-	 */
-	uint64_t len;
-	struct verve_wire_key key; /* KEY_REPLY, KEY_REVOKE */
-	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT, KEY_REPLY */
-	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
-	const void *payload; /* EAGER, CHUNK, ATOMIC, ATOMIC_REPLY: in the decoded buffer */
-};
+#include "xport/packet.h"
 
 /* Bytes before the payload of an EAGER packet with these flags. */
 static inline size_t verve_wire_prefix(uint8_t flags)
@@ -143,13 +49,48 @@ static inline size_t verve_wire_atomic_prefix(uint32_t segment_count)
 	return VERVE_WIRE_HEADER + 24 * (size_t)segment_count;
 }
 
-/*
- * True if an eager message of len bytes costs a credit of its own. Of smaller ones, each
- * VERVE_WIRE_SMALL_GROUP'th of a connection costs one. Both sides must agree.
- */
-static inline bool verve_wire_costs_credit(uint64_t len)
+/* Writes a number in the order of the wire. Returns the end. */
+static inline uint8_t *verve_wire_put32(uint8_t *at, uint32_t value)
 {
-	return len > VERVE_WIRE_SMALL;
+	value = htole32(value);
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
+}
+
+static inline uint8_t *verve_wire_put64(uint8_t *at, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
+}
+
+/*
+ * Writes the header and the optional fields of a packet into buf. word: the last 8 bytes of the
+ * header. Returns the end. For the two encoders below alone.
+ */
+static inline uint8_t *verve_wire_encode_head(const struct verve_wire_packet *packet, uint64_t word,
+					      uint8_t *buf)
+{
+	uint8_t *end = buf + VERVE_WIRE_HEADER;
+
+	verve_wire_put32(buf, packet->type | packet->flags << 8 | (uint32_t)packet->credits << 16);
+	verve_wire_put32(buf + 4, packet->dest);
+	verve_wire_put64(buf + 8, word);
+	if (packet->flags & VERVE_WIRE_DATA)
+		end = verve_wire_put64(end, packet->data);
+	if (packet->flags & VERVE_WIRE_ACK)
+		end = verve_wire_put64(end, packet->op_id);
+	return end;
+}
+
+/*
+ * Sets packet->type, and writes an EAGER packet without its payload into buf, which has
+ * verve_wire_prefix(packet->flags) bytes.
+ */
+static inline void verve_wire_encode_eager(struct verve_wire_packet *packet, void *buf)
+{
+	packet->type = VERVE_WIRE_EAGER;
+	verve_wire_encode_head(packet, packet->tag, buf);
 }
 
 /*
@@ -161,7 +102,8 @@ size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
 
 /* Changes the destination of an encoded packet: the connection id of the peer's next connection. */
 void verve_wire_readdress(void *buf, uint32_t dest);
-/* The credits in the header of an encoded packet. */
+/* The type, and the credits, in the header of an encoded packet. */
+uint8_t verve_wire_type_of(const void *buf);
 uint16_t verve_wire_credits(const void *buf);
 
 /*

@@ -22,6 +22,7 @@
 #include "base/pool.h"
 #include "conn/worker.h"
 #include "net/cq.h"
+#include "xport/rx_state.h"
 #include "xport/slab.h"
 #include "xport/stat.h"
 
@@ -53,7 +54,7 @@ struct verve_xport_attr {
 	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
-	size_t rx_limit;       /* receive buffers while many peers send, at most; likewise */
+	size_t rx_limit;       /* receive buffers while peers send much, at most; likewise */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
 	uint32_t window;       /* credits of one peer (xport/credit.h) */
@@ -119,7 +120,6 @@ struct verve_xport {
 	struct verve_rx_lost lost;
 	struct verve_recv_batch batch;
 	uint64_t polled; /* completions of receives, since the transport was opened */
-
 	struct verve_cm *cm; /* NULL: not set yet, or the endpoint closes */
 	struct verve_mailbox events; /* struct verve_cm_event, from the connection manager */
 	struct verve_mail *inbox;    /* events that were taken, oldest first, not handled yet */
@@ -134,7 +134,7 @@ struct verve_xport {
 	struct verve_idtab peer_ids;
 	struct verve_peer_queue waiting; /* peers that the next turn looks after: verve_peer_wait */
 	struct verve_peer_queue wanting; /* peers that wait for a place: xport/places.h */
-	struct verve_peer_queue denied;	 /* peers that had no queue pair, longest ago first */
+	struct verve_peer_queue denied;	 /* peers that had no queue pair, by retry_at */
 	uint32_t scarce_limit; /* places that there are queue pairs for; UINT32_MAX: plenty */
 	uint64_t scarce_until; /* scarce_limit holds until this time, nanoseconds */
 	uint64_t wanting_since; /* when the first of wanting became the first, nanoseconds */
@@ -152,8 +152,10 @@ struct verve_xport {
 	uint32_t polls;	     /* turns since the last look at the clock */
 	uint64_t watch_time; /* when links were last watched, nanoseconds */
 	uint32_t wr_used, wr_limit; /* requests of all links: the send CQ never overflows */
+	uint32_t asked;		    /* requests at the device that ask for a completion */
+	uint32_t unpolled;	    /* turns since the last poll of the send CQ: complete.h */
 	struct verve_stat stat;
-	struct { uint64_t stale, malformed, looks; } count; /* packets, packets, links examined */
+	struct { uint64_t stale, malformed, looks, searches; } count; /* of packets, of looks */
 };
 
 /* True if the connection manager has events for xport/cm_events.h. */

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,32 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/rundir.h"
+#include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
 static struct fi_provider provider = {.name = "verve"};
 static char folder[] = "/dev/shm/verve-test-XXXXXX";
+
+static char logged[1024];
+
+/* Take the place of libfabric's log. */
+int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
+		   enum fi_log_subsys subsys)
+{
+	(void)prov, (void)subsys;
+	return level <= FI_LOG_WARN;
+}
+
+void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
+	    const char *func, int line, const char *format, ...)
+{
+	va_list args;
+
+	(void)prov, (void)level, (void)subsys, (void)func, (void)line;
+	va_start(args, format);
+	vsnprintf(logged, sizeof(logged), format, args);
+	va_end(args);
+}
 
 static void setup(void)
 {
@@ -234,12 +257,33 @@ static int be_child(struct verve_page_entry *entry)
 	return files(path) == 1 ? 0 : 4;
 }
 
+/* Emulated user space (qemu-user) copies memory into a child that is not to be copied. */
+static bool keeps_memory_from_children(void)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned char there;
+	int status;
+	pid_t pid;
+
+	cr_assert_neq(memory, MAP_FAILED);
+	cr_assert_eq(madvise(memory, size, MADV_DONTFORK), 0);
+	pid = fork();
+	if (!pid)
+		_exit(mincore(memory, size, &there) == 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	munmap(memory, size);
+	return !status;
+}
+
 Test(page, a_child_has_no_part_in_it)
 {
 	struct verve_page_entry *entry;
 	int status;
 	pid_t pid;
 
+	if (getenv("VERVE_EMULATED") && !keeps_memory_from_children())
+		cr_skip_test("madvise(2) has no effect here: MADV_DONTFORK");
 	cr_assert(verve_page_open());
 	entry = verve_page_get(1, 0, "", NULL);
 	pid = fork();
@@ -251,5 +295,37 @@ Test(page, a_child_has_no_part_in_it)
 	cr_expect_str_empty(entry->name);
 	cr_expect_eq(entry->values[0], 0);
 	verve_page_put(entry);
+	verve_page_close();
+}
+
+/* Memory that takes the page's place in a child may be missing. The log of the child says so. */
+static int be_child_without_memory(rlim_t limit)
+{
+	struct rlimit old = {.rlim_cur = limit, .rlim_max = limit};
+
+	if (setrlimit(RLIMIT_AS, &old))
+		return 1;
+	if (!verve_page_open())
+		return 2;
+	verve_page_close();
+	return strstr(logged, "no memory after fork(2)") ? 0 : 3;
+}
+
+Test(page, a_child_without_memory_is_told)
+{
+	struct rlimit old, none;
+	int status;
+	pid_t pid;
+
+	cr_assert(verve_page_open());
+	cr_assert_eq(getrlimit(RLIMIT_AS, &old), 0);
+	none = (struct rlimit){.rlim_cur = 1, .rlim_max = old.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+	pid = fork();
+	if (!pid)
+		_exit(be_child_without_memory(old.rlim_max));
+	cr_assert_eq(setrlimit(RLIMIT_AS, &old), 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0, "%d", WEXITSTATUS(status));
 	verve_page_close();
 }

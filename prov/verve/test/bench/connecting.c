@@ -201,6 +201,7 @@ int main(int argc, char **argv)
 {
 	unsigned peers = argc == 2 ? (unsigned)strtoul(argv[1], NULL, 0) : 0;
 	int status, failed = 0;
+	pid_t pids[2];
 
 	if (!peers) {
 		fprintf(stderr, "usage: connecting PEERS\n");
@@ -210,12 +211,15 @@ int main(int argc, char **argv)
 		     0);
 	if (board == MAP_FAILED)
 		abort();
-	if (!fork())
+	pids[0] = fork();
+	if (!pids[0])
 		run_friend();
-	if (!fork())
+	pids[1] = fork();
+	if (!pids[1])
 		run_peers(peers);
 	run_measured(peers);
-	while (wait(&status) > 0)
-		failed |= status;
+	/* The program that started this one may have left it children of its own. */
+	for (int i = 0; i < 2; i++)
+		failed |= waitpid(pids[i], &status, 0) < 0 || status;
 	return failed ? 1 : 0;
 }

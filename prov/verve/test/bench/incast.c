@@ -28,6 +28,7 @@ struct board {
 	uint32_t round;		 /* senders may send those up to this one */
 	uint32_t sent;		 /* processes whose sends were accepted, of all rounds */
 	uint32_t finished;	 /* processes that need the receiver's polls no more */
+	uint32_t over;		 /* 1: the receiver needs the senders no more */
 };
 
 static struct board *board;
@@ -72,7 +73,8 @@ static void run_senders(unsigned count)
 			done += bench_poll(&bench);
 	}
 	__atomic_add_fetch(&board->finished, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&board->finished, __ATOMIC_ACQUIRE) < processes)
+	/* A message that is sent may still wait for a receive buffer: it goes with its sender. */
+	while (!__atomic_load_n(&board->over, __ATOMIC_ACQUIRE))
 		bench_poll(&bench);
 	_exit(0);
 }
@@ -121,12 +123,14 @@ static void run_receiver(void)
 	}
 	while (__atomic_load_n(&board->finished, __ATOMIC_ACQUIRE) < processes)
 		bench_poll(&bench);
+	__atomic_store_n(&board->over, 1, __ATOMIC_RELEASE);
 }
 
 int main(int argc, char **argv)
 {
 	unsigned *numbers[] = {&processes, &senders, &messages, &bytes, &rounds};
 	int status, failed = 0;
+	pid_t *pids;
 
 	for (int i = 0; i < 5; i++)
 		*numbers[i] = i + 1 < argc ? (unsigned)strtoul(argv[i + 1], NULL, 0) : 0;
@@ -138,11 +142,18 @@ int main(int argc, char **argv)
 		     0);
 	if (board == MAP_FAILED)
 		abort();
-	for (unsigned i = 0; i < processes; i++)
-		if (!fork())
+	pids = calloc(processes, sizeof(*pids));
+	if (!pids)
+		abort();
+	for (unsigned i = 0; i < processes; i++) {
+		pids[i] = fork();
+		if (!pids[i])
 			run_senders(senders / processes + (i < senders % processes));
+	}
 	run_receiver();
-	while (wait(&status) > 0)
-		failed |= status;
+	/* The program that started this one may have left it children of its own. */
+	for (unsigned i = 0; i < processes; i++)
+		failed |= waitpid(pids[i], &status, 0) < 0 || status;
+	free(pids);
 	return failed ? 1 : 0;
 }

@@ -43,6 +43,42 @@ Test(kept, what_is_in_use_is_never_evicted)
 	cr_expect_eq(cache_stats().regions, 8);
 }
 
+/* An application may keep more regions open than the cache has places. */
+Test(kept, regions_of_the_application_leave_all_places_to_others)
+{
+	struct verve_mr_region *region[12];
+
+	for (int i = 0; i < 12; i++)
+		region[i] = cache_get_exact(pages + i * PAGE, PAGE, 0);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 8; i++)
+			cache_use(pages + (20 + i) * PAGE, PAGE, 0);
+	cr_expect_eq(cache_stats().hits, 8);
+	cr_expect_eq(cache_stats().unkept, 0);
+	cr_expect_eq(cache_stats().regions, 12 + 8);
+	for (int i = 0; i < 12; i++)
+		verve_mr_cache_put(&cache, region[i]);
+	cr_expect_eq(cache_stats().regions, 8);
+}
+
+/* Without others, they are kept when they are given back, as far as there are places. */
+Test(kept, regions_of_the_application_take_places_when_they_are_given_back)
+{
+	struct verve_mr_region *region[12];
+
+	for (int i = 0; i < 12; i++)
+		region[i] = cache_get_exact(pages + i * PAGE, PAGE, 0);
+	cr_expect_eq(cache_stats().evictions, 0);
+	for (int i = 0; i < 12; i++) {
+		verve_mr_cache_put(&cache, region[i]);
+		cr_expect_leq(cache_stats().regions, 12);
+	}
+	cr_expect_eq(cache_stats().regions, 8);
+	cr_expect_eq(cache_stats().evictions, 4);
+	verve_mr_cache_put(&cache, cache_get_exact(pages + 11 * PAGE, PAGE, 0));
+	cr_expect_eq(cache_stats().hits, 1);
+}
+
 Test(kept, gives_idle_memory_back_when_there_is_none)
 {
 	for (int i = 0; i < 4; i++)

@@ -59,10 +59,10 @@ static void use_exact(char *at, size_t len, unsigned access)
 	cr_expect_not(fake_rkey_is_there(dev, rkey));
 }
 
-/* Without that of the trial. */
+/* Without those of the trial. */
 static uint64_t binds(void)
 {
-	return fake_world.stats.binds - cache.windows.tried;
+	return fake_world.stats.binds - (cache.windows.tried ? 1 + !cache.windows.no_atomics : 0);
 }
 
 Test(windows, open_what_comes_again)
@@ -101,6 +101,22 @@ Test(windows_strict, of_one_region_end_one_by_one)
 	cr_expect_not(opens(rkey, pages + AT, 1, READ));
 	cr_expect(opens(two->rkey, pages + AT, LEN, READ));
 	verve_mr_cache_put(&cache, two);
+}
+
+/* The cache has 8 places. */
+Test(windows_strict, of_open_regions_leave_all_places_to_others)
+{
+	struct verve_mr_region *region[12];
+
+	for (int i = 0; i < 12; i++)
+		region[i] = cache_get_exact(pages + 2 * i * PAGE, LEN, READ);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 8; i++)
+			cache_use(pages + (30 + 2 * i) * PAGE, PAGE, 0);
+	cr_expect_eq(cache_stats().hits, 8);
+	for (int i = 0; i < 12; i++)
+		verve_mr_cache_put(&cache, region[i]);
+	cr_expect_leq(cache_stats().regions, 8);
 }
 
 /* Local buffers in the same pages need no registration of their own, nor do other lengths. */
@@ -167,6 +183,38 @@ Test(windows_strict, that_cannot_be_unbound_end_nevertheless)
 	cr_expect_eq(binds(), 2);
 }
 
+/*
+ * The device neither unbinds nor frees the window. A kept registration would open its bytes to the
+ * peer for as long as it is kept, whoever uses them next.
+ */
+Test(windows_strict, that_do_not_end_take_their_registration_along)
+{
+	struct verve_mr_region *region = cache_get_exact(pages + AT, LEN, WRITE), *local;
+	uint32_t rkey = region->rkey;
+
+	fake_world.config.mw_stays = true;
+	local = cache_get(pages + PAGE, PAGE, 0);
+	cr_assert_eq(cache_stats().regions, 1);
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_ETIMEDOUT);
+	verve_mr_cache_put(&cache, region);
+	cr_expect(fake_rkey_is_there(dev, rkey));
+	cache_use(pages + PAGE, PAGE, 0);
+	cr_expect_eq(cache_stats().misses, 2, "others do not get the exposed registration");
+	verve_mr_cache_put(&cache, local);
+	cr_expect_not(fake_rkey_is_there(dev, rkey));
+}
+
+/* A bind that was given up may still be done: its window must be freed. */
+Test(windows_strict, that_may_be_bound_late_take_their_registration_along)
+{
+	verve_mr_cache_prepare(&cache);
+	fake_world.config.mw_stays = fake_world.config.mw_late = true;
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_ETIMEDOUT);
+	use_exact(pages + AT, LEN, WRITE);
+	cr_expect_eq(fake_world.open[FAKE_MW], 0);
+	cr_expect_eq(cache_stats().regions, 0, "nothing is kept that peers may reach");
+}
+
 /* The region is its owner's until the end, but no one else's. */
 Test(windows_strict, outlive_their_memory_until_put)
 {
@@ -182,6 +230,30 @@ Test(windows_strict, outlive_their_memory_until_put)
 	use_exact(pages + AT, LEN, WRITE);
 	fake_net_watch_pending(false);
 	cr_expect_eq(binds(), 2, "while an event is under way, nothing kept is used");
+}
+
+/* mlx5, where UMRs may not change the access for atomics. Other accesses keep their windows. */
+Test(windows_strict, are_not_bound_for_atomics_where_the_device_refuses_that)
+{
+	const unsigned atomic = WRITE | VERVE_NET_REMOTE_ATOMIC;
+	struct verve_mr_region *region;
+
+	fake_world.config.mw_no_atomics = true;
+	verve_mr_cache_prepare(&cache);
+	for (int i = 0; i < 2 * VERVE_MR_WINDOWS_TRIES; i++) {
+		region = cache_get_exact(pages + AT, LEN, atomic);
+		cr_expect(opens(region->rkey, pages + AT, LEN, VERVE_NET_REMOTE_ATOMIC));
+		verve_mr_cache_put(&cache, region);
+		use_exact(pages + AT, LEN, WRITE);
+	}
+	cr_expect_eq(binds(), 2 * VERVE_MR_WINDOWS_TRIES);
+	cr_expect_eq(fake_world.open[FAKE_BINDER], 1);
+}
+
+Test(windows_strict, are_bound_for_atomics)
+{
+	use_exact(pages + AT, LEN, WRITE | VERVE_NET_REMOTE_ATOMIC);
+	cr_expect_eq(binds(), 1);
 }
 
 Test(windows_strict, do_not_open_by_offset)

@@ -16,12 +16,12 @@ struct model {
 	struct verve_mr_entry *entry; /* NULL: this place of the model is free */
 	struct verve_mr_want want;
 	bool linked, ready;
-	int uses;
+	int uses, holds; /* each hold is of a use */
 };
 
 static struct verve_mr_store *store;
 static struct model models[ENTRIES];
-static uint64_t hits, evictions, joins;
+static uint64_t hits, evictions, joins, holds;
 static uint64_t state = 88172645463325252u;
 
 static uint64_t below(uint64_t limit)
@@ -138,6 +138,12 @@ static void bury_evicted(void)
 	}
 }
 
+/* True: the entry takes a place, and is not evicted. */
+static bool is_fixed(const struct model *model)
+{
+	return model->linked && model->uses && !model->holds;
+}
+
 /* A free place of the model; NULL: none. used_: sums of entries in use, never evicted. */
 static struct model *place_of(size_t *used_count, size_t *used_size)
 {
@@ -147,8 +153,8 @@ static struct model *place_of(size_t *used_count, size_t *used_size)
 	for (int i = 0; i < ENTRIES; i++) {
 		if (!models[i].entry)
 			place = &models[i];
-		*used_count += models[i].linked && models[i].uses;
-		*used_size += models[i].linked && models[i].uses ? pinned(&models[i].want) : 0;
+		*used_count += is_fixed(&models[i]);
+		*used_size += is_fixed(&models[i]) ? pinned(&models[i].want) : 0;
 	}
 	return place;
 }
@@ -158,8 +164,8 @@ static void check_caps(void)
 	size_t count = 0, size = 0;
 
 	for (int i = 0; i < ENTRIES; i++) {
-		count += models[i].linked;
-		size += models[i].linked ? pinned(&models[i].want) : 0;
+		count += models[i].linked && !models[i].holds;
+		size += models[i].linked && !models[i].holds ? pinned(&models[i].want) : 0;
 	}
 	cr_assert(count <= COUNT && size <= SIZE);
 }
@@ -177,7 +183,7 @@ static void check_add(void)
 	bury_evicted();
 	cr_assert_eq(!!entry, used_count < COUNT && used_size + pinned(&want) <= SIZE);
 	if (entry)
-		*place = (struct model){entry, want, true, false, 1};
+		*place = (struct model){entry, want, true, false, 1, 0};
 	check_caps();
 }
 
@@ -243,7 +249,7 @@ static void check_join(void)
 	if (entry) {
 		all = (struct verve_mr_want){entry->node.start, entry->node.end, entry->access,
 					     entry->exact};
-		*place = (struct model){entry, all, true, false, 1};
+		*place = (struct model){entry, all, true, false, 1, 0};
 		joins++;
 	}
 	cr_assert_eq(joined, all.start != own.start || all.end != own.end);
@@ -259,6 +265,33 @@ static void check_ready(struct model *model)
 
 		if (other != model && other->ready && covers(&model->want, &other->want))
 			other->linked = other->ready = false;
+	}
+}
+
+/* The last release evicts others, or the entry itself, if those in use fill the store. */
+static void check_release(struct model *model)
+{
+	size_t used_count, used_size;
+
+	place_of(&used_count, &used_size);
+	verve_mr_store_release(store, model->entry);
+	if (--model->holds == 0 && model->linked &&
+	    (used_count == COUNT || used_size + pinned(&model->want) > SIZE)) {
+		model->linked = model->ready = false;
+		evictions++;
+	}
+	bury_evicted();
+	check_caps();
+}
+
+static void check_hold(struct model *model)
+{
+	if (model->holds && below(2)) {
+		check_release(model);
+	} else if (model->holds < model->uses) {
+		verve_mr_store_hold(store, model->entry);
+		model->holds++;
+		holds++;
 	}
 }
 
@@ -306,7 +339,9 @@ static void step_used(struct model *model)
 	} else if (below(8) == 0) {
 		verve_mr_store_unlink(store, model->entry);
 		model->linked = model->ready = false;
-	} else if (model->ready || !model->linked) {
+	} else if (below(4) == 0) {
+		check_hold(model);
+	} else if (model->uses > model->holds && (model->ready || !model->linked)) {
 		check_put(model);
 	}
 }
@@ -337,9 +372,13 @@ Test(store, agrees_with_a_naive_model)
 	}
 	cr_expect(hits > STEPS / 100 && evictions > STEPS / 1000);
 	cr_expect_gt(joins, STEPS / 2000);
-	for (int i = 0; i < ENTRIES; i++)
+	cr_expect_gt(holds, STEPS / 1000);
+	for (int i = 0; i < ENTRIES; i++) {
+		while (models[i].holds)
+			check_release(&models[i]);
 		while (models[i].uses)
 			check_put(&models[i]);
+	}
 	verve_mr_store_invalidate(store, 0, UINTPTR_MAX);
 	for (int i = 0; i < ENTRIES; i++)
 		models[i].linked = models[i].ready = false;

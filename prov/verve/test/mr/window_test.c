@@ -5,6 +5,9 @@
 #include "net/device.h"
 #include <rdma/fi_errno.h>
 
+#define SECOND 1000000000ull
+#define LONGEST (64 * SECOND) /* until a binder is tried again */
+
 static struct verve_mr_windows windows;
 static struct verve_mr_region *base;
 
@@ -65,7 +68,6 @@ Test(window, opens_its_bytes_until_it_is_closed)
 	cr_expect_not(opens(rkey, 10, 20, VERVE_NET_REMOTE_WRITE));
 }
 
-/* A key counts in 8 bits at mlx5: the window that was closed last must not be the next. */
 /* Sets up anew over a device of this kind. */
 static void open_anew(bool stale, bool bounds)
 {
@@ -102,6 +104,7 @@ Test(window, device_is_tried_once)
 	cr_expect_eq(fake_world.stats.binds, binds);
 }
 
+/* A key counts in 8 bits at mlx5: the window that was closed last must not be the next. */
 Test(window, rests_before_it_is_used_again)
 {
 	enum { ROUNDS = 10 * VERVE_MR_WINDOWS_REST };
@@ -184,18 +187,123 @@ Test(window, device_that_fails_again_and_again_is_given_up)
 	cr_expect_eq(bind_error(), -FI_ENOENT);
 }
 
-Test(window, binder_that_does_not_open_is_given_up)
+/* Shortages, ports that are down and processes that stand still say nothing about windows. */
+Test(window, device_that_does_not_answer_is_not_given_up)
+{
+	for (int i = 0; i < 3 * VERVE_MR_WINDOWS_TRIES; i++) {
+		verve_mr_windows_open(&windows);
+		cr_assert(verve_mr_windows_are_open(&windows));
+		fake_net_fail(FAKE_NET_MW_BIND, 1, i % 2 ? -FI_ETIMEDOUT : -FI_ECONNABORTED);
+		cr_expect_lt(bind_error(), 0);
+		cr_expect_not(verve_mr_windows_are_open(&windows));
+		fake_net_advance(LONGEST);
+	}
+	verve_mr_windows_open(&windows);
+	verve_mr_window_close(&windows, open_window(0, 8, VERVE_NET_REMOTE_READ));
+}
+
+/* Each time a thread waits for a second. */
+Test(window, device_that_often_does_not_answer_is_given_up)
+{
+	for (int i = 0; i < VERVE_MR_WINDOWS_STALLS; i++) {
+		verve_mr_windows_open(&windows);
+		cr_assert(verve_mr_windows_are_open(&windows));
+		verve_mr_window_close(&windows, open_window(0, 8, VERVE_NET_REMOTE_READ));
+		fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_ETIMEDOUT);
+		cr_expect_eq(bind_error(), -FI_ETIMEDOUT);
+		fake_net_advance(LONGEST);
+	}
+	cr_expect(verve_mr_windows_are_off(&windows));
+}
+
+Test(window, binder_that_does_not_open_is_tried_again)
 {
 	struct verve_mr_windows others;
 
 	verve_mr_windows_init(&others, dev, true);
-	for (int i = 0; i < VERVE_MR_WINDOWS_TRIES; i++) {
-		cr_expect_not(verve_mr_windows_are_off(&others));
+	for (int i = 0; i < 3 * VERVE_MR_WINDOWS_TRIES; i++) {
 		fake_net_fail(FAKE_NET_BINDER_OPEN, 1, -FI_ENOMEM);
 		verve_mr_windows_open(&others);
+		cr_expect(fake_net_has_failed());
 		cr_expect_not(verve_mr_windows_are_open(&others));
+		cr_expect_not(verve_mr_windows_are_off(&others));
+		fake_net_advance(LONGEST);
 	}
-	cr_expect(verve_mr_windows_are_off(&others));
+	verve_mr_windows_open(&others);
+	cr_expect(verve_mr_windows_are_open(&others));
+	verve_mr_windows_fini(&others);
+}
+
+/* Opening takes long on some devices, and an application may register memory often. */
+Test(window, binder_that_does_not_open_twice_is_left_alone_for_a_while)
+{
+	struct verve_mr_windows others;
+
+	verve_mr_windows_init(&others, dev, true);
+	for (int i = 0; i < 2; i++) {
+		fake_net_fail(FAKE_NET_BINDER_OPEN, 1, -FI_ENOMEM);
+		verve_mr_windows_open(&others);
+		cr_expect(fake_net_has_failed());
+	}
+	verve_mr_windows_open(&others);
+	cr_expect_not(verve_mr_windows_are_open(&others));
+	fake_net_advance(SECOND);
+	verve_mr_windows_open(&others);
+	cr_expect(verve_mr_windows_are_open(&others));
+	verve_mr_windows_fini(&others);
+}
+
+static int looks;
+
+static void look_at_lock(void *arg)
+{
+	struct verve_mr_windows *of = arg;
+
+	cr_assert_eq(pthread_mutex_trylock(&of->lock), 0, "a queue pair closes under the lock");
+	pthread_mutex_unlock(&of->lock);
+	looks++;
+}
+
+/* Opening has a trial, which closes queue pairs. */
+Test(window, lock_is_free_while_queue_pairs_open_and_close)
+{
+	struct verve_mr_region *region = open_window(0, 8, VERVE_NET_REMOTE_READ);
+	struct verve_mr_windows others;
+
+	verve_mr_windows_init(&others, dev, true);
+	fake_net_on_close(look_at_lock, &others);
+	verve_mr_windows_open(&others);
+	cr_expect_gt(looks, 0);
+	looks = 0;
+	fake_net_on_close(look_at_lock, &windows);
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_EIO);
+	cr_expect_eq(bind_error(), -FI_EIO);
+	verve_mr_windows_open(&windows);
+	fake_net_fail(FAKE_NET_MW_BIND, 1, -FI_EIO);
+	verve_mr_window_close(&windows, region);
+	cr_expect_gt(looks, 3);
+	fake_net_on_close(NULL, NULL);
+	verve_mr_windows_fini(&others);
+}
+
+/* A second thread comes while the first one opens: it registers its memory instead. */
+static void open_again(void *arg)
+{
+	fake_net_on_close(NULL, NULL);
+	verve_mr_windows_open(arg);
+	cr_expect_not(verve_mr_windows_are_open(arg));
+	looks++;
+}
+
+Test(window, one_thread_opens_at_a_time)
+{
+	struct verve_mr_windows others;
+
+	verve_mr_windows_init(&others, dev, true);
+	fake_net_on_close(open_again, &others);
+	verve_mr_windows_open(&others);
+	cr_expect_eq(looks, 1);
+	cr_expect(verve_mr_windows_are_open(&others));
 	verve_mr_windows_fini(&others);
 }
 

@@ -194,8 +194,8 @@ int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pke
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	(void)init;
 	qp.context = pd->context;
+	qp.srq = init->srq;
 	qp.qp_num = 0x123;
 	return &qp;
 }
@@ -231,7 +231,14 @@ int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 		return -1;
 	}
 	event->event_type = fake_verbs.events[--fake_verbs.event_count];
+	memset(&event->element, 0, sizeof(event->element));
 	event->element.port_num = 1;
+	if (event->event_type == IBV_EVENT_CQ_ERR)
+		event->element.cq = fake_verbs.failed_cq;
+	if (event->event_type == IBV_EVENT_SRQ_ERR)
+		event->element.srq = fake_verbs.failed_srq;
+	if (event->event_type == IBV_EVENT_QP_FATAL)
+		event->element.qp = &qp;
 	return 0;
 }
 

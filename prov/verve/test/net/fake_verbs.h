@@ -39,6 +39,8 @@ struct fake_verbs {
 	int modify_mask;		   /* of the last ibv_modify_qp(3) to RTR */
 	enum ibv_event_type events[FAKE_VERBS_MAX]; /* of port 1, for ibv_get_async_event(3) */
 	int event_count;
+	struct ibv_cq *failed_cq; /* of IBV_EVENT_CQ_ERR; IBV_EVENT_QP_FATAL is of the queue pair */
+	struct ibv_srq *failed_srq; /* of IBV_EVENT_SRQ_ERR */
 };
 
 extern struct fake_verbs fake_verbs;

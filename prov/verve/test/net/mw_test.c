@@ -11,8 +11,10 @@
 
 #include "base/log.h"
 #include "fake_verbs.h"
+#include "net/cq.h"
 #include "net/device.h"
 #include "net/mr.h"
+#include "net/qp.h"
 #include "net/sys.h"
 #include "net/verbs.h"
 
@@ -29,6 +31,7 @@ static int waiting;		 /* polls until the present one comes */
 static bool pending;		 /* a completion is to come */
 static enum ibv_wc_status status; /* of the completion */
 static uint64_t now;
+static bool stops; /* the process stands still for 2 s before the poll that finds a completion */
 static int open_objects; /* queues and windows */
 
 uint64_t __wrap_verve_net_now(void);
@@ -37,7 +40,7 @@ void __wrap_verve_net_pause(void);
 /* Each look at the clock takes 10 ms. */
 uint64_t __wrap_verve_net_now(void)
 {
-	return now += 10000000;
+	return now += stops && pending && waiting <= 0 ? 2000000000 : 10000000;
 }
 
 void __wrap_verve_net_pause(void)
@@ -49,8 +52,10 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *context,
 {
 	static struct ibv_cq cq;
 
-	(void)cqe, (void)context, (void)channel, (void)vector;
+	(void)cqe, (void)channel, (void)vector;
 	cq.context = ctx;
+	cq.cq_context = context;
+	fake_verbs.failed_cq = &cq;
 	open_objects++;
 	return &cq;
 }
@@ -66,7 +71,9 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 {
 	static struct ibv_srq srq;
 
-	(void)pd, (void)init;
+	(void)pd;
+	srq.srq_context = init->srq_context;
+	fake_verbs.failed_srq = &srq;
 	open_objects++;
 	return &srq;
 }
@@ -225,6 +232,68 @@ Test(mw, completion_that_never_comes_is_not_waited_for_for_ever)
 	cr_expect_eq(verve_net_mw_bind(binder, &mw, &mr, memory, 8, VERVE_NET_REMOTE_READ),
 		     -FI_ETIMEDOUT);
 	cr_expect_lt(now, 2000000000u);
+	close_all(binder, &mw);
+}
+
+/* The deadline passes while the process is stopped: the device has done the bind long since. */
+Test(mw, process_that_stood_still_looks_once_more)
+{
+	struct verve_net_mw mw;
+	struct verve_net_binder *binder = open_all(&mw);
+
+	late = 4096 + 4;
+	stops = true;
+	cr_expect_eq(verve_net_mw_bind(binder, &mw, &mr, memory, 8, VERVE_NET_REMOTE_READ), 0);
+	close_all(binder, &mw);
+}
+
+static enum verve_net_fault_kind fault_of(enum ibv_event_type event)
+{
+	struct verve_net_fault fault;
+
+	fake_verbs.events[fake_verbs.event_count++] = event;
+	cr_assert_eq(verve_net_device_async_next(dev, &fault), 0);
+	return fault.kind;
+}
+
+/* The log must not say that an endpoint has failed, nor that a connection goes on. */
+Test(mw, failed_queue_of_a_binder_is_no_endpoints)
+{
+	struct verve_net_mw mw;
+	struct verve_net_binder *binder = open_all(&mw);
+	struct verve_net_cq *cq;
+	struct verve_net_srq *srq;
+
+	cr_expect_eq(fault_of(IBV_EVENT_CQ_ERR), VERVE_NET_FAULT_NONE);
+	cr_expect_eq(fault_of(IBV_EVENT_SRQ_ERR), VERVE_NET_FAULT_NONE);
+	cr_expect_eq(fault_of(IBV_EVENT_QP_FATAL), VERVE_NET_FAULT_NONE);
+	close_all(binder, &mw);
+	cr_assert_eq(verve_net_cq_open(dev, 1, NULL, 0, &cq), 0);
+	cr_assert_eq(verve_net_srq_open(dev, 1, &srq), 0);
+	cr_expect_eq(fault_of(IBV_EVENT_CQ_ERR), VERVE_NET_FAULT_CQ);
+	cr_expect_eq(fault_of(IBV_EVENT_SRQ_ERR), VERVE_NET_FAULT_SRQ);
+	verve_net_srq_close(srq);
+	verve_net_cq_close(cq);
+}
+
+/* A window is refused, or its queue pair has failed for another reason. */
+Test(mw, answer_differs_from_what_may_pass)
+{
+	static const enum ibv_wc_status passing[] = {
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_RETRY_EXC_ERR};
+	struct verve_net_mw mw;
+	struct verve_net_binder *binder = open_all(&mw);
+
+	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++) {
+		status = passing[i];
+		cr_expect_eq(verve_net_mw_bind(binder, &mw, &mr, memory, 8, VERVE_NET_REMOTE_READ),
+			     -FI_ECONNABORTED);
+	}
+	cr_expect_not(verve_net_mw_is_answer(-FI_ECONNABORTED));
+	cr_expect_not(verve_net_mw_is_answer(-FI_ETIMEDOUT));
+	cr_expect_not(verve_net_mw_is_answer(-FI_ENOMEM));
+	cr_expect(verve_net_mw_is_answer(-FI_EIO));
+	cr_expect(verve_net_mw_is_answer(-FI_EOPNOTSUPP));
 	close_all(binder, &mw);
 }
 

@@ -144,6 +144,7 @@ void node_close(struct node *node)
 	nodes_settle();
 	cr_expect(TAILQ_EMPTY(&xport->broken_links), "a broken connection never ended");
 	cr_expect_eq(xport->wr_used, 0);
+	cr_expect_eq(xport->asked, 0);
 	cr_expect_eq(xport->tx_slabs.used, 0, "%zu slabs were not given back",
 		     xport->tx_slabs.used);
 	cr_expect_eq(xport->tx_used, 0);

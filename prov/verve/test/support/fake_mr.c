@@ -147,8 +147,9 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 {
 	struct fake_region *region = mr->handle;
 
-	if (region->windows)
+	if (region->windows != region->stuck)
 		fake_fatal("a region closes to which %u windows are bound", region->windows);
+	fake_windows_end(region);
 	HASH_DELETE(hh_lkey, region->dev->by_lkey, region);
 	if (region->rkey)
 		HASH_DELETE(hh_rkey, region->dev->by_rkey, region);

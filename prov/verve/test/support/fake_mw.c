@@ -2,7 +2,12 @@
 /*
  * Fake net/mw.h. Binds are executed at once; the rules are those of InfiniBand spec. vol. 1,
  * 10.6.7.2. A binder that has failed once fails until it is closed, as its queue pair is in the
- * error state. A window that could not be unbound stays bound until it is freed.
+ * error state. A window that could not be unbound stays bound until it is freed. The configuration:
+ *
+ *   mw_stale       the key of an unbound window lives on until the window is freed
+ *   mw_late        a bind that fails is done all the same, though nobody waits for it
+ *   mw_stays       a bound window cannot be freed: it lives until its region is closed
+ *   mw_no_atomics  a bind for atomics is refused, which costs the binder
  */
 #include "net/mw.h"
 
@@ -82,14 +87,34 @@ static void unbind(struct window *window)
 	window->bound = NULL;
 }
 
-void verve_net_mw_free(struct verve_net_mw *mw)
+static void window_end(struct window *window)
 {
-	struct window *window = mw->handle;
-
 	unbind(window);
 	window->dev->users--;
 	free(window);
 	fake_closed(FAKE_MW);
+}
+
+int verve_net_mw_free(struct verve_net_mw *mw)
+{
+	struct window *window = mw->handle;
+
+	if (window->bound && fake_world.config.mw_stays) {
+		window->bound->base->stuck++;
+		window->bound->window = window;
+		return -FI_EBUSY;
+	}
+	window_end(window);
+	return 0;
+}
+
+void fake_windows_end(struct fake_region *base)
+{
+	struct fake_region *bound, *next;
+
+	HASH_ITER(hh_rkey, base->dev->by_rkey, bound, next)
+		if (base->stuck && bound->base == base)
+			window_end(bound->window);
 }
 
 /* The device and the binder let the request through. */
@@ -125,8 +150,12 @@ int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 	uint64_t from = (uintptr_t)addr;
 	int ret = binder_gate(binder);
 
-	if (ret)
+	if (ret && !fake_world.config.mw_late)
 		return ret;
+	if (access & VERVE_NET_REMOTE_ATOMIC && fake_world.config.mw_no_atomics) {
+		binder->broken = true;
+		return -FI_EIO;
+	}
 	if (!len || len > VERVE_NET_MW_MAX || !(access & remote) ||
 	    !(base->access & VERVE_NET_WINDOWS) || base->dev != window->dev ||
 	    (access & (VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_ATOMIC) &&
@@ -155,7 +184,7 @@ int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 	fake_world.stats.binds++;
 	fake_trace("host %u: a window opens %zu bytes, access %#x, key %#x",
 		   window->dev->host->index, len, access, mw->rkey);
-	return 0;
+	return ret;
 }
 
 int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw,

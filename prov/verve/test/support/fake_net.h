@@ -29,7 +29,7 @@ struct fake_net_config {
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
 	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
-	bool mw_stale; /* the key of an unbound window lives on until the window is freed */
+	bool mw_stale, mw_late, mw_stays, mw_no_atomics; /* of windows: fake_mw.c tells */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	const char *starved;   /* the thread of this name never runs; NULL: all run */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */

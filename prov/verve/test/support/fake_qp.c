@@ -239,7 +239,7 @@ static uint32_t length_of(const struct verve_net_wr *wr)
 
 static int check_wr(const struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
-	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_COMPARE_SWAP)
+	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_FETCH_ADD)
 		return -FI_EINVAL;
 	if (wr->flags & VERVE_NET_INLINE &&
 	    (wr->op >= VERVE_NET_READ || wr->sge_count > 1 ||

@@ -20,7 +20,12 @@ struct fake_region {
 	unsigned access;
 	struct fake_region *base; /* a window's region */
 	uint32_t windows;	  /* bound to this region */
+	uint32_t stuck;		  /* windows that could not be freed */
+	void *window;		  /* a window's handle */
 };
+
+/* The windows of a region that could not be freed end with the region. */
+void fake_windows_end(struct fake_region *base);
 
 /* A new key, never 0. It comes back only after 2^31 others. */
 uint32_t fake_next_key(void);

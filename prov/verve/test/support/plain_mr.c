@@ -71,7 +71,7 @@ int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
 	abort();
 }
 
-void verve_net_mw_free(struct verve_net_mw *mw)
+int verve_net_mw_free(struct verve_net_mw *mw)
 {
 	(void)mw;
 	abort();

@@ -8,6 +8,7 @@
 #include "msg/peek.h"
 #include "msg/recv.h"
 #include "rma/rma.h"
+#include "xport/complete.h"
 #include "xport/keepalive.h"
 #include "xport/post.h"
 
@@ -104,6 +105,33 @@ Test(link, every_sixteenth_request_asks_for_a_completion)
 	cr_expect_eq(link->signaled, VERVE_LINK_SIGNAL + 1);
 	nodes_settle();
 	cr_expect_eq(link->retired, VERVE_LINK_SIGNAL + 2);
+}
+
+Test(link, requests_that_ask_are_counted_until_they_retire)
+{
+	cr_assert_eq(post(0), 0);
+	cr_expect_eq(a.xport->asked, 0);
+	cr_assert_eq(post(VERVE_NET_SIGNALED), 0);
+	cr_assert_eq(post(VERVE_NET_SIGNALED), 0);
+	cr_expect_eq(a.xport->asked, 2);
+	nodes_settle();
+	cr_expect_eq(a.xport->asked, 0);
+	fake_net_fail(FAKE_NET_QP_POST, 1, -FI_EINVAL);
+	cr_expect_eq(post(VERVE_NET_SIGNALED), -FI_EINVAL);
+	cr_expect_eq(a.xport->asked, 0);
+	nodes_settle();
+}
+
+Test(link, failure_of_a_request_that_does_not_ask_is_found_in_a_few_turns)
+{
+	cr_assert_eq(post(0), 0);
+	fake_net_host_kill(1);
+	while (fake_net_run_next())
+		;
+	for (int i = 0; i < VERVE_COMPLETE_IDLE_TURNS; i++)
+		verve_proto_poll(&a.proto);
+	cr_expect(link->broken);
+	nodes_settle();
 }
 
 Test(link, every_request_asks_when_entries_run_low)

@@ -9,18 +9,23 @@ enum { BUFFERS = 32, LIMIT = 112, ROOM = 100, SECOND = 1000000000, QUIET = 11 };
 
 static char out[ROOM], in[ROOM];
 
-static void open_with(uint32_t window)
+static void open_buffers(uint32_t window, uint32_t buffers, uint32_t limit)
 {
 	struct verve_xport_attr attr;
 
 	node_attr(&attr);
-	attr.rx_buffers = BUFFERS;
-	attr.rx_limit = LIMIT;
+	attr.rx_buffers = buffers;
+	attr.rx_limit = limit;
 	attr.window = window;
 	node_open(&a, 0, &attr);
 	node_open(&b, 1, &attr);
 	node_join(&a, &b, window);
 	nodes_settle();
+}
+
+static void open_with(uint32_t window)
+{
+	open_buffers(window, BUFFERS, LIMIT);
 }
 
 static void teardown(void)
@@ -32,12 +37,26 @@ static void teardown(void)
 
 TestSuite(rx_buffers, .fini = teardown);
 
-/* Polls fill their batches until the run has so many packets. */
+/* The packets that are polled have this length. */
+static void packets_of(uint32_t bytes)
+{
+	for (int i = 0; i < VERVE_POLL_BATCH; i++)
+		b.xport->batch.wc[i].byte_len = bytes;
+}
+
+static void begin_turn(void)
+{
+	b.xport->polls = (b.xport->polls + 1) % VERVE_WATCH_POLLS;
+}
+
+/* Polls, one in a turn, fill their batches until the run has so many packets. */
 static void run_of(uint32_t packets)
 {
 	b.xport->rx_load.run = 0;
-	while (b.xport->rx_load.run < packets)
+	while (b.xport->rx_load.run < packets) {
+		begin_turn();
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+	}
 	verve_rx_buffers_count(b.xport, 1);
 	verve_dispatch_refill(b.xport);
 }
@@ -86,11 +105,36 @@ Test(rx_buffers, half_of_them_in_a_run_brings_more_up_to_the_limit)
 	one_message();
 }
 
-Test(rx_buffers, links_get_no_more_than_their_windows)
+Test(rx_buffers, links_get_no_more_than_their_windows_for_long_messages)
 {
 	open_with(NODE_WINDOW);
+	packets_of(1000);
 	run_of(10 * LIMIT);
 	expect_buffers(BUFFERS, BUFFERS);
+}
+
+/* Of small messages, a link may send 2048 for each credit of its window. */
+Test(rx_buffers, one_link_that_floods_small_messages_brings_more)
+{
+	open_with(NODE_WINDOW);
+	packets_of(VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
+	run_of(10 * LIMIT);
+	expect_buffers(LIMIT, LIMIT);
+}
+
+/* Registering 16 MiB would keep everything else waiting for milliseconds. */
+Test(rx_buffers, one_turn_adds_one_step)
+{
+	enum { MANY = 4 * VERVE_RX_STEP };
+
+	open_buffers(NODE_WINDOW, MANY, 4 * MANY);
+	begin_turn();
+	for (int i = 0; i < MANY; i++)
+		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+	cr_expect_eq(b.xport->rx_count, MANY + VERVE_RX_STEP);
+	begin_turn();
+	verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+	cr_expect_eq(b.xport->rx_count, MANY + 2 * VERVE_RX_STEP);
 }
 
 Test(rx_buffers, memory_that_cannot_be_registered_changes_nothing)

@@ -12,6 +12,9 @@
 #include "../proto/fixture.h"
 #include "mr/keytab.h"
 #include "net/sys.h"
+#include "xport/dispatch.h"
+#include "xport/post.h"
+#include "xport/rx_buffers.h"
 #include "xport/turn.h"
 #include "xport/watched.h"
 
@@ -21,10 +24,11 @@ static struct node a, b, c;
 static struct verve_mr_keytab keytab; /* of all: nobody has a region */
 static char in[2 * LEN], out[LEN];
 
-static void open_world(bool keeps, bool cleans)
+/* b has so many receive buffers, and at most limit of them; 0: as all nodes. */
+static void open_world_of(bool keeps, bool cleans, uint32_t buffers, uint32_t limit)
 {
 	struct fake_net_config config;
-	struct verve_xport_attr attr;
+	struct verve_xport_attr attr, of_b;
 
 	fake_net_config_default(&config);
 	config.hosts = 3;
@@ -36,10 +40,18 @@ static void open_world(bool keeps, bool cleans)
 	verve_mr_keytab_init(&keytab);
 	node_attr(&attr);
 	attr.mr_keytab = &keytab;
+	of_b = attr;
+	of_b.rx_buffers = buffers ? buffers : attr.rx_buffers;
+	of_b.rx_limit = buffers ? limit : attr.rx_limit;
 	node_open(&a, 0, &attr);
-	node_open(&b, 1, &attr);
+	node_open(&b, 1, &of_b);
 	node_open(&c, 2, &attr);
 	node_join(&a, &b, NODE_WINDOW);
+}
+
+static void open_world(bool keeps, bool cleans)
+{
+	open_world_of(keeps, cleans, 0, 0);
 }
 
 static void close_world(void)
@@ -153,6 +165,28 @@ Test(lost, a_connection_that_goes_on_is_not_suspected)
 	cr_expect_eq(b.xport->lost.count, 0);
 	cr_expect_eq(found(), b.xport->attr.rx_buffers);
 	cr_expect_null(node_link(&b, &c)->replay);
+	close_world();
+}
+
+/* Looking at every buffer in every turn would be slow while links end. */
+Test(lost, turns_without_news_do_not_search)
+{
+	uint64_t before;
+
+	open_world(true, true);
+	node_join(&c, &b, NODE_WINDOW);
+	end_in_the_middle();
+	cr_assert_eq(b.xport->lost.count, 1);
+	verve_rx_lost_step(b.xport);
+	before = b.xport->count.searches;
+	for (int i = 0; i < 10; i++)
+		verve_rx_lost_step(b.xport);
+	cr_expect_eq(b.xport->count.searches, before);
+	send_to_b(&c);
+	expect_message();
+	verve_rx_lost_step(b.xport);
+	cr_expect_eq(b.xport->count.searches, before + 1);
+	cr_expect_eq(b.xport->lost.count, 0);
 	close_world();
 }
 
@@ -293,7 +327,50 @@ static void expect_all_back(void)
 		verve_rx_lost_step(b.xport);
 	}
 	cr_expect_eq(b.xport->lost.count, 0);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_eq(found(), b.xport->rx_count);
+}
+
+/* b gets a step of spare buffers, and puts most of them aside as messages come. */
+static void put_aside(uint32_t count)
+{
+	memset(b.xport->batch.wc, 0, sizeof(b.xport->batch.wc)); /* short packets */
+	for (int i = 0; i < 100 && b.xport->rx_count < b.xport->attr.rx_limit; i++) {
+		b.xport->polls = (b.xport->polls + 1) % VERVE_WATCH_POLLS;
+		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+	}
+	verve_dispatch_refill(b.xport);
+	b.xport->rx_load.shrinking = true;
+	for (int i = 0; i < 100 && b.xport->rx_load.aside_count < count; i++) {
+		send_to_b(&a);
+		expect_message();
+	}
+	verve_link_ask(b.xport, node_link(&b, &a)); /* no request of b is under way any more */
+	nodes_settle();
+	cr_assert_geq(b.xport->rx_load.aside_count, count);
+	cr_assert(b.xport->rx_load.shrinking);
+}
+
+/* Buffers that are put aside receive nothing: of the others, an eighth may be in question. */
+Test(lost, buffers_put_aside_do_not_count_and_come_back)
+{
+	enum { FIRST = 16, ALL = FIRST + VERVE_RX_STEP };
+	uint32_t tolerated;
+
+	open_world_of(true, true, FIRST, ALL);
+	put_aside(VERVE_RX_STEP - 8);
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	tolerated = verve_rx_buffers_in_use(b.xport) / PART;
+	cr_assert_lt(tolerated + 1, ALL / PART);
+	for (uint32_t i = 0; i < tolerated; i++)
+		end_in_the_middle();
+	cr_expect_not(b.xport->lost.pressing);
+	cr_expect_gt(b.xport->rx_load.aside_count, 0);
+	end_in_the_middle();
+	cr_expect_eq(b.xport->rx_load.aside_count, 0);
+	cr_expect_not(b.xport->rx_load.shrinking);
+	expect_all_back();
+	close_world();
 }
 
 /* c has begun to connect, and may not exist: its link gets no other queue pair. */
@@ -460,7 +537,7 @@ Test(lost, messages_that_arrive_during_a_watch_are_not_suspected)
 		cr_assert(fake_net_run_next());
 	while (fake_net_stats(&stats), stats.begun < HOSTILE);
 	b.xport->watch_time = 0;
-	b.xport->polls = VERVE_WATCH_POLLS;
+	verve_turn_expect(b.xport);
 	verve_proto_poll(&b.proto);
 	cr_expect_eq(b.xport->lost.count, 0);
 	for (int i = 0; i < HOSTILE; i++)

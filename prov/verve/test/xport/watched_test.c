@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "../proto/fixture.h"
+#include "xport/turn.h"
 #include "xport/watched.h"
 
 enum { MANY = 1000, FEW = 16 };
@@ -78,7 +79,7 @@ static void expect_looks(uint64_t most)
 static void look_after(void)
 {
 	fake_net_advance(2 * b.xport->attr.keepalive);
-	b.xport->polls = VERVE_WATCH_POLLS;
+	verve_turn_expect(b.xport);
 	verve_proto_poll(&b.proto);
 }
 
