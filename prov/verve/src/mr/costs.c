@@ -132,22 +132,21 @@ static uint32_t fit(uint64_t nanoseconds)
 	return nanoseconds < UINT32_MAX ? nanoseconds : UINT32_MAX;
 }
 
-/* False: the measured times cannot be true. */
-static bool measure(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
+/* Costs stay as they are where they cannot be measured. */
+static void measure(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
 {
 	uint64_t one = measure_reg(dev, memory, PAGE), many, copy;
 
 	if (!one)
-		return false;
+		return;
 	many = measure_reg(dev, memory, PAGES * PAGE);
 	copy = measure_copy(memory + COPY, memory);
 	if (!many || !copy)
-		return false;
+		return;
 	costs->reg = fit(one);
 	costs->reg_page = many > one ? fit((many - one) / (PAGES - 1)) : 0;
 	costs->hit = fit(measure_hit());
 	costs->copy_page = fit(copy);
-	return true;
 }
 
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs)
@@ -163,8 +162,8 @@ void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs 
 	if (posix_memalign(&memory, PAGE, 2 * (size_t)COPY))
 		return;
 	memset(memory, 1, 2 * (size_t)COPY);
-	if (measure(dev, memory, costs))
-		known_add(device, costs);
+	measure(dev, memory, costs);
+	known_add(device, costs);
 	free(memory);
 	VERVE_INFO(MR,
 		   "%s: registering takes %u ns and %u ns for each further page, copying a "

@@ -32,10 +32,9 @@ struct verve_mr_crossover {
 extern const struct verve_mr_costs verve_mr_costs_default;
 
 /*
- * Measures the costs of the device. A device that could be measured is not measured again in this
- * process (the first 16). May block for a millisecond. Never fails: without memory, where the
- * device refuses to register, and where the clock stands still, the costs are
- * verve_mr_costs_default.
+ * Measures the costs of the device, once in a process (the first 16 devices). May block for a
+ * millisecond. Never fails: without memory, where the device refuses to register, and where the
+ * clock stands still, the costs are verve_mr_costs_default.
  */
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);
 

@@ -14,11 +14,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../support/prov_once.h"
 #include "base/addr.h"
 #include "base/config.h"
 #include "sim.h"
-
-struct fi_provider *fi_prov_ini(void);
 
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
@@ -407,7 +406,7 @@ static void start_world(struct crowd *crowd)
 static void open_fabric(struct crowd *crowd)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct fi_provider *prov = fi_prov_ini();
+	struct fi_provider *prov = prov_once();
 
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->ep_attr->type = FI_EP_RDM;

@@ -9,6 +9,7 @@
 
 #include "../support/fake_memory.h"
 #include "../support/oom.h"
+#include "../support/prov_once.h"
 #include "base/addr.h"
 #include "base/config.h"
 #include "nth_world.h"
@@ -17,7 +18,6 @@
 /* libfabric 2.x deprecates poll sets; applications still have them. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-struct fi_provider *fi_prov_ini(void);
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 enum { SEGMENTS = 3, KEY = 77, N_MAX = 2000, TRIES = 100, SEEDS = 2 };
@@ -119,7 +119,7 @@ static struct fi_info *find_info(const struct nth *nth, int end)
 
 static int open_fabric(struct nth *nth)
 {
-	struct fi_provider *prov = fi_prov_ini();
+	struct fi_provider *prov = prov_once();
 	struct fi_info *hints = fi_allocinfo();
 	int ret;
 

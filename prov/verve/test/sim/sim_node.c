@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "../support/fake_memory.h"
+#include "../support/prov_once.h"
 #include "api/domain.h"
 #include "base/addr.h"
 #include "base/config.h"
 #include "net/sys.h"
 #include "sim.h"
-
-struct fi_provider *fi_prov_ini(void);
 
 enum { FIRST_PORT = 5000, HOSTS_MAX = 16 };
 
@@ -337,7 +336,7 @@ void sim_open(struct sim *sim)
 	if (options->kill && hosts < 2)
 		hosts = 2;
 	start_world(sim, hosts);
-	sim->prov = fi_prov_ini();
+	sim->prov = prov_once();
 	configure(sim);
 	open_fabric(sim);
 	sim->nodes = calloc(options->nodes, sizeof(sim->nodes[0]));
