@@ -30,7 +30,7 @@ struct verve_config verve_config = {
 	.read_size = 128 << 10,
 	.tx_size = 4096,
 	.rx_buffers = 256,
-	.rx_limit = 1024,
+	.rx_limit = SIZE_MAX,
 	.window = 64,
 	.max_conns = SIZE_MAX,
 	.connect_timeout = 30000,
@@ -130,6 +130,7 @@ static const struct verve_config_param params[] = {
 			"than it can take at once.",
 		.unit = "buffers",
 		.number = &verve_config.rx_limit,
+		.automatic = "the process's share of a 32nd of the memory, from 1024 to 4096",
 		.min = RX_BUFFERS_MIN,
 		.max = 32768,
 	},
@@ -512,7 +513,7 @@ static void config_fit_memlock(void)
 	if (fit < verve_config.eager_size)
 		verve_config.eager_size = fit;
 	fit = limit.rlim_cur / 4 / (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA);
-	if (fit < verve_config.rx_limit)
+	if (fit < VERVE_CONFIG_RX_LIMIT_AUTO)
 		verve_config.rx_limit = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
 }
 

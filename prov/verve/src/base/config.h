@@ -31,6 +31,9 @@ enum { VERVE_CONFIG_INLINE_MAX = 1024 };
 /* Bytes of a receive buffer beside the payload, at most. */
 enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 
+/* Receive buffers that FI_VERVE_RX_LIMIT=auto allows, at most: 8 messages of 512 peers. */
+enum { VERVE_CONFIG_RX_LIMIT_AUTO = 4096 };
+
 /* Operations that an endpoint accepts, at most: no honest peer has more under way. */
 enum { VERVE_CONFIG_TX_SIZE_MAX = 65536 };
 
@@ -42,7 +45,7 @@ struct verve_config {
 	size_t read_size;	  /* FI_VERVE_READ_SIZE: bytes of one RDMA read at most */
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
-	size_t rx_limit;	  /* FI_VERVE_RX_LIMIT: receive buffers while peers send much */
+	size_t rx_limit;	  /* FI_VERVE_RX_LIMIT; or auto: see engine/share.h */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
 	size_t max_conns;	  /* FI_VERVE_MAX_CONNS; or auto: see engine/share.h */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */

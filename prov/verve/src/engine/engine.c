@@ -274,6 +274,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	if (!engine)
 		return -FI_ENOMEM;
 	xport.max_conns = verve_share_conns(&verve_net_device_port(xport.dev)->limits);
+	xport.rx_limit = verve_share_buffers(xport.eager_size + VERVE_CONFIG_BUFFER_EXTRA);
 	xport.shared = attr->shared ? attr->shared->head.xport : NULL;
 	ret = verve_proto_init(&engine->proto, &xport, engine->head.lock);
 	if (ret)

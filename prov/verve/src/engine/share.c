@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Share: the queue pairs of a device, divided among the processes of its host. */
+/* Share: a device's queue pairs and the host's memory, divided among the host's processes. */
 #include "engine/share.h"
 
 #include <stdlib.h>
@@ -8,7 +8,13 @@
 #include "base/config.h"
 #include "net/device.h"
 
-enum { CONNS_MIN = 16, CONNS_MAX = 4096, PROCESSES_MAX = 65536 };
+enum {
+	CONNS_MIN = 16,
+	CONNS_MAX = 4096,
+	BUFFERS_MIN = 1024,
+	OF_MEMORY = 32, /* all processes together take this part of the memory at most */
+	PROCESSES_MAX = 65536,
+};
 
 /* Each is a number; of Slurm's, such as "128(x2)", the number of the first nodes. */
 static const char *const of_launchers[] = {
@@ -45,4 +51,17 @@ uint32_t verve_share_conns(const struct verve_net_limits *limits)
 	if (share < CONNS_MIN)
 		return CONNS_MIN;
 	return share < CONNS_MAX ? share : CONNS_MAX;
+}
+
+uint32_t verve_share_buffers(size_t size)
+{
+	uint64_t share;
+
+	if (!verve_config_is_auto(verve_config.rx_limit))
+		return verve_config.rx_limit;
+	share = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / OF_MEMORY /
+		verve_share_processes() / size;
+	if (share < BUFFERS_MIN)
+		return BUFFERS_MIN;
+	return share < VERVE_CONFIG_RX_LIMIT_AUTO ? share : VERVE_CONFIG_RX_LIMIT_AUTO;
 }

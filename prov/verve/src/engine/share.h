@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Share: how many connections an endpoint has at most, if FI_VERVE_MAX_CONNS does not say. The
- * processes of a host share the queue pairs of its devices. Plain functions; any thread.
+ * Share: how many connections and receive buffers an endpoint has at most, where the configuration
+ * does not say. The processes of a host share the queue pairs of its devices, and its memory. Plain
+ * functions; any thread.
  */
 #ifndef VERVE_ENGINE_SHARE_H
 #define VERVE_ENGINE_SHARE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct verve_net_limits;
@@ -20,5 +22,10 @@ uint32_t verve_share_processes(void);
  * verve_share_processes(), from 16 to 4096: the rest is for others on the host. 0: no limit.
  */
 uint32_t verve_share_conns(const struct verve_net_limits *limits);
+/*
+ * FI_VERVE_RX_LIMIT, or for "auto" as many buffers of so many bytes as fit a 32nd of the host's
+ * memory (_SC_PHYS_PAGES of sysconf(3)) divided by verve_share_processes(), from 1024 to 4096.
+ */
+uint32_t verve_share_buffers(size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Share: the queue pairs of a device, divided among the processes of its host. */
+/* Share: a device's queue pairs and the host's memory, divided among the host's processes. */
 #include "engine/share.h"
 
 #include <criterion/criterion.h>
@@ -23,6 +23,7 @@ static void setup(void)
 	for (int i = 0; i < NAMES; i++)
 		unsetenv(names[i]);
 	verve_config.max_conns = SIZE_MAX;
+	verve_config.rx_limit = SIZE_MAX;
 }
 
 TestSuite(share, .init = setup);
@@ -67,4 +68,32 @@ Test(share, is_what_the_user_says)
 	cr_expect_eq(conns(100, "128"), 65536);
 	verve_config.max_conns = 0;
 	cr_expect_eq(conns(100, "128"), 0);
+}
+
+static size_t memory(void)
+{
+	return (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+static uint32_t buffers(size_t size, const char *processes)
+{
+	setenv(names[NAMES - 1], processes, 1);
+	return verve_share_buffers(size);
+}
+
+Test(share, buffers_take_a_part_of_the_memory)
+{
+	cr_expect_eq(buffers(memory() / 32 / 2000, "1"), 2000);
+	cr_expect_eq(buffers(memory() / 32 / 6000, "3"), 2000);
+	cr_expect_eq(buffers(memory() / 32 / 6000, "1"), 4096);
+	cr_expect_eq(buffers(memory() / 32 / 6000, "60"), 1024);
+	cr_expect_eq(buffers(SIZE_MAX, "1"), 1024);
+}
+
+Test(share, buffers_are_what_the_user_says)
+{
+	verve_config.rx_limit = 16;
+	cr_expect_eq(buffers(1, "1"), 16);
+	verve_config.rx_limit = 32768;
+	cr_expect_eq(buffers(SIZE_MAX, "128"), 32768);
 }

@@ -115,6 +115,7 @@ void wire_world_open(bool app_keys, bool least_window)
 	verve_config.eager_size = 512;
 	verve_config.inline_size = 64;
 	verve_config.rx_buffers = 16;
+	verve_config.rx_limit = 1024;
 	verve_config.tx_size = 256; /* more than all steps can start */
 	verve_config.connect_timeout = 200;
 	verve_config.transport_timeout = 50;

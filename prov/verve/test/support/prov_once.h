@@ -6,15 +6,20 @@
 #ifndef VERVE_TEST_SUPPORT_PROV_ONCE_H
 #define VERVE_TEST_SUPPORT_PROV_ONCE_H
 
+#include "base/config.h"
+
 struct fi_provider *fi_prov_ini(void);
 
-/* The provider, loaded at the first call. */
+/* The provider, loaded at the first call. What it does then does not depend on this machine. */
 static inline struct fi_provider *prov_once(void)
 {
 	static struct fi_provider *prov;
 
-	if (!prov)
+	if (!prov) {
 		prov = fi_prov_ini();
+		if (verve_config_is_auto(verve_config.rx_limit))
+			verve_config.rx_limit = 1024;
+	}
 	return prov;
 }
 
