@@ -17,7 +17,7 @@
 static void messages(bool srq)
 {
 	static const size_t sizes[] = {0,    1,    8,    64,   232,   233,     1000,
-				       4096, 4097, 8192, 8193, 65536, 1 << 20, 2 << 20};
+				       4096, 4097, 8704, 8705, 65536, 1 << 20, 2 << 20};
 	struct side a, b;
 	struct ibv_wc wc;
 
