@@ -91,15 +91,19 @@ static const char *source_of_rendezvous(const struct verve_sizes_limits *limits)
 static void add_eager(struct verve_sizes *sizes, const struct verve_sizes_limits *limits)
 {
 	const struct verve_mr_crossover *crossover = &limits->crossover;
-	size_t end = limits->eager, copied;
+	size_t end = limits->eager, copied, direct;
 
 	if (crossover->rendezvous <= end)
 		end = crossover->rendezvous - 1;
 	copied = crossover->described <= end ? crossover->described - 1 : end;
+	direct = crossover->offer_kept <= end ? crossover->offer_kept - 1 : end;
 	add(sizes, copied, "copied", "into a registered buffer, buffer free at once",
 	    copied < end ? "measured: up to there a copy costs less" :
 			   source_of_rendezvous(limits));
-	add(sizes, end, "direct", "from the buffer if it is registered, else copied",
+	add(sizes, direct, "direct", "from the buffer if it is registered, else copied",
+	    direct < end ? "measured: from there on a read of a kept buffer costs less" :
+			   source_of_rendezvous(limits));
+	add(sizes, end, "offered", "as rendezvous if the registration is kept, else as direct",
 	    source_of_rendezvous(limits));
 }
 

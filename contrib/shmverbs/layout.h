@@ -22,7 +22,7 @@ enum {
 	SHM_MR_MAX = 1 << 17, /* regions and windows */
 	SHM_HERE_MAX = 232,   /* bytes of payload in a completion */
 	SHM_BESIDES = 64,     /* payloads beside a completion queue */
-	SHM_BESIDE_MAX = 8704, /* bytes of such a payload: 8 KiB, and what a protocol puts before them */
+	SHM_BESIDE_MAX = 8704, /* bytes of such a payload: 8 KiB with a protocol's header */
 	/* Bits of shm_mr.access, above those of enum ibv_access_flags. */
 	SHM_ACCESS_LKEY = 1 << 30,  /* the key opens the memory to the device's owner */
 	SHM_ACCESS_QP = 1 << 29,    /* a window of type 2B: for the peer of one queue pair alone */

@@ -368,6 +368,8 @@ int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len
 		*region = cache->odp.all;
 		return 0;
 	}
+	if (access & remote && !cache->keeps_remote)
+		return cache_get_window(cache, &want, false, region) ? 0 : -FI_ENOENT;
 	if (!want_may_keep(cache, &want) || !verve_mr_monitor_quiet())
 		return -FI_ENOENT;
 	entry = verve_mr_store_find(cache->store, &want);

@@ -76,7 +76,8 @@ int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, uns
 /*
  * The same, but only if the cache has the region already, or registers it to keep it: memory that
  * is used again and again, and a range of at least crossover.keep bytes. -FI_ENOENT: neither, or
- * the memory cannot be registered; the caller can do without.
+ * the memory cannot be registered; the caller can do without. For access of peers, a
+ * window opens the region, of any length, where peers may not reach what is kept.
  */
 int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 			    struct verve_mr_region **region);

@@ -12,12 +12,13 @@
 #include "mr/monitor.h"
 #include "net/device.h"
 #include "net/mr.h"
+#include "net/mw.h"
 #include "net/sys.h"
 
 enum {
 	PAGE = 4096,
 	PAGES = 64,	   /* of the longer region that is measured */
-	COPY = 512 * 1024, /* more than the processor's nearest cache holds */
+	COPY = 2 * 1024 * 1024, /* more than a processor core's own caches hold */
 	TRIES = 4,
 	LOOKS = 16, /* questions to the monitor that are measured together */
 	DEVICES = 16,
@@ -27,20 +28,20 @@ enum {
 	USES = 8,	   /* of memory that is used again, until keeping it must have paid */
 	OPERATION = 500,   /* nanoseconds: an operation, and its completion by the device */
 	/*
-	 * Nanoseconds: the offer, the request to read and the FIN. The wire cannot be measured
-	 * before there is a peer; this is the shortest time of present networks.
+	 * Nanoseconds: both ways over the fastest of present networks. That cannot be measured
+	 * before there is a peer.
 	 */
-	ROUND = 3000,
+	WIRE = 1000,
 	/*
-	 * An eager message costs the sender one copy. It costs the receiver two: the device fills a
-	 * receive buffer that no cache holds, and the processor reads that. Over shared memory the
-	 * receiver's part of 64 KiB took three times as long as the sender's.
+	 * An eager message costs the sender one copy. It costs the receiver three: the device fills
+	 * a receive buffer that no cache of the processor's holds, and the processor reads that.
+	 * Over shared memory the receiver's part of 64 KiB took three times the sender's.
 	 */
-	COPIES = 3,
+	COPIES = 4,
 };
 
 const struct verve_mr_costs verve_mr_costs_default = {
-	.reg = 15000, .reg_page = 60, .hit = 500, .copy_page = 300};
+	.reg = 15000, .reg_page = 60, .hit = 500, .copy_page = 300, .round = 2000, .window = 1500};
 
 /* The measured costs of each device. A device beyond the last place is measured each time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,6 +86,11 @@ static void known_add(const char *device, const struct verve_mr_costs *costs)
 	pthread_mutex_unlock(&lock);
 }
 
+static uint32_t fit(uint64_t nanoseconds)
+{
+	return nanoseconds < UINT32_MAX ? nanoseconds : UINT32_MAX;
+}
+
 /* The shortest time in which memory is registered and deregistered. 0: it cannot be. */
 static uint64_t measure_reg(struct verve_net_device *dev, char *memory, size_t len)
 {
@@ -101,6 +107,68 @@ static uint64_t measure_reg(struct verve_net_device *dev, char *memory, size_t l
 		best = took < best ? took : best;
 	}
 	return best;
+}
+
+/* Reads of the device's own memory take as long as a peer's, but for the wire. */
+static void measure_round(struct verve_net_binder *binder, char *memory,
+			  const struct verve_net_mr *mr, struct verve_mr_costs *costs)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t start = verve_net_now(), took;
+
+		if (verve_net_binder_read(binder, memory, mr->lkey, memory + PAGE, mr->rkey, 8))
+			return;
+		took = verve_net_now() - start;
+		best = took < best ? took : best;
+	}
+	if (best)
+		costs->round = fit(best + WIRE);
+}
+
+static void measure_window(struct verve_net_binder *binder, char *memory,
+			   const struct verve_net_mr *mr, struct verve_net_mw *mw,
+			   struct verve_mr_costs *costs)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t start = verve_net_now(), took;
+
+		if (verve_net_mw_bind(binder, mw, mr, memory, PAGE, VERVE_NET_REMOTE_READ) ||
+		    verve_net_mw_unbind(binder, mw, mr, memory))
+			return;
+		took = verve_net_now() - start;
+		best = took < best ? took : best;
+	}
+	if (best)
+		costs->window = fit(best);
+}
+
+/* By a queue pair that is connected to itself, as windows have one. */
+static void measure_offer(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
+{
+	struct verve_net_binder *binder;
+	struct verve_net_mr mr;
+	struct verve_net_mw mw;
+
+	if (!verve_net_device_port(dev)->limits.mw ||
+	    verve_net_mr_reg(dev, memory, 2 * PAGE, VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
+			     VERVE_NET_WINDOWS, &mr))
+		return;
+	if (verve_net_binder_open(dev, &binder))
+		goto out_mr;
+	measure_round(binder, memory, &mr, costs);
+	if (!verve_net_mw_alloc(dev, &mw)) {
+		measure_window(binder, memory, &mr, &mw, costs);
+		verve_net_binder_close(binder);
+		verve_net_mw_free(&mw);
+	} else {
+		verve_net_binder_close(binder);
+	}
+out_mr:
+	verve_net_mr_dereg(&mr);
 }
 
 static uint64_t measure_copy(char *to, const char *from)
@@ -125,11 +193,6 @@ static uint64_t measure_hit(void)
 	for (int i = 0; i < LOOKS; i++)
 		(void)verve_mr_monitor_quiet();
 	return (verve_net_now() - start) / LOOKS + 100;
-}
-
-static uint32_t fit(uint64_t nanoseconds)
-{
-	return nanoseconds < UINT32_MAX ? nanoseconds : UINT32_MAX;
 }
 
 /* Costs stay as they are where they cannot be measured. */
@@ -163,12 +226,14 @@ void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs 
 		return;
 	memset(memory, 1, 2 * (size_t)COPY);
 	measure(dev, memory, costs);
+	measure_offer(dev, memory, costs);
 	known_add(device, costs);
 	free(memory);
 	VERVE_INFO(MR,
 		   "%s: registering takes %u ns and %u ns for each further page, copying a "
-		   "page %u ns, finding a registration %u ns\n",
-		   device, costs->reg, costs->reg_page, costs->copy_page, costs->hit);
+		   "page %u ns, finding a registration %u ns, offering %u ns, opening a window %u ns\n",
+		   device, costs->reg, costs->reg_page, costs->copy_page, costs->hit, costs->round,
+		   costs->window);
 }
 
 static uint64_t cost_of_copy(const struct verve_mr_costs *costs, size_t len)
@@ -191,7 +256,10 @@ static void note(size_t *bound, size_t len, uint64_t this, uint64_t that)
 void verve_mr_costs_compare(const struct verve_mr_costs *costs,
 			    struct verve_mr_crossover *crossover)
 {
-	*crossover = (struct verve_mr_crossover){SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
+	uint64_t offer = costs->round + costs->window + 2 * costs->hit;
+
+	*crossover = (struct verve_mr_crossover){SIZE_MAX, SIZE_MAX, SIZE_MAX,
+						 SIZE_MAX, SIZE_MAX, SIZE_MAX};
 	for (size_t len = STEP; len <= LONGEST; len += STEP) {
 		uint64_t copy = cost_of_copy(costs, len), reg = cost_of_reg(costs, len);
 		uint64_t hit = OPERATION + costs->hit;
@@ -200,8 +268,12 @@ void verve_mr_costs_compare(const struct verve_mr_costs *costs,
 		note(&crossover->kept, len, hit, copy);
 		note(&crossover->keep, len, reg + USES * hit, USES * copy);
 		note(&crossover->fresh, len, hit + reg, copy);
-		note(&crossover->rendezvous, len, ROUND + hit + reg, COPIES * copy);
+		/* The peer's memory is not registered either, or it copies what it has read. */
+		note(&crossover->rendezvous, len,
+		     costs->round + hit + reg + (reg < copy ? reg : copy), COPIES * copy);
+		/* A peer that takes such messages again and again keeps its side, too. */
+		note(&crossover->offer_kept, len, reg + USES * offer, USES * COPIES * copy);
 	}
 	if (!verve_config_is_auto(verve_config.rendezvous_size))
-		crossover->rendezvous = verve_config.rendezvous_size + 1;
+		crossover->rendezvous = crossover->offer_kept = verve_config.rendezvous_size + 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Costs: what it costs to register memory with a device and to copy memory, and the lengths from
- * which on one is cheaper than the other. Any thread.
+ * Costs: what it costs to register memory with a device, to copy memory and to have a peer read it,
+ * and the lengths from which on one is cheaper than the other. Any thread.
  */
 #ifndef VERVE_MR_COSTS_H
 #define VERVE_MR_COSTS_H
@@ -17,6 +17,8 @@ struct verve_mr_costs {
 	uint32_t reg_page;  /* the same for each further page; may be 0 */
 	uint32_t hit;	    /* to find a registration in the cache, and to give it back */
 	uint32_t copy_page; /* to copy a page */
+	uint32_t round;	    /* to offer a message and to request a read, before the bytes come */
+	uint32_t window;    /* to open kept memory to peers, and to end that */
 };
 
 /* Bytes of a piece of memory, each a bound from which on that is cheaper; SIZE_MAX: never. */
@@ -26,14 +28,15 @@ struct verve_mr_crossover {
 	size_t keep;	   /* to register what will be used again and again, than to copy */
 	size_t fresh;	   /* to register for one use, than to copy */
 	size_t rendezvous; /* to offer a message to the peer, than to copy it at both ends */
+	size_t offer_kept; /* the same, of one that is used again and again */
 };
 
 /* The costs of a network card on PCI. They hold where nothing was measured. */
 extern const struct verve_mr_costs verve_mr_costs_default;
 
 /*
- * Measures the costs of the device, once in a process (the first 16 devices). May block for a
- * millisecond. Never fails: without memory, where the device refuses to register, and where the
+ * Measures the costs of the device, once in a process (the first 16 devices). May block for
+ * milliseconds. Never fails: without memory, where the device refuses to register, and where the
  * clock stands still, the costs are verve_mr_costs_default.
  */
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);

@@ -3,12 +3,19 @@
 #include "msg/direct.h"
 
 #include "msg/send_op.h"
+#include "net/mr.h"
 #include "xport/credit.h"
 #include "xport/link.h"
 #include "xport/memory.h"
 #include "xport/post.h"
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
+
+bool verve_direct_is_offered(struct verve_xport *xport, struct verve_send_op *send)
+{
+	return send->op.len >= xport->attr.mr_cache->crossover.offer_kept &&
+	       !verve_memory_register_kept(xport, &send->memory, VERVE_NET_REMOTE_READ);
+}
 
 bool verve_direct_register(struct verve_xport *xport, struct verve_send_op *send)
 {

@@ -25,6 +25,12 @@ static inline bool verve_direct_is_read(const struct verve_xport *xport, size_t 
 	return len >= xport->attr.mr_cache->crossover.rendezvous;
 }
 
+/*
+ * True if the peer is to read the message because its registration is kept: then the message has
+ * its regions.
+ */
+bool verve_direct_is_offered(struct verve_xport *xport, struct verve_send_op *send);
+
 /* True if a message of this length is copied in any case: it needs no look for a registration. */
 static inline bool verve_direct_is_copied(const struct verve_xport *xport,
 					  const struct verve_request *request, size_t len)

@@ -23,12 +23,14 @@
 /*
  * Copies a message of at most the eager size into a slab, so that the application has its buffer
  * back at once. False: the message is longer, or a read costs less than copies; or no slab is free.
+ * A message that has regions was to be read.
  */
 static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 {
 	struct verve_memory *memory = &send->memory;
 
-	if (send->op.len > xport->attr.eager_size || verve_direct_is_read(xport, send->op.len))
+	if (send->op.len > xport->attr.eager_size || verve_direct_is_read(xport, send->op.len) ||
+	    memory->owned)
 		return false;
 	memory->slab = verve_slab_alloc_kept(&xport->tx_slabs, &send->op.peer->kept_slabs);
 	if (!memory->slab)

@@ -169,7 +169,8 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	if (verve_fence_holds(xport, link, op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (op->len > link->eager_size || !link->credits ||
-	    (!slab && verve_direct_is_read(xport, op->len)))
+	    (!slab &&
+	     (verve_direct_is_read(xport, op->len) || verve_direct_is_offered(xport, send))))
 		return verve_rndv_offer(xport, link, send);
 
 	if (await && verve_op_name(xport, op))

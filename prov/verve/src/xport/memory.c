@@ -82,6 +82,12 @@ int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory
 	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get);
 }
 
+int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
+			       unsigned access)
+{
+	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get_kept);
+}
+
 int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,
 				unsigned access)
 {

@@ -69,6 +69,9 @@ static inline size_t verve_memory_fill(struct verve_memory *memory,
  * memory has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
+/* The same, if the cache has a registration, or makes one to keep it. Else -FI_ENOENT. */
+int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
+			       unsigned access);
 /*
  * The same for the first len bytes alone, if a registration costs less than a copy of len bytes
  * (mr/costs.h). -FI_ENOENT: it costs more, or none can be had; no piece has a region from the

@@ -12,7 +12,7 @@ TestSuite(costs, .init = cache_open, .fini = cache_close);
 static struct verve_mr_crossover compare(uint32_t reg, uint32_t reg_page, uint32_t hit,
 					 uint32_t copy_page)
 {
-	struct verve_mr_costs costs = {reg, reg_page, hit, copy_page};
+	struct verve_mr_costs costs = {reg, reg_page, hit, copy_page, 2000, 1500};
 	struct verve_mr_crossover crossover;
 
 	verve_mr_costs_compare(&costs, &crossover);
@@ -29,6 +29,17 @@ Test(costs, network_card_registers_nothing_for_one_use_of_a_short_message)
 	cr_expect_gt(bound.fresh, EAGER);
 	cr_expect_gt(bound.rendezvous, EAGER);
 	cr_expect_lt(bound.rendezvous, bound.fresh);
+}
+
+/* Each use costs 4500 ns with the window, or four copies of 300 ns a page. */
+Test(costs, kept_messages_are_offered_where_the_peer_reads_them_for_less)
+{
+	struct verve_mr_crossover bound = compare(15000, 60, 500, 300);
+
+	cr_expect_lt(bound.offer_kept, bound.rendezvous);
+	cr_expect_gt(bound.offer_kept, 4 * 4096, "%zu", bound.offer_kept);
+	cr_expect_leq(bound.offer_kept, 6 * 4096, "%zu", bound.offer_kept);
+	cr_expect_gt(compare(15000, 60, 500, 100).offer_kept, 12 * 4096);
 }
 
 Test(costs, where_registering_is_cheap_short_messages_are_read)
@@ -63,6 +74,7 @@ Test(costs, variable_overrides_the_costs)
 	verve_config.rendezvous_size = 3000;
 	cr_expect_eq(compare(15000, 60, 500, 300).rendezvous, 3001);
 	cr_expect_eq(compare(1, 0, 1, 300).rendezvous, 3001);
+	cr_expect_eq(compare(1, 0, 1, 300).offer_kept, 3001);
 	verve_config.rendezvous_size = SIZE_MAX;
 }
 
@@ -75,6 +87,8 @@ static void expect_default(void)
 	cr_expect_eq(costs.reg_page, verve_mr_costs_default.reg_page);
 	cr_expect_eq(costs.hit, verve_mr_costs_default.hit);
 	cr_expect_eq(costs.copy_page, verve_mr_costs_default.copy_page);
+	cr_expect_eq(costs.round, verve_mr_costs_default.round);
+	cr_expect_eq(costs.window, verve_mr_costs_default.window);
 }
 
 /* The simulated clock stands still while a function runs. */

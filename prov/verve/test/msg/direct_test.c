@@ -21,7 +21,7 @@ static const uint32_t inlined = NODE_INLINE - VERVE_WIRE_HEADER;
 static void setup(void)
 {
 	const struct verve_mr_crossover direct = {inlined + 1, inlined + 1, inlined + 1, NEVER,
-						  NEVER};
+						  NEVER, NEVER};
 
 	fake_net_watch_allow(true);
 	pair_open(out, in, ROOM);
@@ -291,6 +291,40 @@ Test(direct, short_message_is_read_where_that_costs_less)
 	before = nodes_stats().requests;
 	receive(LEN);
 	cr_expect_eq(nodes_stats().requests, before + 1, "it was sent");
+}
+
+/* A registration that was made for one message is not kept; the second one's is. */
+Test(direct, message_of_a_kept_buffer_is_read)
+{
+	a.mr_cache.crossover.offer_kept = LEN;
+	a.mr_cache.keeps_remote = true;
+	pair_send(LEN, 0, NULL);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	receive(LEN);
+	for (int i = 0; i < 3; i++) {
+		pair_send(LEN, 0, NULL);
+		nodes_settle();
+		expect_none(&a.tx_queue);
+		receive(LEN);
+		expect_comp(&a.tx_queue);
+	}
+	pair_send(LEN - 1, 0, NULL);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	receive(LEN - 1);
+}
+
+Test(direct, message_without_a_kept_buffer_is_sent)
+{
+	a.mr_cache.crossover.offer_kept = LEN;
+	a.mr_cache.crossover.keep = LEN + 1;
+	for (int i = 0; i < 3; i++) {
+		pair_send(LEN, 0, NULL);
+		nodes_settle();
+		expect_comp(&a.tx_queue);
+		receive(LEN);
+	}
 }
 
 /* Reads into a slab, until the receive buffer has been used twice. */

@@ -427,20 +427,21 @@ static void end_recv(struct sim_op *op, const struct end *end)
 static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
 {
 	struct sim *sim = peek->node->sim;
+	size_t len = end->entry->len;
 	struct sim_op *op;
 
 	TAILQ_FOREACH (op, &peek->node->inbound, link)
-		if (is_from(op, end) &&
-		    looks_like(op, peek, end->entry, end->entry->len))
+		if (is_from(op, end) && looks_like(op, peek, end->entry, len))
 			return op;
 	TAILQ_FOREACH (op, &peek->node->strays, link)
-		if (is_from(op, end) && looks_like(op, peek, end->entry, end->entry->len))
+		if (is_from(op, end) && looks_like(op, peek, end->entry, len))
 			return op;
 	for (size_t i = 0; i < sim->op_count; i++) {
 		op = sim->ops[i];
-		/* It was taken for another, by a receive that had no room for its bytes. */
+		/* A receive without room for its bytes got it, or its sender took it back. */
 		if (op->kind == SIM_SEND && op->peer == peek->node && is_from(op, end) &&
-		    looks_like(op, peek, end->entry, end->entry->len) && give_back(op))
+		    looks_like(op, peek, end->entry, len) &&
+		    (give_back(op) || sim_may_be_gone(op, peek)))
 			return op;
 	}
 	return NULL;

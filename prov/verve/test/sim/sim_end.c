@@ -60,6 +60,11 @@ static bool is_over(const struct sim_op *op)
  * A peer that starts late refuses, and the operation's completion says so. A peer that dies takes
  * its messages along.
  */
+bool sim_may_be_gone(const struct sim_op *send, const struct sim_op *peek)
+{
+	return send->withdrawn && !(peek->peek_flags & (FI_CLAIM | FI_DISCARD));
+}
+
 bool sim_may_be_lost(const struct sim_op *op)
 {
 	return op->error || (op->may_fail && !(op->node->sim->options->late && op->entry));

@@ -192,6 +192,7 @@ static void set_crossover(struct sim_node *node)
 		.keep = bounds[sim_below(node->sim, 5)],
 		.fresh = bounds[sim_below(node->sim, 5)],
 		.rendezvous = bounds[sim_below(node->sim, 5)],
+		.offer_kept = bounds[sim_below(node->sim, 5)],
 	};
 }
 

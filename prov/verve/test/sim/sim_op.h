@@ -123,5 +123,10 @@ void sim_check_delivered(struct sim *sim);
 bool sim_is_over(struct sim_op *op);
 /* True if the message may be lost: its send has failed, or failed without a completion. */
 bool sim_may_be_lost(const struct sim_op *op);
+/*
+ * True if the message that the peek found may be gone before the application reads of it, because
+ * its sender took it back.
+ */
+bool sim_may_be_gone(const struct sim_op *send, const struct sim_op *peek);
 
 #endif

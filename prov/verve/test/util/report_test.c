@@ -100,7 +100,8 @@ Test(report, sizes_name_what_decides_them)
 	struct verve_sizes_limits limits = {
 		.granted = 1024,
 		.eager = 65536,
-		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX},
+		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX,
+			      .offer_kept = SIZE_MAX},
 	};
 	struct verve_sizes sizes;
 
@@ -121,7 +122,7 @@ Test(report, measured_costs_name_themselves)
 	struct verve_sizes_limits limits = {
 		.granted = 1024,
 		.eager = 65536,
-		.crossover = {.described = 4096, .rendezvous = 32768},
+		.crossover = {.described = 4096, .rendezvous = 32768, .offer_kept = SIZE_MAX},
 	};
 	struct verve_sizes sizes;
 
@@ -133,7 +134,13 @@ Test(report, measured_costs_name_themselves)
 	limits.crossover.rendezvous = 65537;
 	verve_sizes_fill(&sizes, &limits);
 	expect_size(&sizes.row[2], 4096, 65536, "direct", "default");
+	limits.crossover.offer_kept = 20000;
+	verve_sizes_fill(&sizes, &limits);
+	cr_assert_eq(sizes.count, 5);
+	expect_size(&sizes.row[2], 4096, 19999, "direct", "measured");
+	expect_size(&sizes.row[3], 20000, 65536, "offered", "default");
 	limits.crossover.described = limits.crossover.rendezvous = 2049;
+	limits.crossover.offer_kept = 2049;
 	verve_config.rendezvous_size = 2048;
 	verve_sizes_fill(&sizes, &limits);
 	cr_assert_eq(sizes.count, 3);
@@ -147,7 +154,8 @@ Test(report, thresholds_may_cross)
 	struct verve_sizes_limits limits = {
 		.granted = 1024,
 		.eager = 256,
-		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX},
+		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX,
+			      .offer_kept = SIZE_MAX},
 	};
 	struct verve_sizes sizes;
 
