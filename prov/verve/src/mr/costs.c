@@ -231,9 +231,9 @@ void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs 
 	free(memory);
 	VERVE_INFO(MR,
 		   "%s: registering takes %u ns and %u ns for each further page, copying a "
-		   "page %u ns, finding a registration %u ns, offering %u ns, opening a window %u ns\n",
-		   device, costs->reg, costs->reg_page, costs->copy_page, costs->hit, costs->round,
-		   costs->window);
+		   "page %u ns, finding a registration %u ns, offering a message %u ns, opening a "
+		   "window %u ns\n", device, costs->reg, costs->reg_page, costs->copy_page,
+		   costs->hit, costs->round, costs->window);
 }
 
 static uint64_t cost_of_copy(const struct verve_mr_costs *costs, size_t len)

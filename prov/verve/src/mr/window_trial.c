@@ -199,7 +199,10 @@ int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics)
 	}
 	if (ret == -FI_ENOENT)
 		VERVE_INFO(MR, "%s: there is no memory window to try now\n", name);
-	else if (ret && ret != -FI_EOPNOTSUPP)
+	else if (ret == -FI_EOPNOTSUPP)
+		VERVE_WARN(MR, "%s: the device has memory windows, but its driver binds none\n",
+			   name);
+	else if (ret)
 		VERVE_WARN(MR, "%s: cannot try memory windows: %s\n", name, fi_strerror(-ret));
 	return ret;
 }

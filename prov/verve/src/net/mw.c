@@ -63,11 +63,8 @@ int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder 
 	struct verve_net_binder *binder;
 	int ret;
 
-	if (!device_binds(dev)) {
-		VERVE_WARN(MR, "%s: the device has memory windows, but its driver binds none\n",
-			   dev->port.device);
+	if (!device_binds(dev))
 		return -FI_EOPNOTSUPP;
-	}
 	binder = calloc(1, sizeof(*binder));
 	if (!binder)
 		return -FI_ENOMEM;

@@ -28,8 +28,8 @@ struct verve_net_mw {
 };
 
 /*
- * Opens a binder. May block for milliseconds. Logs. -FI_EOPNOTSUPP: the driver binds no windows.
- * Other errors say nothing about windows (verve_net_mw_is_answer is false).
+ * Opens a binder. May block for milliseconds. Logs, but not -FI_EOPNOTSUPP: the driver binds no
+ * windows. Other errors say nothing about windows (verve_net_mw_is_answer is false).
  */
 int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binder);
 /* Requests that have not ended are not executed any more. */
