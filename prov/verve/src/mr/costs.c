@@ -12,7 +12,6 @@
 #include "mr/monitor.h"
 #include "net/device.h"
 #include "net/mr.h"
-#include "net/mw.h"
 #include "net/sys.h"
 
 enum {
@@ -28,11 +27,6 @@ enum {
 	USES = 8,	   /* of memory that is used again, until keeping it must have paid */
 	OPERATION = 500,   /* nanoseconds: an operation, and its completion by the device */
 	/*
-	 * Nanoseconds: both ways over the fastest of present networks. That cannot be measured
-	 * before there is a peer.
-	 */
-	WIRE = 1000,
-	/*
 	 * An eager message costs the sender one copy. It costs the receiver three: the device fills
 	 * a receive buffer that no cache of the processor's holds, and the processor reads that.
 	 * Over shared memory the receiver's part of 64 KiB took three times the sender's.
@@ -40,6 +34,10 @@ enum {
 	COPIES = 4,
 };
 
+/*
+ * round and window are never measured: there is no peer yet, and they are the shortest times of
+ * present networks.
+ */
 const struct verve_mr_costs verve_mr_costs_default = {
 	.reg = 15000, .reg_page = 60, .hit = 500, .copy_page = 300, .round = 2000, .window = 1500};
 
@@ -109,68 +107,6 @@ static uint64_t measure_reg(struct verve_net_device *dev, char *memory, size_t l
 	return best;
 }
 
-/* Reads of the device's own memory take as long as a peer's, but for the wire. */
-static void measure_round(struct verve_net_binder *binder, char *memory,
-			  const struct verve_net_mr *mr, struct verve_mr_costs *costs)
-{
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t start = verve_net_now(), took;
-
-		if (verve_net_binder_read(binder, memory, mr->lkey, memory + PAGE, mr->rkey, 8))
-			return;
-		took = verve_net_now() - start;
-		best = took < best ? took : best;
-	}
-	if (best)
-		costs->round = fit(best + WIRE);
-}
-
-static void measure_window(struct verve_net_binder *binder, char *memory,
-			   const struct verve_net_mr *mr, struct verve_net_mw *mw,
-			   struct verve_mr_costs *costs)
-{
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t start = verve_net_now(), took;
-
-		if (verve_net_mw_bind(binder, mw, mr, memory, PAGE, VERVE_NET_REMOTE_READ) ||
-		    verve_net_mw_unbind(binder, mw, mr, memory))
-			return;
-		took = verve_net_now() - start;
-		best = took < best ? took : best;
-	}
-	if (best)
-		costs->window = fit(best);
-}
-
-/* By a queue pair that is connected to itself, as windows have one. */
-static void measure_offer(struct verve_net_device *dev, char *memory, struct verve_mr_costs *costs)
-{
-	struct verve_net_binder *binder;
-	struct verve_net_mr mr;
-	struct verve_net_mw mw;
-
-	if (!verve_net_device_port(dev)->limits.mw ||
-	    verve_net_mr_reg(dev, memory, 2 * PAGE, VERVE_NET_LOCAL_WRITE | VERVE_NET_REMOTE_READ |
-			     VERVE_NET_WINDOWS, &mr))
-		return;
-	if (verve_net_binder_open(dev, &binder))
-		goto out_mr;
-	measure_round(binder, memory, &mr, costs);
-	if (!verve_net_mw_alloc(dev, &mw)) {
-		measure_window(binder, memory, &mr, &mw, costs);
-		verve_net_binder_close(binder);
-		verve_net_mw_free(&mw);
-	} else {
-		verve_net_binder_close(binder);
-	}
-out_mr:
-	verve_net_mr_dereg(&mr);
-}
-
 static uint64_t measure_copy(char *to, const char *from)
 {
 	uint64_t best = UINT64_MAX;
@@ -226,14 +162,12 @@ void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs 
 		return;
 	memset(memory, 1, 2 * (size_t)COPY);
 	measure(dev, memory, costs);
-	measure_offer(dev, memory, costs);
 	known_add(device, costs);
 	free(memory);
 	VERVE_INFO(MR,
 		   "%s: registering takes %u ns and %u ns for each further page, copying a "
-		   "page %u ns, finding a registration %u ns, offering a message %u ns, opening a "
-		   "window %u ns\n", device, costs->reg, costs->reg_page, costs->copy_page,
-		   costs->hit, costs->round, costs->window);
+		   "page %u ns, finding a registration %u ns\n",
+		   device, costs->reg, costs->reg_page, costs->copy_page, costs->hit);
 }
 
 static uint64_t cost_of_copy(const struct verve_mr_costs *costs, size_t len)

@@ -36,7 +36,7 @@ extern const struct verve_mr_costs verve_mr_costs_default;
 
 /*
  * Measures the costs of the device, once in a process (the first 16 devices). May block for
- * milliseconds. Never fails: without memory, where the device refuses to register, and where the
+ * a millisecond. Never fails: without memory, where the device refuses to register, and where the
  * clock stands still, the costs are verve_mr_costs_default.
  */
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);
