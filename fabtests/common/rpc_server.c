@@ -104,12 +104,17 @@ static void end_transfer(struct rpc_server *s, struct rpc_task *task)
 	answer(s, task);
 }
 
-/* True if another call of the task's client is under way: its answer needs the client's address. */
+/* True if the task still needs its client's address, for its answer. */
+static bool needs_client(const struct rpc_task *task)
+{
+	return task->stage != RPC_FREE && task->stage != RPC_NEW &&
+	       (task->stage != RPC_ANSWER || task->op.pending);
+}
+
 static bool has_others(const struct rpc_server *s, const struct rpc_task *task)
 {
 	for (const struct rpc_task *other = s->tasks; other < s->tasks + RPC_TASKS; other++)
-		if (other != task && other->stage != RPC_FREE && other->stage != RPC_NEW &&
-		    other->client == task->client)
+		if (other != task && other->client == task->client && needs_client(other))
 			return true;
 	return false;
 }
