@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 enum {
-	VERVE_PAGE_LAYOUT = 1, /* changes with the layout of the file, or the numbers' meaning */
+	VERVE_PAGE_LAYOUT = 2, /* changes with the layout of the file, or the numbers' meaning */
 	VERVE_PAGE_ENTRIES = 4096, /* entries at most; further ones are only counted */
-	VERVE_PAGE_VALUES = 64,	   /* numbers of an entry */
+	VERVE_PAGE_VALUES = 128,	   /* numbers of an entry */
 	VERVE_PAGE_EVENTS = 32,	   /* of an entry, the last ones */
 	VERVE_PAGE_TEXT = 96,	   /* bytes of a text, its end included */
 	VERVE_PAGE_SHORT = 16,	   /* bytes of a short text, likewise */

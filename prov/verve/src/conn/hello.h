@@ -66,6 +66,7 @@ enum {
 	/* packets to the sender's queue pair need a global route header; hello.c alone uses it */
 	VERVE_HELLO_GRH = 1 << 6,
 	VERVE_HELLO_BIG_ENDIAN = 1 << 7, /* byte order of the numbers in the sender's memory */
+	VERVE_HELLO_BATCHES = 1 << 8,	 /* the sender takes several messages in a packet */
 	VERVE_HELLO_OWN_ORDER =
 		__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? VERVE_HELLO_BIG_ENDIAN : 0,
 };

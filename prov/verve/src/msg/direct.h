@@ -31,6 +31,15 @@ static inline bool verve_direct_is_read(const struct verve_xport *xport, size_t 
  */
 bool verve_direct_is_offered(struct verve_xport *xport, struct verve_send_op *send);
 
+/* True if a message of this length is copied, whatever descriptors and registrations it has. */
+static inline bool verve_direct_is_short(const struct verve_xport *xport, size_t len)
+{
+	const struct verve_mr_crossover *crossover = &xport->attr.mr_cache->crossover;
+
+	return len < crossover->described && len < crossover->kept && len < crossover->offer_kept &&
+	       !verve_direct_is_read(xport, len);
+}
+
 /* True if a message of this length is copied in any case: it needs no look for a registration. */
 static inline bool verve_direct_is_copied(const struct verve_xport *xport,
 					  const struct verve_request *request, size_t len)

@@ -9,6 +9,7 @@
 
 #include "comp/comp_queue.h"
 #include "comp/counter.h"
+#include "msg/batch.h"
 #include "msg/direct.h"
 #include "msg/rndv.h"
 #include "msg/send_op.h"
@@ -26,13 +27,6 @@
 #include "xport/wire.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
-
-static uint8_t wire_flags(uint32_t flags)
-{
-	return (flags & VERVE_OP_TAGGED ? VERVE_WIRE_TAGGED : 0) |
-	       (flags & VERVE_OP_DATA ? VERVE_WIRE_DATA : 0) |
-	       (flags & VERVE_OP_ACK ? VERVE_WIRE_ACK : 0);
-}
 
 /*
  * Posts one eager packet. The link has room, and a credit. slab, if not NULL, already holds the
@@ -92,6 +86,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 
 	return link && verve_link_is_open(link) && TAILQ_EMPTY(&peer->pending) &&
 	       link->credits && len <= link->eager_size &&
+	       !verve_batch_waits(link, len, request->flags) &&
 	       verve_direct_is_copied(xport, request, len) &&
 	       !(request->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE)) &&
 	       verve_link_has_room(xport, link, false);
@@ -138,7 +133,7 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 		return ret;
 	if (!can_go_now(xport, peer, request, len))
 		return send_later(xport, peer, request, len);
-	packet.flags = wire_flags(request->flags);
+	packet.flags = verve_send_wire_flags(request->flags);
 	packet.tag = request->tag;
 	packet.data = request->data;
 	packet.op_id = 0;
@@ -158,7 +153,7 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	struct verve_send_op *send = verve_send_op_of(op);
 	struct verve_memory *memory = &send->memory;
 	struct verve_wire_packet packet = {
-		.flags = wire_flags(op->flags),
+		.flags = verve_send_wire_flags(op->flags),
 		.tag = send->tag,
 		.data = send->data,
 	};
@@ -166,6 +161,14 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	bool direct;
 	int ret;
 
+	if (verve_batch_waits(link, op->len, op->flags))
+		return VERVE_LATER;
+	if (link->batches && TAILQ_NEXT(op, link)) {
+		enum verve_outcome outcome = verve_batch_post(xport, link);
+
+		if (outcome != VERVE_LATER)
+			return outcome;
+	}
 	if (verve_fence_holds(xport, link, op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (op->len > link->eager_size || !link->credits ||

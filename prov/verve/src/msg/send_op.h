@@ -11,6 +11,7 @@
 
 #include "xport/memory.h"
 #include "xport/op.h"
+#include "xport/packet.h"
 
 /* The fields before memory.iov are zeroed (verve_send_class.cleared). */
 struct verve_send_op {
@@ -25,6 +26,14 @@ struct verve_send_op {
 static inline struct verve_send_op *verve_send_op_of(struct verve_op *op)
 {
 	return (struct verve_send_op *)op;
+}
+
+/* VERVE_WIRE_* of a message's packet, from VERVE_OP_*. */
+static inline uint8_t verve_send_wire_flags(uint32_t flags)
+{
+	return (flags & VERVE_OP_TAGGED ? VERVE_WIRE_TAGGED : 0) |
+	       (flags & VERVE_OP_DATA ? VERVE_WIRE_DATA : 0) |
+	       (flags & VERVE_OP_ACK ? VERVE_WIRE_ACK : 0);
 }
 
 /* A peer's packet may name any operation by its id: whether the operation is a send. */

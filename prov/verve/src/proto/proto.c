@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "msg/batch.h"
 #include "msg/chunks.h"
 #include "msg/send.h"
 #include "msg/unexpected.h"
@@ -59,6 +60,7 @@ static verve_packet_handler *const handlers[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_RESUME] = verve_replay_receive,
 	[VERVE_WIRE_FENCE] = verve_fence_asked,
 	[VERVE_WIRE_FENCED] = verve_fence_answered,
+	[VERVE_WIRE_BATCH] = verve_batch_arrived,
 };
 
 static const struct verve_protocols protocols = {

@@ -76,6 +76,7 @@ static void link_agree(const struct verve_xport *xport, struct verve_link *link,
 	link->listening = verve_net_now();
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->keys.chosen = event->features & VERVE_HELLO_APP_KEYS;
+	link->batches = event->features & VERVE_HELLO_BATCHES;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
 	link->other_order = (event->features & VERVE_HELLO_BIG_ENDIAN) != VERVE_HELLO_OWN_ORDER;
 }

@@ -122,7 +122,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 		return true;
 	}
 	/* A broken link cannot answer: of its late packets, only whole messages are of use. */
-	if (!link || (link->broken && packet.type != VERVE_WIRE_EAGER)) {
+	if (!link || (link->broken && !verve_wire_is_whole(packet.type))) {
 		xport->count.stale++;
 		return true;
 	}

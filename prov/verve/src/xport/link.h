@@ -65,6 +65,7 @@ struct verve_link {
 	uint32_t inline_size; /* bytes of a request that may go inline */
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	bool rma_event;	     /* the peer wants an RMA_EVENT for each RMA operation */
+	bool batches;	     /* the peer takes several messages in a packet (msg/batch.h) */
 	bool device_atomics; /* the peer's device executes atomics */
 	bool other_order;    /* the peer's processor has the other byte order */
 	bool may_send;	     /* the peer can hear this side, and the link is not suspended */
@@ -133,6 +134,14 @@ struct verve_link {
 static inline bool verve_link_is_open(const struct verve_link *link)
 {
 	return link->may_send && link->quiesce.state == VERVE_QUIESCE_OPEN;
+}
+
+/* True if many requests are outstanding, and a completion that tells of some of them will come. */
+static inline bool verve_link_is_busy(const struct verve_link *link)
+{
+	uint32_t has = link->produced - link->retired;
+
+	return has >= VERVE_LINK_SIGNAL && link->signaled - link->retired < has;
 }
 
 /* True if no packet of the peer has arrived: the peer may not exist, its address may be forged. */

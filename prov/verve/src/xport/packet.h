@@ -30,6 +30,7 @@ enum verve_wire_type {
 	VERVE_WIRE_RESUME = 17,	    /* first packet of another queue pair: xport/replay.c */
 	VERVE_WIRE_FENCE = 18,	    /* asks if the messages before it are handled, or matched */
 	VERVE_WIRE_FENCED = 19,	    /* answers a FENCE: they are; xport/fence.h */
+	VERVE_WIRE_BATCH = 20,	    /* several small messages: EAGER packets without ACK */
 	VERVE_WIRE_TYPES,	    /* one more than the last */
 };
 
@@ -80,7 +81,7 @@ struct verve_wire_packet {
 	uint8_t type;
 	uint8_t flags;
 	uint16_t credits;
-	uint32_t dest;	   /* the recipient's connection id */
+	uint32_t dest;	   /* the recipient's connection id; of an EAGER in a BATCH: its bytes */
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* with flag DATA */
 	/*
@@ -97,14 +98,14 @@ struct verve_wire_packet {
 	uint8_t amo_op;	   /* ATOMIC: enum verve_amo_op, not checked */
 	uint8_t amo_type;  /* ATOMIC: enum verve_amo_type, not checked */
 	/*
-	 * Bytes. EAGER, CHUNK, ATOMIC, ATOMIC_REPLY: payload, set by decoding only. RTS: message.
+	 * Bytes. EAGER, CHUNK, BATCH, ATOMIC, ATOMIC_REPLY: payload, set by decoding. RTS: message.
 	 * PULL: wanted. WRITE_DATA, RMA_EVENT: moved by the RMA operation.
 	 */
 	uint64_t len;
 	struct verve_wire_key key; /* KEY_REPLY, KEY_REVOKE */
 	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT, KEY_REPLY */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
-	const void *payload; /* EAGER, CHUNK, ATOMIC, ATOMIC_REPLY: in the decoded buffer */
+	const void *payload; /* as len's: in the decoded buffer */
 };
 
 /*
@@ -114,6 +115,12 @@ struct verve_wire_packet {
 static inline bool verve_wire_costs_credit(uint64_t len)
 {
 	return len > VERVE_WIRE_SMALL;
+}
+
+/* True if a packet of this type has whole messages. */
+static inline bool verve_wire_is_whole(uint8_t type)
+{
+	return type == VERVE_WIRE_EAGER || type == VERVE_WIRE_BATCH;
 }
 
 #endif

@@ -409,7 +409,7 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 			 * Only transfers of memory are refused, so that no message is dropped here,
 			 * which would have spent a credit.
 			 */
-			assert(verve_wire_type_of(packet_of(entry)) != VERVE_WIRE_EAGER);
+			assert(!verve_wire_is_whole(verve_wire_type_of(packet_of(entry))));
 			link->owed += verve_wire_credits(packet_of(entry));
 		}
 		if (entry->dead)

@@ -60,6 +60,7 @@ static const char *const packets[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_RESUME] = "resume",
 	[VERVE_WIRE_FENCE] = "fence",
 	[VERVE_WIRE_FENCED] = "fenced",
+	[VERVE_WIRE_BATCH] = "batch",
 };
 
 /* Name, help, whether it only grows, first number; of several numbers, their count and labels. */

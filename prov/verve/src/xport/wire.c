@@ -280,6 +280,8 @@ static const struct layout layouts[UINT8_MAX + 1] = {
 	[VERVE_WIRE_RESUME] = {WORD_ID, 0, NULL, NULL},
 	[VERVE_WIRE_FENCE] = {WORD_ID, 0, NULL, get_fence},
 	[VERVE_WIRE_FENCED] = {WORD_ID, 0, NULL, get_fence},
+	/* The packets within are decoded one by one (msg/batch.c). */
+	[VERVE_WIRE_BATCH] = {WORD_TAG, 0, NULL, get_payload},
 };
 
 static uint64_t encode_word(enum word word, const struct verve_wire_packet *packet)
@@ -331,6 +333,14 @@ void verve_wire_readdress(void *buf, uint32_t dest)
 	uint32_t le = htole32(dest);
 
 	memcpy((uint8_t *)buf + offsetof(struct header, dest), &le, sizeof(le));
+}
+
+uint32_t verve_wire_dest(const void *buf)
+{
+	uint32_t le;
+
+	memcpy(&le, (const uint8_t *)buf + offsetof(struct header, dest), sizeof(le));
+	return le32toh(le);
 }
 
 uint8_t verve_wire_type_of(const void *buf)

@@ -21,6 +21,7 @@
  *   KEY_REVOKE    8 bytes generation
  *   PULL          8 bytes length
  *   CHUNK         payload
+ *   BATCH         EAGER packets, one behind the other; the destination of each is its own length
  *
  * A segment is 8 bytes address, 8 length, 8 key. Where the header has an operation id, it is the
  * lower half of the last 8 bytes. The upper half is a status (struct verve_wire_packet); of ATOMIC,
@@ -95,14 +96,15 @@ static inline void verve_wire_encode_eager(struct verve_wire_packet *packet, voi
 
 /*
  * Writes the packet without its payload into buf, which has VERVE_WIRE_RTS_MAX bytes. Returns the
- * bytes written. The caller puts the payload of an EAGER, CHUNK, ATOMIC or ATOMIC_REPLY packet
- * behind them.
+ * bytes written. The caller puts the payload of an EAGER, CHUNK, BATCH, ATOMIC or ATOMIC_REPLY
+ * packet behind them.
  */
 size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
 
 /* Changes the destination of an encoded packet: the connection id of the peer's next connection. */
 void verve_wire_readdress(void *buf, uint32_t dest);
-/* The type, and the credits, in the header of an encoded packet. */
+/* The destination, the type, and the credits in the header of an encoded packet. */
+uint32_t verve_wire_dest(const void *buf);
 uint8_t verve_wire_type_of(const void *buf);
 uint16_t verve_wire_credits(const void *buf);
 

@@ -245,6 +245,27 @@ static void choose_segments(struct input *input, struct verve_wire_packet *packe
 	}
 }
 
+/* A batch's messages; one of them may lie about its length or its type. Returns their bytes. */
+static size_t put_records(struct input *input, uint8_t *at)
+{
+	uint8_t how = input_u8(input), *begin = at;
+
+	for (unsigned i = 0; i < how % 4u; i++) {
+		size_t len = VERVE_WIRE_HEADER + input_u8(input) % 64u;
+		struct verve_wire_packet packet = {
+			.flags = how & 8 ? input_u8(input) & VERVE_WIRE_FLAGS : VERVE_WIRE_TAGGED,
+			.dest = how & 16 ? input_u8(input) : len,
+			.tag = how / 32,
+		};
+
+		verve_wire_encode_eager(&packet, at);
+		if (how & 4)
+			*at = input_u8(input); /* the type */
+		at += len;
+	}
+	return at - begin;
+}
+
 static void send_packet(struct input *input)
 {
 	struct verve_wire_packet packet = {.type = input_u8(input) % (VERVE_WIRE_TYPES + 1)};
@@ -268,6 +289,8 @@ static void send_packet(struct input *input)
 	memset(buf, EVIL, sizeof(buf));
 	len = verve_wire_encode(&packet, buf);
 	more = input_u8(input) * 4u;
+	if (packet.type == VERVE_WIRE_BATCH)
+		len += put_records(input, buf + len);
 	if (packet.type != VERVE_WIRE_EAGER && packet.type != VERVE_WIRE_ATOMIC &&
 	    packet.type != VERVE_WIRE_ATOMIC_REPLY)
 		more = more > 1000 ? 1 : 0;
