@@ -2,9 +2,10 @@
 /*
  * rdm_failed: the client's device, or a queue of its endpoint, fails in the middle of everything.
  * Another program makes it fail once the client has said "under way"; it heals it when the client
- * has closed its endpoint and stops (SIGSTOP), and lets the client go on. Every operation under way ends, once, with an error that says why; so does
- * each later one. The endpoint closes, and a new one, over the healed device, reaches the server,
- * whose endpoint lives through all that. -v prints the errors.
+ * has closed its endpoint and stops (SIGSTOP), and lets the client go on. Every operation under way
+ * ends, once, with an error that says why; so does each later one. The endpoint closes, and a new
+ * one, over the healed device, reaches the server, whose endpoint lives through all that. -v prints
+ * the errors.
  */
 #include <signal.h>
 #include <stdio.h>
