@@ -172,9 +172,10 @@ bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool 
 
 	if (!xport->cm || xport->failed || peer->link || peer->is_wanting || !needs_link(peer))
 		return false;
-	if (!verve_places_note_lack(peer) || (here && !verve_places_taken(xport)))
+	if (!verve_places_note_lack(peer))
 		return false;
-	if (here) {
+	/* Without a connection of its own, it depends on other endpoints and processes. */
+	if (here && verve_places_taken(xport)) {
 		limit_places(xport, verve_places_taken(xport), now);
 		want(xport, peer, now);
 	} else {

@@ -149,6 +149,20 @@ Test(peer, lack_is_forgotten_with_the_operation_that_lacked)
 	node_close(&c);
 }
 
+/* Other endpoints have all queue pairs of this side; they may give some back. */
+Test(peer, lack_of_an_endpoint_without_connections_does_not_end_its_operations)
+{
+	send_len(1);
+	verve_peer_connected(a.xport, node_peer(&a, &b));
+	cr_assert_eq(verve_places_taken(a.xport), 0);
+	cr_assert(verve_places_lack(a.xport, node_peer(&a, &b), true));
+	expect_pause(first);
+	wait_until_asked();
+	verve_peer_connected(a.xport, node_peer(&a, &b));
+	fake_net_advance(verve_config.connect_timeout * ms);
+	cr_expect_not(verve_places_lack(a.xport, node_peer(&a, &b), true));
+}
+
 /* A request that found no memory asks for a connection, too; meanwhile the endpoint closes. */
 Test(peer, denied_peer_is_not_asked_by_an_endpoint_that_closes)
 {
