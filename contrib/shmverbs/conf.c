@@ -23,6 +23,7 @@ struct number {
 static const struct number numbers[] = {
 	{"max_inline", offsetof(struct shmv_conf, max_inline), 220, 4096},
 	{"max_qp", offsetof(struct shmv_conf, max_qp), SHM_QP_MAX - 1, SHM_QP_MAX - 1},
+	{"spare_qp", offsetof(struct shmv_conf, spare_qp), SHM_QP_MAX - 1, SHM_QP_MAX - 1},
 	{"max_qp_wr", offsetof(struct shmv_conf, max_qp_wr), 1 << 15, 1 << 15},
 	{"max_sge", offsetof(struct shmv_conf, max_sge), 30, 30},
 	{"max_cqe", offsetof(struct shmv_conf, max_cqe), (1 << 18) - 1, (1 << 18) - 1},

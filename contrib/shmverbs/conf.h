@@ -14,6 +14,7 @@
 struct shmv_conf {
 	/* Limits, as ibv_query_device(3) reports them. */
 	uint32_t max_inline, max_qp, max_qp_wr, max_sge, max_cqe, max_rd_atomic;
+	uint32_t spare_qp; /* what a process gets of them; not reported */
 	uint32_t vendor, part;
 	uint32_t srq, mw, atomics; /* 0: the device has none */
 	/* Time that commands take. */

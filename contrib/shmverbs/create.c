@@ -94,7 +94,7 @@ static bool qp_place(struct shmv_qp *qp)
 	int at = -1;
 
 	pthread_mutex_lock(&ctx->mutex);
-	if (ctx->qp_count < shmv_conf.max_qp)
+	if (ctx->qp_count < shmv_conf.max_qp && ctx->qp_count < shmv_conf.spare_qp)
 		at = shmv_ctx_place(ctx->qps, SHM_QP_MAX, &ctx->qp_next);
 	if (at >= 0) {
 		qp->index = at;
