@@ -3,9 +3,10 @@
  * Lock: a mutex with a flag that tells whether it is held. The mutex can be elided at init, if the
  * application has promised to serialize its calls (FI_THREAD_DOMAIN).
  *
- * The mutex is a word that a thread waits for by futex(2). A send of 8 bytes takes two locks, which
- * nobody else holds: with pthread_mutex_lock(3), which serves every kind of mutex, these alone were
- * a sixth of its instructions.
+ * The mutex is a word that a thread waits for by futex(2). A message of 8 bytes takes several
+ * locks, which nobody else holds, so that their atomic instructions are much of its time. Taking a
+ * lock needs one. Releasing it needs none before a thread has waited for the lock, once: that
+ * thread makes the lock a contended one, for good (lock.c).
  *
  * The flag is exact in the thread that holds the lock, and only a hint in others; it is for
  * assertions only.
@@ -14,6 +15,7 @@
 #define VERVE_BASE_LOCK_H
 
 #include <atomic_ops.h>
+#include <limits.h>
 #include <stdbool.h>
 
 /* WAITED_FOR: taken, and another thread may wait for it. */
@@ -22,21 +24,20 @@ enum { VERVE_LOCK_FREE, VERVE_LOCK_TAKEN, VERVE_LOCK_WAITED_FOR };
 struct verve_lock {
 	volatile unsigned word; /* VERVE_LOCK_FREE, ... */
 	bool elided;		/* the word is never changed */
-	bool held;   /* for verve_lock_held */
+	bool held;		/* for verve_lock_held */
+	/*
+	 * Not 0: the lock is contended. It lies outside: the next thread that takes the lock may
+	 * free it, while the thread that has freed the word still looks here.
+	 */
+	volatile unsigned *contended;
 };
 
+/* elided: the owner's calls are serialized without the lock. */
+void verve_lock_init(struct verve_lock *lock, bool elided);
 /* For verve_lock_acquire alone: waits until the word is free, and takes it. */
 void verve_lock_wait(struct verve_lock *lock);
-/* For verve_lock_release alone: frees the word, which is WAITED_FOR, and wakes one thread. */
-void verve_lock_wake(struct verve_lock *lock);
-
-/* elided: the owner's calls are serialized without the lock. */
-static inline void verve_lock_init(struct verve_lock *lock, bool elided)
-{
-	AO_int_store(&lock->word, VERVE_LOCK_FREE);
-	lock->elided = elided;
-	lock->held = false;
-}
+/* For verve_lock_release alone: wakes so many of the threads that wait for the word. */
+void verve_lock_wake(volatile unsigned *word, int count);
 
 /* Nobody holds the lock, nor waits for it. */
 static inline void verve_lock_fini(struct verve_lock *lock)
@@ -67,14 +68,32 @@ static inline bool verve_lock_try(struct verve_lock *lock)
 	return true;
 }
 
+/* For verve_lock_release alone. */
+static inline void verve_lock_release_contended(volatile unsigned *word)
+{
+	/* The thread that takes the word after this store may free the lock. */
+	if (AO_int_fetch_and_sub1_release(word) == VERVE_LOCK_TAKEN)
+		return;
+	AO_int_store_release(word, VERVE_LOCK_FREE);
+	verve_lock_wake(word, 1);
+}
+
 static inline void verve_lock_release(struct verve_lock *lock)
 {
+	volatile unsigned *contended = lock->contended, *word = &lock->word;
+
 	lock->held = false;
 	if (lock->elided)
 		return;
-	/* A word that is WAITED_FOR is not free yet: verve_lock_wake frees it. */
-	if (__builtin_expect(AO_int_fetch_and_sub1_release(&lock->word) != VERVE_LOCK_TAKEN, 0))
-		verve_lock_wake(lock);
+	if (__builtin_expect(AO_int_load(contended), 0)) {
+		verve_lock_release_contended(word);
+		return;
+	}
+	AO_int_store_release(word, VERVE_LOCK_FREE);
+	AO_compiler_barrier();
+	/* The store has hidden the first threads that wait. */
+	if (__builtin_expect(AO_int_load(contended), 0))
+		verve_lock_wake(word, INT_MAX);
 }
 
 /* For assertions in code that must run under the lock. */
