@@ -7,6 +7,7 @@
 #include "xport/failure.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/post.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
 #include "xport/retire.h"
@@ -38,6 +39,9 @@ void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 		verve_link_break(xport, link, verve_net_wc_errno(status), status,
 				 verve_net_wc_str(status));
 	verve_link_retire(xport, link, status);
+	/* The last requests of a burst may not have asked. */
+	if (__builtin_expect(link->quiet, 0) && !link->broken)
+		verve_link_ask(xport, link);
 	if (link->broken)
 		return;
 	verve_quiesce_end(xport, link);

@@ -78,6 +78,7 @@ struct verve_link {
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* requests that have ended; the number of the oldest outstanding one */
 	uint32_t signaled;  /* number of the last request that asked for a completion */
+	uint32_t quiet;	    /* outstanding requests that tell, but do not ask (xport/transfer.h) */
 	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
 	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */
@@ -142,6 +143,18 @@ static inline bool verve_link_is_busy(const struct verve_link *link)
 	uint32_t has = link->produced - link->retired;
 
 	return has >= VERVE_LINK_SIGNAL && link->signaled - link->retired < has;
+}
+
+/*
+ * True if a request whose end is to be told need not ask for its completion: so many requests are
+ * outstanding that the completions of others come soon, and the last one that asked is near. Of the
+ * outstanding requests four ask at least, so that the application hears of their ends in time.
+ */
+static inline bool verve_link_may_be_quiet(const struct verve_link *link)
+{
+	uint32_t has = link->produced - link->retired;
+
+	return has >= VERVE_LINK_SIGNAL / 2 && link->produced - link->signaled < has / 4;
 }
 
 /* True if no packet of the peer has arrived: the peer may not exist, its address may be forged. */

@@ -36,6 +36,7 @@ struct verve_slot {
 	bool tell;	      /* the class's done is called when the request ended well */
 	bool has_slab;	      /* counted in link->slabs */
 	bool asks;	      /* asks for a completion: counted in xport->asked */
+	bool quiet;	      /* tells, but does not ask: counted in link->quiet */
 };
 
 /* True if the packet, or its header, lies in a slab. */

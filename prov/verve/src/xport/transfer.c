@@ -15,6 +15,8 @@
 
 _Static_assert((int)VERVE_IOV_LIMIT <= (int)VERVE_NET_SGE_MIN, "every usable device takes it");
 
+enum { QUIET_MAX = 4096 }; /* bytes of a request that need not ask for its completion */
+
 static size_t min(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -126,6 +128,15 @@ static int post_pieces(struct verve_xport *xport, struct verve_link *link, struc
 	return verve_link_post_slot(xport, link, wr, slot);
 }
 
+/*
+ * A long transfer asks in any case: its completion is worth more than the entry in the device's
+ * queue.
+ */
+static bool asks(const struct verve_link *link, const struct verve_slot *slot)
+{
+	return slot->tell && (slot->length > QUIET_MAX || !verve_link_may_be_quiet(link));
+}
+
 int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 			     const struct verve_slot *slot)
 {
@@ -134,7 +145,7 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 	struct verve_net_sge sge[VERVE_IOV_LIMIT];
 	struct verve_net_wr wr = {
 		.op = slot->verb,
-		.flags = (slot->tell ? VERVE_NET_SIGNALED : 0) | (is_inline ? VERVE_NET_INLINE : 0),
+		.flags = (asks(link, slot) ? VERVE_NET_SIGNALED : 0) | (is_inline ? VERVE_NET_INLINE : 0),
 		.remote_addr = slot->remote_addr,
 		.rkey = slot->rkey,
 		.compare_add = transfer->compare_add,

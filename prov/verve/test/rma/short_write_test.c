@@ -152,3 +152,53 @@ Test(short_write, does_not_overtake_what_waits)
 		expect_comp(&a.tx_queue);
 	expect_none(&a.tx_queue);
 }
+
+/* All at once, as many as the queue takes: the device has fewer completions than there are writes. */
+Test(short_write, among_many_others_does_not_ask_for_a_completion)
+{
+	struct verve_link *link = node_link(&a, &b);
+	uint32_t writes = 0;
+
+	for (; TAILQ_EMPTY(&node_peer(&a, &b)->pending) && writes < NODE_TX_SIZE; writes++)
+		write_pieces(8, 1, region->rkey, VERVE_OP_NOTIFY);
+	cr_assert_geq(writes, 32);
+	cr_expect_lt(a.xport->asked, writes / 2);
+	cr_expect_geq(a.xport->asked, 4);
+	cr_expect_eq(a.xport->asked + link->quiet, link->produced - link->retired);
+	nodes_settle();
+	for (uint32_t i = 0; i < writes; i++)
+		expect_comp(&a.tx_queue);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(link->quiet, 0);
+	cr_expect_eq(a.xport->asked, 0);
+}
+
+/* Nothing follows the last write: this side asks for it when the others have ended. */
+Test(short_write, last_one_of_a_burst_completes)
+{
+	for (uint32_t burst = 1; burst <= 32; burst++) {
+		for (uint32_t i = 0; i < burst; i++)
+			write_pieces(8, 1, region->rkey, VERVE_OP_NOTIFY);
+		nodes_settle();
+		for (uint32_t i = 0; i < burst; i++)
+			expect_comp(&a.tx_queue);
+		expect_none(&a.tx_queue);
+		cr_expect_eq(node_link(&a, &b)->quiet, 0);
+	}
+}
+
+Test(short_write, that_has_not_asked_fails_with_its_link)
+{
+	enum { WRITES = 32 };
+
+	for (int i = 0; i < WRITES; i++)
+		write_pieces(8, 1, region->rkey, VERVE_OP_NOTIFY);
+	cr_assert_gt(node_link(&a, &b)->quiet, 0);
+	verve_link_break(a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "test");
+	nodes_settle();
+	for (int i = 0; i < WRITES; i++)
+		expect_error(&a.tx_queue, FI_ENOTCONN);
+	expect_none(&a.tx_queue);
+	cr_expect_eq(a.xport->asked, 0);
+	cr_expect_eq(a.xport->tx_used, 0);
+}
