@@ -136,7 +136,8 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 		.features = (xport->attr.rma_event ? VERVE_HELLO_RMA_EVENT : 0) |
 			    (xport->attr.app_keys ? VERVE_HELLO_APP_KEYS : 0) |
 			    (xport->attr.device_atomics ? VERVE_HELLO_DEVICE_ATOMICS : 0) |
-			    VERVE_HELLO_OWN_ORDER | VERVE_HELLO_BATCHES,
+			    VERVE_HELLO_OWN_ORDER | VERVE_HELLO_BATCHES |
+			    VERVE_HELLO_IMMEDIATES,
 		.connect_timeout = verve_config.connect_timeout * ms,
 		.transport_timeout_ms = verve_config.transport_timeout,
 		.events = &xport->events,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "rma/rma_op.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "comp/comp.h"
@@ -69,15 +70,28 @@ static enum verve_outcome rma_op_abandon(struct verve_xport *xport, struct verve
 }
 
 /*
+ * True if the remote CQ data can go with the write itself, as its immediate data, which has 32 bits.
+ */
+static bool is_immediate(const struct verve_xport *xport, const struct verve_link *link,
+			 struct verve_rma_op *rma)
+{
+	return link->immediates && !link->rma_event && rma->op.flags & VERVE_OP_DATA &&
+	       rma->data <= UINT32_MAX && !rma->transfer.offset &&
+	       verve_transfer_is_one_request(xport, link, &rma->op);
+}
+
+/*
  * Posts the rest of the transfer. VERVE_DONE with *over: the operation has failed, or it has left
- * its queue and will fail. VERVE_DONE without *over: the whole transfer is posted. notice: a packet
- * follows; the class's done is called for that packet, not for the last work request.
+ * its queue and will fail. VERVE_DONE without *over: the whole transfer is posted. *notice: a packet
+ * follows; the class's done is called for that packet, not for the last work request. Clears
+ * *notice if the request itself tells the target.
  */
 static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link *link,
 				   struct verve_rma_op *rma, const struct verve_rma_way *way,
-				   bool notice, bool *over)
+				   bool *notice, bool *over)
 {
 	struct verve_op *op = &rma->op;
+	enum verve_net_wr_op verb;
 	const char *reason;
 	int ret;
 
@@ -105,7 +119,13 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 		return VERVE_DONE;
 	}
 	*over = false;
-	return verve_transfer_post(xport, link, op, way->verb(rma), !notice);
+	verb = way->verb(rma);
+	if (*notice && is_immediate(xport, link, rma)) {
+		verb = VERVE_NET_WRITE_IMM;
+		rma->transfer.imm = htobe32((uint32_t)rma->data);
+		*notice = false;
+	}
+	return verve_transfer_post(xport, link, op, verb, !*notice);
 }
 
 enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_link *link,
@@ -121,7 +141,7 @@ enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_li
 	if (verve_fence_holds(xport, link, &rma->op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (!rma->posted) {
-		progress = rma_post(xport, link, rma, way, notice, &over);
+		progress = rma_post(xport, link, rma, way, &notice, &over);
 		if (progress != VERVE_DONE || over)
 			return progress;
 		rma->posted = true;

@@ -77,6 +77,7 @@ static void link_agree(const struct verve_xport *xport, struct verve_link *link,
 	link->rma_event = event->features & VERVE_HELLO_RMA_EVENT;
 	link->keys.chosen = event->features & VERVE_HELLO_APP_KEYS;
 	link->batches = event->features & VERVE_HELLO_BATCHES;
+	link->immediates = event->features & VERVE_HELLO_IMMEDIATES;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
 	link->other_order = (event->features & VERVE_HELLO_BIG_ENDIAN) != VERVE_HELLO_OWN_ORDER;
 }

@@ -2,6 +2,7 @@
 /* Dispatching: packets to their handlers, receive buffers back to the device. */
 #include "xport/dispatch.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/qp_num.h"
 #include "xport/replay_state.h"
 #include "xport/rx_buffers.h"
 #include "xport/start.h"
@@ -100,6 +102,27 @@ static bool is_foreign(const struct verve_link *link, const struct verve_wire_pa
 	return link && link->qp_num != qp_num && !verve_replay_is_from(link, packet->dest, qp_num);
 }
 
+/* Hands the packet, of len bytes, to its handler. link: NULL: there is none. */
+static inline __attribute__((always_inline)) void take_packet(struct verve_xport *xport,
+							      struct verve_link *link,
+							      struct verve_wire_packet *packet,
+							      size_t len)
+{
+	/* A broken link cannot answer: of its late packets, only whole messages are of use. */
+	if (!link || (link->broken && !verve_wire_is_whole(packet->type))) {
+		xport->count.stale++;
+		return;
+	}
+	link->credits += packet->credits;
+	if (__builtin_expect(!link->may_send, 0))
+		verve_link_hear(xport, link);
+	link->arrived++;
+	verve_stat_arrived(link->peer->stat, packet->type, len);
+	xport->protocols->handlers[packet->type](xport, link, packet);
+	if (verve_peer_has_work(link->peer))
+		verve_peer_kick(xport, link->peer);
+}
+
 /* Hands a packet to its handler, or drops it. False: stalled, the packet is not handled. */
 static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len, uint32_t qp_num)
 {
@@ -121,20 +144,38 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 			   packet.dest);
 		return true;
 	}
-	/* A broken link cannot answer: of its late packets, only whole messages are of use. */
-	if (!link || (link->broken && !verve_wire_is_whole(packet.type))) {
-		xport->count.stale++;
-		return true;
-	}
-	link->credits += packet.credits;
-	if (__builtin_expect(!link->may_send, 0))
-		verve_link_hear(xport, link);
-	link->arrived++;
-	verve_stat_arrived(link->peer->stat, packet.type, len);
-	xport->protocols->handlers[packet.type](xport, link, &packet);
-	if (verve_peer_has_work(link->peer))
-		verve_peer_kick(xport, link->peer);
+	take_packet(xport, link, &packet, len);
 	return true;
+}
+
+/*
+ * A write of the peer came with immediate data: remote CQ data of 32 bits, as WRITE_DATA has it
+ * behind a write. False: stalled.
+ */
+static __attribute__((noinline)) bool handle_write(struct verve_xport *xport,
+						   const struct verve_net_wc *wc)
+{
+	struct verve_link *link = verve_qp_num_find(xport, wc->qp_num);
+	struct verve_wire_packet packet = {
+		.type = VERVE_WIRE_WRITE_DATA,
+		.flags = VERVE_WIRE_DATA,
+		.data = be32toh(wc->imm),
+		.len = wc->byte_len,
+	};
+
+	if (!link && verve_xport_has_events(xport))
+		return false;
+	take_packet(xport, link, &packet, 0);
+	return true;
+}
+
+/* The receive has ended well. False: stalled. */
+static inline bool handle(struct verve_xport *xport, const struct verve_slab *slab,
+			  const struct verve_net_wc *wc)
+{
+	if (__builtin_expect(wc->opcode == VERVE_NET_WC_RECV, 1))
+		return handle_packet(xport, slab->data, wc->byte_len, wc->qp_num);
+	return wc->opcode != VERVE_NET_WC_RECV_IMM || handle_write(xport, wc);
 }
 
 /* False: no packet has arrived. */
@@ -171,8 +212,7 @@ static __attribute__((noinline)) enum verve_dispatch_result handle_batch(struct 
 		const struct verve_net_wc *wc = &batch->wc[batch->at++];
 		struct verve_slab *slab = (struct verve_slab *)(uintptr_t)wc->wr_id;
 
-		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV &&
-		    !handle_packet(xport, slab->data, wc->byte_len, wc->qp_num)) {
+		if (!wc->status && !handle(xport, slab, wc)) {
 			batch->at--;
 			return VERVE_DISPATCH_STALLED;
 		}

@@ -7,6 +7,7 @@
 
 #include "net/qp.h"
 #include "xport/link.h"
+#include "xport/qp_num.h"
 #include "xport/xport.h"
 
 struct letting_go {
@@ -64,7 +65,7 @@ void verve_let_go_link(struct verve_xport *xport, struct verve_link *link)
 	struct verve_net_qp *qps[] = {link->unused, link->qp};
 
 	assert(!link->qps_at_workers);
-	link->qp_num = 0;
+	verve_qp_num_set(xport, link, 0);
 	link->unused = link->qp = NULL;
 	for (int i = 0; i < 2; i++)
 		if (qps[i])

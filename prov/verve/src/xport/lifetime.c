@@ -17,6 +17,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/places.h"
+#include "xport/qp_num.h"
 #include "xport/replay_state.h"
 #include "xport/report.h"
 #include "xport/retire.h"
@@ -43,7 +44,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	link->peer = peer;
 	link->qp = qp;
 	link->conn_id = conn_id;
-	link->qp_num = verve_net_qp_num(qp);
+	verve_qp_num_set(xport, link, verve_net_qp_num(qp));
 	link->remote_id = remote_id;
 	link->inline_size = verve_net_qp_inline_size(qp);
 	if (link->inline_size > xport->attr.inline_size)

@@ -56,7 +56,8 @@ struct verve_link {
 	struct verve_net_qp *unused;
 	uint32_t id;	    /* in xport->link_ids; the upper half of wr_id */
 	uint32_t conn_id;   /* this side's id of the connection, in packets that arrive */
-	uint32_t qp_num;    /* this side's queue pair, over which they arrive; 0: none */
+	uint32_t qp_num;    /* this side's queue pair, over which they arrive; 0: none (qp_num.h) */
+	LIST_ENTRY(verve_link) same_list; /* in one of xport->links_of_qp; unless qp_num is 0 */
 	uint32_t remote_id; /* the peer's id of the connection, in packets that leave */
 	struct verve_cm_request *drop; /* gives the connection up; NULL: none, or used already */
 	bool is_self;	    /* the peer is this endpoint itself: both ends are one queue pair */
@@ -66,6 +67,7 @@ struct verve_link {
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	bool rma_event;	     /* the peer wants an RMA_EVENT for each RMA operation */
 	bool batches;	     /* the peer takes several messages in a packet (msg/batch.h) */
+	bool immediates;     /* the peer takes remote CQ data as the immediate of a write */
 	bool device_atomics; /* the peer's device executes atomics */
 	bool other_order;    /* the peer's processor has the other byte order */
 	bool may_send;	     /* the peer can hear this side, and the link is not suspended */

@@ -15,7 +15,7 @@ enum verve_wire_type {
 	VERVE_WIRE_RTS = 2,	   /* offers a message; without segments, it is to be pulled */
 	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
 	VERVE_WIRE_CREDIT = 4,	   /* credits in the header, no more */
-	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write just before */
+	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write just before; dispatch.c */
 	VERVE_WIRE_BYE = 6,	   /* the last packet of a connection */
 	VERVE_WIRE_ATOMIC = 7,	   /* to be executed on the recipient's memory: ATOMIC_REPLY */
 	VERVE_WIRE_ATOMIC_REPLY = 8, /* the atomic was executed, or failed with the status */

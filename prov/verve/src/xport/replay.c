@@ -14,6 +14,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
+#include "xport/qp_num.h"
 #include "xport/replay_state.h"
 #include "xport/report.h"
 #include "xport/retire.h"
@@ -386,12 +387,14 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 	uint32_t unknown = 0, received, executed = 0;
 
 	for (uint32_t i = 0; i < replay->count; i++)
-		unknown += replay->entries[i].posted && is_packet(&replay->entries[i].slot);
+		unknown += replay->entries[i].posted &&
+			   verve_slot_is_received(&replay->entries[i].slot);
 	received = replay->number - (link->sent - unknown);
 	if (received > unknown)
 		return false;
 	for (uint32_t i = 0, packets = 0; packets < received; i++) {
-		packets += replay->entries[i].posted && is_packet(&replay->entries[i].slot);
+		packets += replay->entries[i].posted &&
+			   verve_slot_is_received(&replay->entries[i].slot);
 		executed = i + 1;
 	}
 	link->sent = replay->number;
@@ -451,7 +454,7 @@ void verve_replay_resume(struct verve_xport *xport, struct verve_link *link)
 	link->arrived_before = link->arrived;
 	link->conn_id = replay->next.conn_id;
 	link->remote_id = replay->next.remote_id;
-	link->qp_num = replay->next.qp_num;
+	verve_qp_num_set(xport, link, replay->next.qp_num);
 	verve_cm_request_free(link->drop);
 	link->drop = replay->next.drop;
 	replay->next.drop = NULL;

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/qp.h"
+
 struct verve_op;
 struct verve_slab;
 
@@ -38,6 +40,14 @@ struct verve_slot {
 	bool asks;	      /* asks for a completion: counted in xport->asked */
 	bool quiet;	      /* tells, but does not ask: counted in link->quiet */
 };
+
+/* True for a request by which the peer gets a receive: both sides count it as a packet. */
+static inline bool verve_slot_is_received(const struct verve_slot *slot)
+{
+	return slot->kind == VERVE_SLOT_SLAB || slot->kind == VERVE_SLOT_HEADED ||
+	       slot->kind == VERVE_SLOT_COPY ||
+	       (slot->kind == VERVE_SLOT_MEMORY && slot->verb == VERVE_NET_WRITE_IMM);
+}
 
 /* True if the packet, or its header, lies in a slab. */
 static inline bool verve_slot_is_in_slab(const struct verve_slot *slot)

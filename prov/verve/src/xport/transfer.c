@@ -141,7 +141,9 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 			     const struct verve_slot *slot)
 {
 	const struct verve_transfer *transfer = verve_op_transfer(slot->op);
-	bool is_inline = slot->verb == VERVE_NET_WRITE && slot->length <= link->inline_size;
+	bool has_imm = slot->verb == VERVE_NET_WRITE_IMM;
+	bool is_inline = (slot->verb == VERVE_NET_WRITE || has_imm) &&
+			 slot->length <= link->inline_size;
 	struct verve_net_sge sge[VERVE_IOV_LIMIT];
 	struct verve_net_wr wr = {
 		.op = slot->verb,
@@ -150,14 +152,27 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 		.rkey = slot->rkey,
 		.compare_add = transfer->compare_add,
 		.swap = transfer->swap,
+		.imm = transfer->imm,
 		.sge = sge,
 		.sge_count = locate_local(slot->op, slot->offset, slot->length, is_inline, sge),
 	};
 
+	link->sent += has_imm;
 	verve_stat_request(link->peer->stat, slot->verb, slot->length);
 	if (__builtin_expect(is_inline && wr.sge_count > 1, 0))
 		return post_pieces(xport, link, &wr, slot);
 	return verve_link_post_slot(xport, link, &wr, slot);
+}
+
+bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct verve_link *link,
+				   struct verve_op *op)
+{
+	const struct verve_transfer *transfer = verve_op_transfer(op);
+
+	return transfer->len && transfer->remote_count == 1 &&
+	       !verve_remote_key_is_exported(&link->keys, transfer->remote->key) &&
+	       transfer->len <= verve_net_device_port(xport->attr.dev)->limits.msg_size &&
+	       end_of_piece(xport, op) == transfer->len;
 }
 
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,

@@ -33,6 +33,7 @@ struct verve_transfer {
 	uint64_t offset; /* bytes posted */
 	uint64_t base;	 /* offset at which the piece in the operation's slab begins */
 	uint64_t compare_add, swap; /* operands of an atomic of the device */
+	uint32_t imm;	 /* of a write with immediate data */
 	uint32_t remote_count;
 	uint8_t way;	 /* enum verve_transfer_way */
 	bool rkeys;	 /* the segments' keys are rkeys, even if the peer chooses its keys */
@@ -52,8 +53,8 @@ static inline struct verve_transfer *verve_op_transfer(struct verve_op *op)
 }
 
 /*
- * Posts as much of the transfer as there is room for. verb: an RDMA read or write, or an atomic of
- * 8 bytes. tell: the end of the last request calls the class's done; the end of a piece in a slab
+ * Posts as much of the transfer as there is room for. verb: an RDMA read or write, a write with
+ * immediate data if verve_transfer_is_one_request, or an atomic of 8 bytes. tell: the end of the last request calls the class's done; the end of a piece in a slab
  * does in any case. A short request among many others tells, but does not ask for a completion of
  * its own (verve_link_may_be_quiet): a later one retires it. VERVE_LATER: a part is not posted yet, because the queue has no room, or the
  * slab holds a piece that is under way. VERVE_BROKE: the link broke, and has the operation.
@@ -73,6 +74,10 @@ bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op)
  * next piece.
  */
 bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_op *op);
+
+/* True if the transfer, of which nothing is posted, will be one request, and has bytes to move. */
+bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct verve_link *link,
+				   struct verve_op *op);
 
 /*
  * Posts the request that the slot describes, also a second time (replay). The link has room; on a

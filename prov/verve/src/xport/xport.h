@@ -90,9 +90,11 @@ enum {
 	VERVE_POLL_BATCH = 16,	 /* completions of one poll, at most */
 	VERVE_OP_SIZES = 3,	 /* pools of operations, by size of an object */
 	VERVE_WATCH_POLLS = 16,	 /* turns between two looks at the clock */
+	VERVE_QP_LISTS = 256,	 /* lists of links, by the numbers of their queue pairs */
 };
 
 TAILQ_HEAD(verve_link_queue, verve_link);
+LIST_HEAD(verve_link_list, verve_link);
 TAILQ_HEAD(verve_peer_queue, verve_peer);
 
 /* Completions of receives that were polled; entries from index at on are not handled yet. */
@@ -141,6 +143,7 @@ struct verve_xport {
 
 	struct verve_idtab link_ids;
 	struct verve_pointers link_of_conn; /* by index of the connection id: xport/conn_id.h */
+	struct verve_link_list links_of_qp[VERVE_QP_LISTS]; /* zeros are empty lists: qp_num.h */
 	struct verve_link_queue links, broken_links;
 	struct verve_link_queue owing, half_open; /* of links, some: xport/watched.h */
 	uint32_t link_count;	   /* links and broken_links together */

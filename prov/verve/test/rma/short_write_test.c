@@ -153,7 +153,7 @@ Test(short_write, does_not_overtake_what_waits)
 	expect_none(&a.tx_queue);
 }
 
-/* All at once, as many as the queue takes: the device has fewer completions than there are writes. */
+/* As many at once as the queue takes: the device has fewer completions than there are writes. */
 Test(short_write, among_many_others_does_not_ask_for_a_completion)
 {
 	struct verve_link *link = node_link(&a, &b);

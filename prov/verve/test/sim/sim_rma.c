@@ -126,7 +126,7 @@ void sim_start_rma(struct sim_node *node)
 	op->has_data = call == SIM_CALL_SENDDATA || call == SIM_CALL_INJECTDATA ||
 		       (write && call == SIM_CALL_SENDMSG && sim_chance(sim, 300));
 	if (op->has_data)
-		op->data = sim_random(sim) << 32 | op->id;
+		op->data = (sim_random(sim) % 2 ? sim_random(sim) << 32 : 0) | op->id;
 	op->entry = !node->selective && !inject;
 	if (call == SIM_CALL_SENDMSG)
 		flags = sim_choose_flags(op, node->inject_size);

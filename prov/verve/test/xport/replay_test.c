@@ -173,6 +173,36 @@ Test(replay, data_behind_it_is_told_once)
 	cr_expect_eq(memcmp(remote + 3 * SLOT, local + 3 * SLOT, SLOT), 0);
 }
 
+/* A write with immediate data is a packet to the peer, and may be refused, too. */
+Test(replay, immediate_data_is_told_once)
+{
+	node_link(&a, &b)->immediates = true;
+	for (uint32_t i = 1; i < 8; i++)
+		start_with(VERVE_RMA_WRITE, i, region->rkey, NULL, VERVE_OP_DATA);
+	start_with(VERVE_RMA_WRITE, 0, region->rkey + 1, NULL, VERVE_OP_DATA);
+	for (uint32_t i = 8; i < 16; i++)
+		start_with(VERVE_RMA_WRITE, i, region->rkey, NULL,
+			   i % 2 ? VERVE_OP_DATA : 0);
+	nodes_settle();
+	cr_expect(is_suspended(&a, &b));
+	for (uint32_t i = 1; i < 8; i++)
+		expect_comp(&b.rx_queue);
+	expect_none(&b.rx_queue);
+	node_resume(&a, &b);
+	cr_expect_not(is_suspended(&a, &b));
+	for (uint32_t i = 1; i < 8; i++)
+		expect_comp(&a.tx_queue);
+	expect_error(&a.tx_queue, FI_EACCES);
+	for (uint32_t i = 8; i < 16; i++)
+		expect_comp(&a.tx_queue);
+	for (uint32_t i = 8; i < 16; i += 2)
+		expect_comp(&b.rx_queue);
+	expect_none(&b.rx_queue);
+	cr_expect_eq(memcmp(remote + SLOT, local + SLOT, 15 * SLOT), 0);
+	cr_expect_eq(AO_load(&b.remote_write.value), 11);
+	cr_expect_eq(node_link(&a, &b)->sent, node_link(&b, &a)->arrived);
+}
+
 Test(replay, several_and_from_both_sides)
 {
 	for (uint32_t i = 0; i < 5; i++) {
