@@ -24,6 +24,7 @@
 #include "xport/peer.h"
 #include "xport/places.h"
 #include "xport/post.h"
+#include "xport/protocols.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
 #include "xport/wire.h"

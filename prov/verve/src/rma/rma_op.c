@@ -82,8 +82,8 @@ static bool is_immediate(const struct verve_xport *xport, const struct verve_lin
 
 /*
  * Posts the rest of the transfer. VERVE_DONE with *over: the operation has failed, or it has left
- * its queue and will fail. VERVE_DONE without *over: the whole transfer is posted. *notice: a packet
- * follows; the class's done is called for that packet, not for the last work request. Clears
+ * its queue and will fail. VERVE_DONE without *over: the whole transfer is posted. *notice: a
+ * packet follows; the class's done is called for that packet, not for the last work request. Clears
  * *notice if the request itself tells the target.
  */
 static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link *link,

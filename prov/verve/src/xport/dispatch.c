@@ -13,6 +13,7 @@
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
+#include "xport/protocols.h"
 #include "xport/qp_num.h"
 #include "xport/replay_state.h"
 #include "xport/rx_buffers.h"

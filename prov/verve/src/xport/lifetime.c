@@ -17,6 +17,7 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/places.h"
+#include "xport/protocols.h"
 #include "xport/qp_num.h"
 #include "xport/replay_state.h"
 #include "xport/report.h"

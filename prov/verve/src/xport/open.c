@@ -12,6 +12,7 @@
 #include "net/device.h"
 #include "net/qp.h"
 #include "xport/peer.h"
+#include "xport/protocols.h"
 #include "xport/publish.h"
 #include "xport/rx_buffers.h"
 #include "xport/wire.h"

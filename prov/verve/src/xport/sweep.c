@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "xport/link.h"
+#include "xport/protocols.h"
 
 enum { PEERS_MIN = 1024 }; /* fewer peers are not worth a sweep */
 

@@ -147,7 +147,8 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 	struct verve_net_sge sge[VERVE_IOV_LIMIT];
 	struct verve_net_wr wr = {
 		.op = slot->verb,
-		.flags = (asks(link, slot) ? VERVE_NET_SIGNALED : 0) | (is_inline ? VERVE_NET_INLINE : 0),
+		.flags = (asks(link, slot) ? VERVE_NET_SIGNALED : 0) |
+			 (is_inline ? VERVE_NET_INLINE : 0),
 		.remote_addr = slot->remote_addr,
 		.rkey = slot->rkey,
 		.compare_add = transfer->compare_add,

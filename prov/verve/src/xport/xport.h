@@ -35,7 +35,7 @@ struct verve_mr_keytab;
 struct verve_net_device;
 struct verve_link;
 struct verve_net_srq;
-struct verve_wire_packet;
+struct verve_protocols;
 
 /* Queues and counters that take completions; each may be NULL. They outlive the transport. */
 struct verve_sink {
@@ -65,22 +65,6 @@ struct verve_xport_attr {
 	bool app_keys;	       /* the application chooses its keys: no key is an rkey */
 	bool device_atomics;   /* devices execute atomics, here and at peers; else processors do */
 	struct verve_xport *shared; /* shared receive context that has the receives; NULL: none */
-};
-
-/*
- * Handles a packet that has arrived over the link. packet is valid until the handler returns. The
- * handler may break the link; the link's memory stays until a later step of the turn.
- */
-typedef void verve_packet_handler(struct verve_xport *xport, struct verve_link *link,
-				  struct verve_wire_packet *packet);
-
-/* The transport's calls to the protocols. A constant of the composition. */
-struct verve_protocols {
-	verve_packet_handler *const *handlers; /* by enum verve_wire_type; only entry 0 is NULL */
-	/* The link breaks: forgets the messages that can only be fetched over this link. */
-	void (*forget)(struct verve_xport *xport, struct verve_link *link);
-	/* Calls verve_peer_need for each peer that a receive or a message names. */
-	void (*need_peers)(struct verve_xport *xport);
 };
 
 enum {

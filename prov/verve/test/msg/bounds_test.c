@@ -13,6 +13,7 @@
 #include "msg/peek.h"
 #include "msg/unexpected.h"
 #include "xport/post.h"
+#include "xport/protocols.h"
 #include "xport/turn.h"
 
 enum { ROOM = 3 * NODE_EAGER };

@@ -4,6 +4,7 @@
  * grants and with what it does not. key_exchange_test.c has queries, answers and revocations.
  */
 #include "key_fixture.h"
+#include "xport/protocols.h"
 
 #include <string.h>
 

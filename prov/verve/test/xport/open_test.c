@@ -6,6 +6,7 @@
 
 #include "../proto/fixture.h"
 #include "../support/child.h"
+#include "xport/protocols.h"
 #include "xport/wire.h"
 
 static struct node a;
