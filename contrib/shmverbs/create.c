@@ -150,6 +150,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	if (!qp)
 		return NULL;
 	qp->ctx = ctx;
+	qp->td = ((struct shmv_pd *)pd)->td;
 	ret = size_queues(qp, init);
 	if (ret)
 		goto err_qp;

@@ -13,6 +13,7 @@
 #include "conf.h"
 #include "context.h"
 #include "log.h"
+#include "td.h"
 
 /* verbs.h has macros of these names; the functions themselves are here. */
 #undef ibv_reg_mr
@@ -43,9 +44,15 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ib)
 
 int ibv_dealloc_pd(struct ibv_pd *ib)
 {
-	if (shmv_load32(&((struct shmv_pd *)ib)->refs))
+	struct shmv_pd *pd = (struct shmv_pd *)ib;
+
+	if (shmv_load32(&pd->refs))
 		return EBUSY;
-	free(ib);
+	if (pd->whole)
+		shmv_pd_ref(pd->whole, -1);
+	if (pd->td)
+		shmv_add32(&pd->td->refs, -1);
+	free(pd);
 	return 0;
 }
 

@@ -19,9 +19,14 @@
 
 struct shmv_ctx;
 
+struct shmv_td;
+
 struct shmv_pd {
 	struct ibv_pd ib;
 	uint32_t refs; /* number of objects in it */
+	/* Of a parent domain (td.h): its protection domain, and its thread domain or NULL. */
+	struct ibv_pd *whole;
+	struct shmv_td *td;
 };
 
 static inline void shmv_pd_ref(struct ibv_pd *ib, int by)

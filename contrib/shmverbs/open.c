@@ -22,6 +22,7 @@
 #include "recv.h"
 #include "retry.h"
 #include "send.h"
+#include "td.h"
 #include "window.h"
 
 static bool turn(void)
@@ -45,6 +46,9 @@ static void set_ops(struct shmv_ctx *ctx)
 	ctx->v.sz = sizeof(ctx->v);
 	ctx->v.query_port = shmv_query_port;
 	ctx->v.query_device_ex = shmv_query_device_ex;
+	ctx->v.alloc_td = shmv_alloc_td;
+	ctx->v.dealloc_td = shmv_dealloc_td;
+	ctx->v.alloc_parent_domain = shmv_alloc_parent_domain;
 	ib->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	ib->cmd_fd = -1;
 	ib->num_comp_vectors = 4;

@@ -13,9 +13,12 @@
 #include "context.h"
 #include "layout.h"
 
+struct shmv_td;
+
 struct shmv_qp {
 	struct ibv_qp ib;
 	struct shmv_ctx *ctx;
+	struct shmv_td *td; /* NULL: any threads post */
 	struct shm_qp *shm, *peer_qp;
 	struct shmv_seg *peer;
 	struct shmv_port *peer_port;

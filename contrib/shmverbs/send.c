@@ -9,6 +9,7 @@
 #include "qp.h"
 #include "retry.h"
 #include "sq.h"
+#include "td.h"
 #include "transfer.h"
 #include "window.h"
 
@@ -95,6 +96,7 @@ static inline int post(struct shmv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 
 	if (shmv_unlikely(shmv_conf.stats))
 		count_sends(&qp->ctx->count, wr);
+	shmv_td_enter(qp->td);
 	shmv_lock(&qp->lock);
 	for (; wr; wr = wr->next) {
 		uint32_t state = shmv_load32(&qp->shm->state);
@@ -112,6 +114,7 @@ static inline int post(struct shmv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 	if (shmv_unlikely(qp->sq_head != qp->sq_tail))
 		shmv_retry_run(qp);
 	shmv_unlock(&qp->lock);
+	shmv_td_leave(qp->td);
 	return ret;
 }
 

@@ -77,7 +77,7 @@ static bool may_bind(const struct shmv_qp *qp, const struct ibv_mw *mw,
 	const uint32_t remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (access & ~(remote | IBV_ACCESS_ZERO_BASED) || mw->pd != qp->ib.pd)
+	if (access & ~(remote | IBV_ACCESS_ZERO_BASED) || mw->pd->handle != qp->ib.pd->handle)
 		return false;
 	if (mw->type == IBV_MW_TYPE_1 && access & IBV_ACCESS_ZERO_BASED)
 		return false;

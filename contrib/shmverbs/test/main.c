@@ -17,6 +17,8 @@ static const struct {
 	{"messages", test_messages},
 	{"srq", test_srq},
 	{"gather", test_gather},
+	{"thread_domain", test_thread_domain},
+	{"thread_domain_broken", test_thread_domain_broken},
 	{"depth", test_depth},
 	{"inline", test_inline},
 	{"too_long", test_too_long},

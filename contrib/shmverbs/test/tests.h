@@ -10,6 +10,8 @@ void test_device(void);
 void test_messages(void);
 void test_srq(void);
 void test_gather(void);
+void test_thread_domain(void);
+void test_thread_domain_broken(void);
 void test_depth(void);
 void test_inline(void);
 void test_too_long(void);

@@ -15,7 +15,14 @@
 #include "engine/engine.h"
 #include "net/sys.h"
 
-enum { POLLS = 100 }; /* looks before a call sleeps */
+enum {
+	POLLS = 100, /* looks before a call sleeps */
+	/*
+	 * So many polls in a row that find nothing take some microseconds: longer than most answers
+	 * do.
+	 */
+	IDLE_POLLS = 64,
+};
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
@@ -191,15 +198,30 @@ bool verve_wait_is_bound(const struct verve_wait *wait)
 	return !LIST_EMPTY(&wait->engines);
 }
 
+/* True after IDLE_POLLS in a row that found nothing. The lock is held. */
+static inline bool count_poll(struct verve_wait *wait, bool any)
+{
+	if (any || wait->idle_polls == IDLE_POLLS)
+		wait->idle_polls = 0;
+	return !any && ++wait->idle_polls == IDLE_POLLS;
+}
+
 void verve_wait_progress(struct verve_wait *wait)
 {
 	struct verve_wait_engine *bound;
+	bool any = false, enough;
 
-	if (!verve_lock_try(&wait->lock))
+	if (!verve_lock_try(&wait->lock)) {
+		verve_net_back_off();
 		return;
+	}
 	LIST_FOREACH(bound, &wait->engines, link)
-		verve_engine_progress(bound->engine);
+		any |= verve_engine_progress(bound->engine);
+	enough = count_poll(wait, any);
 	verve_lock_release(&wait->lock);
+	/* Without the lock: a thread that yields may be away for milliseconds. */
+	if (__builtin_expect(enough, 0))
+		verve_net_yield();
 }
 
 /* Arms all engines. False: an engine has something to do. */

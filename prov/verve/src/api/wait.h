@@ -35,8 +35,10 @@ struct verve_wait {
 	struct verve_wait_fd own;   /* for _UNSPEC and _FD: a thread sleeps on it inside a call */
 	struct verve_wait_fd given; /* for _FD: the application polls it */
 
-	struct verve_lock lock; /* guards engines; taken before an engine's lock */
+	/* guards engines and idle_polls; taken before an engine's lock */
+	struct verve_lock lock;
 	LIST_HEAD(, verve_wait_engine) engines;
+	uint32_t idle_polls; /* in a row; verve_wait_progress yields after some */
 
 	pthread_mutex_t sleep_lock; /* guards the fields below; taken before a queue's lock */
 	pthread_cond_t woken;
@@ -79,7 +81,8 @@ bool verve_wait_is_bound(const struct verve_wait *wait);
 
 /*
  * One turn of each engine, unless another thread does that at this moment: this call waits for no
- * lock.
+ * lock. Where threads are more than processors, others may wait for this one's: after some calls in
+ * vain, yields it.
  */
 void verve_wait_progress(struct verve_wait *wait);
 

@@ -3,7 +3,7 @@
  * Lock: waiting, and waking a thread that waits.
  *
  * While a lock is QUIET, its release frees the word by a plain store, and then looks whether the
- * lock has become contended. The first thread that waits says so, and then looks at the word. Each
+ * lock has become contended. The first thread that sleeps says so, and then looks at the word. Each
  * must see the other's store, so neither may look before its own store is seen by all processors.
  * The thread that comes seldom pays for both: membarrier(2) makes all running threads of the
  * process do their stores before what follows. From then on the lock is CONTENDED, and a release
@@ -57,6 +57,7 @@ void verve_lock_init(struct verve_lock *lock, bool elided)
 	AO_int_store(&lock->word, VERVE_LOCK_FREE);
 	lock->elided = elided;
 	lock->held = false;
+	AO_char_store(&lock->wanted, 0);
 	lock->contended = &places[AO_int_fetch_and_add1(&next_place) % PLACES];
 	if (!has_barrier())
 		AO_int_store(lock->contended, CONTENDED);
@@ -76,23 +77,56 @@ static bool make_contended(struct verve_lock *lock)
 }
 
 /*
- * A thread that has waited takes the word as WAITED_FOR, because it cannot know whether others wait
+ * Looks before a thread sleeps: some microseconds. The lock is held for the length of a post, or of
+ * a poll; to sleep and to be woken takes longer.
+ */
+enum { SPINS = 64 };
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/* False: the word did not become free meanwhile. */
+static bool spin(struct verve_lock *lock, unsigned take_as)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (!AO_char_load(&lock->wanted))
+			AO_char_store(&lock->wanted, 1);
+		cpu_relax();
+		if (AO_int_load(&lock->word) == VERVE_LOCK_FREE &&
+		    AO_int_compare_and_swap_acquire(&lock->word, VERVE_LOCK_FREE, take_as)) {
+			AO_char_store(&lock->wanted, 0);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * A thread that has slept takes the word as WAITED_FOR, because it cannot know whether others wait
  * still: at worst, its release wakes nobody.
  */
 void verve_lock_wait(struct verve_lock *lock)
 {
 	static const struct timespec a_millisecond = {.tv_nsec = 1000000};
+	const struct timespec *most;
 	int saved = errno;
-	/* Without the barrier, a release may miss this thread. */
-	const struct timespec *most = make_contended(lock) ? NULL : &a_millisecond;
 
-	while (!AO_int_compare_and_swap_acquire(&lock->word, VERVE_LOCK_FREE,
-						VERVE_LOCK_WAITED_FOR)) {
+	if (spin(lock, VERVE_LOCK_TAKEN))
+		return;
+	/* Without the barrier, a release may miss this thread. */
+	most = make_contended(lock) ? NULL : &a_millisecond;
+	do {
 		AO_int_compare_and_swap(&lock->word, VERVE_LOCK_TAKEN, VERVE_LOCK_WAITED_FOR);
 		/* Returns at once if the word has changed meanwhile. */
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, VERVE_LOCK_WAITED_FOR, most,
 			NULL, 0);
-	}
+	} while (!spin(lock, VERVE_LOCK_WAITED_FOR));
 	errno = saved;
 }
 

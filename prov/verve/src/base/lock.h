@@ -5,8 +5,11 @@
  *
  * The mutex is a word that a thread waits for by futex(2). A message of 8 bytes takes several
  * locks, which nobody else holds, so that their atomic instructions are much of its time. Taking a
- * lock needs one. Releasing it needs none before a thread has waited for the lock, once: that
+ * lock needs one. Releasing it needs none before a thread has slept for the lock, once: that
  * thread makes the lock a contended one, for good (lock.c).
+ *
+ * A thread that waits asks those that only try to give way once: a thread that polls in a loop has
+ * the lock nearly all the time, and takes it again before another processor sees it free.
  *
  * The flag is exact in the thread that holds the lock, and only a hint in others; it is for
  * assertions only.
@@ -25,6 +28,7 @@ struct verve_lock {
 	volatile unsigned word; /* VERVE_LOCK_FREE, ... */
 	bool elided;		/* the word is never changed */
 	bool held;		/* for verve_lock_held */
+	volatile unsigned char wanted; /* a thread waits: the next verve_lock_try fails */
 	/*
 	 * Not 0: the lock is contended. It lies outside: the next thread that takes the lock may
 	 * free it, while the thread that has freed the word still looks here.
@@ -57,12 +61,24 @@ static inline void verve_lock_acquire(struct verve_lock *lock)
 	lock->held = true;
 }
 
+/* True, once, if a thread waits for the lock. */
+static inline bool verve_lock_gives_way(struct verve_lock *lock)
+{
+	if (__builtin_expect(!AO_char_load(&lock->wanted), 1))
+		return false;
+	AO_char_store(&lock->wanted, 0);
+	return true;
+}
+
 /*
- * True: the caller holds the lock now. False: another thread holds it. An elided lock: always true.
+ * True: the caller holds the lock now. False: another thread holds it, or waits for it. An elided
+ * lock: always true.
  */
 static inline bool verve_lock_try(struct verve_lock *lock)
 {
-	if (!lock->elided && !verve_lock_take_word(lock))
+	/* To look first is cheaper than to take the word's cache line from the holder in vain. */
+	if (!lock->elided && (AO_int_load(&lock->word) != VERVE_LOCK_FREE ||
+			      verve_lock_gives_way(lock) || !verve_lock_take_word(lock)))
 		return false;
 	lock->held = true;
 	return true;

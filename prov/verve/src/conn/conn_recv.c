@@ -144,6 +144,18 @@ static bool hello_is_proven_candidate(const struct verve_conn *conn,
 	       hello->sender_id == conn->candidate.id;
 }
 
+/*
+ * True if the HELLO would end a connection, or a suspended one that could go on, and its sender,
+ * whose address may be forged, has not shown yet that it hears us.
+ */
+static bool must_prove_itself(const struct verve_conn *conn, const struct verve_hello *hello)
+{
+	bool ends = verve_conn_is_established(conn) ||
+		    (conn->suspended.local && !hello_resumes(conn, hello));
+
+	return ends && !hello_is_proven_candidate(conn, hello);
+}
+
 /* A HELLO that names an end of ours: the answer to our HELLO. */
 static void receive_answer(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 			   uint64_t random, struct verve_conn_out *out)
@@ -181,11 +193,9 @@ static void receive_request(struct verve_conn *conn, const struct verve_hello *h
 			verve_conn_send_denial(conn, hello, out);
 		else
 			out->foreign = true;
+	} else if (must_prove_itself(conn, hello)) {
+		verve_conn_send_challenge(conn, hello, random, out);
 	} else if (verve_conn_is_established(conn)) {
-		if (!hello_is_proven_candidate(conn, hello)) {
-			verve_conn_send_challenge(conn, hello, random, out);
-			return;
-		}
 		if (hello->resumes == conn->remote.id &&
 		    hello->sender_incarnation == conn->remote.incarnation)
 			conn_end_suspended(conn, out); /* the peer's BYE was lost */

@@ -130,7 +130,8 @@ void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
 
 /*
  * One turn of the loop: handles connection events, arrived packets and finished work. True if there
- * was any of these. False also if another thread has the lock: this call never waits for it.
+ * was any of these. False also if another thread has the lock, or waits for it: this call never
+ * waits.
  */
 bool verve_engine_progress(struct verve_engine *engine);
 

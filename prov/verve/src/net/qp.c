@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "net/cq.h"
 #include "net/path.h"
+#include "net/td.h"
 #include "net/timeout.h"
 #include "net/verbs.h"
 
@@ -67,7 +68,7 @@ static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve
 			},
 			.qp_type = IBV_QPT_RC,
 		};
-		struct ibv_qp *qp = ibv_create_qp(dev->pd, &init);
+		struct ibv_qp *qp = ibv_create_qp(attr->srq->td.pd, &init);
 
 		if (qp) {
 			*inline_size = init.cap.max_inline_data > size ?
@@ -455,6 +456,7 @@ int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verv
 		free(srq);
 		return ret;
 	}
+	verve_td_open(dev, &srq->td);
 	verve_lock_init(&srq->lock, false);
 	LIST_INIT(&srq->users);
 	*srqp = srq;
@@ -465,6 +467,7 @@ void verve_net_srq_close(struct verve_net_srq *srq)
 {
 	int ret = ibv_destroy_srq(srq->srq);
 
+	verve_td_close(&srq->td);
 	if (ret)
 		VERVE_WARN(EP_CTRL, "cannot close a shared receive queue: %s\n", strerror(ret));
 	verve_lock_fini(&srq->lock);

@@ -4,8 +4,9 @@
  *
  * Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_send(3), ibv_post_srq_recv(3).
  * Opening, connecting, stopping and closing take no lock: workers do them, one at a time for each
- * queue pair. The engine's lock serializes posts. What fails logs once, unless a comment says
- * otherwise.
+ * queue pair. The engine's lock serializes posts to all queue pairs of one shared receive queue:
+ * the device's library takes no locks for these where it can do without (net/td.h). What fails logs
+ * once, unless a comment says otherwise.
  */
 #ifndef VERVE_NET_QP_H
 #define VERVE_NET_QP_H

@@ -27,7 +27,10 @@ struct verve_net_thread {
 	volatile AO_t stop;
 };
 
-enum { EVENTS = 16 };
+enum {
+	EVENTS = 16,
+	BACK_OFF_CALLS = 256, /* some microseconds */
+};
 
 uint64_t verve_net_now(void)
 {
@@ -55,6 +58,19 @@ void verve_net_random(void *buf, size_t len)
 void verve_net_pause(void)
 {
 	sched_yield();
+}
+
+void verve_net_yield(void)
+{
+	sched_yield();
+}
+
+void verve_net_back_off(void)
+{
+	static __thread uint32_t calls;
+
+	if (!(++calls % BACK_OFF_CALLS))
+		sched_yield();
 }
 
 /* epoll_wait(2) counts milliseconds. Round up: a thread that wakes too early would spin. */

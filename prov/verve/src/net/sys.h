@@ -29,6 +29,13 @@ static inline uint64_t verve_net_random64(void)
  * For a loop that polls for an event: yields the processor; in the simulation, lets time pass.
  */
 void verve_net_pause(void);
+/* Yields the processor; in the simulation, nothing happens. */
+void verve_net_yield(void);
+/*
+ * This thread could not poll, because another one does: yields in one call of so many, so that a
+ * thread that lost its processor while it polls gets it back.
+ */
+void verve_net_back_off(void);
 
 struct verve_net_thread;
 

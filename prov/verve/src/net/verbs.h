@@ -56,8 +56,15 @@ struct verve_net_cq {
 	bool binds; /* of a binder of memory windows (net/mw.h), not of an endpoint */
 };
 
+/* A thread domain: net/td.h. */
+struct verve_td {
+	struct ibv_td *td; /* NULL: there is none */
+	struct ibv_pd *pd; /* of its queue pairs */
+};
+
 struct verve_net_srq {
 	struct ibv_srq *srq;
+	struct verve_td td;	/* of its queue pairs */
 	struct verve_lock lock; /* guards the fields below; taken last */
 	LIST_HEAD(, verve_net_qp) users;
 	uint32_t opened, closed; /* numbers of queue pairs; both wrap */

@@ -19,6 +19,8 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
+enum { PER_PACKET = 4 };
+
 /* Parts of the receive buffers. */
 enum {
 	TOLERATED = 8, /* one in so many may stay in question; more: silent peers are asked */
@@ -258,13 +260,19 @@ static void search(struct verve_xport *xport)
 	renew_links(xport, missing);
 }
 
-/* A search looks at every buffer. What it finds changes with a packet, or with a queue pair. */
+/*
+ * A search looks at every buffer. What it finds changes with a packet, or with a queue pair. While
+ * few buffers are in question, packets can wait for each other, and for the next watch: so that
+ * they cost PER_PACKET looks each.
+ */
 static bool has_news(const struct verve_xport *xport)
 {
 	const struct verve_rx_lost *lost = &xport->lost;
+	uint64_t packets = xport->polled - lost->polled;
 
 	return verve_net_srq_closed(xport->srq) != lost->closed ||
-	       (lost->count && xport->polled != lost->polled);
+	       (lost->count && packets && (lost->pressing ||
+					   packets >= xport->rx_count / PER_PACKET));
 }
 
 void verve_rx_lost_step(struct verve_xport *xport)

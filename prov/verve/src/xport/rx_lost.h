@@ -26,8 +26,9 @@ struct verve_xport;
 
 /*
  * Looks for lost buffers if a queue pair was closed since the last call, or buffers are in question
- * and packets have arrived; posts again the buffers that no queue pair can have. Handles packets
- * and events, may break links or suspend them: not from inside other work on links.
+ * and packets have arrived: any packet if too many buffers are in question, else a quarter as many
+ * packets as there are buffers. Posts again the buffers that no queue pair can have. Handles
+ * packets and events, may break links or suspend them: not from inside other work on links.
  */
 void verve_rx_lost_step(struct verve_xport *xport);
 /*

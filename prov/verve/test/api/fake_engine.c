@@ -37,7 +37,7 @@ static struct fi_provider provider = {.name = "verve"};
 static struct verve_domain domain;
 static struct fid_fabric fabric;
 static volatile AO_t fabric_references;
-static volatile AO_t pauses;
+static volatile AO_t pauses, yields;
 
 struct verve_engine *fake_engine_open(void (*work)(void *arg, uintptr_t n), void *arg)
 {
@@ -207,6 +207,22 @@ void verve_net_pause(void)
 {
 	AO_fetch_and_add1(&pauses);
 	sched_yield();
+}
+
+void verve_net_yield(void)
+{
+	AO_fetch_and_add1(&yields);
+	sched_yield();
+}
+
+void verve_net_back_off(void)
+{
+	verve_net_yield();
+}
+
+uintptr_t fake_yields(void)
+{
+	return AO_load(&yields);
 }
 
 const char *verve_net_wc_str(uint32_t status)

@@ -25,6 +25,9 @@ void fake_engine_complete(struct verve_engine *engine);
 /* Turns so far. */
 uintptr_t fake_engine_turns(const struct verve_engine *engine);
 
+/* Calls of verve_net_yield and verve_net_back_off so far. */
+uintptr_t fake_yields(void);
+
 /*
  * A domain and a fabric for an application of this version and threading, and the references that
  * are held.

@@ -334,6 +334,44 @@ Test(wait, binding_twice_is_binding_once)
 	subject_fini();
 }
 
+static void poll_in_vain(int polls)
+{
+	uintptr_t before = fake_yields();
+
+	for (int i = 0; i < polls; i++)
+		verve_wait_progress(&subject.wait);
+	cr_expect_eq(fake_yields(), before);
+}
+
+/* Where threads are more than processors, another one may have the message in its hand. */
+Test(wait, polling_in_vain_yields_the_processor)
+{
+	struct verve_engine *engine = fake_engine_open(put, NULL);
+	uintptr_t before = fake_yields();
+
+	subject_init(FI_WAIT_FD, 1);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	for (uintptr_t yields = 1; yields < 4; yields++) {
+		poll_in_vain(63);
+		verve_wait_progress(&subject.wait);
+		cr_expect_eq(fake_yields(), before + yields);
+	}
+	/* What is found begins the count anew. */
+	poll_in_vain(63);
+	fake_engine_complete(engine);
+	poll_in_vain(1);
+	poll_in_vain(63);
+	before = fake_yields();
+	/* Another thread polls, and perhaps has no processor. */
+	verve_lock_acquire(&subject.wait.lock);
+	verve_wait_progress(&subject.wait);
+	cr_expect_eq(fake_yields(), before + 1);
+	verve_lock_release(&subject.wait.lock);
+	verve_wait_unbind(&subject.wait, engine);
+	fake_engine_close(engine);
+	subject_fini();
+}
+
 Test(wait, engine_that_cannot_be_watched_is_not_bound)
 {
 	struct verve_engine *engine = fake_engine_open(put, NULL);

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 static struct verve_lock lock;
+static volatile AO_t passed; /* threads that pass() has let through */
 
 static void fini(void)
 {
@@ -64,6 +65,20 @@ Test(lock, had_by_trying_is_held)
 	cr_expect_not(another_thread_gets_it());
 	verve_lock_release(&lock);
 	cr_expect(another_thread_gets_it());
+}
+
+/* A thread that polls in a loop lets a thread in that waits, and goes on after that. */
+Test(lock, trying_gives_way_once_to_a_thread_that_waits)
+{
+	verve_lock_init(&lock, false);
+	AO_char_store(&lock.wanted, 1);
+	cr_expect_not(verve_lock_try(&lock));
+	cr_expect_not(verve_lock_held(&lock));
+	cr_expect(verve_lock_try(&lock));
+	verve_lock_release(&lock);
+	AO_char_store(&lock.wanted, 1);
+	verve_lock_acquire(&lock);
+	verve_lock_release(&lock);
 }
 
 Test(lock, elided_one_is_always_had_and_still_knows)
@@ -200,6 +215,7 @@ Test(lock, first_thread_that_waits_is_seen)
 static void *pass(void *arg)
 {
 	verve_lock_acquire(&lock);
+	AO_fetch_and_add1(&passed);
 	verve_lock_release(&lock);
 	return arg;
 }
@@ -241,4 +257,20 @@ Test(lock, wakes_threads_whose_mark_is_gone)
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(pthread_join(thread[i], NULL), 0);
 	cr_expect_eq(AO_int_load(&lock.word), VERVE_LOCK_FREE);
+}
+
+/* The main thread has the lock nearly always; without its giving way, the others would starve. */
+Test(lock, lets_threads_in_beside_one_that_tries_on_and_on)
+{
+	pthread_t thread[3];
+
+	verve_lock_init(&lock, false);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, pass, NULL), 0);
+	while (AO_load(&passed) < 3)
+		if (verve_lock_try(&lock))
+			verve_lock_release(&lock);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(pthread_join(thread[i], NULL), 0);
+	cr_expect(verve_lock_try(&lock));
 }

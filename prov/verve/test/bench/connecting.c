@@ -59,7 +59,7 @@ static void run_friend(void)
 	struct fid_ep *ep;
 
 	bench_pin(1);
-	bench_open(&bench, false);
+	bench_open(&bench, false, FI_THREAD_UNSPEC);
 	ep = bench_endpoint(&bench);
 	CHECK(fi_getname(&ep->fid, board->friend, &len));
 	tell(&board->ready);
@@ -79,7 +79,7 @@ static void run_peers(unsigned count)
 
 	bench_pin(1);
 	await(&board->ready, 2);
-	bench_open(&bench, true);
+	bench_open(&bench, true, FI_THREAD_UNSPEC);
 	to = bench_insert(&bench, board->name);
 	for (unsigned i = 0; i < count; i++)
 		ep[i] = bench_endpoint(&bench);
@@ -181,7 +181,7 @@ static void run_measured(unsigned peers)
 	sends.ns = calloc(SAMPLES_MAX, sizeof(sends.ns[0]));
 	reads.ns = calloc(SAMPLES_MAX, sizeof(reads.ns[0]));
 	await(&board->ready, 1);
-	bench_open(&bench, false);
+	bench_open(&bench, false, FI_THREAD_UNSPEC);
 	ep = bench_endpoint(&bench);
 	CHECK(fi_getname(&ep->fid, board->name, &len));
 	to = bench_insert(&bench, board->friend);

@@ -34,11 +34,18 @@ void bench_pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-void bench_open(struct bench_fabric *bench, bool small)
+static void open_queues(struct bench_fabric *bench)
 {
-	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_CONTEXT, .size = CQ_SIZE};
+
+	CHECK(fi_av_open(bench->domain, &av_attr, &bench->av, NULL));
+	CHECK(fi_cq_open(bench->domain, &cq_attr, &bench->cq, NULL));
+}
+
+void bench_open(struct bench_fabric *bench, bool small, enum fi_threading threading)
+{
+	struct fi_info *hints = fi_allocinfo();
 
 	if (small) {
 		setenv("FI_VERVE_RX_BUFFERS", "32", 1);
@@ -47,13 +54,19 @@ void bench_open(struct bench_fabric *bench, bool small)
 	hints->caps = FI_MSG | FI_TAGGED;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->fabric_attr->prov_name = strdup("verve");
+	hints->domain_attr->threading = threading;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &bench->info));
 	fi_freeinfo(hints);
 	CHECK(fi_fabric(bench->info->fabric_attr, &bench->fabric, NULL));
 	CHECK(fi_domain(bench->fabric, bench->info, &bench->domain, NULL));
-	CHECK(fi_av_open(bench->domain, &av_attr, &bench->av, NULL));
-	CHECK(fi_cq_open(bench->domain, &cq_attr, &bench->cq, NULL));
+	open_queues(bench);
+}
+
+void bench_open_beside(const struct bench_fabric *first, struct bench_fabric *bench)
+{
+	*bench = *first;
+	open_queues(bench);
 }
 
 struct fid_ep *bench_endpoint(const struct bench_fabric *bench)

@@ -31,8 +31,13 @@ void bench_check(ssize_t ret, const char *what);
 uint64_t bench_now(void);
 /* The calling thread runs on this processor alone from here on. */
 void bench_pin(int cpu);
-/* Opens verve's first device. small: with few receive buffers, for many endpoints. */
-void bench_open(struct bench_fabric *bench, bool small);
+/*
+ * Opens verve's first device. small: with few receive buffers, for many endpoints. threading: what
+ * the program promises; FI_THREAD_UNSPEC: nothing.
+ */
+void bench_open(struct bench_fabric *bench, bool small, enum fi_threading threading);
+/* The same domain with an address vector and a queue of its own. */
+void bench_open_beside(const struct bench_fabric *first, struct bench_fabric *bench);
 struct fid_ep *bench_endpoint(const struct bench_fabric *bench);
 /* The address of the endpoint of that name. */
 fi_addr_t bench_insert(const struct bench_fabric *bench, const char *name);

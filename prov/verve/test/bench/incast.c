@@ -57,7 +57,7 @@ static void run_senders(unsigned count)
 	bench_pin(1);
 	while (!__atomic_load_n(&board->ready, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	bench_open(&bench, true);
+	bench_open(&bench, true, FI_THREAD_UNSPEC);
 	for (unsigned i = 0; i < count; i++)
 		ep[i] = bench_endpoint(&bench);
 	to = bench_insert(&bench, board->name);
@@ -109,7 +109,7 @@ static void run_receiver(void)
 
 	bench_pin(0);
 	memset(memory, 1, room + 1);
-	bench_open(&bench, false);
+	bench_open(&bench, false, FI_THREAD_UNSPEC);
 	ep = bench_endpoint(&bench);
 	CHECK(fi_getname(&ep->fid, board->name, &len));
 	__atomic_store_n(&board->ready, 1, __ATOMIC_RELEASE);

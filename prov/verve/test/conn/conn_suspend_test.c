@@ -110,6 +110,46 @@ Test(conn, restarted_peer_resumes_nothing)
 	cr_assert_eq(a.conn.remote.resumes, 0);
 }
 
+/* b is suspended, too; whoever sends from a's address knows nothing of the connection. */
+Test(conn, forged_hello_ends_no_suspension)
+{
+	uint32_t id_a, id_b;
+	struct verve_hello bye = suspend(&id_a, &id_b), hello, forged;
+
+	cr_assert_eq(receive(&b, &bye), DOWN);
+	hello = request(&a);
+	forged = hello;
+	forged.sender_incarnation += 100;
+	forged.sender_id++;
+	forged.nonce++;
+	forged.resumes = 0;
+	cr_assert_eq(receive(&b, &forged), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_CHALLENGE);
+	forged.sender_incarnation = hello.sender_incarnation;
+	cr_assert_eq(receive(&b, &forged), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_CHALLENGE);
+	cr_assert_eq(receive(&b, &hello), OPEN | ADOPT);
+	expect_resumed(id_a, id_b);
+}
+
+Test(conn, restarted_peer_shows_that_it_hears_who_has_suspended)
+{
+	uint32_t id_a, id_b;
+	struct verve_hello hello;
+
+	suspend(&id_a, &id_b);
+	start_end(&b, 2, 1);
+	hello = request(&b);
+	cr_assert_eq(receive(&a, &hello), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_CHALLENGE);
+	cr_assert_eq(receive(&b, &out.hello), SEND);
+	hello = out.hello;
+	cr_assert_eq(receive(&a, &hello), OPEN | ADOPT);
+	cr_assert_eq(a.conn.remote.resumes, 0);
+	cr_assert_eq(receive(&b, &out.hello), ADOPT);
+	expect_agreement();
+}
+
 Test(conn, suspended_connection_that_is_forgotten_is_not_resumed)
 {
 	uint32_t id_a, id_b;

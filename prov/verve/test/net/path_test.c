@@ -15,6 +15,7 @@
 #include "fake_verbs.h"
 #include "net/device.h"
 #include "net/qp.h"
+#include "net/td.h"
 #include "net/verbs.h"
 
 enum { LID = 24, PEER_LID = 48, TIMEOUT_MS = 4000 };
@@ -113,6 +114,7 @@ static void open_qp(void)
 {
 	if (!dev)
 		open_device();
+	verve_td_open(dev, &srq.td);
 	cr_assert_eq(verve_net_qp_open(dev, &qp_attr, 1, &qp), 0);
 }
 

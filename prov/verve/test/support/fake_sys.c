@@ -67,6 +67,14 @@ void verve_net_pause(void)
 	fake_net_run_until(next + fake_between(0, 200));
 }
 
+void verve_net_yield(void)
+{
+}
+
+void verve_net_back_off(void)
+{
+}
+
 static void run(struct fake_event *event);
 
 static void wake(struct verve_net_thread *thread)

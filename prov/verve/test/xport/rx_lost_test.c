@@ -161,15 +161,18 @@ Test(lost, a_connection_that_goes_on_is_not_suspected)
 	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
 	send_to_b(&c);
 	expect_message();
-	verve_rx_lost_step(b.xport);
+	verve_rx_lost_watch(b.xport);
 	cr_expect_eq(b.xport->lost.count, 0);
 	cr_expect_eq(found(), b.xport->attr.rx_buffers);
 	cr_expect_null(node_link(&b, &c)->replay);
 	close_world();
 }
 
-/* Looking at every buffer in every turn would be slow while links end. */
-Test(lost, turns_without_news_do_not_search)
+/*
+ * Looking at every buffer in every turn would be slow while links end, and while a buffer is in
+ * question, perhaps for ever.
+ */
+Test(lost, turns_with_no_or_few_packets_do_not_search)
 {
 	uint64_t before;
 
@@ -179,13 +182,18 @@ Test(lost, turns_without_news_do_not_search)
 	cr_assert_eq(b.xport->lost.count, 1);
 	verve_rx_lost_step(b.xport);
 	before = b.xport->count.searches;
+	b.xport->polled += b.xport->rx_count / 4 - 1;
 	for (int i = 0; i < 10; i++)
 		verve_rx_lost_step(b.xport);
 	cr_expect_eq(b.xport->count.searches, before);
+	b.xport->polled++;
+	for (int i = 0; i < 10; i++)
+		verve_rx_lost_step(b.xport);
+	cr_expect_eq(b.xport->count.searches, before + 1);
 	send_to_b(&c);
 	expect_message();
+	b.xport->polled += b.xport->rx_count / 4;
 	verve_rx_lost_step(b.xport);
-	cr_expect_eq(b.xport->count.searches, before + 1);
 	cr_expect_eq(b.xport->lost.count, 0);
 	close_world();
 }
@@ -206,7 +214,7 @@ Test(lost, a_receive_that_is_being_filled_is_left_alone)
 	cr_expect_eq(b.xport->lost.count, 1);
 	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
 	expect_message();
-	verve_rx_lost_step(b.xport);
+	verve_rx_lost_watch(b.xport);
 	cr_expect_eq(found(), b.xport->attr.rx_buffers);
 	close_world();
 }
@@ -324,7 +332,7 @@ static void expect_all_back(void)
 		send_to_b(&c);
 		expect_message();
 		expect_message();
-		verve_rx_lost_step(b.xport);
+		verve_rx_lost_watch(b.xport);
 	}
 	cr_expect_eq(b.xport->lost.count, 0);
 	cr_expect_eq(found(), b.xport->rx_count);
