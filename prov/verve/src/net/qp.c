@@ -44,6 +44,17 @@ struct verve_net_qp {
 };
 
 /*
+ * True if a smaller inline size may help after this errno of ibv_create_qp(3). Memory may suffice
+ * for a smaller queue. A size that has worked is no reason for another errno.
+ */
+static bool smaller_may_help(const struct verve_net_device *dev, uint32_t size, int error)
+{
+	if (!size || error == ENOMEM)
+		return size;
+	return (error == EINVAL || error == EOPNOTSUPP) && size > AO_load(&dev->inline_good);
+}
+
+/*
  * ibv_create_qp(3) fails if the device cannot send so much inline data, and does not tell how much
  * it can: try smaller sizes, and remember the first that works for the device's next queue pairs.
  * A size that works when memory was short a moment before says nothing about the device.
@@ -74,9 +85,11 @@ static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve
 				init.cap.max_inline_data : size;
 			if (size < attr->inline_size && !short_of_memory)
 				AO_store(&dev->inline_max, size);
+			if (size > AO_load(&dev->inline_good))
+				AO_store(&dev->inline_good, size);
 			return qp;
 		}
-		if (!size || (errno != EINVAL && errno != ENOMEM && errno != EOPNOTSUPP))
+		if (!smaller_may_help(dev, size, errno))
 			return NULL;
 		short_of_memory |= errno == ENOMEM;
 		size = size > INLINE_STEP ? (size - 1) / INLINE_STEP * INLINE_STEP : 0;

@@ -44,6 +44,7 @@ struct verve_net_device {
 	volatile AO_t had_qps;	  /* a queue pair was opened */
 	volatile AO_t out_of_qps; /* the last queue pair could not be opened; that was logged */
 	volatile AO_t inline_max; /* bytes of inline data of a new queue pair, at most; changes */
+	volatile AO_t inline_good; /* the most for which a queue pair was made so far */
 };
 
 struct verve_net_channel {
