@@ -11,6 +11,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "net/sysfs.h"
+
 struct fake_verbs fake_verbs;
 
 static struct verbs_context context;
@@ -28,6 +30,8 @@ int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 unsigned __wrap_if_nametoindex(const char *name);
 int __wrap_access(const char *path, int mode);
+bool __wrap_verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid);
+void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
 struct ibv_device **ibv_get_device_list(int *count);
 void ibv_free_device_list(struct ibv_device **list);
 
@@ -132,6 +136,28 @@ int __wrap_access(const char *path, int mode)
 	(void)mode;
 	errno = fake_verbs.access_error;
 	return fake_verbs.access_error ? -1 : 0;
+}
+
+bool __wrap_verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid)
+{
+	const char *at = fake_verbs.ipoib ? fake_verbs.ipoib : "";
+	size_t len;
+
+	(void)gid;
+	for (; *at; at += len + (at[len] == ' ')) {
+		len = strcspn(at, " ");
+		if (len == strlen(netdev) && !memcmp(at, netdev, len))
+			return true;
+	}
+	return false;
+}
+
+void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
+{
+	const char *list = fake_verbs.ipoib ? fake_verbs.ipoib : "";
+
+	(void)gid;
+	snprintf(netdev, VERVE_NET_NAME_MAX, "%.*s", (int)strcspn(list, " "), list);
 }
 
 struct ibv_device **ibv_get_device_list(int *count)

@@ -28,6 +28,7 @@ struct fake_verbs {
 	unsigned ifindex[FAKE_VERBS_MAX];
 	int ifaddr_count;
 	int getifaddrs_error;
+	const char *ipoib; /* interfaces of every GID, with a space between them; NULL: none */
 	unsigned bad_gids;     /* bit i: GID i makes no address handle */
 	struct ibv_ah_attr ah; /* of the last ibv_create_ah(3) */
 	int open_ahs, open_ifaddrs, open_lists; /* created and not destroyed yet */

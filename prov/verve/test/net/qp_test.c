@@ -159,7 +159,7 @@ Test(inline_size, that_has_worked_is_not_lowered_by_another_shortage)
 	expect_qp(WANTED, 1);
 }
 
-/* Less inline data may fit into the memory that there is; the next queue pair has all of it again. */
+/* Less inline data may fit into the memory that there is. The next queue pair has all of it. */
 Test(inline_size, that_is_small_because_memory_was_short_is_of_one_queue_pair)
 {
 	refuse = 2;
