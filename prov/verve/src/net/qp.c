@@ -141,9 +141,9 @@ static void log_no_qp(struct verve_net_device *dev, const struct verve_net_qp_at
 	AO_store(&dev->out_of_qps, 1);
 	VERVE_WARN(EP_CTRL,
 		   "%s: cannot open a queue pair of %u work requests (the device has %u, and %u "
-		   "queue pairs): %s\n",
+		   "queue pairs): %s%s\n",
 		   dev->port.device, attr->send_wr, dev->port.limits.qp_wr, dev->port.limits.qp,
-		   fi_strerror(-error));
+		   fi_strerror(-error), verve_net_queue_remedy(error));
 }
 
 /*
@@ -463,8 +463,8 @@ int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verv
 	if (!srq->srq) {
 		ret = verve_net_error(errno);
 		VERVE_WARN(EP_CTRL, "%s: cannot open a shared receive queue of %u (the device has "
-			   "%u): %s\n", dev->port.device, depth, dev->port.limits.srq_wr,
-			   fi_strerror(-ret));
+			   "%u): %s%s\n", dev->port.device, depth, dev->port.limits.srq_wr,
+			   fi_strerror(-ret), verve_net_queue_remedy(ret));
 		free(srq);
 		return ret;
 	}

@@ -79,4 +79,14 @@ static inline int verve_net_error(int error)
 	return error > 0 ? -error : -EIO;
 }
 
+/*
+ * The end of the log's line about a queue or queue pair that could not be opened: what the user can
+ * do, or nothing. mlx5, bnxt_re and others pin the memory of queues, which is the user's.
+ */
+static inline const char *verve_net_queue_remedy(int ret)
+{
+	return ret != -ENOMEM ? "" : ": the driver may pin the queue's memory: raise the limit of "
+				     "locked memory (ulimit -l, LimitMEMLOCK=)";
+}
+
 #endif
