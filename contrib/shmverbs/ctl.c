@@ -25,6 +25,7 @@ static const char usage[] =
 	"  counters                 requests of queue pairs that have ended\n"
 	"  down, up                 the port's link\n"
 	"  lid N                    another LID\n"
+	"  mtu BYTES                the link comes up again, with another MTU\n"
 	"  gid INDEX ADDRESS|none   an entry of the table of GIDs; with RoCE of version 2\n"
 	"  gid-move FROM TO         the entry at one index is at another\n"
 	"  pkey INDEX VALUE         an entry of the table of partition keys; 0: none\n"
@@ -82,9 +83,9 @@ static int show(void)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	printf("shm%u: %s%s, lid %u, lmc %u, subnet manager %u, subnet %#lx\n", dev,
+	printf("shm%u: %s%s, mtu %u, lid %u, lmc %u, subnet manager %u, subnet %#lx\n", dev,
 	       port->state == IBV_PORT_ACTIVE ? "active" : "down", port->fatal ? ", failed" : "",
-	       port->lid, port->lmc, port->sm_lid, port->subnet);
+	       port->mtu, port->lid, port->lmc, port->sm_lid, port->subnet);
 	for (int i = 0; i < SHMV_GIDS; i++)
 		if (port->gids[i].used)
 			printf("gid %d: %s type %u\n", i,
@@ -132,6 +133,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"down", 0, IBV_EVENT_PORT_ERR},	{"up", 0, IBV_EVENT_PORT_ACTIVE},
+	{"mtu", 1, IBV_EVENT_PORT_ACTIVE},
 	{"lid", 1, IBV_EVENT_LID_CHANGE},	{"gid", 2, IBV_EVENT_GID_CHANGE},
 	{"gid-move", 2, IBV_EVENT_GID_CHANGE},	{"pkey", 2, IBV_EVENT_PKEY_CHANGE},
 	{"reregister", 0, IBV_EVENT_CLIENT_REREGISTER},
@@ -148,6 +150,8 @@ static int change(enum ibv_event_type event, const char *name, char **args)
 		shmv_store32(&port->state, IBV_PORT_DOWN);
 		return 0;
 	case IBV_EVENT_PORT_ACTIVE:
+		if (!strcmp(name, "mtu"))
+			shmv_store32(&port->mtu, strtoul(args[0], NULL, 0));
 		shmv_store32(&port->state, IBV_PORT_ACTIVE);
 		return 0;
 	case IBV_EVENT_LID_CHANGE:

@@ -136,11 +136,11 @@ int ibv_query_device(struct ibv_context *ib, struct ibv_device_attr *attr)
 	return ret;
 }
 
-static enum ibv_mtu mtu(void)
+static enum ibv_mtu mtu_of(const struct shmv_port *port)
 {
 	enum ibv_mtu mtu = IBV_MTU_256;
 
-	while (mtu < IBV_MTU_4096 && 128u << (mtu + 1) <= shmv_conf.mtu)
+	while (mtu < IBV_MTU_4096 && 128u << (mtu + 1) <= shmv_load32(&port->mtu))
 		mtu++;
 	return mtu;
 }
@@ -150,7 +150,8 @@ int shmv_query_port(struct ibv_context *ib, uint8_t port, struct ibv_port_attr *
 	const struct shmv_ctx *ctx = shmv_ctx_of(ib);
 	const struct shmv_port *from = ctx->port;
 	struct ibv_port_attr all = {
-		.state = shmv_load32(&from->state), .max_mtu = IBV_MTU_4096, .active_mtu = mtu(),
+		.state = shmv_load32(&from->state), .max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_of(from),
 		.gid_tbl_len = SHMV_GIDS, .max_msg_sz = MSG_MAX, .lid = from->lid, .lmc = from->lmc,
 		.sm_lid = from->sm_lid, .active_width = WIDTH_4X, .active_speed = SPEED_NDR,
 		.link_layer = shmv_conf.infiniband ? IBV_LINK_LAYER_INFINIBAND :

@@ -42,7 +42,7 @@ static int check_init(const struct shmv_qp *qp, const struct ibv_qp_attr *attr)
 static int check_rtr(const struct shmv_qp *qp, const struct ibv_qp_attr *attr)
 {
 	if (attr->max_dest_rd_atomic > shmv_conf.max_rd_atomic ||
-	    128u << attr->path_mtu > shmv_conf.mtu)
+	    128u << attr->path_mtu > shmv_load32(&qp->ctx->port->mtu))
 		return EINVAL;
 	return shmv_ports_check(qp->ctx->port, &attr->ah_attr);
 }

@@ -46,9 +46,9 @@ static uint64_t conf_hash(void)
 {
 	char text[768];
 
-	snprintf(text, sizeof(text), "%s %s %s %u %u %u %zu", shmv_conf.ips, shmv_conf.pkeys,
+	snprintf(text, sizeof(text), "%s %s %s %u %u %u %u %zu", shmv_conf.ips, shmv_conf.pkeys,
 		 shmv_conf.subnets, shmv_conf.infiniband, shmv_conf.lmc, shmv_conf.roce_v1,
-		 sizeof(struct shmv_ports));
+		 shmv_conf.mtu, sizeof(struct shmv_ports));
 	return hash_of(text);
 }
 
@@ -110,6 +110,7 @@ static void port_make(struct shmv_port *port, uint32_t index)
 
 	memset(port, 0, sizeof(*port));
 	port->state = IBV_PORT_ACTIVE;
+	port->mtu = shmv_conf.mtu;
 	port->guid = UINT64_C(0x02534800fffe0001) + index;
 	if (!shmv_conf.infiniband) {
 		pick(text, sizeof(text), shmv_conf.ips, index);

@@ -29,6 +29,7 @@ struct shmv_port {
 	_Alignas(64) uint32_t state; /* enum ibv_port_state */
 	uint32_t fatal;		     /* the device has failed for good */
 	uint32_t lid, lmc, sm_lid;
+	uint32_t mtu; /* bytes */
 	uint64_t subnet, guid; /* byte order of the host */
 	uint16_t pkeys[SHMV_PKEYS]; /* 0: none */
 	struct shmv_gid gids[SHMV_GIDS];

@@ -67,6 +67,27 @@ static bool can_talk(int timeout)
 	return good;
 }
 
+/* A port is reached by each of its LIDs, and by no other. */
+static void check_lids(uint8_t lmc)
+{
+	for (uint16_t i = 0; i <= 1u << lmc; i++) {
+		struct name an, bn;
+		struct side a, b;
+
+		side_open(&a, 0, false);
+		side_open(&b, 1, false);
+		an = name_of(&a);
+		bn = name_of(&b);
+		bn.lid += i;
+		CHECK(!to_rtr(a.qp, &bn) && !to_rtr(b.qp, &an) && !to_rts(a.qp) && !to_rts(b.qp));
+		CHECK(!post(&a, IBV_WR_RDMA_WRITE, 1, 0, 8, IBV_SEND_SIGNALED, (uintptr_t)b.buf,
+			    b.mr->rkey));
+		CHECK(got(a.scq, 1, i < 1u << lmc ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR));
+		side_close(&a);
+		side_close(&b);
+	}
+}
+
 /* Packets are routed by LID. Two members of a partition talk if one is a full member. */
 void test_profile_ib(void)
 {
@@ -76,13 +97,15 @@ void test_profile_ib(void)
 	__be16 pkey;
 
 	CHECK(!ibv_query_port(ctx, 1, &port) && port.link_layer == IBV_LINK_LAYER_INFINIBAND &&
-	      port.lid);
+	      port.lid && port.lmc == 2);
 	CHECK(!ibv_query_gid_ex(ctx, 1, 0, &entry, 0) && entry.gid_type == IBV_GID_TYPE_IB &&
 	      !entry.ndev_ifindex);
 	CHECK(!ibv_query_pkey(ctx, 1, 0, &pkey) && pkey == htobe16(0x7fff));
 	CHECK(ibv_get_pkey_index(ctx, 1, htobe16(0xffff)) == 1);
 	knobs.global = false;
 	knobs.pkey_index = 1;
+	knobs.timeout = 10;
+	check_lids(port.lmc);
 	CHECK(can_talk(10));
 	knobs.pkey_index = 0;
 	CHECK(!can_talk(10));

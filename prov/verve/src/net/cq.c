@@ -152,8 +152,9 @@ int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
 		ret = verve_net_error(errno);
 		VERVE_WARN(CQ,
 			   "%s: cannot open a completion queue of %u entries (the device has %u): "
-			   "%s\n",
-			   dev->port.device, depth, dev->port.limits.cqe, fi_strerror(-ret));
+			   "%s%s\n",
+			   dev->port.device, depth, dev->port.limits.cqe, fi_strerror(-ret),
+			   verve_net_queue_remedy(ret));
 		free(cq);
 		return ret;
 	}

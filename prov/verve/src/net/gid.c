@@ -301,10 +301,11 @@ static const char *example_netdev(const struct finder *finder)
 
 /*
  * InfiniBand: the handshake goes over the interface that FI_VERVE_IFACE gives to this port
- * (mlx5_0@eth0), or else over the port's IPoIB interface, or else over the first interface of the
- * variable. A name that nothing has counts, too, if there is no other: the user hears of it.
+ * (mlx5_0@eth0), or else over the port's IPoIB interfaces, or else over the first interface of the
+ * variable. A name that nothing has counts, too, if there is no other: the user hears of it. Sets
+ * port->netdev, before that the port's first IPoIB interface. False: it is still that.
  */
-static void choose_handshake_netdev(const struct finder *finder)
+static bool handshake_is_named(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
 	const struct verve_iface_port of = { port->device, port->port_num };
@@ -323,8 +324,23 @@ static void choose_handshake_netdev(const struct finder *finder)
 			snprintf(port->netdev, sizeof(port->netdev), "%.*s", (int)iface.name_len,
 				 iface.name);
 		if (is_of_port)
-			return;
+			return true;
 	}
+	return !has_ipoib;
+}
+
+static void port_explain_infiniband(const struct finder *finder)
+{
+	struct verve_net_port *port = finder->port;
+
+	if (port->netdev[0])
+		snprintf(port->reason, sizeof(port->reason), "%.16s has no IP address, or is down: "
+			 "ip address add ADDRESS/LENGTH dev %.16s", port->netdev, port->netdev);
+	else
+		snprintf(port->reason, sizeof(port->reason),
+			 "no IP address for the handshake: export FI_VERVE_IFACE=%.16s@%.16s, or "
+			 "name another interface that reaches the peers; or set up IPoIB",
+			 port->device, example_netdev(finder));
 }
 
 /* InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. */
@@ -333,7 +349,7 @@ static int find_infiniband(const struct finder *finder)
 	struct verve_net_port *port = finder->port;
 	const struct ibv_gid_entry *entry = choose_gid(finder);
 	struct verve_net_portaddr addr;
-	const struct ifaddrs *ifa;
+	bool named;
 
 	if (gid_refuse_others(finder, entry))
 		return -FI_ENOMEM;
@@ -347,23 +363,18 @@ static int find_infiniband(const struct finder *finder)
 	}
 	portaddr_set(&addr, entry, "");
 	verve_sysfs_ipoib(&addr.gid, port->netdev);
-	choose_handshake_netdev(finder);
-	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
-		if (!ifaddr_is_ip(ifa) || strcmp(ifa->ifa_name, port->netdev))
+	named = handshake_is_named(finder);
+	for (const struct ifaddrs *ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
+		if (!ifaddr_is_ip(ifa) || !(named ? !strcmp(ifa->ifa_name, port->netdev) :
+					     verve_sysfs_is_ipoib(ifa->ifa_name, &addr.gid)))
 			continue;
 		ifaddr_get(ifa, &addr.addr);
 		portaddr_set(&addr, entry, ifa->ifa_name);
 		if (port_add_addr(port, &addr))
 			return -FI_ENOMEM;
 	}
-	if (!port->addr_count && port->netdev[0])
-		snprintf(port->reason, sizeof(port->reason), "%.16s has no IP address, or is down: "
-			 "ip address add ADDRESS/LENGTH dev %.16s", port->netdev, port->netdev);
-	else if (!port->addr_count)
-		snprintf(port->reason, sizeof(port->reason),
-			 "no IP address for the handshake: export FI_VERVE_IFACE=%.16s@%.16s, or "
-			 "name another interface that reaches the peers; or set up IPoIB",
-			 port->device, example_netdev(finder));
+	if (!port->addr_count)
+		port_explain_infiniband(finder);
 	return 0;
 }
 

@@ -14,9 +14,9 @@
 /*
  * Fills three fields of the port.
  * addrs: on RoCE each IP address that a RoCE v2 GID carries and an interface of this namespace has,
- * best first: IPv4, global IPv6, link-local IPv6. On InfiniBand each address of one interface,
- * always with the port's default GID: of DEVICE@INTERFACE in FI_VERVE_IFACE, else of the IPoIB
- * device, else of an interface in FI_VERVE_IFACE.
+ * best first: IPv4, global IPv6, link-local IPv6. On InfiniBand, always with the port's default
+ * GID, each address of DEVICE@INTERFACE in FI_VERVE_IFACE, else of the port's IPoIB interfaces
+ * (with children of other partitions, and bonds), else of an interface in FI_VERVE_IFACE.
  * FI_VERVE_GID_INDEX allows only the entry that it names, on both.
  * refused: the port's other GIDs, each with a reason.
  * netdev: the interface of the best address.

@@ -45,6 +45,17 @@ struct verve_net_qp {
 };
 
 /*
+ * True if a smaller inline size may help after this errno of ibv_create_qp(3). Memory may suffice
+ * for a smaller queue. A size that has worked is no reason for another errno.
+ */
+static bool smaller_may_help(const struct verve_net_device *dev, uint32_t size, int error)
+{
+	if (!size || error == ENOMEM)
+		return size;
+	return (error == EINVAL || error == EOPNOTSUPP) && size > AO_load(&dev->inline_good);
+}
+
+/*
  * ibv_create_qp(3) fails if the device cannot send so much inline data, and does not tell how much
  * it can: try smaller sizes, and remember the first that works for the device's next queue pairs.
  * A size that works when memory was short a moment before says nothing about the device.
@@ -75,9 +86,11 @@ static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve
 				init.cap.max_inline_data : size;
 			if (size < attr->inline_size && !short_of_memory)
 				AO_store(&dev->inline_max, size);
+			if (size > AO_load(&dev->inline_good))
+				AO_store(&dev->inline_good, size);
 			return qp;
 		}
-		if (!size || (errno != EINVAL && errno != ENOMEM && errno != EOPNOTSUPP))
+		if (!smaller_may_help(dev, size, errno))
 			return NULL;
 		short_of_memory |= errno == ENOMEM;
 		size = size > INLINE_STEP ? (size - 1) / INLINE_STEP * INLINE_STEP : 0;
@@ -129,9 +142,9 @@ static void log_no_qp(struct verve_net_device *dev, const struct verve_net_qp_at
 	AO_store(&dev->out_of_qps, 1);
 	VERVE_WARN(EP_CTRL,
 		   "%s: cannot open a queue pair of %u work requests (the device has %u, and %u "
-		   "queue pairs): %s\n",
+		   "queue pairs): %s%s\n",
 		   dev->port.device, attr->send_wr, dev->port.limits.qp_wr, dev->port.limits.qp,
-		   fi_strerror(-error));
+		   fi_strerror(-error), verve_net_queue_remedy(error));
 }
 
 /*
@@ -451,8 +464,8 @@ int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verv
 	if (!srq->srq) {
 		ret = verve_net_error(errno);
 		VERVE_WARN(EP_CTRL, "%s: cannot open a shared receive queue of %u (the device has "
-			   "%u): %s\n", dev->port.device, depth, dev->port.limits.srq_wr,
-			   fi_strerror(-ret));
+			   "%u): %s%s\n", dev->port.device, depth, dev->port.limits.srq_wr,
+			   fi_strerror(-ret), verve_net_queue_remedy(ret));
 		free(srq);
 		return ret;
 	}

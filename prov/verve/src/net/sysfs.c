@@ -101,7 +101,6 @@ static void visit_dir(const char *path, bool (*visit)(const char *name, void *ar
 
 struct search {
 	uint8_t port_num;
-	char wanted[VERVE_NET_NAME_MAX]; /* the end of the link address */
 	char *netdev;
 };
 
@@ -134,32 +133,46 @@ void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev)
 	visit_dir(path, netdev_is_of_port, &search);
 }
 
-static bool netdev_has_gid(const char *name, void *arg)
+/* The link address of an IPoIB interface ends with the GID of its port (RFC 4391, 9.1.1). */
+bool verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid)
 {
-	const struct search *search = arg;
-	char text[VERVE_NET_NAME_MAX];
+	char text[VERVE_NET_NAME_MAX], wanted[VERVE_NET_NAME_MAX];
+	char *end = wanted;
 	size_t len;
 
-	if (!read_text(text, CLASS_NET "/%s/type", name) || atoi(text) != ARPHRD_INFINIBAND ||
-	    !read_text(text, CLASS_NET "/%s/address", name))
+	if (!read_text(text, CLASS_NET "/%s/type", netdev) || atoi(text) != ARPHRD_INFINIBAND ||
+	    !read_text(text, CLASS_NET "/%s/address", netdev))
 		return false;
+	for (size_t i = 0; i < sizeof(gid->raw); i++)
+		end += sprintf(end, "%s%02x", i ? ":" : "", gid->raw[i]);
 	len = strlen(text);
-	if (len < strlen(search->wanted) ||
-	    strcmp(text + len - strlen(search->wanted), search->wanted))
+	return len >= strlen(wanted) && !strcmp(text + len - strlen(wanted), wanted);
+}
+
+struct ipoib_search {
+	const struct verve_net_gid *gid;
+	char *netdev; /* the best so far */
+};
+
+/* Of a parent and its children (ib0, ib0.8001) the parent has the shorter name. */
+static bool ipoib_is_found(const char *name, void *arg)
+{
+	const struct ipoib_search *search = arg;
+	size_t len = strlen(name), best = strlen(search->netdev);
+
+	if (best && (len > best || (len == best && strcmp(name, search->netdev) > 0)))
 		return false;
-	snprintf(search->netdev, VERVE_NET_NAME_MAX, "%.*s", VERVE_NET_NAME_MAX - 1, name);
-	return true;
+	if (verve_sysfs_is_ipoib(name, search->gid))
+		snprintf(search->netdev, VERVE_NET_NAME_MAX, "%.*s", VERVE_NET_NAME_MAX - 1, name);
+	return false;
 }
 
 void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
 {
-	struct search search = {.netdev = netdev};
-	char *end = search.wanted;
+	struct ipoib_search search = {.gid = gid, .netdev = netdev};
 
-	for (size_t i = 0; i < sizeof(gid->raw); i++)
-		end += sprintf(end, "%s%02x", i ? ":" : "", gid->raw[i]);
 	netdev[0] = '\0';
-	visit_dir(CLASS_NET, netdev_has_gid, &search);
+	visit_dir(CLASS_NET, ipoib_is_found, &search);
 }
 
 bool verve_sysfs_rate(const char *device, uint8_t port_num, uint64_t *speed, char *rate)
@@ -181,10 +194,12 @@ bool verve_sysfs_rate(const char *device, uint8_t port_num, uint64_t *speed, cha
 
 uint16_t verve_sysfs_pkey(const char *netdev)
 {
-	char text[VERVE_NET_NAME_MAX];
+	char text[VERVE_NET_NAME_MAX], slave[VERVE_NET_NAME_MAX];
 
 	/* Only IPoIB interfaces have the file: it has 0x8001 and the like. */
-	if (!netdev[0] || !read_text(text, CLASS_NET "/%s/pkey", netdev))
+	if (!netdev[0] || (!read_text(text, CLASS_NET "/%s/pkey", netdev) &&
+			   (!read_text(slave, CLASS_NET "/%s/bonding/active_slave", netdev) ||
+			    !read_text(text, CLASS_NET "/%s/pkey", slave))))
 		return 0;
 	return strtoul(text, NULL, 0);
 }

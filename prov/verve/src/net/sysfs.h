@@ -19,14 +19,22 @@ void verve_sysfs_driver(const char *device, char *driver);
 void verve_sysfs_pci(const char *device, struct verve_net_port *port);
 /* Network interface of an Ethernet port, also of a port that is down. port_num counts from 1. */
 void verve_sysfs_netdev(const char *device, uint8_t port_num, char *netdev);
-/* IPoIB interface of a port: its link address ends with the port's GID. */
+/*
+ * True if the interface is one of IPoIB over the port with this GID: a parent, a child of another
+ * partition, or a bond whose active slave is one. A port may have several.
+ */
+bool verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid);
+/* The first of these interfaces: a parent, whether or not it has an IP address. */
 void verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
 /*
  * Rate of a port: *speed in bits per second, and width and speed by name ("4X XDR"). The kernel
  * knows rates for which ibv_query_port(3) has no number, XDR and later. False: /sys has no answer.
  */
 bool verve_sysfs_rate(const char *device, uint8_t port_num, uint64_t *speed, char *rate);
-/* Partition key of an IPoIB interface; 0: it is none. netdev may be empty. */
+/*
+ * Partition key of an IPoIB interface, or of a bond's active slave; 0: it is none. netdev may be
+ * empty.
+ */
 uint16_t verve_sysfs_pkey(const char *netdev);
 /* Link address of a network interface: "52:54:00:00:00:01". netdev may be empty. */
 void verve_sysfs_link_addr(const char *netdev, char *addr);

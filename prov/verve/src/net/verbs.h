@@ -44,6 +44,7 @@ struct verve_net_device {
 	volatile AO_t had_qps;	  /* a queue pair was opened */
 	volatile AO_t out_of_qps; /* the last queue pair could not be opened; that was logged */
 	volatile AO_t inline_max; /* bytes of inline data of a new queue pair, at most; changes */
+	volatile AO_t inline_good; /* the most for which a queue pair was made so far */
 };
 
 struct verve_net_channel {
@@ -83,6 +84,16 @@ struct ibv_qp *verve_qp_handle(const struct verve_net_qp *qp);
 static inline int verve_net_error(int error)
 {
 	return error > 0 ? -error : -EIO;
+}
+
+/*
+ * The end of the log's line about a queue or queue pair that could not be opened: what the user can
+ * do, or nothing. mlx5, bnxt_re and others pin the memory of queues, which is the user's.
+ */
+static inline const char *verve_net_queue_remedy(int ret)
+{
+	return ret != -ENOMEM ? "" : ": the driver may pin the queue's memory: raise the limit of "
+				     "locked memory (ulimit -l, LimitMEMLOCK=)";
 }
 
 #endif

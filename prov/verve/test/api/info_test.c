@@ -255,6 +255,17 @@ Test(info, source_node_selects_the_port_that_has_it)
 	cr_expect_str_eq(described(), "mlx5_0 [fe80::1%3]:0");
 }
 
+/* As where the handshakes of both go over one interface. */
+Test(info, ports_with_one_address_are_both_offered)
+{
+	ports_addr(&ports[1].addrs[0].addr, AF_INET, "10.0.0.1", 0);
+	cr_assert_eq(get("10.0.0.1", NULL, FI_SOURCE, hints), 0);
+	cr_expect_str_eq(described(), "mlx5_0 10.0.0.1:0, mlx5_0:2 10.0.0.1:0");
+	verve_config.iface = "mlx5_0:2";
+	cr_assert_eq(get("10.0.0.1", NULL, FI_SOURCE, hints), 0);
+	cr_expect_str_eq(described(), "mlx5_0:2 10.0.0.1:0");
+}
+
 Test(info, a_second_address_can_be_the_source)
 {
 	cr_assert_eq(get("10.0.0.2", NULL, FI_SOURCE, hints), 0);

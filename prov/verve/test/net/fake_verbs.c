@@ -11,6 +11,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "net/sysfs.h"
+
 struct fake_verbs fake_verbs;
 
 static struct verbs_context context;
@@ -28,6 +30,8 @@ int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 unsigned __wrap_if_nametoindex(const char *name);
 int __wrap_access(const char *path, int mode);
+bool __wrap_verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid);
+void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
 struct ibv_device **ibv_get_device_list(int *count);
 void ibv_free_device_list(struct ibv_device **list);
 
@@ -134,6 +138,28 @@ int __wrap_access(const char *path, int mode)
 	return fake_verbs.access_error ? -1 : 0;
 }
 
+bool __wrap_verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid)
+{
+	const char *at = fake_verbs.ipoib ? fake_verbs.ipoib : "";
+	size_t len;
+
+	(void)gid;
+	for (; *at; at += len + (at[len] == ' ')) {
+		len = strcspn(at, " ");
+		if (len == strlen(netdev) && !memcmp(at, netdev, len))
+			return true;
+	}
+	return false;
+}
+
+void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
+{
+	const char *list = fake_verbs.ipoib ? fake_verbs.ipoib : "";
+
+	(void)gid;
+	snprintf(netdev, VERVE_NET_NAME_MAX, "%.*s", (int)strcspn(list, " "), list);
+}
+
 struct ibv_device **ibv_get_device_list(int *count)
 {
 	static struct ibv_device *list[2];
@@ -194,6 +220,9 @@ int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pke
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
+	errno = fake_verbs.create_qp ? fake_verbs.create_qp(init) : 0;
+	if (errno)
+		return NULL;
 	qp.context = pd->context;
 	qp.srq = init->srq;
 	qp.qp_num = 0x123;

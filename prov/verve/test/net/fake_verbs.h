@@ -28,6 +28,7 @@ struct fake_verbs {
 	unsigned ifindex[FAKE_VERBS_MAX];
 	int ifaddr_count;
 	int getifaddrs_error;
+	const char *ipoib; /* interfaces of every GID, with a space between them; NULL: none */
 	unsigned bad_gids;     /* bit i: GID i makes no address handle */
 	struct ibv_ah_attr ah; /* of the last ibv_create_ah(3) */
 	int open_ahs, open_ifaddrs, open_lists; /* created and not destroyed yet */
@@ -36,6 +37,8 @@ struct fake_verbs {
 	bool listed;		   /* ibv_get_device_list(3) has the device */
 	uint16_t pkeys[FAKE_VERBS_MAX]; /* host byte order; port.pkey_tbl_len says how many */
 	struct ibv_qp_attr init, rtr, rts; /* of the last ibv_modify_qp(3) to that state */
+	/* 0, or the positive errno of ibv_create_qp(3); NULL: it never fails */
+	int (*create_qp)(const struct ibv_qp_init_attr *init);
 	int modify_mask;		   /* of the last ibv_modify_qp(3) to RTR */
 	enum ibv_event_type events[FAKE_VERBS_MAX]; /* of port 1, for ibv_get_async_event(3) */
 	int event_count;

@@ -168,7 +168,7 @@ Test(gid, host_without_a_list_of_interfaces_is_an_error)
 	cr_expect_eq(verve_gid_find_addrs(fake_verbs_context(), &port), -ENOBUFS);
 }
 
-/* InfiniBand: FI_VERVE_IFACE names the interface, as no IPoIB interface belongs to this GID. */
+/* InfiniBand without IPoIB: FI_VERVE_IFACE names the interface. */
 
 Test(gid, infiniband_has_the_default_gid_for_each_address)
 {
@@ -235,6 +235,70 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	fake_verbs_add_addr("ipoib0", 2, false, "10.0.0.1");
 	find(0);
 	cr_expect_not_null(strstr(port.reason, "ipoib0 has no IP address, or is down"));
+}
+
+/* IPoIB interfaces of the port: a parent, children of partitions, a bond over them. */
+
+Test(gid, each_address_of_each_ipoib_interface_of_the_port_is_found)
+{
+	fake_verbs.ipoib = "ib0 ib0.8001";
+	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("ib0", 3, true, "10.1.0.1");
+	fake_verbs_add_addr("ib0.8001", 4, true, "10.2.0.1");
+	fake_verbs_add_addr("ib1", 5, true, "10.3.0.1");
+	fake_verbs_add_addr("ib0", 3, true, "fd00::1");
+	find_anew(NULL, 3);
+	expect_addr(0, "10.1.0.1:0", "ib0", 0);
+	expect_addr(1, "10.2.0.1:0", "ib0.8001", 0);
+	expect_addr(2, "[fd00::1]:0", "ib0", 0);
+	/* A name chooses among them (api/info.c), but no other interface. */
+	find_anew("eth0,ib0.8001", 3);
+	find_anew("none0@ib0.8001", 1);
+	expect_addr(0, "10.2.0.1:0", "ib0.8001", 0);
+	find_anew("none0@eth0", 1);
+	expect_addr(0, "10.0.0.1:0", "eth0", 0);
+}
+
+/* A parent without an address, or a bond's slave, which has its bond's link address. */
+Test(gid, an_ipoib_interface_without_an_address_hides_no_other)
+{
+	fake_verbs.ipoib = "ib0 bond0";
+	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
+	fake_verbs_add_addr("ib0", 3, false, "10.1.0.1");
+	fake_verbs_add_addr("bond0", 4, true, "10.2.0.1");
+	find_anew(NULL, 1);
+	expect_addr(0, "10.2.0.1:0", "bond0", 0);
+}
+
+Test(gid, ipoib_interfaces_without_any_address_have_a_reason)
+{
+	fake_verbs.ipoib = "ib0 ib0.8001";
+	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("ib0", 3, false, "10.1.0.1");
+	find_anew("eth0", 0);
+	cr_expect_str_eq(port.reason, "ib0 has no IP address, or is down: "
+			 "ip address add ADDRESS/LENGTH dev ib0");
+}
+
+/* On RoCE the device lists the addresses of all interfaces over the port. */
+Test(gid, bonds_vlans_and_other_interfaces_of_one_port_have_an_address_each)
+{
+	strcpy(port.netdev, "eth0");
+	fake_verbs_add_gid(1, 0, V2, "fe80::1", 2);
+	fake_verbs_add_gid(1, 1, V2, "::ffff:10.0.0.1", 4);
+	fake_verbs_add_gid(1, 2, V2, "::ffff:10.5.0.1", 5);
+	fake_verbs_add_gid(1, 3, V2, "::ffff:10.6.0.1", 6);
+	fake_verbs_add_addr("bond0", 4, true, "10.0.0.1"); /* its slave eth0 has none */
+	fake_verbs_add_addr("bond0.5", 5, true, "10.5.0.1");
+	fake_verbs_add_addr("macvlan0", 6, true, "10.6.0.1");
+	find(3);
+	expect_addr(0, "10.0.0.1:0", "bond0", 1);
+	expect_addr(1, "10.5.0.1:0", "bond0.5", 2);
+	expect_addr(2, "10.6.0.1:0", "macvlan0", 3);
+	expect_refused(0, 0, "another network namespace"); /* none here has number 2 */
+	cr_expect_str_eq(port.netdev, "bond0");
 }
 
 /* The index that FI_VERVE_GID_INDEX names. */

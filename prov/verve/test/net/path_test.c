@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_log.h>
 #include <stdarg.h>
@@ -118,6 +119,12 @@ static void open_qp(void)
 	cr_assert_eq(verve_net_qp_open(dev, &qp_attr, 1, &qp), 0);
 }
 
+static int try_open(void)
+{
+	open_device();
+	return verve_net_qp_open(dev, &qp_attr, 1, &qp);
+}
+
 /* Connects a new queue pair. Returns what verve_net_qp_connect returns. */
 static int try_connect(void)
 {
@@ -149,6 +156,19 @@ static void happen(enum ibv_event_type event)
 	fake_verbs.events[fake_verbs.event_count++] = event;
 	cr_expect_eq(verve_net_device_async_next(dev, &fault), 0);
 	cr_expect_eq(verve_net_device_async_next(dev, &fault), -FI_EAGAIN);
+}
+
+static int without_memory(const struct ibv_qp_init_attr *init)
+{
+	(void)init;
+	return ENOMEM;
+}
+
+Test(roce, a_queue_pair_without_memory_says_what_to_do)
+{
+	fake_verbs.create_qp = without_memory;
+	cr_expect_eq(try_open(), -FI_ENOMEM);
+	expect_logged("locked memory (ulimit -l");
 }
 
 Test(infiniband, a_path_inside_the_subnet_has_no_global_route)

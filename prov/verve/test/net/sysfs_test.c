@@ -254,6 +254,30 @@ Test(sysfs, ipoib_is_the_interface_whose_address_ends_in_the_gid)
 	add_file(NET "ib2/address", hw);
 	verve_sysfs_ipoib(&gid, text);
 	cr_expect_str_eq(text, "ib2");
+	cr_expect(verve_sysfs_is_ipoib("ib2", &gid));
+	cr_expect_not(verve_sysfs_is_ipoib("ib0", &gid));
+	cr_expect_not(verve_sysfs_is_ipoib("eth0", &gid));
+	cr_expect_not(verve_sysfs_is_ipoib("ib3", &gid));
+}
+
+/* Children of a parent have its GID, and come in any order. */
+Test(sysfs, ipoib_is_the_parent_rather_than_a_child)
+{
+	static const char *const names[] = {"ib0.8002", "ib0.8001", "ib0", "ib0.8003"};
+	static const char hw[] =
+		"80:00:02:08:fe:80:00:00:00:00:00:00:00:11:22:33:44:55:66:77\n";
+	struct verve_net_gid gid = {
+		{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77}};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), NET "%s/type", names[i]);
+		add_file(path, "32\n");
+		snprintf(path, sizeof(path), NET "%s/address", names[i]);
+		add_file(path, hw);
+	}
+	verve_sysfs_ipoib(&gid, text);
+	cr_expect_str_eq(text, "ib0");
 }
 
 Test(sysfs, link_address)
@@ -361,4 +385,14 @@ Test(sysfs, an_ipoib_interface_has_a_partition)
 	cr_expect_eq(verve_sysfs_pkey("ib0.8001"), 0x8001);
 	cr_expect_eq(verve_sysfs_pkey("eth0"), 0);
 	cr_expect_eq(verve_sysfs_pkey(""), 0);
+}
+
+Test(sysfs, a_bond_has_the_partition_of_its_active_slave)
+{
+	add_file(NET "ib0.8001/pkey", "0x8001\n");
+	add_file(NET "ib1.8002/pkey", "0x8002\n");
+	add_file(NET "bond0/bonding/active_slave", "ib1.8002\n");
+	add_file(NET "bond1/bonding/active_slave", "\n"); /* none is up */
+	cr_expect_eq(verve_sysfs_pkey("bond0"), 0x8002);
+	cr_expect_eq(verve_sysfs_pkey("bond1"), 0);
 }
