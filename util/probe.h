@@ -37,7 +37,7 @@ struct verve_probe {
 int verve_probe_run(const struct verve_addr *own, const struct verve_addr *to,
 		    const struct verve_auth_key *key, int wait_ms, struct verve_probe *probe);
 
-/* Adds a finding for each step up to the first that failed. host, port: the peer's, for remedies. */
+/* A finding for each step up to the first that failed. host, port: the peer's, for remedies. */
 void verve_probe_report(struct verve_report *report, const struct verve_probe *probe,
 			const char *host, const char *port);
 
