@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Peer: the asking side sends its name, the listener answers with a region, which is written and
- * read back. Each step is one operation of libfabric: its error says what failed.
+ * Peer: a probe of the handshake; then the asking side sends its name, the listener answers with a
+ * region, which is written and read back. Each of these steps is one operation of libfabric: its
+ * error says what failed.
  */
 #include "peer.h"
 
@@ -16,10 +17,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/auth.h"
+#include "base/config.h"
 #include "endpoint.h"
+#include "probe.h"
 #include "told.h"
 
-enum { NAME_MAX_LEN = 64, ANSWER_MS = 5000, STEP_MS = 20000 };
+enum { NAME_MAX_LEN = 64, PROBE_MS = 1000, ANSWER_MS = 5000, STEP_MS = 20000 };
 
 static const char default_port[] = "7471"; /* UDP, of the listener's handshake */
 static const char magic[8] = "vrvinfo1";
@@ -75,7 +79,9 @@ static const char *remedy_of(int error, const char *to, const char *port, char *
 		snprintf(buf, room, "there: verve_info --listen");
 		break;
 	case FI_ETIMEDOUT:
-		snprintf(buf, room, "ping %.200s; let UDP port %.8s through firewalls", to, port);
+		snprintf(buf, room,
+			 "ping %.200s; let UDP port %.8s, and 4791 for RoCE v2, through firewalls",
+			 to, port);
 		break;
 	case FI_EKEYREJECTED:
 		snprintf(buf, room, "the same FI_VERVE_AUTH_KEY_FILE on both sides");
@@ -133,7 +139,34 @@ static int send_letter(struct verve_endpoint *endpoint, const struct letter *let
 	return ret ? ret : verve_endpoint_wait(endpoint, letter, STEP_MS);
 }
 
-/* The first four steps: an address, an endpoint, a connection, an answer. */
+/* Datagram, key and version. */
+static bool probe_peer(struct verve_report *report, const struct verve_endpoint *endpoint,
+		       const char *to)
+{
+	const struct fi_info *info = endpoint->info;
+	char host[VERVE_FINDING_TEXT_MAX];
+	struct verve_auth_key key = {0};
+	struct verve_addr own, peer;
+	struct verve_probe probe;
+	const char *port;
+	int ret;
+
+	split(to, host, sizeof(host), &port);
+	ret = verve_addr_set(&own, info->src_addr, info->src_addrlen);
+	if (!ret)
+		ret = verve_addr_set(&peer, info->dest_addr, info->dest_addrlen);
+	if (!ret && verve_config.auth_key_file)
+		ret = verve_auth_from_file(verve_config.auth_key_file, &key);
+	if (!ret)
+		ret = verve_probe_run(&own, &peer, &key, PROBE_MS, &probe);
+	verve_auth_key_wipe(&key);
+	if (ret)
+		return fail(report, endpoint, "datagram", ret, to);
+	verve_probe_report(report, &probe, host, port);
+	return probe.failed == VERVE_PROBE_PASSED;
+}
+
+/* A connection, and an answer over it. */
 static bool connect_to(struct verve_report *report, struct verve_endpoint *endpoint, const char *to,
 		       fi_addr_t *peer, struct letter *answer)
 {
@@ -153,9 +186,9 @@ static bool connect_to(struct verve_report *report, struct verve_endpoint *endpo
 	if (!ret)
 		ret = send_letter(endpoint, &question, *peer);
 	if (ret)
-		return fail(report, endpoint, "handshake", ret, to);
-	verve_report_add(report, VERVE_USED, "handshake", NULL, "datagrams, key, version and queue "
-			 "pair: connected in %.1f ms", (double)(now_us() - start) / 1000);
+		return fail(report, endpoint, "queue pair", ret, to);
+	verve_report_add(report, VERVE_USED, "queue pair", NULL, "connected in %.1f ms",
+			 (double)(now_us() - start) / 1000);
 	ret = verve_endpoint_wait(endpoint, answer, ANSWER_MS);
 	if (!ret && memcmp(answer->magic, magic, sizeof(magic)))
 		ret = -FI_ENOPROTOOPT;
@@ -222,7 +255,8 @@ bool verve_peer_test(struct verve_report *report, const char *to, const char *fr
 	if (ret)
 		passed = fail(report, &endpoint, "endpoint", ret, to);
 	else
-		passed = connect_to(report, &endpoint, to, &peer, &answer) &&
+		passed = probe_peer(report, &endpoint, to) &&
+			 connect_to(report, &endpoint, to, &peer, &answer) &&
 			 access_region(report, &endpoint, peer, &answer, to);
 	verve_endpoint_close(&endpoint);
 	return passed;

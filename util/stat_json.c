@@ -74,6 +74,32 @@ static void print_process(struct verve_json *json, const struct verve_stat_proce
 	verve_json_end(json, '}');
 }
 
+/* One counter of queue pairs. */
+static void print_qp_counter(struct verve_json *json, const struct verve_stat_host *host,
+			     const struct verve_stat_qp_counter *counter)
+{
+	verve_json_begin(json, NULL, '{');
+	verve_json_text(json, "device", counter->device);
+	verve_json_number(json, "port", counter->port);
+	verve_json_number(json, "id", counter->id);
+	verve_json_begin(json, "queue_pairs", '[');
+	for (size_t i = 0; i < counter->qp_count; i++) {
+		const struct verve_stat_entry *peer = verve_stat_peer_of(
+			host, counter->device, counter->port, counter->qps[i]);
+
+		verve_json_begin(json, NULL, '{');
+		verve_json_number(json, "qp", counter->qps[i]);
+		verve_json_text(json, "peer", peer ? peer->page.name : NULL);
+		verve_json_end(json, '}');
+	}
+	verve_json_end(json, ']');
+	verve_json_begin(json, "values", '{');
+	for (size_t i = 0; i < counter->value_count; i++)
+		verve_json_number(json, counter->values[i].name, counter->values[i].value);
+	verve_json_end(json, '}');
+	verve_json_end(json, '}');
+}
+
 void verve_stat_print_json(FILE *file, const struct verve_stat_look *look)
 {
 	struct verve_json json = {.file = file};
@@ -95,6 +121,10 @@ void verve_stat_print_json(FILE *file, const struct verve_stat_look *look)
 		verve_json_number(&json, "value", counter->value);
 		verve_json_end(&json, '}');
 	}
+	verve_json_end(&json, ']');
+	verve_json_begin(&json, "queue_pair_counters", '[');
+	for (size_t i = 0; i < look->qps.count; i++)
+		print_qp_counter(&json, &look->host, &look->qps.counters[i]);
 	verve_json_end(&json, ']');
 	verve_json_end(&json, '}');
 }

@@ -189,12 +189,55 @@ static void print_devices(FILE *file, const struct verve_stat_device *device,
 		putc('\n', file);
 }
 
+/* Which queue pairs, and whose. */
+static void print_qp_owners(FILE *file, const struct verve_stat_host *host,
+			    const struct verve_stat_qp_counter *counter)
+{
+	for (size_t i = 0; i < counter->qp_count; i++) {
+		const struct verve_stat_entry *peer = verve_stat_peer_of(
+			host, counter->device, counter->port, counter->qps[i]);
+
+		fprintf(file, "%s qp %u", i ? "," : "", counter->qps[i]);
+		if (peer)
+			fprintf(file, " to %s", peer->page.name);
+	}
+}
+
+static void print_qps(FILE *file, const struct verve_stat_look *look,
+		      const struct verve_stat_look *before)
+{
+	for (size_t i = 0; i < look->qps.count; i++) {
+		const struct verve_stat_qp_counter *counter = &look->qps.counters[i];
+		bool any = false;
+
+		for (size_t j = 0; j < counter->value_count; j++) {
+			const char *name = counter->values[j].name;
+			uint64_t value = counter->values[j].value;
+
+			if (before)
+				value -= verve_stat_qps_before(&before->qps, counter, name);
+			if (!value)
+				continue;
+			if (!any) {
+				fprintf(file, "device %s:%u,", counter->device, counter->port);
+				print_qp_owners(file, &look->host, counter);
+				fputs(before ? ", since the last look" : "", file);
+			}
+			fprintf(file, "%s %s %" PRIu64, any ? "," : ":", name, value);
+			any = true;
+		}
+		if (any)
+			putc('\n', file);
+	}
+}
+
 void verve_stat_print(FILE *file, const struct verve_stat_look *look,
 		      const struct verve_stat_look *before, bool verbose)
 {
 	for (size_t i = 0; i < look->host.count; i++)
 		print_process(file, look, before, &look->host.processes[i], verbose);
 	print_devices(file, &look->device, before ? &before->device : NULL);
+	print_qps(file, look, before);
 	if (!look->host.count)
 		fputs("no process of yours on this host has an endpoint of verve\n", file);
 }

@@ -7,18 +7,20 @@
 #include <stdio.h>
 
 #include "stat_device.h"
+#include "stat_qp.h"
 #include "stat_read.h"
 
 /* One look at everything. */
 struct verve_stat_look {
 	struct verve_stat_host host;
 	struct verve_stat_device device;
+	struct verve_stat_qps qps;
 };
 
 /*
- * Tables: each process with its domains, endpoints and peers; counters of devices that are not
- * zero. before, if not NULL: an earlier look, since which rates are printed in place of sums.
- * verbose: also each peer's numbers that are not zero.
+ * Tables: each process with its domains, endpoints and peers; counters of devices and of queue
+ * pairs that are not zero. before, if not NULL: an earlier look, since which rates are printed in
+ * place of sums. verbose: also each peer's numbers that are not zero.
  */
 void verve_stat_print(FILE *file, const struct verve_stat_look *look,
 		      const struct verve_stat_look *before, bool verbose);

@@ -106,6 +106,31 @@ static void print_devices(FILE *file, const struct verve_stat_device *device)
 	}
 }
 
+/* The peer is named where the counter stands for its queue pair alone. */
+static void print_qps(FILE *file, const struct verve_stat_look *look)
+{
+	const char *name = "verve_queue_pair_counter_total";
+
+	if (look->qps.count)
+		print_head(file, name, "The kernel's counters that stand for queue pairs", true);
+	for (size_t i = 0; i < look->qps.count; i++) {
+		const struct verve_stat_qp_counter *counter = &look->qps.counters[i];
+		const struct verve_stat_entry *peer =
+			counter->qp_count == 1 ?
+				verve_stat_peer_of(&look->host, counter->device, counter->port,
+						   counter->qps[0]) : NULL;
+
+		for (size_t j = 0; j < counter->value_count; j++) {
+			fputs(name, file);
+			print_label(file, "{", "device", counter->device);
+			fprintf(file, ",port=\"%u\",id=\"%u\"", counter->port, counter->id);
+			print_label(file, ",", "peer", peer ? peer->page.name : "");
+			print_label(file, ",", "counter", counter->values[j].name);
+			fprintf(file, "} %" PRIu64 "\n", counter->values[j].value);
+		}
+	}
+}
+
 void verve_stat_print_prometheus(FILE *file, const struct verve_stat_look *look)
 {
 	print_processes(file, &look->host);
@@ -117,4 +142,5 @@ void verve_stat_print_prometheus(FILE *file, const struct verve_stat_look *look)
 			print_metric(file, &look->host, kind, &metrics[i]);
 	}
 	print_devices(file, &look->device);
+	print_qps(file, look);
 }

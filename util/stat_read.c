@@ -235,6 +235,30 @@ const struct verve_stat_entry *verve_stat_owner(const struct verve_stat_process 
 	return found ? *found : NULL;
 }
 
+const struct verve_stat_entry *verve_stat_peer_of(const struct verve_stat_host *host,
+						  const char *device, uint32_t port,
+						  uint32_t qp_num)
+{
+	char place[VERVE_PAGE_TEXT];
+
+	snprintf(place, sizeof(place), "%s:%u", device, port);
+	for (size_t i = 0; i < host->count; i++)
+		for (size_t j = 0; j < host->processes[i].count; j++) {
+			const struct verve_stat_entry *peer = &host->processes[i].entries[j];
+			const struct verve_stat_entry *owner;
+
+			/* The number of an idle peer was that of an earlier queue pair. */
+			if (peer->page.kind != VERVE_STAT_KIND_PEER ||
+			    peer->page.values[VERVE_STAT_PEER_QP_NUM] != qp_num ||
+			    peer->page.values[VERVE_STAT_PEER_STATE] == VERVE_STAT_STATE_IDLE)
+				continue;
+			owner = verve_stat_owner(&host->processes[i], peer);
+			if (owner && !strcmp(owner->page.text, place))
+				return peer;
+		}
+	return NULL;
+}
+
 static int by_index(const void *a, const void *b)
 {
 	uint32_t one = ((const struct verve_stat_entry *)a)->index;

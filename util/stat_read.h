@@ -55,6 +55,13 @@ void verve_stat_host_fini(struct verve_stat_host *host);
 /* The entry of the process to which this one belongs; NULL: it is not in the page. */
 const struct verve_stat_entry *verve_stat_owner(const struct verve_stat_process *process,
 						const struct verve_stat_entry *entry);
+/*
+ * The peer with which a process of the host talks over this queue pair, of this port of a device;
+ * NULL: none.
+ */
+const struct verve_stat_entry *verve_stat_peer_of(const struct verve_stat_host *host,
+						  const char *device, uint32_t port,
+						  uint32_t qp_num);
 /* The same entry in an earlier look (of verve_stat_host_read); NULL: it was not there. */
 const struct verve_stat_entry *verve_stat_before(const struct verve_stat_host *before,
 						 const struct verve_stat_process *process,

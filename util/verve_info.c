@@ -43,8 +43,9 @@ static int look_at_host(struct look *look)
 	bool offered;
 	int ret;
 
-	verve_settings_load(&look->host);
+	/* First, because libfabric, when it starts, forgets all variables that were defined. */
 	offered = verve_library_report(&look->host);
+	verve_settings_load(&look->host);
 	before = verve_report_count(&look->host, VERVE_USED);
 	verve_told_clear();
 	ret = verve_net_port_list(&look->ports, &look->count);

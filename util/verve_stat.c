@@ -116,6 +116,7 @@ static int look_at(const struct asked *asked, struct verve_stat_look *look)
 			asked->folder ? asked->folder : "the folder of the pages",
 			ret == -FI_EPERM ? "it must be your own, of mode 700" : fi_strerror(-ret));
 	verve_stat_device_read(&look->device, "/sys");
+	verve_stat_qps_read(&look->qps);
 	return ret;
 }
 
@@ -123,6 +124,7 @@ static void look_fini(struct verve_stat_look *look)
 {
 	verve_stat_host_fini(&look->host);
 	verve_stat_device_fini(&look->device);
+	verve_stat_qps_fini(&look->qps);
 }
 
 static enum verve_exit look_once(const struct asked *asked)

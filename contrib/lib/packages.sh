@@ -15,6 +15,7 @@ packages_list()
 	build libc6-dev             C library headers
 	build libfabric-dev         libfabric headers and library
 	build libibverbs-dev        libibverbs headers and library
+	build libnl-3-dev           netlink, for verve_stat
 	build libatomic-ops-dev     atomic operations, lock-free queues
 	build libsodium-dev         authentication of handshakes, random numbers
 	build uthash-dev            hash tables

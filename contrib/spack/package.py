@@ -29,6 +29,7 @@ class Verve(AutotoolsPackage):
     depends_on("uthash", type="build")
     depends_on("libfabric@1.17:", type=("build", "link", "run"))
     depends_on("rdma-core@44:")
+    depends_on("libnl")
     depends_on("libsodium")
 
     def autoreconf(self, spec, prefix):

@@ -60,8 +60,7 @@ enum verve_guard_verdict verve_guard_check(const struct verve_guard *guard,
 									      VERVE_GUARD_FORGED;
 }
 
-/* The GID of an IP address on RoCE: the IPv6 address, or the IPv4 address mapped into IPv6. */
-static void gid_of(const struct verve_addr *addr, struct verve_net_gid *gid)
+void verve_guard_gid(const struct verve_addr *addr, struct verve_net_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (addr->sa.sa_family == AF_INET6) {
@@ -77,7 +76,7 @@ bool verve_guard_vouches(const struct verve_guard *guard, const struct verve_hel
 {
 	struct verve_net_gid gid;
 
-	gid_of(from, &gid);
+	verve_guard_gid(from, &gid);
 	return guard->key.is_set || !memcmp(&gid, &hello->qp.gid, sizeof(gid));
 }
 

@@ -67,6 +67,8 @@ void verve_guard_seal(const struct verve_guard *guard, const struct verve_hello 
 enum verve_guard_verdict verve_guard_check(const struct verve_guard *guard,
 					   const struct verve_hello *hello, const void *buf,
 					   size_t len, const struct verve_addr *from);
+/* The GID of an IP address on RoCE: the IPv6 address, or the IPv4 address mapped into IPv6. */
+void verve_guard_gid(const struct verve_addr *addr, struct verve_net_gid *gid);
 /*
  * RoCE: true if the sender of this HELLO may name the queue pair's GID: with a key, any; without
  * one, only the address that the datagram came from. A stranger could name an address that nobody

@@ -231,6 +231,13 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_not_null(strstr(text, "- address  no usable port here leads to nowhere.invalid"));
 }
 
+Test(report, program_says_where_a_value_comes_from)
+{
+	setenv("FI_VERVE_WINDOW", "7", 1);
+	run("--config");
+	cr_expect_not_null(strstr(text, "7 messages       FI_VERVE_WINDOW\n"), "%s", text);
+}
+
 /* With any devices: output and exit status agree. */
 Test(report, program_agrees_with_itself)
 {
