@@ -17,6 +17,7 @@ static const char help[] =
 	"\n"
 	"  -a, --as=APPLICATION  asks with that application's hints; --as=list names them\n"
 	"  -s, --sizes           what is done with messages of which size\n"
+	"  -T, --tune            what each device costs, measured, and what follows\n"
 	"  -c, --config          the configuration in use, and where each value comes from\n"
 	"  -l, --listen          serves verve_info --to of other hosts (UDP port 7471), "
 	"until interrupted\n"
@@ -36,6 +37,7 @@ enum { OPTION_COLOR = 256 };
 
 static const struct option longs[] = {
 	{"as", required_argument, NULL, 'a'},	 {"sizes", no_argument, NULL, 's'},
+	{"tune", no_argument, NULL, 'T'},
 	{"config", no_argument, NULL, 'c'},	 {"listen", no_argument, NULL, 'l'},
 	{"to", required_argument, NULL, 't'},	 {"from", required_argument, NULL, 'f'},
 	{"verbose", no_argument, NULL, 'v'},	 {"json", no_argument, NULL, 'j'},
@@ -95,6 +97,8 @@ static bool take(int option, struct verve_options *options, int *status)
 		return true;
 	case 's':
 		return options->sizes = true;
+	case 'T':
+		return options->tune = true;
 	case 'c':
 		return options->config = true;
 	case 'l':
@@ -129,7 +133,7 @@ bool verve_options_parse(int argc, char **argv, struct verve_options *options, i
 	int option;
 
 	*options = (struct verve_options){.colour = colour_by_default()};
-	while ((option = getopt_long(argc, argv, "a:sclt:f:vjhV", longs, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "a:sTclt:f:vjhV", longs, NULL)) != -1)
 		if (!take(option, options, status))
 			goto usage;
 	*status = VERVE_EXIT_USAGE;

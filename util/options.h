@@ -7,7 +7,7 @@
 
 struct verve_options {
 	bool json, verbose, colour;
-	bool sizes, config;
+	bool sizes, tune, config;
 	bool listen;
 	const char *to;	  /* peer; NULL: none */
 	const char *from; /* own address of both; NULL: any */

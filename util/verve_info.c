@@ -16,6 +16,7 @@
 #include "settings.h"
 #include "sizes.h"
 #include "told.h"
+#include "tune.h"
 
 /* All that is looked at. */
 struct look {
@@ -77,7 +78,9 @@ static void print_text(struct look *look)
 		verve_settings_print(&look->style);
 	if (look->options.sizes)
 		verve_sizes_print(look->ports, look->count, &look->style, &look->host);
-	if (look->options.config || look->options.sizes)
+	if (look->options.tune)
+		verve_tune_print(look->ports, look->count, &look->style, &look->host);
+	if (look->options.config || look->options.sizes || look->options.tune)
 		putc('\n', look->style.file);
 	verve_report_print(&look->host, &look->style);
 	fprintf(look->style.file, "verve %s\n",
@@ -95,6 +98,8 @@ static void print_json(struct look *look)
 		verve_settings_json(&json, "config");
 	if (look->options.sizes)
 		verve_sizes_json(look->ports, look->count, &json, "sizes", &look->host);
+	if (look->options.tune)
+		verve_tune_json(look->ports, look->count, &json, "tune", &look->host);
 	if (look->options.as)
 		verve_report_json(&look->as, &json, "as");
 	if (look->options.to || look->options.listen)

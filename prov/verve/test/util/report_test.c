@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "settings.h"
 #include "sizes.h"
+#include "tune.h"
 
 enum { TEXT_MAX = 65536 };
 
@@ -252,4 +253,32 @@ Test(report, program_agrees_with_itself)
 	cr_expect_not_null(strstr(text, status ? "\"used\": false" : "\"used\": true"));
 	cr_expect_eq(run("--color=always"), status);
 	cr_expect_not_null(strchr(text, '\033'));
+}
+
+/* Cheap reads make kept buffers be read from a shorter length on; a set variable hides nothing. */
+Test(report, tuning_names_the_variable_where_costs_differ)
+{
+	struct verve_tune tune = {.start = verve_mr_costs_default, .costs = verve_mr_costs_default,
+				  .eager = 65536};
+	char advice[VERVE_TUNE_TEXT_MAX], expected[VERVE_TUNE_TEXT_MAX];
+
+	verve_config.rendezvous_size = 1000;
+	verve_tune_compare(&tune);
+	cr_expect_eq(verve_config.rendezvous_size, 1000);
+	cr_expect_gt(tune.chosen.offer_kept, 1001);
+	cr_expect_not(verve_tune_advise(&tune, advice));
+	tune.costs.round += 200;
+	verve_tune_compare(&tune);
+	cr_expect_neq(tune.better.offer_kept, tune.chosen.offer_kept);
+	cr_expect_not(verve_tune_advise(&tune, advice));
+	tune.costs.round = tune.costs.window = 100;
+	verve_tune_compare(&tune);
+	cr_expect_lt(tune.better.offer_kept, tune.chosen.offer_kept);
+	cr_assert(verve_tune_advise(&tune, advice));
+	snprintf(expected, sizeof(expected), "FI_VERVE_RENDEZVOUS_SIZE=%zu",
+		 tune.better.offer_kept - 1);
+	cr_expect_str_eq(advice, expected);
+	tune.eager = tune.better.offer_kept - 1;
+	cr_expect_not(verve_tune_advise(&tune, advice));
+	verve_config.rendezvous_size = SIZE_MAX;
 }
