@@ -70,7 +70,7 @@ static enum verve_outcome rma_op_abandon(struct verve_xport *xport, struct verve
 }
 
 /*
- * True if the remote CQ data can go with the write itself, as its immediate data, which has 32 bits.
+ * True if the remote CQ data can go with the write itself: immediate data has 32 bits.
  */
 static bool is_immediate(const struct verve_xport *xport, const struct verve_link *link,
 			 struct verve_rma_op *rma)
