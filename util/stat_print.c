@@ -212,10 +212,12 @@ static void print_qps(FILE *file, const struct verve_stat_look *look,
 
 		for (size_t j = 0; j < counter->value_count; j++) {
 			const char *name = counter->values[j].name;
-			uint64_t value = counter->values[j].value;
+			uint64_t value = counter->values[j].value, old = 0;
 
 			if (before)
-				value -= verve_stat_qps_before(&before->qps, counter, name);
+				old = verve_stat_qps_before(&before->qps, counter, name);
+			/* A counter that is smaller than before has begun anew. */
+			value -= value >= old ? old : 0;
 			if (!value)
 				continue;
 			if (!any) {

@@ -42,6 +42,26 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ib)
 	return &pd->ib;
 }
 
+struct ibv_pd *shmv_alloc_parent_domain(struct ibv_context *ib,
+					struct ibv_parent_domain_init_attr *init)
+{
+	struct shmv_pd *pd;
+
+	if (!init->pd || init->comp_mask)
+		return shmv_fail(init->pd ? EOPNOTSUPP : EINVAL);
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->ib.context = ib;
+	pd->ib.handle = init->pd->handle; /* the keys of both are the same */
+	pd->whole = init->pd;
+	pd->td = (struct shmv_td *)init->td;
+	shmv_pd_ref(pd->whole, 1);
+	if (pd->td)
+		shmv_add32(&pd->td->refs, 1);
+	return &pd->ib;
+}
+
 int ibv_dealloc_pd(struct ibv_pd *ib)
 {
 	struct shmv_pd *pd = (struct shmv_pd *)ib;

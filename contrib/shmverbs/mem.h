@@ -18,7 +18,6 @@
 #include "layout.h"
 
 struct shmv_ctx;
-
 struct shmv_td;
 
 struct shmv_pd {
@@ -33,6 +32,10 @@ static inline void shmv_pd_ref(struct ibv_pd *ib, int by)
 {
 	shmv_add32(&((struct shmv_pd *)ib)->refs, by);
 }
+
+/* Operation of struct verbs_context. A parent domain is freed as a protection domain. */
+struct ibv_pd *shmv_alloc_parent_domain(struct ibv_context *ib,
+					struct ibv_parent_domain_init_attr *init);
 
 static inline struct shm_mr *shmv_mr_at(struct shm *shm, uint32_t key)
 {

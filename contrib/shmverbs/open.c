@@ -17,6 +17,7 @@
 #include "event.h"
 #include "lock.h"
 #include "log.h"
+#include "mem.h"
 #include "note.h"
 #include "poll.h"
 #include "recv.h"

@@ -6,7 +6,6 @@
 
 #include "conf.h"
 #include "log.h"
-#include "mem.h"
 
 struct ibv_td *shmv_alloc_td(struct ibv_context *ib, struct ibv_td_init_attr *init)
 {
@@ -27,26 +26,6 @@ int shmv_dealloc_td(struct ibv_td *ib)
 		return EBUSY;
 	free(ib);
 	return 0;
-}
-
-struct ibv_pd *shmv_alloc_parent_domain(struct ibv_context *ib,
-					struct ibv_parent_domain_init_attr *init)
-{
-	struct shmv_pd *pd;
-
-	if (!init->pd || init->comp_mask)
-		return shmv_fail(init->pd ? EOPNOTSUPP : EINVAL);
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-	pd->ib.context = ib;
-	pd->ib.handle = init->pd->handle; /* the keys of both are the same */
-	pd->whole = init->pd;
-	pd->td = (struct shmv_td *)init->td;
-	shmv_pd_ref(pd->whole, 1);
-	if (pd->td)
-		shmv_add32(&pd->td->refs, 1);
-	return &pd->ib;
 }
 
 void shmv_td_broken(void)

@@ -22,11 +22,9 @@ struct shmv_td {
 	uint32_t busy; /* a thread posts */
 };
 
-/* Operations of struct verbs_context. A parent domain is freed as a protection domain. */
+/* Operations of struct verbs_context. mem.h has parent domains. */
 struct ibv_td *shmv_alloc_td(struct ibv_context *ib, struct ibv_td_init_attr *init);
 int shmv_dealloc_td(struct ibv_td *td);
-struct ibv_pd *shmv_alloc_parent_domain(struct ibv_context *ib,
-					struct ibv_parent_domain_init_attr *init);
 
 /* The promise is broken: ends the process. */
 void shmv_td_broken(void) __attribute__((noreturn));

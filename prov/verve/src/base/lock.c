@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* TURNING: CONTENDED, but a release that is under way may take the lock for QUIET. */
+/* TURNING: as CONTENDED, but a release that is under way may still take the lock for QUIET. */
 enum { QUIET, TURNING, CONTENDED };
 
 enum { PLACES = 256 }; /* locks share them: one that is contended makes others so, too */
@@ -69,7 +69,7 @@ static bool make_contended(struct verve_lock *lock)
 {
 	if (AO_int_load(lock->contended) == CONTENDED)
 		return true;
-	AO_int_store(lock->contended, TURNING);
+	AO_int_compare_and_swap(lock->contended, QUIET, TURNING);
 	if (!barrier_of_all_threads())
 		return false;
 	AO_int_store(lock->contended, CONTENDED);

@@ -30,17 +30,21 @@ struct verve_lock {
 	bool held;		/* for verve_lock_held */
 	volatile unsigned char wanted; /* a thread waits: the next verve_lock_try fails */
 	/*
-	 * Not 0: the lock is contended. It lies outside: the next thread that takes the lock may
-	 * free it, while the thread that has freed the word still looks here.
+	 * Not 0: the lock is contended. It lies outside the lock, whose memory may end as soon as
+	 * the next thread has it, while the thread that releases it still looks here.
 	 */
 	volatile unsigned *contended;
 };
 
-/* elided: the owner's calls are serialized without the lock. */
+/*
+ * elided: the owner's calls are serialized without the lock. Keeps errno. The first call of a
+ * process registers for membarrier(2). Many locks share a few marks of contention, so that waiting
+ * for one of them makes others contended, too.
+ */
 void verve_lock_init(struct verve_lock *lock, bool elided);
 /* For verve_lock_acquire alone: waits until the word is free, and takes it. */
 void verve_lock_wait(struct verve_lock *lock);
-/* For verve_lock_release alone: wakes so many of the threads that wait for the word. */
+/* For verve_lock_release alone: wakes up to count of the threads that wait for the word. */
 void verve_lock_wake(volatile unsigned *word, int count);
 
 /* Nobody holds the lock, nor waits for it. */
@@ -87,7 +91,7 @@ static inline bool verve_lock_try(struct verve_lock *lock)
 /* For verve_lock_release alone. */
 static inline void verve_lock_release_contended(volatile unsigned *word)
 {
-	/* The thread that takes the word after this store may free the lock. */
+	/* From here on the memory of the lock may end: the next thread may have it. */
 	if (AO_int_fetch_and_sub1_release(word) == VERVE_LOCK_TAKEN)
 		return;
 	AO_int_store_release(word, VERVE_LOCK_FREE);
@@ -107,7 +111,7 @@ static inline void verve_lock_release(struct verve_lock *lock)
 	}
 	AO_int_store_release(word, VERVE_LOCK_FREE);
 	AO_compiler_barrier();
-	/* The store has hidden the first threads that wait. */
+	/* The store may have taken the mark away of threads that sleep since: wake all. */
 	if (__builtin_expect(AO_int_load(contended), 0))
 		verve_lock_wake(word, INT_MAX);
 }

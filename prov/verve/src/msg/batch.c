@@ -125,8 +125,10 @@ void verve_batch_arrived(struct verve_xport *xport, struct verve_link *link,
 {
 	const char *at = packet->payload;
 	size_t left = packet->len;
+	bool was_broken = link->broken;
 
-	while (left) {
+	/* A message that breaks the link is lost: those behind it must not overtake it. */
+	while (left && link->broken == was_broken) {
 		struct verve_wire_packet message;
 		size_t len = left < VERVE_WIRE_HEADER ? left : verve_wire_dest(at);
 

@@ -46,13 +46,25 @@ struct verve_net_qp {
 
 /*
  * True if a smaller inline size may help after this errno of ibv_create_qp(3). Memory may suffice
- * for a smaller queue. A size that has worked is no reason for another errno.
+ * for a smaller queue. Where another queue pair got the size, another errno has another reason.
  */
 static bool smaller_may_help(const struct verve_net_device *dev, uint32_t size, int error)
 {
 	if (!size || error == ENOMEM)
-		return size;
+		return size != 0;
 	return (error == EINVAL || error == EOPNOTSUPP) && size > AO_load(&dev->inline_good);
+}
+
+/* In the thread domain of the receive queue or, if the device refuses that, outside of it. */
+static struct ibv_qp *create_in_domain(const struct verve_net_device *dev,
+				       const struct verve_net_srq *srq,
+				       struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp = ibv_create_qp(srq->td.pd, init);
+
+	if (!qp && srq->td.td && errno != ENOMEM)
+		qp = ibv_create_qp(dev->pd, init);
+	return qp;
 }
 
 /*
@@ -79,7 +91,7 @@ static struct ibv_qp *qp_create(struct verve_net_device *dev, const struct verve
 			},
 			.qp_type = IBV_QPT_RC,
 		};
-		struct ibv_qp *qp = ibv_create_qp(attr->srq->td.pd, &init);
+		struct ibv_qp *qp = create_in_domain(dev, attr->srq, &init);
 
 		if (qp) {
 			*inline_size = init.cap.max_inline_data > size ?

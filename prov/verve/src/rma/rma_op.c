@@ -70,13 +70,15 @@ static enum verve_outcome rma_op_abandon(struct verve_xport *xport, struct verve
 }
 
 /*
- * True if the remote CQ data can go with the write itself: immediate data has 32 bits.
+ * True if the remote CQ data can go with the write itself: immediate data has 32 bits. Such a write
+ * takes a buffer of the peer and leaves no trace in it (xport/rx_lost.h), so the peer must have the
+ * link: it has sent a packet over it.
  */
 static bool is_immediate(const struct verve_xport *xport, const struct verve_link *link,
 			 struct verve_rma_op *rma)
 {
-	return link->immediates && !link->rma_event && rma->op.flags & VERVE_OP_DATA &&
-	       rma->data <= UINT32_MAX && !rma->transfer.offset &&
+	return link->immediates && link->arrived && !link->rma_event &&
+	       rma->op.flags & VERVE_OP_DATA && rma->data <= UINT32_MAX && !rma->transfer.offset &&
 	       verve_transfer_is_one_request(xport, link, &rma->op);
 }
 

@@ -148,9 +148,9 @@ static inline bool verve_link_is_busy(const struct verve_link *link)
 }
 
 /*
- * True if a request whose end is to be told need not ask for its completion: so many requests are
- * outstanding that the completions of others come soon, and the last one that asked is near. Of the
- * outstanding requests four ask at least, so that the application hears of their ends in time.
+ * True if a request whose end is to be told need not ask for its completion: many requests are
+ * outstanding, and fewer than a quarter of them were posted since the last one that asked. So four
+ * of them ask at least, and the application hears of their ends in time.
  */
 static inline bool verve_link_may_be_quiet(const struct verve_link *link)
 {

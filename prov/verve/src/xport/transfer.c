@@ -129,8 +129,8 @@ static int post_pieces(struct verve_xport *xport, struct verve_link *link, struc
 }
 
 /*
- * A long transfer asks in any case: its completion is worth more than the entry in the device's
- * queue.
+ * A long request asks in any case: the application is to hear of its end at once, not at the end of
+ * a later one.
  */
 static bool asks(const struct verve_link *link, const struct verve_slot *slot)
 {

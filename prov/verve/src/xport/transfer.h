@@ -33,7 +33,7 @@ struct verve_transfer {
 	uint64_t offset; /* bytes posted */
 	uint64_t base;	 /* offset at which the piece in the operation's slab begins */
 	uint64_t compare_add, swap; /* operands of an atomic of the device */
-	uint32_t imm;	 /* of a write with immediate data */
+	uint32_t imm;	 /* of a write with immediate data, in network byte order */
 	uint32_t remote_count;
 	uint8_t way;	 /* enum verve_transfer_way */
 	bool rkeys;	 /* the segments' keys are rkeys, even if the peer chooses its keys */

@@ -101,6 +101,7 @@ static void setup(void)
 	verve_lock_init(&shared.lock, false);
 	device_max = WANTED;
 	cr_assert_eq(verve_net_device_open("none0", 1, NULL, &dev), 0);
+	shared.td.pd = dev->pd;
 }
 
 static void teardown(void)

@@ -177,6 +177,8 @@ Test(replay, data_behind_it_is_told_once)
 Test(replay, immediate_data_is_told_once)
 {
 	node_link(&a, &b)->immediates = true;
+	node_link(&a, &b)->arrived = 1; /* the peer has sent a packet */
+	node_link(&b, &a)->sent = 1;
 	for (uint32_t i = 1; i < 8; i++)
 		start_with(VERVE_RMA_WRITE, i, region->rkey, NULL, VERVE_OP_DATA);
 	start_with(VERVE_RMA_WRITE, 0, region->rkey + 1, NULL, VERVE_OP_DATA);
