@@ -356,7 +356,7 @@ Test(wait, polling_in_vain_yields_the_processor)
 		verve_wait_progress(&subject.wait);
 		cr_expect_eq(fake_yields(), before + yields);
 	}
-	/* What is found begins the count anew. */
+	/* A poll that finds something begins the count of empty polls anew. */
 	poll_in_vain(63);
 	fake_engine_complete(engine);
 	poll_in_vain(1);

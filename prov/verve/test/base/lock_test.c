@@ -220,43 +220,48 @@ static void *pass(void *arg)
 	return arg;
 }
 
-Test(lock, wakes_every_thread_that_waits)
-{
-	pthread_t thread[3];
+enum { SLEEPERS = 3 };
 
+/* The main thread has the lock. At least one of the threads waits in the kernel, or is about to. */
+static void start_sleepers(pthread_t *thread)
+{
 	verve_lock_init(&lock, false);
 	verve_lock_acquire(&lock);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < SLEEPERS; i++)
 		cr_assert_eq(pthread_create(&thread[i], NULL, pass, NULL), 0);
-	/* At least one of them waits in the kernel, or is about to. */
 	while (AO_int_load(&lock.word) != VERVE_LOCK_WAITED_FOR)
 		sched_yield();
-	verve_lock_release(&lock);
-	for (int i = 0; i < 3; i++)
+}
+
+static void join_sleepers(const pthread_t *thread)
+{
+	for (int i = 0; i < SLEEPERS; i++)
 		cr_assert_eq(pthread_join(thread[i], NULL), 0);
 	cr_expect_eq(AO_int_load(&lock.word), VERVE_LOCK_FREE);
 }
 
+Test(lock, wakes_every_thread_that_waits)
+{
+	pthread_t thread[SLEEPERS];
+
+	start_sleepers(thread);
+	verve_lock_release(&lock);
+	join_sleepers(thread);
+}
+
 /*
  * A release that began before the first thread waited frees the word by a plain store, so that the
- * mark of the waiting threads is gone: all of them are woken.
+ * mark of the waiting threads is gone: all of them are woken. The test makes the two steps itself.
  */
 Test(lock, wakes_threads_whose_mark_is_gone)
 {
-	pthread_t thread[3];
+	pthread_t thread[SLEEPERS];
 
-	verve_lock_init(&lock, false);
-	verve_lock_acquire(&lock);
-	for (int i = 0; i < 3; i++)
-		cr_assert_eq(pthread_create(&thread[i], NULL, pass, NULL), 0);
-	while (AO_int_load(&lock.word) != VERVE_LOCK_WAITED_FOR)
-		sched_yield();
+	start_sleepers(thread);
 	cr_expect(AO_int_load(lock.contended));
 	AO_int_store_release(&lock.word, VERVE_LOCK_FREE);
 	verve_lock_wake(&lock.word, INT_MAX);
-	for (int i = 0; i < 3; i++)
-		cr_assert_eq(pthread_join(thread[i], NULL), 0);
-	cr_expect_eq(AO_int_load(&lock.word), VERVE_LOCK_FREE);
+	join_sleepers(thread);
 }
 
 /* The main thread has the lock nearly always; without its giving way, the others would starve. */

@@ -38,7 +38,8 @@ struct worker {
 	fi_addr_t addr; /* of to, for from */
 	char *memory;
 	uint64_t sent, received; /* completions; any thread counts those of sends */
-	uint64_t end, processor; /* when it had done the round's messages, and what that took */
+	uint64_t end;	    /* the thread has ended its messages of the round, nanoseconds */
+	uint64_t processor; /* processor time of these messages, nanoseconds */
 };
 
 /* What processes share. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Remote CQ data as the immediate data of the write: which writes have it, and what is seen. */
+/* Remote CQ data as immediate data: which writes carry it, and what both sides see of them. */
 #include <string.h>
 
 #include "../proto/fixture.h"
