@@ -78,7 +78,7 @@ static void measure_offer(struct verve_net_device *dev, char *memory, struct ver
 	if (verve_net_binder_open(dev, &binder))
 		goto out_mr;
 	measure_read(binder, memory, &mr, tune);
-	windows = !verve_net_mw_alloc(dev, &mw);
+	windows = !verve_net_mw_alloc(dev, false, &mw);
 	if (windows)
 		measure_window(binder, memory, &mr, &mw, tune);
 	verve_net_binder_close(binder);

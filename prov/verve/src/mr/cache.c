@@ -30,6 +30,13 @@ static const unsigned base_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_WINDOWS;
  */
 enum { NOT_WORTH = 1, NOT_KEPT = 2 };
 
+/* By which windows a get may open a kept registration to peers. */
+enum window_use {
+	OPEN_WINDOWS,  /* windows for all peers, if the device is ready for them */
+	ANY_WINDOWS,   /* the same; the caller can wait until the device is ready */
+	PEER_WINDOWS,  /* windows for a peer, which the caller opens; else as OPEN_WINDOWS */
+};
+
 static uintptr_t page_down(const struct verve_mr_cache *cache, uintptr_t addr)
 {
 	return addr & -cache->page;
@@ -79,11 +86,14 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	verve_mr_odp_open(&cache->odp, dev);
 	store_open(cache);
 	verve_mr_windows_init(&cache->windows, dev, cache->store && !cache->keeps_remote);
+	verve_mr_peer_windows_init(&cache->peer_windows, dev);
 }
 
 void verve_mr_cache_prepare(struct verve_mr_cache *cache)
 {
 	verve_mr_windows_open(&cache->windows);
+	if (verve_mr_windows_are_open(&cache->windows))
+		verve_mr_peer_windows_open(&cache->peer_windows);
 }
 
 void verve_mr_cache_measure(struct verve_mr_cache *cache)
@@ -136,6 +146,7 @@ void verve_mr_cache_fini(struct verve_mr_cache *cache)
 		verve_mr_store_close(cache->store);
 	}
 	verve_mr_windows_fini(&cache->windows);
+	verve_mr_peer_windows_fini(&cache->peer_windows);
 	free(cache->reuse);
 	verve_mr_odp_close(&cache->odp);
 	assert(!AO_load(&cache->regions));
@@ -293,26 +304,46 @@ static bool want_window(const struct verve_mr_cache *cache, const struct verve_m
 	       want_may_keep(cache, kept);
 }
 
+/* A window of the kept registration base. False: there is none. */
+static bool window_get(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+		       enum window_use use, struct verve_mr_region *base,
+		       struct verve_mr_region **region)
+{
+	void *addr = (void *)want->start;
+	size_t len = want->end - want->start;
+
+	if (use == PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows) &&
+	    !verve_mr_peer_window_get(&cache->peer_windows, base, addr, len, region))
+		return true;
+	if (use == ANY_WINDOWS)
+		verve_mr_windows_open(&cache->windows);
+	return !verve_mr_window_open(&cache->windows, base, addr, len, want->access, region);
+}
+
+static bool windows_are_ready(const struct verve_mr_cache *cache, unsigned access,
+			      enum window_use use)
+{
+	if (use == PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows))
+		return true;
+	return verve_mr_windows_may_bind(&cache->windows, access) &&
+	       (use == ANY_WINDOWS || verve_mr_windows_are_open(&cache->windows));
+}
+
 /*
- * Opens a kept registration to peers. wait: the caller can wait until the device is ready for
- * windows. False: a registration of its own must serve. The memory may be read-only, which windows
- * do not take.
+ * Opens a kept registration to peers. False: a registration of its own must serve. The memory may
+ * be read-only, which windows do not take.
  */
 static bool cache_get_window(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-			     bool wait, struct verve_mr_region **region)
+			     enum window_use use, struct verve_mr_region **region)
 {
 	struct verve_mr_region *base;
 	struct verve_mr_want kept;
 	bool found;
 
-	if (!verve_mr_windows_may_bind(&cache->windows, want->access) ||
-	    !(wait || verve_mr_windows_are_open(&cache->windows)) ||
-	    !want_window(cache, want, &kept) || cache_get_entry(cache, &kept, &base, &found))
+	if (!windows_are_ready(cache, want->access, use) || !want_window(cache, want, &kept) ||
+	    cache_get_entry(cache, &kept, &base, &found))
 		return false;
-	if (wait)
-		verve_mr_windows_open(&cache->windows);
-	if (verve_mr_window_open(&cache->windows, base, (void *)want->start,
-				 want->end - want->start, want->access, region)) {
+	if (!window_get(cache, want, use, base, region)) {
 		verve_mr_cache_put(cache, base);
 		return false;
 	}
@@ -321,8 +352,8 @@ static bool cache_get_window(struct verve_mr_cache *cache, const struct verve_mr
 	return true;
 }
 
-static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *want, uint32_t *base,
-		     struct verve_mr_region **region)
+static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+		     enum window_use use, uint32_t *base, struct verve_mr_region **region)
 {
 	bool keep = !base && want_may_keep(cache, want), found = false;
 	int ret = NOT_KEPT;
@@ -332,7 +363,7 @@ static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *w
 		*region = cache->odp.all;
 		return 0;
 	}
-	if (!base && cache_get_window(cache, want, want->exact, region))
+	if (!base && cache_get_window(cache, want, use, region))
 		return 0;
 	if (keep)
 		ret = cache_get_entry(cache, want, region, &found);
@@ -354,33 +385,56 @@ int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, uns
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get(cache, &want, NULL, region);
+	return cache_get(cache, &want, OPEN_WINDOWS, NULL, region);
+}
+
+int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
+				unsigned access, struct verve_mr_region **region)
+{
+	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
+
+	return cache_get(cache, &want, PEER_WINDOWS, NULL, region);
+}
+
+static int cache_get_kept(struct verve_mr_cache *cache, const struct verve_mr_want *want,
+			  enum window_use use, struct verve_mr_region **region)
+{
+	struct verve_mr_entry *entry;
+
+	if (cache->odp.all && want_may_widen(want)) {
+		AO_fetch_and_add1(&cache->spared);
+		*region = cache->odp.all;
+		return 0;
+	}
+	if (want->access & remote && !cache->keeps_remote)
+		return cache_get_window(cache, want, use, region) ? 0 : -FI_ENOENT;
+	if (!want_may_keep(cache, want) || !verve_mr_monitor_quiet())
+		return -FI_ENOENT;
+	entry = verve_mr_store_find(cache->store, want);
+	if (entry) {
+		*region = entry->region;
+		return 0;
+	}
+	if (want->end - want->start < cache->crossover.keep || cache_get_new(cache, want, region))
+		return -FI_ENOENT;
+	AO_fetch_and_add1(&cache->misses);
+	return 0;
 }
 
 int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 			    struct verve_mr_region **region)
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
-	struct verve_mr_entry *entry;
 
-	if (cache->odp.all && want_may_widen(&want)) {
-		AO_fetch_and_add1(&cache->spared);
-		*region = cache->odp.all;
-		return 0;
-	}
-	if (access & remote && !cache->keeps_remote)
-		return cache_get_window(cache, &want, false, region) ? 0 : -FI_ENOENT;
-	if (!want_may_keep(cache, &want) || !verve_mr_monitor_quiet())
-		return -FI_ENOENT;
-	entry = verve_mr_store_find(cache->store, &want);
-	if (entry) {
-		*region = entry->region;
-		return 0;
-	}
-	if (len < cache->crossover.keep || cache_get_new(cache, &want, region))
-		return -FI_ENOENT;
-	AO_fetch_and_add1(&cache->misses);
-	return 0;
+	return cache_get_kept(cache, &want, OPEN_WINDOWS, region);
+}
+
+int verve_mr_cache_get_kept_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
+				     unsigned access, struct verve_mr_region **region)
+{
+	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
+
+	return cache_get_kept(cache, &want, PEER_WINDOWS, region);
 }
 
 static struct verve_mr_entry *entry_of(const struct verve_mr_region *region)
@@ -408,7 +462,7 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 			     uint32_t *base, struct verve_mr_region **region)
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, true};
-	int ret = cache_get(cache, &want, base, region);
+	int ret = cache_get(cache, &want, ANY_WINDOWS, base, region);
 
 	if (!ret)
 		region_hold(cache, *region);
@@ -424,7 +478,10 @@ void verve_mr_cache_put(struct verve_mr_cache *cache, struct verve_mr_region *re
 	if (region->held)
 		region_release(cache, region);
 	if (base) {
-		verve_mr_window_close(&cache->windows, region);
+		if (region->peer_window)
+			verve_mr_peer_window_put(&cache->peer_windows, region);
+		else
+			verve_mr_window_close(&cache->windows, region);
 		region = base;
 	}
 	/* The region must not serve others: peers may reach it until it is deregistered. */

@@ -169,6 +169,7 @@ static int region_open(struct verve_net_device *dev, void *addr,
 	region->owner = NULL;
 	region->held = false;
 	region->base = NULL;
+	region->peer_window = VERVE_MR_NO_PEER_WINDOW;
 	AO_store(&region->exposed, 0);
 	*regionp = region;
 	return 0;

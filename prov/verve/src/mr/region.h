@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Region: one registration of memory with the device, for the application (its fi_mr_desc(3) points
- * to a region) or for the provider's cache; or a window of a region (mr/window.h). Constant while
- * it is open, but for held and exposed. Any thread.
+ * to a region) or for the provider's cache; or a window of a region (mr/window.h,
+ * mr/peer_window.h). Constant while it is open, but for held, exposed and peer_window. Any thread.
  */
 #ifndef VERVE_MR_REGION_H
 #define VERVE_MR_REGION_H
@@ -13,6 +13,16 @@
 #include <stdint.h>
 
 #include "net/mr.h"
+
+/* Of a window for a peer (mr/peer_window.h). */
+enum verve_mr_peer_window_state {
+	VERVE_MR_NO_PEER_WINDOW, /* the region is none */
+	VERVE_MR_PEER_FRESH,	 /* no bind was posted; rkey is the key that it will have */
+	VERVE_MR_PEER_BOUND,	 /* a bind was posted */
+	VERVE_MR_PEER_CLOSING,	 /* the request that ends the window was posted */
+	VERVE_MR_PEER_ENDED,	 /* that request has ended well: the device refuses the key */
+	VERVE_MR_PEER_FREED,	 /* the window was freed, which ends it, too */
+};
 
 struct verve_mr_region {
 	void *addr;
@@ -29,6 +39,7 @@ struct verve_mr_region {
 	void *owner; /* the cache's entry of the region; NULL: the cache does not keep it */
 	bool held;   /* its user holds the entry (mr/store.h): set by get_exact, cleared by put */
 	struct verve_mr_region *base; /* a window of that region; NULL: this is no window */
+	uint8_t peer_window; /* enum verve_mr_peer_window_state; the user of the window sets it */
 	/* A window of it did not end: peers may reach bytes of it until it is closed. Only set. */
 	volatile AO_t exposed;
 };

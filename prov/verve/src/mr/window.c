@@ -44,26 +44,33 @@ void verve_mr_windows_init(struct verve_mr_windows *windows, struct verve_net_de
 			   "that it is opened to peers\n", name_of(windows));
 }
 
-/* base: the region to which the window may be bound; NULL: it is not bound. */
-static void window_free(const struct verve_mr_windows *windows, struct verve_mr_window *window,
-			struct verve_mr_region *base)
+void verve_mr_window_end(struct verve_net_device *dev, struct verve_net_mw *window,
+			 struct verve_mr_region *base)
 {
-	uint32_t rkey = window->net.rkey;
-	int ret = verve_net_mw_free(&window->net);
+	const char *name = verve_net_device_port(dev)->device;
+	uint32_t rkey = window->rkey;
+	int ret = verve_net_mw_free(window);
 
-	free(window);
 	if (!ret)
 		return;
 	if (!base) {
-		VERVE_WARN(MR, "%s: cannot free an unused memory window of key %#x: %s\n",
-			   name_of(windows), rkey, fi_strerror(-ret));
+		VERVE_WARN(MR, "%s: cannot free an unused memory window of key %#x: %s\n", name,
+			   rkey, fi_strerror(-ret));
 		return;
 	}
 	AO_store(&base->exposed, 1);
 	VERVE_WARN(MR,
 		   "%s: cannot free the memory window of key %#x: %s; peers may use the key until "
 		   "%zu bytes at %p are deregistered, which is done after their last use now\n",
-		   name_of(windows), rkey, fi_strerror(-ret), base->len, base->addr);
+		   name, rkey, fi_strerror(-ret), base->len, base->addr);
+}
+
+/* base: the region to which the window may be bound; NULL: it is not bound. */
+static void window_free(const struct verve_mr_windows *windows, struct verve_mr_window *window,
+			struct verve_mr_region *base)
+{
+	verve_mr_window_end(windows->dev, &window->net, base);
+	free(window);
 }
 
 void verve_mr_windows_fini(struct verve_mr_windows *windows)
@@ -162,7 +169,7 @@ static struct verve_mr_window *window_take(struct verve_mr_windows *windows)
 
 	if (windows->idle_count < VERVE_MR_WINDOWS_REST) {
 		window = malloc(sizeof(*window));
-		if (window && !verve_net_mw_alloc(windows->dev, &window->net))
+		if (window && !verve_net_mw_alloc(windows->dev, false, &window->net))
 			return window;
 		free(window);
 	}

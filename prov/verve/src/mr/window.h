@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Windows: memory windows that open registered memory to peers and close it again, without a
- * registration (net/mw.h). One struct verve_mr_windows per registration cache. A window that is
- * given back rests until others were used, so that its key comes back late.
+ * Windows: memory windows that open registered memory to all peers and close it again, without a
+ * registration (net/mw.h: type 1). One struct verve_mr_windows per registration cache. A window
+ * that is given back rests until others were used, so that its key comes back late.
  *
  * The lock is taken after an engine's, and before those of step 6 (ARCHITECTURE.md). It is held
  * while the device binds, and never while a queue pair opens or closes. Any thread.
@@ -23,6 +23,7 @@ struct verve_mr_region;
 struct verve_mr_window;
 struct verve_net_binder;
 struct verve_net_device;
+struct verve_net_mw;
 
 enum {
 	VERVE_MR_WINDOWS_REST = 16,   /* windows that rest before one of them is used again */
@@ -97,5 +98,12 @@ int verve_mr_window_open(struct verve_mr_windows *windows, struct verve_mr_regio
  * binder's queue pair, as verve_mr_window_open may.
  */
 void verve_mr_window_close(struct verve_mr_windows *windows, struct verve_mr_region *region);
+
+/*
+ * Frees a window of any type, which ends it. base: the region to which it may be bound: if the
+ * window cannot be freed, base is exposed, and the log says so. NULL: it is not bound.
+ */
+void verve_mr_window_end(struct verve_net_device *dev, struct verve_net_mw *window,
+			 struct verve_mr_region *base);
 
 #endif

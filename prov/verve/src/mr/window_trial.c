@@ -25,29 +25,34 @@ enum {
 struct trial {
 	struct verve_net_device *dev;
 	struct verve_net_binder *binder; /* NULL: to be opened */
+	bool spent; /* the binder has failed: another one takes its place when it is needed */
 	struct verve_mr_region *base;
 	struct verve_net_mw mw;
 	char *memory; /* a page, which base covers */
+	bool for_peer; /* windows for a peer are tried */
 	bool atomics; /* the device binds windows for atomics */
 	bool exposed; /* a window may go on after the trial: the page must not be used again */
 };
-
-static int binder_get(struct trial *trial)
-{
-	return trial->binder ? 0 : verve_net_binder_open(trial->dev, &trial->binder);
-}
 
 static void binder_put(struct trial *trial)
 {
 	if (trial->binder)
 		verve_net_binder_close(trial->binder);
 	trial->binder = NULL;
+	trial->spent = false;
+}
+
+static int binder_get(struct trial *trial)
+{
+	if (trial->spent)
+		binder_put(trial);
+	return trial->binder ? 0 : verve_net_binder_open(trial->dev, &trial->binder);
 }
 
 /* -FI_ENOENT: others have all windows. */
 static int window_get(struct trial *trial, struct verve_net_mw *mw)
 {
-	int ret = verve_net_mw_alloc(trial->dev, mw);
+	int ret = verve_net_mw_alloc(trial->dev, trial->for_peer, mw);
 
 	return ret == -FI_ENOMEM ? -FI_ENOENT : ret;
 }
@@ -73,8 +78,7 @@ static int try_read(struct trial *trial, size_t at, uint32_t rkey, bool *refused
 	ret = verve_net_binder_read(trial->binder, trial->memory + TO, trial->base->lkey,
 				    trial->memory + at, rkey, LEN);
 	*refused = ret == -FI_EACCES;
-	if (ret)
-		binder_put(trial);
+	trial->spent = ret;
 	return *refused ? 0 : ret;
 }
 
@@ -153,6 +157,66 @@ static int try_window(struct trial *trial, const char **broken)
 	return ret || *broken ? ret : try_unbound(trial, broken);
 }
 
+/* The window opens its bytes to the binder's queue pair; then it is unbound, and does not. */
+static int try_own(struct trial *trial, const char **broken)
+{
+	bool refused;
+	int ret = binder_get(trial);
+
+	if (!ret)
+		ret = verve_net_mw_bind(trial->binder, &trial->mw, &trial->base->net,
+					trial->memory + INSIDE, INSIDE_LEN, VERVE_NET_REMOTE_READ);
+	if (!ret)
+		ret = try_read(trial, INSIDE, trial->mw.rkey, &refused);
+	if (!ret && refused)
+		*broken = "refuses the bytes of a window for a peer";
+	return ret || *broken ? ret : try_unbound(trial, broken);
+}
+
+/* The window is bound to one queue pair, and another one reads. */
+static int try_other(struct trial *trial, const char **broken)
+{
+	struct verve_net_binder *binder;
+	bool refused;
+	int ret = binder_get(trial);
+
+	if (!ret)
+		ret = verve_net_mw_bind(trial->binder, &trial->mw, &trial->base->net,
+					trial->memory + INSIDE, INSIDE_LEN, VERVE_NET_REMOTE_READ);
+	if (ret)
+		return ret;
+	binder = trial->binder;
+	trial->binder = NULL;
+	ret = try_read(trial, INSIDE, trial->mw.rkey, &refused);
+	binder_put(trial);
+	trial->binder = binder;
+	if (!ret && !refused)
+		*broken = "lets other peers use the key of a window for a peer";
+	return ret;
+}
+
+static int try_for_peer(struct trial *trial, const char **broken)
+{
+	int ret = try_own(trial, broken);
+
+	return ret || *broken ? ret : try_other(trial, broken);
+}
+
+/*
+ * The binder goes first: a request that has not ended might bind the window later. But a window for
+ * a peer must not outlive its queue pair.
+ */
+static int trial_end(struct trial *trial, const char **broken)
+{
+	int ret;
+
+	if (!trial->for_peer)
+		binder_put(trial);
+	ret = window_put(trial, &trial->mw, broken);
+	binder_put(trial);
+	return ret;
+}
+
 static int trial_run(struct trial *trial, const char **broken)
 {
 	int freed, ret = posix_memalign((void **)&trial->memory, PAGE, PAGE);
@@ -167,10 +231,8 @@ static int trial_run(struct trial *trial, const char **broken)
 	ret = window_get(trial, &trial->mw);
 	if (ret)
 		goto err_region;
-	ret = try_window(trial, broken);
-	/* The binder goes first: a request that has not ended might bind the window later. */
-	binder_put(trial);
-	freed = window_put(trial, &trial->mw, broken);
+	ret = trial->for_peer ? try_for_peer(trial, broken) : try_window(trial, broken);
+	freed = trial_end(trial, broken);
 	if (!ret)
 		ret = freed;
 err_region:
@@ -181,20 +243,16 @@ err_memory:
 	return ret;
 }
 
-int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics)
+/* Logs what the trial has found. Returns its result: -FI_EPERM if a promise is broken. */
+static int trial_conclude(const struct trial *trial, int ret, const char *broken)
 {
-	const char *name = verve_net_device_port(dev)->device, *broken = NULL;
-	struct trial trial = {.dev = dev};
-	int ret = trial_run(&trial, &broken);
+	const char *name = verve_net_device_port(trial->dev)->device;
 
-	*atomics = trial.atomics;
-	if (!ret && !broken && !trial.atomics && verve_net_device_port(dev)->limits.atomics)
-		VERVE_INFO(MR, "%s: the device binds no memory windows for atomics: such memory "
-			   "is registered each time that it is opened to peers\n", name);
 	if (broken) {
-		VERVE_WARN(MR,
-			   "%s: memory windows are not used, because the device %s: memory is "
-			   "registered each time that it is opened to peers\n", name, broken);
+		VERVE_WARN(MR, "%s: memory windows%s are not used, because the device %s: %s\n",
+			   name, trial->for_peer ? " for a peer" : "", broken,
+			   trial->for_peer ? "windows for all peers are used" :
+			   "memory is registered each time that it is opened to peers");
 		return -FI_EPERM;
 	}
 	if (ret == -FI_ENOENT)
@@ -203,6 +261,30 @@ int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics)
 		VERVE_WARN(MR, "%s: the device has memory windows, but its driver binds none\n",
 			   name);
 	else if (ret)
-		VERVE_WARN(MR, "%s: cannot try memory windows: %s\n", name, fi_strerror(-ret));
+		VERVE_WARN(MR, "%s: cannot try memory windows%s: %s\n", name,
+			   trial->for_peer ? " for a peer" : "", fi_strerror(-ret));
 	return ret;
+}
+
+int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics)
+{
+	struct trial trial = {.dev = dev};
+	const char *broken = NULL;
+	int ret = trial_run(&trial, &broken);
+
+	*atomics = trial.atomics;
+	if (!ret && !broken && !trial.atomics && verve_net_device_port(dev)->limits.atomics)
+		VERVE_INFO(MR, "%s: the device binds no memory windows for atomics: such memory "
+			   "is registered each time that it is opened to peers\n",
+			   verve_net_device_port(dev)->device);
+	return trial_conclude(&trial, ret, broken);
+}
+
+int verve_mr_window_trial_for_peer(struct verve_net_device *dev)
+{
+	struct trial trial = {.dev = dev, .for_peer = true};
+	const char *broken = NULL;
+	int ret = trial_run(&trial, &broken);
+
+	return trial_conclude(&trial, ret, broken);
 }

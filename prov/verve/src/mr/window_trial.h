@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Trial of a device's memory windows. What peers may reach rests on three promises (InfiniBand
- * spec. vol. 1, 10.6.7.2): a window opens its bytes, no others, and its key ends when it is
- * unbound. Few programs use windows, so no domain relies on them before it has tried one.
+ * Trial of a device's memory windows. What peers may reach rests on promises (InfiniBand spec. vol.
+ * 1, 10.6.7.2): a window opens its bytes, no others, and its key ends when it is unbound. A window
+ * for a peer opens them to the peer of one queue pair. Few programs use windows, so no domain
+ * relies on them before it has tried one.
  */
 #ifndef VERVE_MR_WINDOW_TRIAL_H
 #define VERVE_MR_WINDOW_TRIAL_H
@@ -19,5 +20,7 @@ struct verve_net_device;
  * made. *atomics, if the result is 0: the device has atomics, and binds windows for them. Logs.
  */
 int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics);
+/* The same for windows for a peer (limits.mw_peer), which are bound for reading alone. */
+int verve_mr_window_trial_for_peer(struct verve_net_device *dev);
 
 #endif

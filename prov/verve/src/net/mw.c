@@ -100,14 +100,27 @@ void verve_net_binder_close(struct verve_net_binder *binder)
 	free(binder);
 }
 
-int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
+int verve_net_mw_alloc(struct verve_net_device *dev, bool for_peer, struct verve_net_mw *mw)
 {
-	struct ibv_mw *handle = ibv_alloc_mw(dev->pd, IBV_MW_TYPE_1);
+	struct ibv_mw *handle = ibv_alloc_mw(dev->pd, for_peer ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
 
 	if (!handle)
 		return verve_net_error(errno);
-	*mw = (struct verve_net_mw){.rkey = handle->rkey, .handle = handle};
+	*mw = (struct verve_net_mw){handle->rkey, for_peer, handle};
 	return 0;
+}
+
+uint32_t verve_net_mw_next_key(const struct verve_net_mw *mw)
+{
+	return ibv_inc_rkey(mw->rkey);
+}
+
+/* Drivers name the window by its present key; some do not note the new one themselves. */
+void verve_net_mw_posted(struct verve_net_mw *mw)
+{
+	struct ibv_mw *handle = mw->handle;
+
+	handle->rkey = mw->rkey = verve_net_mw_next_key(mw);
 }
 
 int verve_net_mw_free(struct verve_net_mw *mw)
@@ -144,28 +157,58 @@ static int binder_wait(struct verve_net_binder *binder)
 }
 
 /* Others are about the queue pair: it was flushed, or its port is down. */
-static bool is_about_window(int status)
+static bool is_about_window(const struct verve_net_mw *mw, int status)
 {
 	return status == IBV_WC_MW_BIND_ERR || status == IBV_WC_LOC_PROT_ERR ||
-	       status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_LOC_LEN_ERR;
+	       status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_LOC_LEN_ERR ||
+	       (status == IBV_WC_LOC_QP_OP_ERR && mw->for_peer);
+}
+
+/* Posts the bind, or, with a length of 0, the unbind, of a window of type 1. */
+static int post_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
+		     const struct verve_net_bind *info)
+{
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
+	int ret;
+
+	verve_qp_bind_info(info, &bind.bind_info);
+	ret = ibv_bind_mw(verve_qp_handle(binder->qp), mw->handle, &bind);
+	return ret ? verve_net_error(ret) : 0;
+}
+
+/* The same for a window for a peer. */
+static int post_for_peer(struct verve_net_binder *binder, struct verve_net_mw *mw,
+			 const struct verve_net_bind *bind)
+{
+	struct verve_net_wr wr = {
+		.op = bind->len ? VERVE_NET_BIND : VERVE_NET_INVALIDATE,
+		.flags = VERVE_NET_SIGNALED,
+		.rkey = bind->len ? verve_net_mw_next_key(mw) : mw->rkey,
+		.bind = bind,
+	};
+	int ret = verve_net_qp_post(binder->qp, &wr);
+
+	if (!ret && bind->len)
+		verve_net_mw_posted(mw);
+	return ret;
 }
 
 static int binder_perform(struct verve_net_binder *binder, struct verve_net_mw *mw,
-			  const struct ibv_mw_bind_info *info)
+			  const struct verve_net_bind *bind)
 {
-	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = *info};
-	struct ibv_mw *handle = mw->handle;
-	int ret = ibv_bind_mw(verve_qp_handle(binder->qp), handle, &bind);
+	const struct ibv_mw *handle = mw->handle;
+	int ret = mw->for_peer ? post_for_peer(binder, mw, bind) : post_bind(binder, mw, bind);
 
-	ret = ret ? verve_net_error(ret) : binder_wait(binder);
+	if (!ret)
+		ret = binder_wait(binder);
 	mw->rkey = handle->rkey;
 	if (!ret)
 		return 0;
 	VERVE_INFO(MR, "%s: cannot %s the memory window of key %#x: %s\n",
-		   binder->dev->port.device, info->length ? "bind" : "unbind", mw->rkey,
+		   binder->dev->port.device, bind->len ? "bind" : "unbind", mw->rkey,
 		   ret > 0 ? verve_net_wc_str((uint32_t)ret) : fi_strerror(-ret));
 	if (ret > 0)
-		return is_about_window(ret) ? -FI_EIO : -FI_ECONNABORTED;
+		return is_about_window(mw, ret) ? -FI_EIO : -FI_ECONNABORTED;
 	return ret;
 }
 
@@ -199,17 +242,7 @@ int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lk
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access)
 {
-	const struct ibv_mw_bind_info info = {
-		.mr = mr->handle,
-		.addr = (uintptr_t)addr,
-		.length = len,
-		.mw_access_flags =
-			(access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
-			(access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-			(access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0),
-	};
-
-	return binder_perform(binder, mw, &info);
+	return binder_perform(binder, mw, &(struct verve_net_bind){mw, mr, addr, len, access});
 }
 
 /*
@@ -219,7 +252,5 @@ int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 int verve_net_mw_unbind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 			const struct verve_net_mr *mr, void *addr)
 {
-	const struct ibv_mw_bind_info info = {.mr = mr->handle, .addr = (uintptr_t)addr};
-
-	return binder_perform(binder, mw, &info);
+	return binder_perform(binder, mw, &(struct verve_net_bind){mw, mr, addr, 0, 0});
 }

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory windows of type 1: ibv_alloc_mw(3), ibv_bind_mw(3), ibv_dealloc_mw(3). A bound window
- * opens bytes of a region (VERVE_NET_WINDOWS) to every peer that knows the window's key. Binding
- * changes the key and ends the old one. It takes a request to a queue pair, which may be any of the
- * device: the binder has one of its own, which is connected to itself.
+ * Memory windows: ibv_alloc_mw(3), ibv_bind_mw(3), ibv_dealloc_mw(3). A bound window opens bytes of
+ * a region (VERVE_NET_WINDOWS) to peers that know the window's key.
+ *
+ * A window of type 1 opens them to every peer. Binding changes the key and ends the old one. It
+ * takes a request to a queue pair, which may be any of the device: the binder has one of its own,
+ * which is connected to itself.
+ *
+ * A window *for a peer* (type 2B) opens them to the peer of one queue pair. Requests to this queue
+ * pair bind it and end it (VERVE_NET_BIND and INVALIDATE of net/qp.h). The key is known before the
+ * bind is posted, so that a packet behind it can tell the peer. A window that is bound must be
+ * invalidated before it is bound again. It must be freed before its queue pair is closed, if it was
+ * not invalidated: soft-RoCE lets a bound window hold its queue pair.
  *
  * Calls on one binder, and on one window, must not overlap. Any thread.
  */
@@ -15,17 +23,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/bind.h"
+
 struct verve_net_binder;
 struct verve_net_device;
 struct verve_net_mr;
 
 /* Bytes of a window at most. mlx5 binds no more: its windows count bytes in 31 bits. */
 #define VERVE_NET_MW_MAX (1ull << 31)
-
-struct verve_net_mw {
-	uint32_t rkey; /* changes with each bind and unbind */
-	void *handle;  /* struct ibv_mw *, for net alone */
-};
 
 /*
  * Opens a binder. May block for milliseconds. Logs, but not -FI_EOPNOTSUPP: the driver binds no
@@ -43,14 +48,22 @@ void verve_net_binder_close(struct verve_net_binder *binder);
 int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lkey,
 			  const void *from, uint32_t rkey, uint32_t len);
 
-/* A new window is not bound. Does not log. -FI_ENOMEM, or the error of libibverbs. May block. */
-int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw);
 /*
- * Ends the window, even if it is bound. No binder may have a request for it. Does not log. May
- * block. A negative error of libibverbs: the window lives on, and nothing can end it any more but
- * the end of the region to which it is bound.
+ * A new window is not bound. for_peer: limits.mw_peer. Does not log. -FI_ENOMEM, or the error of
+ * libibverbs. May block.
+ */
+int verve_net_mw_alloc(struct verve_net_device *dev, bool for_peer, struct verve_net_mw *mw);
+/*
+ * Ends the window, even if it is bound. No queue pair, unless it is in the error state, may have a
+ * request for it. Does not log. May block. A negative error of libibverbs: the window lives on, and
+ * nothing can end it any more but the end of the region to which it is bound.
  */
 int verve_net_mw_free(struct verve_net_mw *mw);
+
+/* The key that the next VERVE_NET_BIND of a window for a peer must have. */
+uint32_t verve_net_mw_next_key(const struct verve_net_mw *mw);
+/* This VERVE_NET_BIND was posted: the next key of the window is another one. */
+void verve_net_mw_posted(struct verve_net_mw *mw);
 
 /*
  * Binds the window to len bytes from addr on, 1 to VERVE_NET_MW_MAX of them, of the region mr. The
@@ -59,7 +72,8 @@ int verve_net_mw_free(struct verve_net_mw *mw);
  * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT (no answer); -FI_EIO (the device
  * refuses this bind); -FI_ECONNABORTED (the binder's queue pair has failed for another reason, such
  * as a port that is down); or the error of libibverbs. After an error the binder must be closed,
- * and then the window be freed.
+ * and then the window be freed. A window for a peer opens the bytes to the binder itself, and is
+ * freed before the binder is closed.
  */
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access);

@@ -91,6 +91,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.mr = device->max_mr,
 		.mw = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW && device->max_mw > 0 ?
 		      (uint32_t)device->max_mw : 0,
+		.mw_peer = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.mw_bounds = mw_bounds(device),
 		.odp_rc = odp_rc,
 		.odp_atomic = odp_rc &&

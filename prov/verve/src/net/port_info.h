@@ -52,6 +52,7 @@ struct verve_net_limits {
 	uint64_t mr_size;	/* bytes of a region */
 	uint32_t mr;		/* regions of the device */
 	uint32_t mw;		/* memory windows of the device; 0: it has none of type 1 */
+	bool mw_peer;		/* windows for one peer (type 2B), too */
 	bool mw_bounds;		/* a window opens its own bytes only, not all of its region */
 	bool odp_rc;		/* on-demand paging for RC sends, receives, writes and reads */
 	bool odp_atomic;	/* on-demand paging for RC atomics, too */

@@ -9,7 +9,9 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "net/bind.h"
 #include "net/cq.h"
+#include "net/mr.h"
 #include "net/path.h"
 #include "net/td.h"
 #include "net/timeout.h"
@@ -420,8 +422,44 @@ _Static_assert((int)VERVE_NET_SEND == IBV_WR_SEND, "opcode");
 _Static_assert((int)VERVE_NET_READ == IBV_WR_RDMA_READ, "opcode");
 _Static_assert((int)VERVE_NET_COMPARE_SWAP == IBV_WR_ATOMIC_CMP_AND_SWP, "opcode");
 _Static_assert((int)VERVE_NET_FETCH_ADD == IBV_WR_ATOMIC_FETCH_AND_ADD, "opcode");
+_Static_assert((int)VERVE_NET_INVALIDATE == IBV_WR_LOCAL_INV, "opcode");
+_Static_assert((int)VERVE_NET_BIND == IBV_WR_BIND_MW, "opcode");
 _Static_assert((int)VERVE_NET_SIGNALED == IBV_SEND_SIGNALED, "flag");
 _Static_assert((int)VERVE_NET_INLINE == IBV_SEND_INLINE, "flag");
+
+void verve_qp_bind_info(const struct verve_net_bind *bind, struct ibv_mw_bind_info *info)
+{
+	unsigned access = bind->access;
+
+	*info = (struct ibv_mw_bind_info){
+		.mr = bind->mr->handle,
+		.addr = (uintptr_t)bind->addr,
+		.length = bind->len,
+		.mw_access_flags =
+			(access & VERVE_NET_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+			(access & VERVE_NET_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+			(access & VERVE_NET_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0),
+	};
+}
+
+/* The fields of requests that are neither sends nor RDMA. */
+static __attribute__((noinline)) void translate_rare(const struct verve_net_wr *from,
+						     struct ibv_send_wr *to)
+{
+	if (verve_net_wr_is_atomic(from->op)) {
+		to->wr.atomic.remote_addr = from->remote_addr;
+		to->wr.atomic.rkey = from->rkey;
+		to->wr.atomic.compare_add = from->compare_add;
+		to->wr.atomic.swap = from->swap;
+	} else if (from->op == VERVE_NET_INVALIDATE) {
+		to->invalidate_rkey = from->rkey;
+	} else {
+		to->sg_list = NULL;
+		to->bind_mw.mw = from->bind->mw->handle;
+		to->bind_mw.rkey = from->rkey;
+		verve_qp_bind_info(from->bind, &to->bind_mw.bind_info);
+	}
+}
 
 static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send_wr *to)
 {
@@ -433,11 +471,8 @@ static inline void wr_translate(const struct verve_net_wr *from, struct ibv_send
 	to->opcode = (enum ibv_wr_opcode)from->op;
 	to->send_flags = from->flags;
 	to->imm_data = from->imm;
-	if (__builtin_expect(verve_net_wr_is_atomic(from->op), 0)) {
-		to->wr.atomic.remote_addr = from->remote_addr;
-		to->wr.atomic.rkey = from->rkey;
-		to->wr.atomic.compare_add = from->compare_add;
-		to->wr.atomic.swap = from->swap;
+	if (__builtin_expect(from->op > VERVE_NET_READ, 0)) {
+		translate_rare(from, to);
 		return;
 	}
 	to->wr.rdma.remote_addr = from->remote_addr;

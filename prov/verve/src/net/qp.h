@@ -18,6 +18,7 @@
 #include "net/device.h"
 #include <rdma/fi_errno.h>
 
+struct verve_net_bind;
 struct verve_net_cq;
 struct verve_net_srq;
 struct verve_net_qp;
@@ -38,6 +39,8 @@ enum verve_net_wr_op {
 	/* On 8 aligned bytes at remote_addr; their old value is written to the 8 bytes of sge. */
 	VERVE_NET_COMPARE_SWAP = 5,
 	VERVE_NET_FETCH_ADD = 6,
+	VERVE_NET_INVALIDATE = 7, /* ends the window for a peer that has the key rkey (net/mw.h) */
+	VERVE_NET_BIND = 8,	  /* opens one, with the key rkey, before later requests */
 };
 
 static inline bool verve_net_wr_is_atomic(enum verve_net_wr_op op)
@@ -57,12 +60,15 @@ struct verve_net_wr {
 	enum verve_net_wr_op op;
 	uint32_t flags; /* VERVE_NET_SIGNALED, VERVE_NET_INLINE */
 	uint32_t imm;	/* goes as it is; VERVE_NET_WRITE_IMM only */
-	uint32_t rkey;	/* with remote_addr: all but VERVE_NET_SEND */
+	uint32_t rkey;	/* with remote_addr: all but VERVE_NET_SEND, INVALIDATE, BIND */
 	uint64_t remote_addr;
 	uint64_t compare_add; /* COMPARE_SWAP: the expected old value; FETCH_ADD: the addend */
 	uint64_t swap;	      /* COMPARE_SWAP: the new value */
-	const struct verve_net_sge *sge; /* the caller's; read before the post returns */
-	uint32_t sge_count;		 /* 0 to limits.sge */
+	union {
+		const struct verve_net_sge *sge; /* the caller's; read before the post returns */
+		const struct verve_net_bind *bind; /* VERVE_NET_BIND: likewise */
+	};
+	uint32_t sge_count; /* 0 to limits.sge; 0 with VERVE_NET_BIND */
 };
 
 /*
@@ -140,9 +146,8 @@ bool verve_net_qp_has_failed(const struct verve_net_qp *qp);
 int verve_net_qp_error(struct verve_net_qp *qp);
 
 /*
- * Posts a request. The caller makes sure that the send queue has room. After a
- * negative error the queue pair is unusable, or it is in the error state, in which some devices
- * refuse every request.
+ * Posts a request. The caller makes sure that the send queue has room. After a negative error the
+ * queue pair is unusable, or it is in the error state, in which some devices refuse every request.
  */
 int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr);
 

@@ -74,6 +74,10 @@ struct verve_net_srq {
 
 struct verve_net_qp;
 
+struct verve_net_bind;
+/* What libibverbs is told of a bind. */
+void verve_qp_bind_info(const struct verve_net_bind *bind, struct ibv_mw_bind_info *info);
+
 /* For requests that net/qp.h does not know. */
 struct ibv_qp *verve_qp_handle(const struct verve_net_qp *qp);
 

@@ -123,6 +123,16 @@ Test(region, says_what_was_registered)
 	verve_mr_region_close(region);
 }
 
+/* Its memory held something else before. */
+Test(region, is_no_window)
+{
+	struct verve_mr_region *region = open_region(8, 0);
+
+	cr_expect_null(region->base);
+	cr_expect_eq(region->peer_window, VERVE_MR_NO_PEER_WINDOW);
+	verve_mr_region_close(region);
+}
+
 Test(region, remote_writers_need_local_write)
 {
 	struct verve_mr_region *write = open_region(sizeof(buffer), VERVE_NET_REMOTE_WRITE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Windows: which one is used next, and what happens when the device does not bind. */
 #include "cache_fixture.h"
+#include "mr/peer_window.h"
 #include "mr/window.h"
 #include "net/device.h"
 #include <rdma/fi_errno.h>
@@ -14,6 +15,7 @@ static struct verve_mr_region *base;
 static void setup(void)
 {
 	fake_world.config.limits.mw = 100;
+	fake_world.config.limits.mw_peer = true;
 	cache_open();
 	verve_mr_windows_init(&windows, dev, true);
 	cr_assert_eq(verve_mr_region_open(dev, pages, 4 * PAGE,
@@ -317,4 +319,44 @@ Test(window, device_without_windows_is_not_asked)
 	verve_mr_windows_open(&others);
 	cr_expect_not(verve_mr_windows_are_open(&others));
 	verve_mr_windows_fini(&others);
+}
+
+/* Opens windows for a peer; returns true if the device keeps their promises. */
+static bool try_for_peer(void)
+{
+	struct verve_mr_peer_windows peers;
+	bool open;
+
+	verve_mr_peer_windows_init(&peers, dev);
+	verve_mr_peer_windows_open(&peers);
+	open = verve_mr_peer_windows_are_open(&peers);
+	verve_mr_peer_windows_fini(&peers);
+	return open;
+}
+
+Test(window, for_a_peer_are_tried)
+{
+	cr_expect(try_for_peer());
+	fake_world.config.mw_for_all = true;
+	cr_expect_not(try_for_peer(), "other peers can use the key");
+	fake_world.config.mw_for_all = false;
+	fake_world.config.mw_stale = true;
+	cr_expect_not(try_for_peer(), "the key lives on");
+	fake_world.config.mw_stale = false;
+	((struct verve_net_port *)verve_net_device_port(dev))->limits.mw_peer = false;
+	cr_expect_not(try_for_peer(), "the device has none");
+}
+
+/* What says nothing about windows does not end them. */
+Test(window, trial_for_a_peer_that_could_not_be_made_is_made_again)
+{
+	struct verve_mr_peer_windows peers;
+
+	verve_mr_peer_windows_init(&peers, dev);
+	fake_net_fail(FAKE_NET_BINDER_OPEN, 1, -FI_ENOMEM);
+	verve_mr_peer_windows_open(&peers);
+	cr_expect_not(verve_mr_peer_windows_are_open(&peers));
+	verve_mr_peer_windows_open(&peers);
+	cr_expect(verve_mr_peer_windows_are_open(&peers));
+	verve_mr_peer_windows_fini(&peers);
 }

@@ -153,7 +153,7 @@ static struct verve_net_binder *open_all(struct verve_net_mw *mw)
 	struct verve_net_binder *binder;
 
 	cr_assert_eq(verve_net_binder_open(dev, &binder), 0);
-	cr_assert_eq(verve_net_mw_alloc(dev, mw), 0);
+	cr_assert_eq(verve_net_mw_alloc(dev, false, mw), 0);
 	return binder;
 }
 

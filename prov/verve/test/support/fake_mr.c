@@ -190,6 +190,14 @@ bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_
 	return covers(region, addr, len, access);
 }
 
+bool fake_rkey_is_for(const struct verve_net_device *dev, uint32_t rkey, const void *qp)
+{
+	struct fake_region *region;
+
+	HASH_FIND(hh_rkey, dev->by_rkey, &rkey, sizeof(rkey), region);
+	return !region || !region->only || region->only == qp || fake_world.config.mw_for_all;
+}
+
 bool fake_rkey_is_there(const struct verve_net_device *dev, uint32_t rkey)
 {
 	struct fake_region *region;

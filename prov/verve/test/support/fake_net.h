@@ -29,7 +29,7 @@ struct fake_net_config {
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
 	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
-	bool mw_stale, mw_late, mw_stays, mw_no_atomics; /* of windows: fake_mw.c tells */
+	bool mw_stale, mw_late, mw_stays, mw_no_atomics, mw_for_all, mw_refused; /* fake_mw.c */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	const char *starved;   /* the thread of this name never runs; NULL: all run */
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
@@ -150,7 +150,7 @@ struct fake_net_stats {
 	uint64_t full;		/* posts refused: more than the queue holds */
 	uint64_t access_errors; /* protection and length errors, local and remote */
 	uint64_t regs, max_mr;	/* registrations; most regions open at a time */
-	uint64_t binds;		/* windows that were bound */
+	uint64_t binds, peer_binds; /* of windows; of these, by the program's queue pairs */
 	uint64_t pinned;	/* bytes that are registered now */
 	uint64_t qps, max_qps, qps_opened; /* queue pairs: now, at most at a time, ever */
 	uint16_t dscp;		/* of struct verve_net_qp_attr, of the queue pair opened last */

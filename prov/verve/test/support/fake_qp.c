@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_region.h"
 #include "net/cq.h"
 
 enum { PSN_LIMIT = 1 << 24, QP_NUM_LIMIT = 1 << 24, POISON = 0xa5, POISON_LEN = 64, MARK_LEN = 8 };
@@ -110,6 +111,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	struct fake_wr *wr;
 
 	fake_slow();
+	fake_windows_check_closed(qp->dev, qp);
 	fake_trace("host %u qp %u closes, %u requests outstanding", host->index, qp->num,
 		   qp->produced - qp->polled);
 	fake_event_cancel(&qp->arrive);
@@ -239,6 +241,8 @@ static uint32_t length_of(const struct verve_net_wr *wr)
 
 static int check_wr(const struct verve_net_qp *qp, const struct verve_net_wr *wr)
 {
+	if (wr->op == VERVE_NET_BIND || wr->op == VERVE_NET_INVALIDATE)
+		return qp->dev->port.limits.mw_peer && !wr->sge_count ? 0 : -FI_EINVAL;
 	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_FETCH_ADD)
 		return -FI_EINVAL;
 	if (wr->flags & VERVE_NET_INLINE &&
@@ -270,6 +274,8 @@ static void post_one(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 	struct fake_wr *copy = alloc_wr(qp);
 
 	copy->wr = *wr;
+	if (wr->op == VERVE_NET_BIND)
+		copy->bind = *wr->bind;
 	copy->wr.sge = copy->sge;
 	if (wr->sge_count)
 		memcpy(copy->sge, wr->sge, wr->sge_count * sizeof(copy->sge[0]));

@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "fake_world.h"
+#include "net/bind.h"
 #include "net/qp.h"
 
 /* InfiniBand spec. vol. 1, 11.6.2, with the numbers of enum ibv_wc_status. */
@@ -23,6 +24,7 @@ enum {
 	FAKE_WC_LOCAL_OPERATION = 2,
 	FAKE_WC_LOCAL_PROTECTION = 4,
 	FAKE_WC_FLUSHED = 5,
+	FAKE_WC_BIND = 6,
 	FAKE_WC_REMOTE_INVALID = 9,
 	FAKE_WC_REMOTE_ACCESS = 10,
 	FAKE_WC_REMOTE_OPERATION = 11,
@@ -37,6 +39,7 @@ struct fake_wr {
 	TAILQ_ENTRY(fake_wr) link;
 	struct verve_net_wr wr; /* sge points to the array below */
 	struct verve_net_sge sge[FAKE_MAX_SGE];
+	struct verve_net_bind bind;
 	uint8_t *inline_data; /* few, or on the heap; NULL: not inline */
 	uint8_t few[64];
 	uint32_t len;	      /* bytes */
@@ -82,7 +85,13 @@ struct verve_net_qp {
 /* Something comes back but an acknowledgement. */
 static inline bool fake_wr_fetches(const struct fake_wr *wr)
 {
-	return wr->wr.op >= VERVE_NET_READ;
+	return wr->wr.op >= VERVE_NET_READ && wr->wr.op <= VERVE_NET_FETCH_ADD;
+}
+
+/* Binds or ends a window for a peer: concerns the initiator alone. */
+static inline bool fake_wr_is_local(const struct fake_wr *wr)
+{
+	return wr->wr.op == VERVE_NET_BIND || wr->wr.op == VERVE_NET_INVALIDATE;
 }
 
 struct verve_net_srq {
@@ -112,6 +121,8 @@ void fake_wr_free(struct verve_net_qp *qp, struct fake_wr *wr);
 bool fake_wr_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr);
 /* The memory of a segment, which is valid. */
 void *fake_wr_memory(const struct verve_net_qp *qp, const struct verve_net_sge *sge);
+/* Executes a request that concerns the initiator alone: FAKE_WC_*. */
+int fake_wr_execute_here(struct verve_net_qp *qp, const struct fake_wr *wr);
 /* Copies the segments, or the inline data, into wr->len bytes. */
 void fake_wr_gather(const struct verve_net_qp *qp, const struct fake_wr *wr, void *to);
 /* Copies wr->len bytes into the segments. */

@@ -221,12 +221,35 @@ static struct fake_wr *answer_older(struct verve_net_qp *qp, struct fake_wr *ref
 	return refused;
 }
 
+/* The oldest request under way concerns this side alone, and is executed. */
+static void execute_here(struct verve_net_qp *qp)
+{
+	struct fake_wr *wr = qp->flying;
+	int status = fake_wr_execute_here(qp, wr);
+
+	fake_trace("host %u qp %u: request %u, op %d, status %d", qp->dev->host->index, qp->num,
+		   wr->number, wr->wr.op, status);
+	if (status) {
+		fail(qp, wr, (uint32_t)status, fake_world.now + fake_rc_delay());
+		return;
+	}
+	advance(qp, wr);
+	wr->acked = wr->responded = true;
+	if (qp->flying)
+		fake_event_at(&qp->arrive, qp->flying->when, arrive);
+	schedule_completion(qp);
+}
+
 static void arrive(struct fake_event *event)
 {
 	struct verve_net_qp *qp = QP_OF(event, arrive), *target = target_of(qp);
 	struct fake_wr *wr = qp->flying;
 	int status;
 
+	if (fake_wr_is_local(wr)) {
+		execute_here(qp);
+		return;
+	}
 	if (!target) {
 		unanswered(qp, wr, event, arrive);
 		return;
@@ -372,6 +395,11 @@ static void strand(struct verve_net_qp *qp)
 	     wr = TAILQ_NEXT(wr, link)) {
 		struct verve_net_qp *target = target_of(qp);
 
+		if (fake_wr_is_local(wr)) {
+			if (fake_wr_execute_here(qp, wr))
+				return;
+			continue;
+		}
 		if (!target || fake_responder_execute(qp, wr, target) != FAKE_WC_OK)
 			return;
 	}

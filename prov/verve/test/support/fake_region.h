@@ -19,10 +19,21 @@ struct fake_region {
 	uint64_t pinned; /* bytes of it */
 	unsigned access;
 	struct fake_region *base; /* a window's region */
+	const void *only;	  /* a window for a peer: its queue pair, or binder; NULL: any */
 	uint32_t windows;	  /* bound to this region */
 	uint32_t stuck;		  /* windows that could not be freed */
-	void *window;		  /* a window's handle */
+	void *handle;		  /* a window's */
+	void *window;		  /* the handle of a window that could not be freed */
 };
+
+struct verve_net_bind;
+
+/* Executes the request that binds a window for a peer to queue pair qp, with this key. */
+bool fake_window_bind(const void *qp, const struct verve_net_bind *bind, uint32_t rkey);
+/* Executes the request that ends the window of this key. False: it is none of this queue pair. */
+bool fake_window_invalidate(struct verve_net_device *dev, const void *qp, uint32_t rkey);
+/* Fatal if windows are bound to the queue pair, or binder, which closes. */
+void fake_windows_check_closed(struct verve_net_device *dev, const void *qp);
 
 /* The windows of a region that could not be freed end with the region. */
 void fake_windows_end(struct fake_region *base);

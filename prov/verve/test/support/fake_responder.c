@@ -90,6 +90,14 @@ static int execute_send(const struct verve_net_qp *qp, const struct fake_wr *wr,
 	return FAKE_WC_OK;
 }
 
+/* True if the key opens these bytes to the peer of the target's queue pair. */
+static bool opens(const struct verve_net_qp *target, const struct fake_wr *wr, uint32_t len,
+		  unsigned access)
+{
+	return fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, len, access) &&
+	       (!len || fake_rkey_is_for(target->dev, wr->wr.rkey, target));
+}
+
 static int execute_write(const struct verve_net_qp *qp, const struct fake_wr *wr,
 			 struct verve_net_qp *target)
 {
@@ -97,8 +105,7 @@ static int execute_write(const struct verve_net_qp *qp, const struct fake_wr *wr
 
 	if (wr->wr.op == VERVE_NET_WRITE_IMM && !target->attr.srq->count)
 		return FAKE_NOT_READY;
-	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
-			      VERVE_NET_REMOTE_WRITE))
+	if (!opens(target, wr, wr->len, VERVE_NET_REMOTE_WRITE))
 		return fake_responder_refuse(target, FAKE_WC_REMOTE_ACCESS);
 	fake_wr_gather(qp, wr, fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr));
 	if (wr->wr.op == VERVE_NET_WRITE_IMM && fake_srq_take(target->attr.srq, &recv))
@@ -108,8 +115,7 @@ static int execute_write(const struct verve_net_qp *qp, const struct fake_wr *wr
 
 bool fake_responder_may_read(const struct fake_wr *wr, const struct verve_net_qp *target)
 {
-	return fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, wr->len,
-				VERVE_NET_REMOTE_READ);
+	return opens(target, wr, wr->len, VERVE_NET_REMOTE_READ);
 }
 
 bool fake_responder_may_read_again(const struct fake_wr *wr, const struct verve_net_qp *target)
@@ -131,8 +137,7 @@ static int execute_atomic(struct fake_wr *wr, struct verve_net_qp *target)
 
 	if (wr->wr.remote_addr % sizeof(*word))
 		return fake_responder_refuse(target, FAKE_WC_REMOTE_INVALID);
-	if (!fake_rkey_covers(target->dev, wr->wr.rkey, wr->wr.remote_addr, sizeof(*word),
-			      VERVE_NET_REMOTE_ATOMIC))
+	if (!opens(target, wr, sizeof(*word), VERVE_NET_REMOTE_ATOMIC))
 		return fake_responder_refuse(target, FAKE_WC_REMOTE_ACCESS);
 	word = fake_rkey_memory(target->dev, wr->wr.rkey, wr->wr.remote_addr);
 	wr->fetched = *word;

@@ -149,6 +149,8 @@ bool fake_lkey_covers(const struct verve_net_device *dev, uint32_t lkey, uint64_
 bool fake_rkey_is_there(const struct verve_net_device *dev, uint32_t rkey);
 bool fake_rkey_covers(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr,
 		      uint32_t len, unsigned access);
+/* True unless the key is of a window for the peer of another queue pair (or binder) than qp. */
+bool fake_rkey_is_for(const struct verve_net_device *dev, uint32_t rkey, const void *qp);
 /* The memory behind an address that is covered. */
 void *fake_lkey_memory(const struct verve_net_device *dev, uint32_t lkey, uint64_t addr);
 void *fake_rkey_memory(const struct verve_net_device *dev, uint32_t rkey, uint64_t addr);

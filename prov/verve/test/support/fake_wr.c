@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fake_qp.h"
+#include "fake_region.h"
 #include "fake_world.h"
 
 enum { POISON = 0xa5 };
@@ -18,6 +19,14 @@ bool fake_wr_is_valid(const struct verve_net_qp *qp, const struct fake_wr *wr)
 				      access))
 			return false;
 	return true;
+}
+
+int fake_wr_execute_here(struct verve_net_qp *qp, const struct fake_wr *wr)
+{
+	if (wr->wr.op == VERVE_NET_BIND)
+		return fake_window_bind(qp, &wr->bind, wr->wr.rkey) ? FAKE_WC_OK : FAKE_WC_BIND;
+	return fake_window_invalidate(qp->dev, qp, wr->wr.rkey) ? FAKE_WC_OK :
+								   FAKE_WC_LOCAL_OPERATION;
 }
 
 void *fake_wr_memory(const struct verve_net_qp *qp, const struct verve_net_sge *sge)

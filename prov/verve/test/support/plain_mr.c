@@ -64,9 +64,22 @@ int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lk
 	abort();
 }
 
-int verve_net_mw_alloc(struct verve_net_device *dev, struct verve_net_mw *mw)
+int verve_net_mw_alloc(struct verve_net_device *dev, bool for_peer, struct verve_net_mw *mw)
 {
 	(void)dev;
+	(void)for_peer;
+	(void)mw;
+	abort();
+}
+
+uint32_t verve_net_mw_next_key(const struct verve_net_mw *mw)
+{
+	(void)mw;
+	abort();
+}
+
+void verve_net_mw_posted(struct verve_net_mw *mw)
+{
 	(void)mw;
 	abort();
 }
