@@ -68,6 +68,7 @@ enum {
 	VERVE_HELLO_BIG_ENDIAN = 1 << 7, /* byte order of the numbers in the sender's memory */
 	VERVE_HELLO_BATCHES = 1 << 8,	 /* the sender takes several messages in a packet */
 	VERVE_HELLO_IMMEDIATES = 1 << 9, /* the sender takes CQ data as the immediate of a write */
+	VERVE_HELLO_BOUND_KEYS = 1 << 10, /* the sender takes keys that end with the queue pair */
 	VERVE_HELLO_OWN_ORDER =
 		__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? VERVE_HELLO_BIG_ENDIAN : 0,
 };

@@ -137,7 +137,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 			    (xport->attr.app_keys ? VERVE_HELLO_APP_KEYS : 0) |
 			    (xport->attr.device_atomics ? VERVE_HELLO_DEVICE_ATOMICS : 0) |
 			    VERVE_HELLO_OWN_ORDER | VERVE_HELLO_BATCHES |
-			    VERVE_HELLO_IMMEDIATES,
+			    VERVE_HELLO_IMMEDIATES | VERVE_HELLO_BOUND_KEYS,
 		.connect_timeout = verve_config.connect_timeout * ms,
 		.transport_timeout_ms = verve_config.transport_timeout,
 		.events = &xport->events,

@@ -11,10 +11,11 @@
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-bool verve_direct_is_offered(struct verve_xport *xport, struct verve_send_op *send)
+bool verve_direct_is_offered(struct verve_xport *xport, const struct verve_link *link,
+			     struct verve_send_op *send)
 {
 	return send->op.len >= xport->attr.mr_cache->crossover.offer_kept &&
-	       !verve_memory_register_kept(xport, &send->memory, VERVE_NET_REMOTE_READ);
+	       !verve_memory_offer_kept(xport, &send->memory, link->bound_keys);
 }
 
 bool verve_direct_register(struct verve_xport *xport, struct verve_send_op *send)

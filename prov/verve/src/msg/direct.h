@@ -29,7 +29,8 @@ static inline bool verve_direct_is_read(const struct verve_xport *xport, size_t 
  * True if the peer is to read the message because its registration is kept: then the message has
  * its regions.
  */
-bool verve_direct_is_offered(struct verve_xport *xport, struct verve_send_op *send);
+bool verve_direct_is_offered(struct verve_xport *xport, const struct verve_link *link,
+			     struct verve_send_op *send);
 
 /* True if a message of this length is copied, whatever descriptors and registrations it has. */
 static inline bool verve_direct_is_short(const struct verve_xport *xport, size_t len)

@@ -40,6 +40,7 @@ const struct verve_op_class verve_recv_class = {
 	.answer = verve_recv_answer,
 	.done = verve_rndv_done,
 	.fail = verve_recv_fail,
+	.restart = verve_rndv_restart,
 	.describe = verve_recv_describe,
 	.blame = verve_recv_blame,
 	.release = verve_op_release_memory,
@@ -126,7 +127,7 @@ static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struc
 	recv_label(xport, recv, peer, packet);
 	recv->op.peer = peer;
 	if (packet->type == VERVE_WIRE_RTS) {
-		verve_rndv_accept(xport, peer, recv, packet);
+		verve_rndv_accept(xport, peer, link_id, recv, packet);
 		return;
 	}
 	recv->op.len = verve_iov_scatter(memory->iov, memory->iov_count, 0, packet->payload,

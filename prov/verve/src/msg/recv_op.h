@@ -32,6 +32,8 @@ struct verve_recv_op {
 	uint64_t asked;		/* pulled message: offset up to which PULL has asked for bytes */
 	struct verve_recv_op *parent; /* multi-receive buffer of the message; NULL: none */
 	size_t used;		/* multi-receive buffer: bytes that messages have taken */
+	/* the connection with whose queue pair the message's keys end; 0: they do not */
+	uint32_t bound_to;
 	uint32_t children;	/* multi-receive buffer: messages still being placed */
 	bool spent;		/* multi-receive buffer: takes no more messages */
 	struct verve_transfer transfer; /* undefined before a rendezvous is accepted */

@@ -12,11 +12,13 @@
 #include "net/mr.h"
 #include "xport/fence.h"
 #include "xport/iov.h"
+#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
+#include "xport/window.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -70,7 +72,7 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 	 * no peer may read these. An RTS without segments tells the peer to pull the message.
 	 */
 	if (!send->memory.slab && op->len && !copy_out(xport, send)) {
-		ret = verve_memory_register(xport, &send->memory, VERVE_NET_REMOTE_READ);
+		ret = verve_memory_offer(xport, &send->memory, link->bound_keys);
 		if (ret && ret != -FI_ENOMEM) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
@@ -80,7 +82,7 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 			fill_segments(&send->memory, &packet);
 	}
 	packet.op_id = op->id;
-	if (!verve_link_send(xport, link, &packet, NULL))
+	if (!verve_window_offer(xport, link, &send->memory, &packet))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 
 	send->offered = true;
@@ -92,7 +94,7 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 	return VERVE_DONE;
 }
 
-void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer,
+void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint32_t link_id,
 		       struct verve_recv_op *recv, const struct verve_wire_packet *offer)
 {
 	struct verve_transfer *transfer = &recv->transfer;
@@ -104,6 +106,9 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer,
 	transfer->len = offer->len < recv->op.len ? offer->len : recv->op.len;
 	recv->op.len = transfer->len;
 	recv->fin.id = offer->op_id;
+	/* A message of a link that has broken since cannot be pulled: the reads fail. */
+	if (offer->flags & VERVE_WIRE_BOUND && verve_link_live(xport, link_id))
+		recv->bound_to = offer->dest;
 	recv->op.peer = peer;
 	if (!transfer->len)
 		verve_recv_finish(xport, recv, 0, NULL);
@@ -131,6 +136,31 @@ static int prepare_read(struct verve_xport *xport, const struct verve_link *link
 	return verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
 }
 
+/* The keys of the message have ended: it is pulled, from its first byte on. */
+static void pull_instead(struct verve_xport *xport, struct verve_recv_op *recv)
+{
+	if (recv->memory.slab)
+		verve_slab_free(&xport->tx_slabs, recv->memory.slab);
+	recv->memory.slab = NULL;
+	recv->transfer.remote_count = 0;
+	recv->transfer.offset = 0;
+	recv->bound_to = 0;
+}
+
+bool verve_rndv_restart(struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_recv_op *recv = verve_recv_op_of(op);
+
+	if (!recv->bound_to)
+		return false;
+	pull_instead(xport, recv);
+	if (op->state != VERVE_OP_QUEUED) {
+		verve_op_dequeue(op);
+		verve_op_enqueue(op, &op->peer->reads, VERVE_OP_QUEUED);
+	}
+	return true;
+}
+
 enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_op *op)
 {
@@ -138,6 +168,8 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 	enum verve_outcome progress;
 	int ret;
 
+	if (recv->bound_to && recv->bound_to != link->conn_id)
+		pull_instead(xport, recv);
 	if (!recv->transfer.remote_count)
 		return verve_chunks_start(xport, link, recv);
 	ret = prepare_read(xport, link, recv);

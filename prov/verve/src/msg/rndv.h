@@ -19,12 +19,17 @@ struct verve_wire_packet;
 enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_send_op *send);
 
-/* Receiver: recv takes the message that the peer has offered. recv is in no queue. */
-void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer,
+/*
+ * Receiver: recv takes the message that the peer has offered over the link link_id. recv is in no
+ * queue.
+ */
+void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint32_t link_id,
 		       struct verve_recv_op *recv, const struct verve_wire_packet *offer);
 /* Receiver, for a receive in state QUEUED: posts the reads, or pulls. */
 enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_op *op);
+/* Receiver: verve_op_class.restart. A message whose keys have ended is pulled. */
+bool verve_rndv_restart(struct verve_xport *xport, struct verve_op *op);
 /* Receiver: the last read has completed. */
 void verve_rndv_done(struct verve_xport *xport, struct verve_op *op);
 

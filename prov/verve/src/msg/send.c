@@ -24,6 +24,7 @@
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
+#include "xport/window.h"
 #include "xport/wire.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -173,7 +174,7 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (op->len > link->eager_size || !link->credits ||
 	    (!slab &&
-	     (verve_direct_is_read(xport, op->len) || verve_direct_is_offered(xport, send))))
+	     (verve_direct_is_read(xport, op->len) || verve_direct_is_offered(xport, link, send))))
 		return verve_rndv_offer(xport, link, send);
 
 	if (await && verve_op_name(xport, op))
@@ -195,6 +196,25 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	else
 		verve_op_finish(xport, op);
 	return VERVE_DONE;
+}
+
+/* The peer has said what became of the message, or its device has the message. */
+static void send_end(struct verve_xport *xport, struct verve_op *op)
+{
+	if (op->error)
+		verve_op_fail(xport, op, op->error,
+			      op->error == FI_ECANCELED ? "cancelled before the peer took it" :
+							  "the peer could not take the message");
+	else if (op->flags & VERVE_OP_REPORTED)
+		verve_op_free(xport, op);
+	else
+		verve_op_finish(xport, op);
+}
+
+static void send_done(struct verve_xport *xport, struct verve_op *op)
+{
+	verve_window_closed(&verve_send_op_of(op)->memory);
+	send_end(xport, op);
 }
 
 /*
@@ -219,14 +239,10 @@ void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
 
 	if (!op || !verve_op_is_send(op))
 		return;
-	if (error)
-		verve_op_fail(xport, op, error,
-			      error == FI_ECANCELED ? "cancelled before the peer took it" :
-						      "the peer could not take the message");
-	else if (op->flags & VERVE_OP_REPORTED)
-		verve_op_free(xport, op);
-	else
-		verve_op_finish(xport, op);
+	op->error = error;
+	/* The send completes when the peer cannot read the message any more. */
+	if (!verve_window_close(xport, link, op))
+		send_end(xport, op);
 }
 
 _Static_assert(sizeof(struct verve_send_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
@@ -240,7 +256,8 @@ const struct verve_op_class verve_send_class = {
 	.counter_at = offsetof(struct verve_sink, send),
 	.is_message = true,
 	.start = send_start,
-	.done = verve_op_finish, /* direct, or VERVE_OP_TRANSMIT: the peer's device has it */
+	/* direct, or VERVE_OP_TRANSMIT: the peer's device has it; or its windows have ended */
+	.done = send_done,
 	.cancel = send_cancel,
 	.release = verve_op_release_memory,
 };

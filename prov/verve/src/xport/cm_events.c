@@ -78,6 +78,7 @@ static void link_agree(const struct verve_xport *xport, struct verve_link *link,
 	link->keys.chosen = event->features & VERVE_HELLO_APP_KEYS;
 	link->batches = event->features & VERVE_HELLO_BATCHES;
 	link->immediates = event->features & VERVE_HELLO_IMMEDIATES;
+	link->bound_keys = event->features & VERVE_HELLO_BOUND_KEYS;
 	link->device_atomics = event->features & VERVE_HELLO_DEVICE_ATOMICS;
 	link->other_order = (event->features & VERVE_HELLO_BIG_ENDIAN) != VERVE_HELLO_OWN_ORDER;
 }

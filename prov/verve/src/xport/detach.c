@@ -12,6 +12,7 @@
 #include "xport/dispatch.h"
 #include "xport/let_go.h"
 #include "xport/link.h"
+#include "xport/memory.h"
 #include "xport/peer.h"
 #include "xport/replay.h"
 #include "xport/replay_state.h"
@@ -86,6 +87,7 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 		verve_complete_poll_all(xport);
 	if (!verve_dispatch_drain(xport) || link->broken)
 		return;
+	verve_memory_free_windows(xport, &link->peer->active);
 	verve_let_go_link(xport, link);
 	if (link->qps_at_workers || !verve_dispatch_drain(xport) || link->broken)
 		return;

@@ -15,6 +15,7 @@
 #include "xport/fence.h"
 #include "xport/let_go.h"
 #include "xport/link.h"
+#include "xport/memory.h"
 #include "xport/peer.h"
 #include "xport/places.h"
 #include "xport/protocols.h"
@@ -249,8 +250,10 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 	 * The queue pair closes first: a completion tells the application that the device does not
 	 * use its memory any more.
 	 */
-	if (!link->qps_at_workers)
+	if (!link->qps_at_workers) {
+		verve_memory_free_windows(xport, &link->doomed);
 		verve_let_go_link(xport, link);
+	}
 	if (link->qps_at_workers)
 		return;
 	while ((op = TAILQ_FIRST(&link->doomed))) {

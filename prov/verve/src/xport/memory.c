@@ -25,6 +25,20 @@ void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *mem
 	}
 }
 
+void verve_memory_free_windows(struct verve_xport *xport, const struct verve_op_queue *queue)
+{
+	struct verve_op *op;
+
+	TAILQ_FOREACH(op, queue, link) {
+		struct verve_memory *memory = verve_op_memory(op);
+
+		for (uint32_t i = 0; op->cls->memory_at && memory->owned >> i; i++)
+			if (memory->owned & 1u << i && memory->region[i]->peer_window)
+				verve_mr_peer_window_free(&xport->attr.mr_cache->peer_windows,
+							  memory->region[i]);
+	}
+}
+
 void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory)
 {
 	if (memory->slab)
@@ -82,10 +96,16 @@ int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory
 	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get);
 }
 
-int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
-			       unsigned access)
+int verve_memory_offer(struct verve_xport *xport, struct verve_memory *memory, bool binds)
 {
-	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get_kept);
+	return register_pieces(xport, memory, SIZE_MAX, VERVE_NET_REMOTE_READ,
+			       binds ? verve_mr_cache_get_for_peer : verve_mr_cache_get);
+}
+
+int verve_memory_offer_kept(struct verve_xport *xport, struct verve_memory *memory, bool binds)
+{
+	return register_pieces(xport, memory, SIZE_MAX, VERVE_NET_REMOTE_READ,
+			       binds ? verve_mr_cache_get_kept_for_peer : verve_mr_cache_get_kept);
 }
 
 int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,

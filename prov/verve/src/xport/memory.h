@@ -63,19 +63,23 @@ static inline size_t verve_memory_fill(struct verve_memory *memory,
 }
 
 /*
- * Every piece gets a region: the application's descriptor, or a region from the cache. With
- * REMOTE_READ the region is from the cache in any case: the peer learns its key, and must reach
- * this message and no more. access: VERVE_NET_*. -FI_ENOMEM, or the error of the registration: the
- * memory has no region from the cache then.
+ * Every piece gets a region: the application's descriptor, or a region from the cache. access:
+ * VERVE_NET_*, without remote access. -FI_ENOMEM, or the error of the registration: the memory has
+ * no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
-/* The same, if the cache has a registration, or makes one to keep it. Else -FI_ENOENT. */
-int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
-			       unsigned access);
 /*
- * The same for the first len bytes alone, if a registration costs less than a copy of len bytes
- * (mr/costs.h). -FI_ENOENT: it costs more, or none can be had; no piece has a region from the
- * cache then. Never with REMOTE_READ.
+ * Every piece gets a region from the cache that the peer may read: it learns the key, and must
+ * reach this message and no more. binds: the regions may be windows for a peer (xport/window.h).
+ * Errors as verve_memory_register.
+ */
+int verve_memory_offer(struct verve_xport *xport, struct verve_memory *memory, bool binds);
+/* The same, if the cache has a registration, or makes one to keep it. Else -FI_ENOENT. */
+int verve_memory_offer_kept(struct verve_xport *xport, struct verve_memory *memory, bool binds);
+/*
+ * As verve_memory_register, for the first len bytes alone, if a registration costs less than a copy
+ * of len bytes (mr/costs.h). -FI_ENOENT: it costs more, or none can be had; no piece has a region
+ * from the cache then.
  */
 int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,
 				unsigned access);
@@ -87,6 +91,11 @@ uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, s
 			     bool is_inline, struct verve_net_sge *sge);
 /* Gives the regions from the cache back. Harmless if there are none. No request uses them. */
 void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory);
+/*
+ * Frees the windows for a peer of all operations in the queue (xport/window.h) that may be bound to
+ * a queue pair in error, which is going to be closed.
+ */
+void verve_memory_free_windows(struct verve_xport *xport, const struct verve_op_queue *queue);
 /* Gives the slab and the regions from the cache back. Harmless if there are none. */
 void verve_memory_release(struct verve_xport *xport, struct verve_memory *memory);
 

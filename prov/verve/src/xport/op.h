@@ -90,6 +90,12 @@ struct verve_op_class {
 	 * verve_op_fail. For replay only: a link that ends calls verve_op_fail for every class.
 	 */
 	void (*fail)(struct verve_xport *xport, struct verve_op *op, const char *reason);
+	/*
+	 * The link goes on over another queue pair, and reads of the operation have not ended.
+	 * True: they need keys that ended with the old queue pair, so they must not be repeated;
+	 * the operation is QUEUED, to start anew. For replay only. NULL: false.
+	 */
+	bool (*restart)(struct verve_xport *xport, struct verve_op *op);
 	/* The application cancels the QUEUED or active operation. 0, or -FI_EAGAIN: no memory. */
 	int (*cancel)(struct verve_xport *xport, struct verve_op *op);
 	/* Fills in the fields of a completion that only this kind has. Called once. */

@@ -39,7 +39,9 @@ enum {
 	VERVE_WIRE_DATA = 1 << 1,   /* EAGER, RTS, WRITE_DATA, RMA_EVENT: has remote CQ data */
 	VERVE_WIRE_ACK = 1 << 2,    /* EAGER: has an operation id; FIN is due when received */
 	VERVE_WIRE_FETCH = 1 << 3,  /* ATOMIC: the reply brings the previous content */
-	VERVE_WIRE_FLAGS = 15,	    /* all of them */
+	/* RTS: its keys end with the queue pair that it comes over; then the message is pulled */
+	VERVE_WIRE_BOUND = 1 << 4,
+	VERVE_WIRE_FLAGS = 31,	    /* all of them */
 };
 
 /* Bytes, but for VERVE_WIRE_SEGMENTS. */

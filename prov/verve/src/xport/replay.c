@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
+#include "mr/cache.h"
 #include "net/sys.h"
 #include "xport/conn_id.h"
 #include "xport/lifetime.h"
@@ -32,6 +33,12 @@ enum { ONE_PACKET = 256 };
 static bool is_packet(const struct verve_slot *slot)
 {
 	return verve_slot_is_in_slab(slot) || slot->kind == VERVE_SLOT_COPY;
+}
+
+/* True for a request that binds or ends a window for a peer. */
+static bool is_of_window(const struct verve_slot *slot)
+{
+	return slot->verb == VERVE_NET_BIND || slot->verb == VERVE_NET_INVALIDATE;
 }
 
 static void *packet_of(const struct verve_replay_entry *entry)
@@ -89,12 +96,16 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 {
 	struct verve_slot *slot = verve_link_slot(link, link->retired);
 	bool refused = is_refusal(status) && slot->kind == VERVE_SLOT_MEMORY;
+	bool flushed = status == VERVE_NET_WC_FLUSHED;
 
 	if (!link->failed) {
-		if ((status != VERVE_NET_WC_FLUSHED && !refused) ||
+		if ((!flushed && !refused && !is_of_window(slot)) ||
 		    !verve_replay_begin(xport, link))
 			return false;
 		link->failed = true;
+		/* A peer can make ending a window fail: it can end the window itself. */
+		if (!flushed && slot->verb == VERVE_NET_BIND)
+			verve_mr_peer_windows_refused(&xport->attr.mr_cache->peer_windows);
 		if (refused) {
 			link->replay->refused = true;
 			slot->op->error = verve_net_wc_errno(status);
@@ -220,6 +231,7 @@ static bool repeat_packet(struct verve_xport *xport, struct verve_link *link,
 		return false;
 	}
 	verve_wire_readdress(out.data, link->remote_id);
+	slot->length = verve_wire_drop_bound(out.data, slot->length);
 	if (slot->kind == VERVE_SLOT_HEADED)
 		return !verve_link_post_headed(xport, link, &out, slot->length, slot->op);
 	return !verve_link_post_packet(xport, link, &out, slot->length, false,
@@ -376,6 +388,20 @@ static void settle_unknown(struct verve_xport *xport, struct verve_replay *repla
 			  "target's device executed the atomic is unknown");
 }
 
+/* Reads by keys that ended with the old queue pair are not repeated: their operations restart. */
+static void settle_restarts(struct verve_xport *xport, struct verve_replay *replay)
+{
+	for (uint32_t i = 0; i < replay->count; i++) {
+		const struct verve_slot *slot = &replay->entries[i].slot;
+		struct verve_op *op = slot->op;
+
+		if (!replay->entries[i].dead && slot->kind == VERVE_SLOT_MEMORY &&
+		    slot->verb == VERVE_NET_READ && op->cls->restart &&
+		    op->cls->restart(xport, op))
+			bury_entries(replay, op);
+	}
+}
+
 /*
  * Decides which entries are repeated, from the number of packets that the peer has received. If a
  * packet did not arrive and is not repeated, its credits are owed again. False: the peer's number
@@ -398,6 +424,7 @@ static bool settle(struct verve_xport *xport, struct verve_link *link)
 		executed = i + 1;
 	}
 	link->sent = replay->number;
+	settle_restarts(xport, replay);
 	for (uint32_t i = 0; i < replay->count; i++) {
 		if (i < executed)
 			settle_executed(xport, replay, &replay->entries[i]);

@@ -15,7 +15,8 @@ struct verve_op;
 struct verve_slab;
 
 enum verve_slot_kind {
-	VERVE_SLOT_NOTHING, /* a write of no bytes, or RESUME: is not repeated as a packet */
+	/* a write of no bytes, RESUME, or a request for a window: is not repeated as such */
+	VERVE_SLOT_NOTHING,
 	VERVE_SLOT_SLAB,    /* a packet in a slab */
 	VERVE_SLOT_COPY,    /* a packet that was posted inline, and lies in link->copies */
 	VERVE_SLOT_MEMORY,  /* a part of its operation's transfer */
@@ -33,7 +34,7 @@ struct verve_slot {
 	uint32_t rkey;	      /* MEMORY: of the peer */
 	uint32_t length;      /* bytes of the packet, of the part, or of the header */
 	uint8_t kind;	      /* enum verve_slot_kind */
-	uint8_t verb;	      /* MEMORY: enum verve_net_wr_op */
+	uint8_t verb;	      /* MEMORY, or of a window: enum verve_net_wr_op; else 0 */
 	uint8_t at;	      /* SLAB, HEADED: bytes into the slab at which the packet begins */
 	bool tell;	      /* the class's done is called when the request ended well */
 	bool has_slab;	      /* counted in link->slabs */

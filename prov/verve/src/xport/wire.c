@@ -262,7 +262,8 @@ static const struct layout layouts[UINT8_MAX + 1] = {
 	/* verve_wire_encode_eager writes it, too. */
 	[VERVE_WIRE_EAGER] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_ACK,
 			      NULL, get_payload},
-	[VERVE_WIRE_RTS] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA, put_rts, get_rts},
+	[VERVE_WIRE_RTS] = {WORD_TAG, VERVE_WIRE_TAGGED | VERVE_WIRE_DATA | VERVE_WIRE_BOUND,
+			    put_rts, get_rts},
 	[VERVE_WIRE_FIN] = {WORD_ID, 0, NULL, NULL},
 	[VERVE_WIRE_CREDIT] = {WORD_TAG, 0, NULL, NULL},
 	[VERVE_WIRE_WRITE_DATA] = {WORD_TAG, VERVE_WIRE_DATA, put_len, get_write_data},
@@ -333,6 +334,21 @@ void verve_wire_readdress(void *buf, uint32_t dest)
 	uint32_t le = htole32(dest);
 
 	memcpy((uint8_t *)buf + offsetof(struct header, dest), &le, sizeof(le));
+}
+
+size_t verve_wire_drop_bound(void *buf, size_t len)
+{
+	uint8_t *flags = (uint8_t *)buf + offsetof(struct header, flags), *at;
+	struct rts rts;
+
+	if (verve_wire_type_of(buf) != VERVE_WIRE_RTS || !(*flags & VERVE_WIRE_BOUND))
+		return len;
+	*flags &= ~VERVE_WIRE_BOUND;
+	at = (uint8_t *)buf + verve_wire_prefix(*flags);
+	memcpy(&rts, at, sizeof(rts));
+	rts.segment_count = 0;
+	memcpy(at, &rts, sizeof(rts));
+	return at + sizeof(rts) - (uint8_t *)buf;
 }
 
 uint32_t verve_wire_dest(const void *buf)

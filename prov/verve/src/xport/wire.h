@@ -103,6 +103,11 @@ size_t verve_wire_encode(const struct verve_wire_packet *packet, void *buf);
 
 /* Changes the destination of an encoded packet: the connection id of the peer's next connection. */
 void verve_wire_readdress(void *buf, uint32_t dest);
+/*
+ * The packet of len bytes leaves over another queue pair than it was made for. An RTS whose keys
+ * ended with that one (VERVE_WIRE_BOUND) becomes an RTS without segments. Returns its bytes.
+ */
+size_t verve_wire_drop_bound(void *buf, size_t len);
 /* The destination, the type, and the credits in the header of an encoded packet. */
 uint32_t verve_wire_dest(const void *buf);
 uint8_t verve_wire_type_of(const void *buf);

@@ -98,6 +98,7 @@ static void start_world(uint64_t seed, const struct nth_scene *scene)
 	config.seed = seed;
 	config.hosts = NTH_ENDS;
 	config.limits.mw = scene->windows ? 1000 : 0;
+	config.limits.mw_peer = scene->for_peer;
 	fake_net_start(&config);
 }
 

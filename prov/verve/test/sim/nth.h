@@ -73,6 +73,7 @@ struct nth_scene {
 	bool slabs;	   /* nothing is sent inline */
 	bool kept;	   /* registrations outlive their use */
 	bool windows;	   /* so do registrations, which peers reach through memory windows */
+	bool for_peer;	   /* there are windows for one peer, too */
 	uint32_t conns;	   /* connections that an endpoint keeps */
 	/* That fail in it, at least; broken, for another reason than memory: 0: is not tried. */
 	unsigned allocations, calls, broken;

@@ -190,6 +190,19 @@ Test(nth, rendezvous_through_windows)
 	});
 }
 
+Test(nth, rendezvous_through_windows_for_a_peer)
+{
+	nth_run(&(struct nth_scene){
+		.name = "rendezvous_through_windows_for_a_peer",
+		.play = rendezvous,
+		.windows = true,
+		.for_peer = true,
+		.cold = true,
+		.allocations = 120,
+		.calls = 55,
+	});
+}
+
 /* No more memory may be registered than there is already. */
 static void pull(struct nth *nth)
 {

@@ -238,7 +238,8 @@ void sim_node_start(struct sim_node *node)
 }
 
 /*
- * In half of the runs, kept registrations are opened to peers by windows. No random number decides,
+ * In half of the runs, kept registrations are opened to peers by windows, in half of these also by
+ * windows for a peer. No random number decides,
  * so that the other half stays as it was before there were windows.
  */
 static void set_windows(struct fake_net_config *config)
@@ -248,6 +249,7 @@ static void set_windows(struct fake_net_config *config)
 
 	config->limits.mw = windows ? kind & 2 ? 1000 : 3 : 0;
 	config->limits.mw_bounds = kind & 4;
+	config->limits.mw_peer = config->seed >> 59 & 1;
 	verve_config.mr_cache = windows && kind & 8 ? "strict" : "auto";
 	fake_net_watch_allow(windows);
 }
