@@ -352,15 +352,15 @@ Test(wait, polling_in_vain_yields_the_processor)
 	subject_init(FI_WAIT_FD, 1);
 	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
 	for (uintptr_t yields = 1; yields < 4; yields++) {
-		poll_in_vain(63);
+		poll_in_vain(1023);
 		verve_wait_progress(&subject.wait);
 		cr_expect_eq(fake_yields(), before + yields);
 	}
 	/* A poll that finds something begins the count of empty polls anew. */
-	poll_in_vain(63);
+	poll_in_vain(1023);
 	fake_engine_complete(engine);
 	poll_in_vain(1);
-	poll_in_vain(63);
+	poll_in_vain(1023);
 	before = fake_yields();
 	/* Another thread polls, and perhaps has no processor. */
 	verve_lock_acquire(&subject.wait.lock);
