@@ -2,9 +2,10 @@
 /*
  * Lock: waiting, and waking a thread that waits.
  *
- * While a lock is QUIET, its release frees the word by a plain store, and then looks whether the
- * lock has become contended. The first thread that sleeps says so, and then looks at the word. Each
- * must see the other's store, so neither may look before its own store is seen by all processors.
+ * While a lock is UNCONTENDED, its release frees the word by a plain store, and then looks whether
+ * the lock has become contended. The first thread that sleeps says so, and then looks at the word.
+ * Each must see the other's store, so neither may look before its own store is seen by all
+ * processors.
  * The thread that comes seldom pays for both: membarrier(2) makes all running threads of the
  * process do their stores before what follows. From then on the lock is CONTENDED, and a release
  * learns from the word whether a thread waits, by an atomic instruction: a lock that several
@@ -19,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* TURNING: as CONTENDED, but a release that is under way may still take the lock for QUIET. */
-enum { QUIET, TURNING, CONTENDED };
+/* TURNING: as CONTENDED, but a release that is under way may still take it for UNCONTENDED. */
+enum { UNCONTENDED, TURNING, CONTENDED };
 
 enum { PLACES = 256 }; /* locks share them: one that is contended makes others so, too */
 
@@ -69,7 +70,7 @@ static bool make_contended(struct verve_lock *lock)
 {
 	if (AO_int_load(lock->contended) == CONTENDED)
 		return true;
-	AO_int_compare_and_swap(lock->contended, QUIET, TURNING);
+	AO_int_compare_and_swap(lock->contended, UNCONTENDED, TURNING);
 	if (!barrier_of_all_threads())
 		return false;
 	AO_int_store(lock->contended, CONTENDED);

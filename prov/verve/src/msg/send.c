@@ -89,7 +89,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	       link->credits && len <= link->eager_size &&
 	       !verve_batch_waits(link, len, request->flags) &&
 	       verve_direct_is_copied(xport, request, len) &&
-	       !(request->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE)) &&
+	       !(request->flags & VERVE_BATCH_NEVER) &&
 	       verve_link_has_room(xport, link, false);
 }
 

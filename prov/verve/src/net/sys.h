@@ -32,8 +32,8 @@ void verve_net_pause(void);
 /* Yields the processor; in the simulation, nothing happens. */
 void verve_net_yield(void);
 /*
- * This thread could not poll, because another one does: yields in one call of so many, so that a
- * thread that lost its processor while it polls gets it back.
+ * This thread could not poll, because another one does: yields in one call of 256, so that a thread
+ * that lost its processor while it polls gets it back. Harmless in the simulation.
  */
 void verve_net_back_off(void);
 

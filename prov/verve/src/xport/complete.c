@@ -40,7 +40,7 @@ void verve_complete(struct verve_xport *xport, const struct verve_net_wc *wc)
 				 verve_net_wc_str(status));
 	verve_link_retire(xport, link, status);
 	/* The last requests of a burst may not have asked. */
-	if (__builtin_expect(link->quiet, 0) && !link->broken)
+	if (__builtin_expect(link->sharing, 0) && !link->broken)
 		verve_link_ask(xport, link);
 	if (link->broken)
 		return;

@@ -81,7 +81,7 @@ struct verve_link {
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* requests that have ended; the number of the oldest outstanding one */
 	uint32_t signaled;  /* number of the last request that asked for a completion */
-	uint32_t quiet;	    /* outstanding requests that tell, but do not ask (xport/transfer.h) */
+	uint32_t sharing;   /* outstanding requests that tell, but do not ask (xport/transfer.h) */
 	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
 	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */
@@ -153,7 +153,7 @@ static inline bool verve_link_is_busy(const struct verve_link *link)
  * outstanding, and fewer than a quarter of them were posted since the last one that asked. So four
  * of them ask at least, and the application hears of their ends in time.
  */
-static inline bool verve_link_may_be_quiet(const struct verve_link *link)
+static inline bool verve_link_may_share(const struct verve_link *link)
 {
 	uint32_t has = link->produced - link->retired;
 

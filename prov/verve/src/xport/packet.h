@@ -83,7 +83,7 @@ struct verve_wire_packet {
 	uint8_t type;
 	uint8_t flags;
 	uint16_t credits;
-	uint32_t dest;	   /* the recipient's connection id; of an EAGER in a BATCH: its bytes */
+	uint32_t dest;	   /* the recipient's connection id; in a BATCH: bytes of this EAGER */
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* with flag DATA */
 	/*

@@ -35,9 +35,9 @@ void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer);
  */
 int verve_peer_try_again(struct verve_xport *xport, struct verve_peer *peer);
 /*
- * There was no queue pair for the connection with the peer; here: on this side. True:
- * the peer waits, and is asked for again. False: it has waited too long, and its operations are to
- * fail.
+ * There was no queue pair for the connection with the peer: here, on this side, or else on the
+ * peer's. True: its operations wait, and the peer is asked again. False: they have waited too long,
+ * and are to fail.
  */
 bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool here);
 /*

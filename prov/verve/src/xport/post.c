@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) int post(struct verve_xport *xport,
 	    verve_xport_is_tight(xport))
 		wr->flags |= VERVE_NET_SIGNALED;
 	slot->asks = wr->flags & VERVE_NET_SIGNALED;
-	slot->quiet = slot->tell && !slot->asks;
-	link->quiet += slot->quiet;
+	slot->shares = slot->tell && !slot->asks;
+	link->sharing += slot->shares;
 	if (slot->asks) {
 		xport->asked++;
 		link->signaled = number;

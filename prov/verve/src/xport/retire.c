@@ -11,7 +11,7 @@ void verve_link_uncount(struct verve_xport *xport, struct verve_link *link,
 {
 	xport->wr_used--;
 	xport->asked -= slot->asks;
-	link->quiet -= slot->quiet;
+	link->sharing -= slot->shares;
 	link->slabs -= slot->has_slab;
 	xport->tx_slabs.posted -= slot->has_slab;
 }

@@ -39,7 +39,7 @@ struct verve_slot {
 	bool tell;	      /* the class's done is called when the request ended well */
 	bool has_slab;	      /* counted in link->slabs */
 	bool asks;	      /* asks for a completion: counted in xport->asked */
-	bool quiet;	      /* tells, but does not ask: counted in link->quiet */
+	bool shares;	      /* tells, but does not ask: counted in link->sharing */
 };
 
 /* True for a request by which the peer gets a receive: both sides count it as a packet. */

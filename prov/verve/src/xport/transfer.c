@@ -15,7 +15,7 @@
 
 _Static_assert((int)VERVE_IOV_LIMIT <= (int)VERVE_NET_SGE_MIN, "every usable device takes it");
 
-enum { QUIET_MAX = 4096 }; /* bytes of a request that need not ask for its completion */
+enum { SHARED_MAX = 4096 }; /* bytes of a request that need not ask for its completion */
 
 static size_t min(size_t a, size_t b)
 {
@@ -134,7 +134,7 @@ static int post_pieces(struct verve_xport *xport, struct verve_link *link, struc
  */
 static bool asks(const struct verve_link *link, const struct verve_slot *slot)
 {
-	return slot->tell && (slot->length > QUIET_MAX || !verve_link_may_be_quiet(link));
+	return slot->tell && (slot->length > SHARED_MAX || !verve_link_may_share(link));
 }
 
 int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,

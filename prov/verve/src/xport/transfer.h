@@ -57,7 +57,7 @@ static inline struct verve_transfer *verve_op_transfer(struct verve_op *op)
  * immediate data if verve_transfer_is_one_request, or an atomic of 8 bytes. tell: the end of the
  * last request calls the class's done; the end of a piece in a slab does in any case. A short
  * request among many others tells, but does not ask for a completion of its own: a later one
- * retires it (verve_link_may_be_quiet). VERVE_LATER: a part is not posted yet, because the queue
+ * retires it (verve_link_may_share). VERVE_LATER: a part is not posted yet, because the queue
  * has no room, or the slab holds a piece that is under way. VERVE_BROKE: the link broke, and has
  * the operation.
  */

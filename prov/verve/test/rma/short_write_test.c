@@ -164,12 +164,12 @@ Test(short_write, among_many_others_does_not_ask_for_a_completion)
 	cr_assert_geq(writes, 32);
 	cr_expect_lt(a.xport->asked, writes / 2);
 	cr_expect_geq(a.xport->asked, 4);
-	cr_expect_eq(a.xport->asked + link->quiet, link->produced - link->retired);
+	cr_expect_eq(a.xport->asked + link->sharing, link->produced - link->retired);
 	nodes_settle();
 	for (uint32_t i = 0; i < writes; i++)
 		expect_comp(&a.tx_queue);
 	expect_none(&a.tx_queue);
-	cr_expect_eq(link->quiet, 0);
+	cr_expect_eq(link->sharing, 0);
 	cr_expect_eq(a.xport->asked, 0);
 }
 
@@ -183,7 +183,7 @@ Test(short_write, last_one_of_a_burst_completes)
 		for (uint32_t i = 0; i < burst; i++)
 			expect_comp(&a.tx_queue);
 		expect_none(&a.tx_queue);
-		cr_expect_eq(node_link(&a, &b)->quiet, 0);
+		cr_expect_eq(node_link(&a, &b)->sharing, 0);
 	}
 }
 
@@ -193,7 +193,7 @@ Test(short_write, that_has_not_asked_fails_with_its_link)
 
 	for (int i = 0; i < WRITES; i++)
 		write_pieces(8, 1, region->rkey, VERVE_OP_NOTIFY);
-	cr_assert_gt(node_link(&a, &b)->quiet, 0);
+	cr_assert_gt(node_link(&a, &b)->sharing, 0);
 	verve_link_break(a.xport, node_link(&a, &b), FI_ENOTCONN, 0, "test");
 	nodes_settle();
 	for (int i = 0; i < WRITES; i++)
