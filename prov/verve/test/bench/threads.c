@@ -17,10 +17,12 @@
  * Prints for each round, for a message of all threads: nanoseconds of time, and of processors.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,7 +40,7 @@ struct worker {
 	fi_addr_t addr; /* of to, for from */
 	char *memory;
 	uint64_t sent, received; /* completions; any thread counts those of sends */
-	uint64_t end;	    /* the thread has ended its messages of the round, nanoseconds */
+	uint64_t start, end; /* of its messages of the round, nanoseconds */
 	uint64_t processor; /* processor time of these messages, nanoseconds */
 };
 
@@ -109,6 +111,7 @@ static void run_round(struct worker *worker, unsigned round)
 	uint64_t processor;
 
 	pthread_barrier_wait(&board->barrier);
+	worker->start = bench_now();
 	processor = processor_now();
 	if (one_sender && worker->index)
 		while (!__atomic_load_n(&board->over, __ATOMIC_RELAXED))
@@ -155,11 +158,14 @@ static void open_worker(struct worker *worker, enum fi_threading threading)
 		abort();
 }
 
-static void print_round(uint64_t start)
+static void print_round(void)
 {
-	uint64_t end = 0, processor = 0, all = (uint64_t)messages * (one_sender ? 1 : count);
+	uint64_t all = (uint64_t)messages * (one_sender ? 1 : count);
+	uint64_t start = UINT64_MAX, end = 0, processor = 0;
 
 	for (unsigned i = 0; i < count; i++) {
+		if (workers[i].start < start)
+			start = workers[i].start;
 		if (workers[i].end > end)
 			end = workers[i].end;
 		if (!i || !one_sender)
@@ -185,11 +191,24 @@ static void board_make(void)
 	pthread_barrier_init(&board->barrier, &attr, count + 1);
 }
 
+/* The others wait for a process that has failed, and would for ever. */
+static void process_ended(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	if (info->si_code != CLD_EXITED || info->si_status)
+		_exit(1);
+}
+
 static void start_processes(void)
 {
+	struct sigaction action = {.sa_sigaction = process_ended,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
+
+	sigaction(SIGCHLD, &action, NULL);
 	for (unsigned i = 0; i < count; i++) {
 		if (fork())
 			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		open_worker(&workers[i], FI_THREAD_DOMAIN);
 		run_worker(&workers[i]);
 		_exit(0);
@@ -214,14 +233,11 @@ static void start_threads(void)
 static void run_rounds(void)
 {
 	for (unsigned round = 0; round <= rounds; round++) {
-		uint64_t start;
-
 		board->over = false;
 		pthread_barrier_wait(&board->barrier);
-		start = bench_now();
 		pthread_barrier_wait(&board->barrier);
 		if (round)
-			print_round(start);
+			print_round();
 	}
 	for (unsigned i = 0; i < count; i++)
 		if (processes)
