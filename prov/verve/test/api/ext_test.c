@@ -11,9 +11,9 @@
 #include "base/config.h"
 
 /*
- * The binary interface: what was published keeps its place, type and meaning, so that programs built
- * before still work. A new member comes at the end: it changes the size, gets a row behind the
- * others, with the version that brings it, and NEWS.md names it. Rows never change.
+ * The binary interface: what was published keeps its place, type and meaning, so that programs
+ * built before still work. A new member comes at the end: the size changes, the member gets a row
+ * behind the others, with the version that brings it, and NEWS.md names it. Rows never change.
  */
 #define PUBLISHED(object, member, type, place) \
 	_Static_assert(offsetof(object, member) == (place) && \

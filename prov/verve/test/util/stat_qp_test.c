@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counters of queue pairs: what the kernel is asked, what it answers, whose queue pairs they are. */
+/* Counters of queue pairs: what the kernel is asked and answers, and whose queue pairs they are. */
 #include <criterion/criterion.h>
 #include <netlink/attr.h>
 #include <netlink/errno.h>
