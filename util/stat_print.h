@@ -19,8 +19,10 @@ struct verve_stat_look {
 
 /*
  * Tables: each process with its domains, endpoints and peers; counters of devices and of queue
- * pairs that are not zero. before, if not NULL: an earlier look, since which rates are printed in
- * place of sums. verbose: also each peer's numbers that are not zero.
+ * pairs that are not zero. before, if not NULL: an earlier look; then messages, requests and bytes
+ * of peers are printed per second since that look, and counters of devices and of queue pairs as
+ * what they grew since then. Other numbers stay sums. verbose: also each peer's numbers that are
+ * not zero.
  */
 void verve_stat_print(FILE *file, const struct verve_stat_look *look,
 		      const struct verve_stat_look *before, bool verbose);

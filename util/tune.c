@@ -99,7 +99,8 @@ void verve_tune_compare(struct verve_tune *tune)
 	verve_config.rendezvous_size = set;
 }
 
-int verve_tune_measure(const struct verve_net_port *port, struct verve_tune *tune)
+/* With memory and a queue pair of its own. A negative errno, and the log has said why. */
+static int measure_port(const struct verve_net_port *port, struct verve_tune *tune)
 {
 	struct verve_net_device *dev;
 	void *memory;
@@ -136,7 +137,7 @@ bool verve_tune_advise(const struct verve_tune *tune, char text[VERVE_TUNE_TEXT_
 /* A row of the tables: a cost in ns, or a length. */
 struct row {
 	const char *key, *what;
-	bool measured;
+	bool measured; /* or, a length: follows from costs that were */
 	uint64_t start, value; /* a length of SIZE_MAX: never */
 };
 
@@ -167,9 +168,9 @@ static void fill_lengths(const struct verve_tune *tune, struct row row[LENGTHS])
 		{"kept", "a kept registration instead of a copy", true, start->kept, now->kept},
 		{"keep", "a registration is kept", true, start->keep, now->keep},
 		{"fresh", "a registration for one use", true, start->fresh, now->fresh},
-		{"offer_kept", "kept buffers are read by the peer", true, start->offer_kept,
-		 now->offer_kept},
-		{"rendezvous", "all buffers are read by the peer", true, start->rendezvous,
+		{"offer_kept", "kept buffers are read by the peer", tune->read && tune->window,
+		 start->offer_kept, now->offer_kept},
+		{"rendezvous", "all buffers are read by the peer", tune->read, start->rendezvous,
 		 now->rendezvous},
 	};
 
@@ -184,7 +185,7 @@ static const char *length_text(uint64_t value, char text[24])
 	return text;
 }
 
-static void print_port(const struct verve_tune *tune, const char *subject, FILE *file)
+void verve_tune_print_port(const struct verve_tune *tune, const char *subject, FILE *file)
 {
 	struct row cost[COSTS], length[LENGTHS];
 	char advice[VERVE_TUNE_TEXT_MAX], start[24], value[24];
@@ -197,17 +198,35 @@ static void print_port(const struct verve_tune *tune, const char *subject, FILE 
 			cost[i].measured ? "" : "  not measured: the default");
 	fprintf(file, "  %-40s %8s %8s\n", "from this length on, bytes", "costs", "start");
 	for (int i = 0; i < LENGTHS; i++)
-		fprintf(file, "  %-40s %8s %8s\n", length[i].what,
+		fprintf(file, "  %-40s %8s %8s%s\n", length[i].what,
 			length_text(length[i].value, value),
-			length_text(length[i].start, start));
+			length_text(length[i].start, start),
+			length[i].measured ? "" : "  from a default cost");
 	fprintf(file, "  %s\n", verve_tune_advise(tune, advice) ? advice :
 		"nothing to set: endpoints choose about the same");
 }
 
-static void add_unmeasured(struct verve_report *report, const char *subject, int error)
+/*
+ * Measures the first usable port from place on that can be measured; the others get a finding.
+ * Returns the place behind it, or 0: there is none.
+ */
+static size_t measure_next(const struct verve_net_port *ports, size_t count, size_t place,
+			   struct verve_tune *tune, char subject[VERVE_FINDING_TEXT_MAX],
+			   struct verve_report *report)
 {
-	verve_report_add(report, VERVE_WARNING, subject, NULL,
-			 "its costs cannot be measured: %s", fi_strerror(-error));
+	for (; place < count; place++) {
+		int ret;
+
+		if (!ports[place].usable)
+			continue;
+		verve_devices_subject(&ports[place], subject);
+		ret = measure_port(&ports[place], tune);
+		if (!ret)
+			return place + 1;
+		verve_report_add(report, VERVE_WARNING, subject, NULL,
+				 "its costs cannot be measured: %s", fi_strerror(-ret));
+	}
+	return 0;
 }
 
 void verve_tune_print(const struct verve_net_port *ports, size_t count,
@@ -215,19 +234,10 @@ void verve_tune_print(const struct verve_net_port *ports, size_t count,
 {
 	char subject[VERVE_FINDING_TEXT_MAX];
 	struct verve_tune tune;
+	size_t place = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		int ret;
-
-		if (!ports[i].usable)
-			continue;
-		verve_devices_subject(&ports[i], subject);
-		ret = verve_tune_measure(&ports[i], &tune);
-		if (ret)
-			add_unmeasured(report, subject, ret);
-		else
-			print_port(&tune, subject, style->file);
-	}
+	while ((place = measure_next(ports, count, place, &tune, subject, report)))
+		verve_tune_print_port(&tune, subject, style->file);
 }
 
 static void json_rows(struct verve_json *json, const char *key, const struct row *row, int count,
@@ -251,33 +261,31 @@ static void json_rows(struct verve_json *json, const char *key, const struct row
 	verve_json_end(json, ']');
 }
 
+void verve_tune_json_port(const struct verve_tune *tune, const char *subject,
+			  struct verve_json *json)
+{
+	struct row cost[COSTS], length[LENGTHS];
+	char advice[VERVE_TUNE_TEXT_MAX];
+
+	fill_costs(tune, cost);
+	fill_lengths(tune, length);
+	verve_json_begin(json, NULL, '{');
+	verve_json_text(json, "port", subject);
+	json_rows(json, "costs", cost, COSTS, false);
+	json_rows(json, "lengths", length, LENGTHS, true);
+	verve_json_text(json, "set", verve_tune_advise(tune, advice) ? advice : NULL);
+	verve_json_end(json, '}');
+}
+
 void verve_tune_json(const struct verve_net_port *ports, size_t count, struct verve_json *json,
 		     const char *key, struct verve_report *report)
 {
-	char subject[VERVE_FINDING_TEXT_MAX], advice[VERVE_TUNE_TEXT_MAX];
-	struct row cost[COSTS], length[LENGTHS];
+	char subject[VERVE_FINDING_TEXT_MAX];
 	struct verve_tune tune;
+	size_t place = 0;
 
 	verve_json_begin(json, key, '[');
-	for (size_t i = 0; i < count; i++) {
-		int ret;
-
-		if (!ports[i].usable)
-			continue;
-		verve_devices_subject(&ports[i], subject);
-		ret = verve_tune_measure(&ports[i], &tune);
-		if (ret) {
-			add_unmeasured(report, subject, ret);
-			continue;
-		}
-		fill_costs(&tune, cost);
-		fill_lengths(&tune, length);
-		verve_json_begin(json, NULL, '{');
-		verve_json_text(json, "port", subject);
-		json_rows(json, "costs", cost, COSTS, false);
-		json_rows(json, "lengths", length, LENGTHS, true);
-		verve_json_text(json, "set", verve_tune_advise(&tune, advice) ? advice : NULL);
-		verve_json_end(json, '}');
-	}
+	while ((place = measure_next(ports, count, place, &tune, subject, report)))
+		verve_tune_json_port(&tune, subject, json);
 	verve_json_end(json, ']');
 }

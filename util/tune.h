@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "json.h"
 #include "mr/costs.h"
@@ -22,18 +23,22 @@ struct verve_tune {
 	size_t eager;			  /* payload that fits a receive buffer on this device */
 };
 
-/* Measures with memory and a queue pair of its own. A negative errno, and the log has said why. */
-int verve_tune_measure(const struct verve_net_port *port, struct verve_tune *tune);
-/* Fills chosen and better in from the costs. */
+/* Fills chosen and better in from start and costs. */
 void verve_tune_compare(struct verve_tune *tune);
 /*
- * Writes "NAME=VALUE", the setting by which kept buffers are read from the better length on. False:
- * endpoints choose about that length (at most a quarter apart), or no message of the eager size or
- * less would be read.
+ * Writes "NAME=VALUE" into text: the setting by which the peer reads all buffers, kept or not, from
+ * better.offer_kept on. False, and text stays as it is: endpoints choose about that length by
+ * themselves (at most a quarter apart), or it is beyond the eager size, where all are read anyway.
  */
 bool verve_tune_advise(const struct verve_tune *tune, char text[VERVE_TUNE_TEXT_MAX]);
 
-/* Print all usable ports. A port that cannot be measured gets a finding in report. */
+/* Print one port's costs, lengths and setting. subject: its name. */
+void verve_tune_print_port(const struct verve_tune *tune, const char *subject, FILE *file);
+/* An object, within an array. */
+void verve_tune_json_port(const struct verve_tune *tune, const char *subject,
+			  struct verve_json *json);
+
+/* Measure and print all usable ports. A port that cannot be measured gets a finding in report. */
 void verve_tune_print(const struct verve_net_port *ports, size_t count,
 		      const struct verve_style *style, struct verve_report *report);
 void verve_tune_json(const struct verve_net_port *ports, size_t count, struct verve_json *json,

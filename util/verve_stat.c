@@ -135,8 +135,11 @@ static enum verve_exit look_once(const struct asked *asked)
 	if (look_at(asked, &look)) {
 		status = VERVE_EXIT_USAGE;
 	} else if (asked->events) {
-		if (!verve_stat_print_events(stdout, &look, asked->events))
+		if (!verve_stat_print_events(stdout, &look, asked->events)) {
+			fprintf(stderr, "verve_stat: no process here has a peer %s\n",
+				asked->events);
 			status = VERVE_EXIT_NO;
+		}
 	} else if (asked->json) {
 		verve_stat_print_json(stdout, &look);
 	} else if (asked->prometheus) {

@@ -24,6 +24,7 @@ static struct {
 	enum verve_hello_reason reason; /* 0: silent */
 	uint8_t version;
 	bool noisy, is_signed;
+	bool refuses; /* the key, too, after its answer */
 	unsigned asked;
 	bool stop;
 	pthread_t thread;
@@ -99,20 +100,30 @@ static void answer(const struct verve_hello *hello, const struct verve_addr *fro
 	}
 	if (peer.reason)
 		send_bye(bye, from);
+	if (peer.refuses) {
+		bye.reason = VERVE_HELLO_AUTH;
+		send_bye(bye, from);
+	}
 }
 
-/* Answers until it is told to stop. A probe must look like a HELLO that an endpoint takes. */
+/*
+ * Answers what has come until it is told to stop. A probe must look like a HELLO that an endpoint
+ * takes.
+ */
 static void *serve(void *arg)
 {
 	struct pollfd poll_fd = {.fd = verve_net_dgram_fd(peer.dgram), .events = POLLIN};
 
 	(void)arg;
-	while (!__atomic_load_n(&peer.stop, __ATOMIC_ACQUIRE)) {
+	for (;;) {
+		bool stop = __atomic_load_n(&peer.stop, __ATOMIC_ACQUIRE);
 		uint8_t buf[VERVE_HELLO_SIZE_MAX];
 		struct verve_addr from;
 		struct verve_hello hello;
 		ssize_t len = verve_net_dgram_recv(peer.dgram, buf, sizeof(buf), &from);
 
+		if (len < 0 && stop)
+			return NULL;
 		if (len < 0) {
 			poll(&poll_fd, 1, 10);
 			continue;
@@ -124,7 +135,6 @@ static void *serve(void *arg)
 		peer.asked++;
 		answer(&hello, &from);
 	}
-	return NULL;
 }
 
 /* Probes the peer, which answers with reason and has the key of peer_secret, or none. */
@@ -195,12 +205,13 @@ Test(probe, peer_with_another_key)
 	expect_refused(1, "key", "another one, or none", "FI_VERVE_AUTH_KEY_FILE");
 }
 
-/* Who does not have the key cannot say that all is well. */
+/* Who does not have the key cannot say that all is well: the answer behind it counts. */
 Test(probe, answer_that_is_signed_with_another_key)
 {
-	peer.is_signed = true;
-	run(VERVE_HELLO_UNKNOWN, secret, other, 1);
-	expect_refused(0, "datagram", "no answer", "ping 10.0.0.2");
+	peer.is_signed = peer.refuses = true;
+	run(VERVE_HELLO_UNKNOWN, secret, other, 10000);
+	expect_refused(1, "key", "another one, or none", "FI_VERVE_AUTH_KEY_FILE");
+	cr_expect_eq(peer.asked, 1);
 }
 
 Test(probe, peer_of_another_version)
@@ -212,7 +223,8 @@ Test(probe, peer_of_another_version)
 
 Test(probe, silent_peer_is_asked_five_times)
 {
-	run(0, NULL, NULL, 1);
+	run(0, NULL, NULL, 0);
+	cr_expect_eq(peer.asked, 5);
 	expect_refused(0, "datagram", "no answer to 5: Connection timed out",
 		       "let UDP port 7471 through firewalls");
 }

@@ -282,3 +282,39 @@ Test(report, tuning_names_the_variable_where_costs_differ)
 	cr_expect_not(verve_tune_advise(&tune, advice));
 	verve_config.rendezvous_size = SIZE_MAX;
 }
+
+/* What JSON says of one length. */
+static bool length_measured(struct verve_tune tune, const char *name)
+{
+	struct verve_json json = {0};
+	char key[64];
+	const char *row;
+
+	free(text);
+	json.file = open_memstream(&text, &text_len);
+	verve_tune_json_port(&tune, "a:1", &json);
+	fclose(json.file);
+	snprintf(key, sizeof(key), "\"name\": \"%s\"", name);
+	row = strstr(text, key);
+	cr_assert_not_null(row, "%s", text);
+	return !strncmp(strchr(strstr(row, "\"measured\""), ':'), ": true", 6);
+}
+
+Test(report, length_is_measured_if_all_its_costs_are)
+{
+	struct verve_tune tune = {.start = verve_mr_costs_default, .costs = verve_mr_costs_default};
+	FILE *file;
+
+	cr_expect(length_measured(tune, "fresh"));
+	cr_expect_not(length_measured(tune, "rendezvous"));
+	tune.read = true;
+	cr_expect(length_measured(tune, "rendezvous"));
+	cr_expect_not(length_measured(tune, "offer_kept"));
+	free(text);
+	file = open_memstream(&text, &text_len);
+	verve_tune_print_port(&tune, "a:1", file);
+	fclose(file);
+	cr_expect_not_null(strstr(text, "from a default cost\n  all buffers"), "%s", text);
+	tune.window = true;
+	cr_expect(length_measured(tune, "offer_kept"));
+}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counters of queue pairs: a message as the kernel nests it, and whose queue pairs they are. */
+/* Counters of queue pairs: what the kernel is asked and answers, and whose queue pairs they are. */
 #include <criterion/criterion.h>
 #include <netlink/attr.h>
+#include <netlink/errno.h>
 #include <netlink/msg.h>
+#include <netlink/netlink.h>
 #include <rdma/rdma_netlink.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,97 @@ static struct verve_stat_entry entries[] = {
 static struct verve_stat_entry *by_id[] = {&entries[0], &entries[1]};
 static struct verve_stat_process process = {
 	.pid = 4, .command = "app", .name = "4.x", .entries = entries, .by_id = by_id, .count = 2};
+
+enum { QUESTIONS = 8, REFUSING = 3, COUNTING = 5, NONE = -1 };
+
+/* The kernel's part: two devices, of which one has no counters; those of the other are in msg. */
+static struct {
+	int protocol, error; /* of connecting */
+	struct {
+		int type, flags, device, resource;
+	} question[QUESTIONS];
+	int asked;
+	nl_recvmsg_msg_cb_t take;
+	void *arg;
+} kernel;
+
+int __wrap_nl_connect(struct nl_sock *sock, int protocol);
+int __wrap_nl_socket_modify_cb(struct nl_sock *sock, enum nl_cb_type type, enum nl_cb_kind kind,
+			       nl_recvmsg_msg_cb_t take, void *arg);
+int __wrap_nl_send_auto(struct nl_sock *sock, struct nl_msg *question);
+int __wrap_nl_recvmsgs_default(struct nl_sock *sock);
+
+int __wrap_nl_connect(struct nl_sock *sock, int protocol)
+{
+	(void)sock;
+	kernel.protocol = protocol;
+	return kernel.error;
+}
+
+int __wrap_nl_socket_modify_cb(struct nl_sock *sock, enum nl_cb_type type, enum nl_cb_kind kind,
+			       nl_recvmsg_msg_cb_t take, void *arg)
+{
+	(void)sock;
+	cr_expect_eq(type, NL_CB_VALID);
+	cr_expect_eq(kind, NL_CB_CUSTOM);
+	kernel.take = take;
+	kernel.arg = arg;
+	return 0;
+}
+
+static int number_in(struct nlmsghdr *header, int type)
+{
+	const struct nlattr *attr = nlmsg_find_attr(header, 0, type);
+
+	return attr ? (int)nla_get_u32(attr) : NONE;
+}
+
+int __wrap_nl_send_auto(struct nl_sock *sock, struct nl_msg *question)
+{
+	struct nlmsghdr *header = nlmsg_hdr(question);
+
+	(void)sock;
+	cr_assert_lt(kernel.asked, QUESTIONS);
+	kernel.question[kernel.asked].type = header->nlmsg_type;
+	kernel.question[kernel.asked].flags = header->nlmsg_flags;
+	kernel.question[kernel.asked].device = number_in(header, RDMA_NLDEV_ATTR_DEV_INDEX);
+	kernel.question[kernel.asked].resource = number_in(header, RDMA_NLDEV_ATTR_STAT_RES);
+	kernel.asked++;
+	return 0;
+}
+
+static void tell_device(uint32_t index)
+{
+	struct nl_msg *device = nlmsg_alloc_simple(
+		RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), 0);
+
+	nla_put_u32(device, RDMA_NLDEV_ATTR_DEV_INDEX, index);
+	kernel.take(device, kernel.arg);
+	nlmsg_free(device);
+}
+
+/* Answers the last question. */
+int __wrap_nl_recvmsgs_default(struct nl_sock *sock)
+{
+	int device = kernel.question[kernel.asked - 1].device;
+
+	(void)sock;
+	if (device == REFUSING)
+		return -NLE_OPNOTSUPP;
+	if (device == COUNTING)
+		return kernel.take(msg, kernel.arg);
+	tell_device(REFUSING);
+	tell_device(COUNTING);
+	return 0;
+}
+
+static void expect_question(int number, int command, int device, int resource)
+{
+	cr_expect_eq(kernel.question[number].type, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command));
+	cr_expect_eq(kernel.question[number].flags, NLM_F_REQUEST | NLM_F_DUMP);
+	cr_expect_eq(kernel.question[number].device, device);
+	cr_expect_eq(kernel.question[number].resource, resource);
+}
 
 static void setup(void)
 {
@@ -193,10 +286,27 @@ Test(stat_qp, message_with_gaps)
 	cr_expect_eq(look.qps.counters[0].value_count, 0);
 }
 
-/* With any kernel, with or without devices. */
-Test(stat_qp, kernel_is_asked)
+Test(stat_qp, each_device_is_asked_for_its_counters)
 {
+	struct nlattr *table = begin_message("mlx5_0");
+
+	put_counter(4, 77, 0);
+	nla_nest_end(msg, table);
 	verve_stat_qps_read(&look.qps);
-	for (size_t i = 0; i < look.qps.count; i++)
-		cr_expect(look.qps.counters[i].device[0]);
+	cr_expect_eq(kernel.protocol, NETLINK_RDMA);
+	cr_assert_eq(kernel.asked, 3);
+	expect_question(0, RDMA_NLDEV_CMD_GET, NONE, NONE);
+	expect_question(1, RDMA_NLDEV_CMD_STAT_GET, REFUSING, RDMA_NLDEV_ATTR_RES_QP);
+	expect_question(2, RDMA_NLDEV_CMD_STAT_GET, COUNTING, RDMA_NLDEV_ATTR_RES_QP);
+	cr_assert_eq(look.qps.count, 1, "the first device has none, the second has one");
+	cr_expect_str_eq(look.qps.counters[0].device, "mlx5_0");
+	cr_expect_eq(look.qps.counters[0].id, 4);
+}
+
+Test(stat_qp, kernel_without_rdma_has_none)
+{
+	kernel.error = -NLE_PROTO_MISMATCH;
+	verve_stat_qps_read(&look.qps);
+	cr_expect_eq(kernel.asked, 0);
+	cr_expect_eq(look.qps.count, 0);
 }
