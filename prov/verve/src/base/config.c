@@ -47,6 +47,8 @@ struct verve_config verve_config = {
 	.traffic_class = SIZE_MAX,
 	.sl = 0,
 	.flow_label = 0,
+	.hop_limit = 64,
+	.lid_path_bits = 0,
 	.gid_index = SIZE_MAX,
 	.pkey = SIZE_MAX,
 	.path_mtu = "auto",
@@ -231,6 +233,22 @@ static const struct verve_config_param params[] = {
 		.unit = "",
 		.number = &verve_config.flow_label,
 		.max = 0xfffff,
+	},
+	{
+		.name = "hop_limit",
+		.help = "How many routers a packet may pass, in global route headers and on RoCE.",
+		.unit = "",
+		.number = &verve_config.hop_limit,
+		.min = 1,
+		.max = 255,
+	},
+	{
+		.name = "lid_path_bits",
+		.help = "Which of the port's LIDs is used on InfiniBand, where it has 2^LMC: so "
+			"many after the first.",
+		.unit = "",
+		.number = &verve_config.lid_path_bits,
+		.max = 127,
 	},
 	{
 		.name = "gid_index",

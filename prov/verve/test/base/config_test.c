@@ -166,6 +166,15 @@ Test(config, every_variable_is_read)
 	cr_expect_str_eq(verve_config.stat, "/run/stat");
 }
 
+Test(config, routers_and_lids_are_read)
+{
+	setenv("FI_VERVE_HOP_LIMIT", "255", 1);
+	setenv("FI_VERVE_LID_PATH_BITS", "7", 1);
+	load();
+	cr_expect_eq(verve_config.hop_limit, 255);
+	cr_expect_eq(verve_config.lid_path_bits, 7);
+}
+
 Test(config, what_is_no_choice_is_warned_about_and_ignored)
 {
 	setenv("FI_VERVE_ATOMICS", "nic", 1);
