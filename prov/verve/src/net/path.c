@@ -187,18 +187,26 @@ static void path_refresh(struct verve_net_device *dev, const struct verve_path *
 }
 
 /*
- * False: another GID, or none, is at the index, or the MTU is another one. On RoCE it follows the
- * interface's MTU, and Linux raises no event then (roce_gid_mgmt.c, rxe_net.c, mlx5's main.c).
+ * False: the port is no longer as the path says. Events tell of that, but later than a connection
+ * may be made; and of another MTU none does on RoCE, where it follows the interface's: Linux,
+ * rxe_net.c (rxe_notify), mlx5's main.c (mlx5_netdev_event).
  */
 static bool path_is_current(const struct verve_net_device *dev, const struct verve_path *path)
 {
+	uint8_t num = dev->port.port_num;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
+	__be16 pkey;
 
-	return !ibv_query_gid(dev->ctx, dev->port.port_num, path->gid_index, &gid) &&
-	       !memcmp(&gid, &path->gid, sizeof(gid)) &&
-	       !ibv_query_port(dev->ctx, dev->port.port_num, &port) &&
-	       choose_mtu(&port) == path->mtu_log2;
+	if (ibv_query_gid(dev->ctx, num, path->gid_index, &gid) ||
+	    memcmp(&gid, &path->gid, sizeof(gid)) || ibv_query_port(dev->ctx, num, &port) ||
+	    choose_mtu(&port) != path->mtu_log2)
+		return false;
+	if (dev->port.ethernet)
+		return true;
+	return port.lid + path->path_bits == path->lid &&
+	       !ibv_query_pkey(dev->ctx, num, path->pkey_index, &pkey) &&
+	       be16toh(pkey) == path->pkey;
 }
 
 static void copy_path(struct verve_net_device *dev, struct verve_path *path)

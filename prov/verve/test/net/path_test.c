@@ -403,6 +403,25 @@ Test(infiniband, the_hop_limit_and_path_bits_reach_the_queue_pair)
 	cr_expect_eq(path()->grh.hop_limit, 3);
 }
 
+/* Their events may be read after the next queue pair is opened. */
+Test(infiniband, a_new_lid_and_place_of_the_partition_are_found_before_their_events)
+{
+	struct verve_net_qp_addr self;
+
+	connect_qp();
+	fake_verbs.port.lid = 99;
+	connect_qp();
+	verve_net_qp_addr(qp, &self);
+	cr_expect_eq(self.lid, 99);
+	fake_verbs.port.pkey_tbl_len = 2;
+	fake_verbs.pkeys[0] = 0x7fff;
+	fake_verbs.pkeys[1] = 0xffff;
+	connect_qp();
+	verve_net_qp_addr(qp, &self);
+	cr_expect_eq(self.pkey, 0xffff);
+	cr_expect_eq(fake_verbs.init.pkey_index, 1);
+}
+
 Test(infiniband, path_bits_that_the_port_does_not_have_are_refused)
 {
 	fake_verbs.port.lmc = 2;
