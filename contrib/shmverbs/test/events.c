@@ -66,9 +66,9 @@ void test_event_gid(void)
 	CHECK(ctl("shm0 lid 77") && event_is(ctx, IBV_EVENT_LID_CHANGE, NULL, 5));
 	CHECK(port_of(ctx).lid == 77);
 	CHECK(ctl("shm0 lid 8") && event_is(ctx, IBV_EVENT_LID_CHANGE, NULL, 5));
-	CHECK(ctl("shm0 mtu 1024") && event_is(ctx, IBV_EVENT_PORT_ACTIVE, NULL, 5));
+	CHECK(ctl("shm0 mtu 1024")); /* no event: the next one is the next line's */
 	CHECK(port_of(ctx).active_mtu == IBV_MTU_1024);
-	CHECK(ctl("shm0 mtu 4096") && event_is(ctx, IBV_EVENT_PORT_ACTIVE, NULL, 5));
+	CHECK(ctl("shm0 mtu 4096"));
 	CHECK(port_of(ctx).active_mtu == IBV_MTU_4096);
 	CHECK(ctl("shm0 sm-change") && event_is(ctx, IBV_EVENT_SM_CHANGE, NULL, 5));
 	CHECK(ctl("shm0 reregister") && event_is(ctx, IBV_EVENT_CLIENT_REREGISTER, NULL, 5));

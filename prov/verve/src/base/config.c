@@ -6,11 +6,13 @@
 #include "base/config.h"
 
 #include <ctype.h>
+#include <linux/capability.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -45,6 +47,8 @@ struct verve_config verve_config = {
 	.traffic_class = SIZE_MAX,
 	.sl = 0,
 	.flow_label = 0,
+	.hop_limit = 64,
+	.lid_path_bits = 0,
 	.gid_index = SIZE_MAX,
 	.pkey = SIZE_MAX,
 	.path_mtu = "auto",
@@ -229,6 +233,22 @@ static const struct verve_config_param params[] = {
 		.unit = "",
 		.number = &verve_config.flow_label,
 		.max = 0xfffff,
+	},
+	{
+		.name = "hop_limit",
+		.help = "How many routers a packet may pass, in global route headers and on RoCE.",
+		.unit = "",
+		.number = &verve_config.hop_limit,
+		.min = 1,
+		.max = 255,
+	},
+	{
+		.name = "lid_path_bits",
+		.help = "Which of the port's LIDs is used on InfiniBand, where it has 2^LMC: so "
+			"many after the first.",
+		.unit = "",
+		.number = &verve_config.lid_path_bits,
+		.max = 127,
 	},
 	{
 		.name = "gid_index",
@@ -490,17 +510,28 @@ static void config_warn_unknown(void)
 	}
 }
 
+/* True if RLIMIT_MEMLOCK does not count for this process: capabilities(7). */
+static bool has_ipc_lock(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return !syscall(SYS_capget, &header, data) &&
+	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
+}
+
 /*
- * Fits the defaults to RLIMIT_MEMLOCK of an unprivileged process. Receive buffers may pin a quarter
- * of the limit, and the registration cache another, so that the rest is left to the application.
- * First the buffers get smaller, then fewer.
+ * Fits the defaults to RLIMIT_MEMLOCK, where it counts: root of a container has it, too. Receive
+ * buffers may pin a quarter of the limit, and the registration cache another, so that the rest is
+ * left to the application. First the buffers get smaller, then fewer.
  */
 static void config_fit_memlock(void)
 {
 	struct rlimit limit;
 	size_t fit;
 
-	if (!geteuid() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+	if (has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	    limit.rlim_cur == RLIM_INFINITY)
 		return;
 	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
 		verve_config.mr_cache_size = limit.rlim_cur / 4;

@@ -60,6 +60,8 @@ struct verve_config {
 	size_t traffic_class;	  /* FI_VERVE_TRAFFIC_CLASS: DSCP and ECN; or auto */
 	size_t sl;		  /* FI_VERVE_SL: service level */
 	size_t flow_label;	  /* FI_VERVE_FLOW_LABEL; 0: the device chooses */
+	size_t hop_limit;	  /* FI_VERVE_HOP_LIMIT: of global route headers */
+	size_t lid_path_bits;	  /* FI_VERVE_LID_PATH_BITS: which of a port's LIDs */
 	size_t gid_index;	  /* FI_VERVE_GID_INDEX; or auto */
 	size_t pkey;		  /* FI_VERVE_PKEY: partition key; or auto */
 	const char *path_mtu;	  /* FI_VERVE_PATH_MTU: auto, or bytes */

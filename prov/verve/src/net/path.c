@@ -78,6 +78,22 @@ static int find_pkey(const struct verve_net_device *dev, const struct ibv_port_a
 	return -FI_ENODEV;
 }
 
+/* The LID of FI_VERVE_LID_PATH_BITS. A port has 2^LMC of them (InfiniBand spec. vol. 1, 4.1.3). */
+static int choose_lid(const struct verve_net_device *dev, const struct ibv_port_attr *port,
+		      struct verve_path *path)
+{
+	if (verve_config.lid_path_bits >> port->lmc) {
+		VERVE_WARN(DOMAIN, "%s port %u: has no LID for FI_VERVE_LID_PATH_BITS=%zu: its LMC "
+			   "is %u, so that %u is the highest\n", dev->port.device,
+			   dev->port.port_num, verve_config.lid_path_bits, port->lmc,
+			   (1u << port->lmc) - 1);
+		return -FI_ENODEV;
+	}
+	path->path_bits = verve_config.lid_path_bits;
+	path->lid = port->lid + path->path_bits;
+	return 0;
+}
+
 /* The exponent of the MTU that FI_VERVE_PATH_MTU allows at most. */
 static uint8_t mtu_log2_max(void)
 {
@@ -86,23 +102,31 @@ static uint8_t mtu_log2_max(void)
 	return bytes ? __builtin_ctzl(bytes) : UINT8_MAX;
 }
 
+/* The exponent of the MTU that paths of such a port have. */
+static uint8_t choose_mtu(const struct ibv_port_attr *port)
+{
+	uint8_t log2 = 7 + port->active_mtu; /* enum ibv_mtu: 1 is 256 bytes */
+
+	return log2 < mtu_log2_max() ? log2 : mtu_log2_max();
+}
+
 int verve_path_fill(const struct verve_net_device *dev, const struct verve_port_attr *attr,
 		    const struct verve_net_portaddr *addr, struct verve_path *path)
 {
-	uint8_t mtu_log2 = 7 + attr->port.active_mtu; /* enum ibv_mtu: 1 is 256 bytes */
+	int ret;
 
 	*path = (struct verve_path) {
 		.gid = addr->gid,
 		.gid_index = addr->gid_index,
-		.mtu_log2 = mtu_log2 < mtu_log2_max() ? mtu_log2 : mtu_log2_max(),
+		.mtu_log2 = choose_mtu(&attr->port),
 		.grh = dev->port.ethernet || attr->port.flags & IBV_QPF_GRH_REQUIRED,
 		.pkey = PKEY_DEFAULT,
 	};
 	/* RoCE has one partition, the default one (InfiniBand spec. annex A17.3). */
 	if (dev->port.ethernet)
 		return 0;
-	path->lid = attr->port.lid;
-	return find_pkey(dev, &attr->port, verve_sysfs_pkey(addr->netdev), path);
+	ret = choose_lid(dev, &attr->port, path);
+	return ret ? ret : find_pkey(dev, &attr->port, verve_sysfs_pkey(addr->netdev), path);
 }
 
 /* False: the port is down, or does not have the device's address. */
@@ -162,13 +186,27 @@ static void path_refresh(struct verve_net_device *dev, const struct verve_path *
 		log_change(dev, &path, found);
 }
 
-/* False: another GID, or none, is at the index. */
-static bool gid_is_there(const struct verve_net_device *dev, const struct verve_path *path)
+/*
+ * False: the port is no longer as the path says. Events tell of that, but later than a connection
+ * may be made; and of another MTU none does on RoCE, where it follows the interface's: Linux,
+ * rxe_net.c (rxe_notify), mlx5's main.c (mlx5_netdev_event).
+ */
+static bool path_is_current(const struct verve_net_device *dev, const struct verve_path *path)
 {
+	uint8_t num = dev->port.port_num;
+	struct ibv_port_attr port;
 	union ibv_gid gid;
+	__be16 pkey;
 
-	return !ibv_query_gid(dev->ctx, dev->port.port_num, path->gid_index, &gid) &&
-	       !memcmp(&gid, &path->gid, sizeof(gid));
+	if (ibv_query_gid(dev->ctx, num, path->gid_index, &gid) ||
+	    memcmp(&gid, &path->gid, sizeof(gid)) || ibv_query_port(dev->ctx, num, &port) ||
+	    choose_mtu(&port) != path->mtu_log2)
+		return false;
+	if (dev->port.ethernet)
+		return true;
+	return port.lid + path->path_bits == path->lid &&
+	       !ibv_query_pkey(dev->ctx, num, path->pkey_index, &pkey) &&
+	       be16toh(pkey) == path->pkey;
 }
 
 static void copy_path(struct verve_net_device *dev, struct verve_path *path)
@@ -181,7 +219,7 @@ static void copy_path(struct verve_net_device *dev, struct verve_path *path)
 void verve_path_get(struct verve_net_device *dev, struct verve_path *path)
 {
 	copy_path(dev, path);
-	if (!AO_load(&dev->stale) && gid_is_there(dev, path))
+	if (!AO_load(&dev->stale) && path_is_current(dev, path))
 		return;
 	path_refresh(dev, path);
 	copy_path(dev, path);

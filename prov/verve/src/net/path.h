@@ -12,15 +12,17 @@
 /*
  * Fills *path from what verve_port_look found out: the GID of addr, the port's LID and MTU, and the
  * partition key. The key is FI_VERVE_PKEY's, where that is set; otherwise that of the IPoIB
- * interface, 0xffff, or the first with full membership. -FI_ENODEV: the port has no such key.
+ * interface, 0xffff, or the first with full membership. -FI_ENODEV: the port has no such key, or no
+ * LID for FI_VERVE_LID_PATH_BITS. Logs.
  */
 int verve_path_fill(const struct verve_net_device *dev, const struct verve_port_attr *attr,
 		    const struct verve_net_portaddr *addr, struct verve_path *path);
 
 /*
  * Copies the device's end of its paths to *path. Looks at the port anew if the port has changed:
- * after verve_path_expire, or if the GID is no longer at its index. While the port is down, or the
- * device's IP address is not on it, *path is as it was before. Costs a system call. May log.
+ * after verve_path_expire, or if GID, MTU, LID or partition are not as before. While the port is
+ * down, or the device's IP address is not on it, *path is as it was before. Costs two or three
+ * system calls. May log.
  */
 void verve_path_get(struct verve_net_device *dev, struct verve_path *path);
 

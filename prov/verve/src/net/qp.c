@@ -20,7 +20,6 @@
 enum {
 	BATCH = 32, /* receive buffers per doorbell */
 	INLINE_STEP = 32, /* bytes: the inline size is lowered to its next multiple */
-	HOP_LIMIT = 64,
 	RNR_TIMER_MAX = 31,
 	/* DSCP 26 with ECN's ECT(0): what lossless RoCE networks expect. UCX has it, too. */
 	ROCE_TRAFFIC_CLASS = 106,
@@ -327,6 +326,7 @@ static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 		.min_rnr_timer = rnr_timer(),
 		.ah_attr = {
 			.dlid = remote->lid,
+			.src_path_bits = qp->path.path_bits,
 			.sl = verve_config.sl,
 			.port_num = dev->port.port_num,
 			/*
@@ -336,7 +336,7 @@ static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 			.is_global = qp->path.grh || remote->grh,
 			.grh = {
 				.sgid_index = current_gid_index(qp),
-				.hop_limit = HOP_LIMIT,
+				.hop_limit = verve_config.hop_limit,
 				.flow_label = verve_config.flow_label,
 				.traffic_class = traffic_class(qp),
 			},

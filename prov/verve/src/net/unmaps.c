@@ -471,6 +471,23 @@ static void thread_stop(struct verve_net_unmaps *watch)
 	pthread_join(watch->thread, NULL);
 }
 
+/* Each domain of the process asks again, and the answer stays the same: it is logged once. */
+static void log_missing(int error)
+{
+	static volatile AO_t is_logged;
+
+	if (AO_fetch_and_add1(&is_logged))
+		return;
+	VERVE_WARN(MR,
+		   "no registration is kept, because the kernel does not tell when memory is "
+		   "unmapped (userfaultfd(2) with write protection and unmap events: %s); messages "
+		   "and RMA of more than some 64 KiB register their memory each time, and take two "
+		   "or three times as long: use a kernel from 5.15, a container that allows "
+		   "userfaultfd, or FI_VERVE_MR_CACHE_MONITOR=notify (see MEMORY in fi_verve(7)); "
+		   "FI_VERVE_MR_CACHE=off is the same without this line\n",
+		   strerror(error));
+}
+
 int verve_net_unmaps_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end), void *arg,
 			  struct verve_net_unmaps **watchp)
 {
@@ -511,11 +528,7 @@ err_fd:
 	close(watch->fd);
 err_watch:
 	free(watch);
-	VERVE_WARN(MR,
-		   "no registration is kept: the kernel does not tell when memory is unmapped "
-		   "(userfaultfd(2) with write protection and unmap events: %s); a kernel from "
-		   "5.15, and a container that allows userfaultfd, make large transfers faster\n",
-		   strerror(-ret));
+	log_missing(-ret);
 	return ret == -FI_ENOMEM ? ret : -FI_ENOSYS;
 }
 

@@ -21,7 +21,8 @@ struct verve_net_unmaps;
  * in that range has lost its pages, or is losing them. gone must not map, unmap, allocate or free
  * memory, and must not take a lock that any thread holds while doing so. Opening changes mappings
  * of the watch's own first, to prove that each kind of event arrives. -FI_ENOSYS: the kernel gives
- * no events, or not all kinds, or the thread cannot start; -FI_ENOMEM. Logs.
+ * no events, or not all kinds, or the thread cannot start; -FI_ENOMEM. The first failure of the
+ * process is logged.
  */
 int verve_net_unmaps_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end), void *arg,
 			  struct verve_net_unmaps **watch);

@@ -20,13 +20,13 @@
 /* This end of a path: see verve_path_get. Without padding: compared as bytes. */
 struct verve_path {
 	struct verve_net_gid gid;
-	uint16_t lid;  /* the base LID of the port, so that its path bits are 0; 0 on Ethernet */
+	uint16_t lid;  /* the LID of the port that packets come from and go to; 0 on Ethernet */
 	uint16_t pkey; /* partition key; 0xffff on Ethernet */
 	uint16_t pkey_index;
 	uint8_t gid_index;
 	uint8_t mtu_log2;
 	bool grh; /* packets to this end need a global route header */
-	uint8_t zero;
+	uint8_t path_bits; /* by how much lid is more than the port's first LID */
 };
 
 /* An open device. Constant while it is open, except where a comment says otherwise. */

@@ -3,11 +3,15 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <ctype.h>
+#include <linux/capability.h>
 #include <rdma/fabric.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -162,6 +166,15 @@ Test(config, every_variable_is_read)
 	cr_expect_str_eq(verve_config.stat, "/run/stat");
 }
 
+Test(config, routers_and_lids_are_read)
+{
+	setenv("FI_VERVE_HOP_LIMIT", "255", 1);
+	setenv("FI_VERVE_LID_PATH_BITS", "7", 1);
+	load();
+	cr_expect_eq(verve_config.hop_limit, 255);
+	cr_expect_eq(verve_config.lid_path_bits, 7);
+}
+
 Test(config, what_is_no_choice_is_warned_about_and_ignored)
 {
 	setenv("FI_VERVE_ATOMICS", "nic", 1);
@@ -289,4 +302,43 @@ Test(config, an_unknown_kind_of_cache_is_none)
 	load();
 	cr_expect_str_eq(verve_config.mr_cache, "auto");
 	cr_expect(logged("FI_VERVE_MR_CACHE=always"), "%s", log_text);
+}
+
+/* From now on RLIMIT_MEMLOCK counts, as for root of a container without CAP_IPC_LOCK. */
+static void set_memlock(rlim_t bytes)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	struct rlimit limit;
+
+	cr_assert_eq(syscall(SYS_capget, &header, data), 0);
+	data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &= ~CAP_TO_MASK(CAP_IPC_LOCK);
+	cr_assert_eq(syscall(SYS_capset, &header, data), 0);
+	cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	limit.rlim_cur = bytes;
+	cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+Test(config, defaults_fit_the_limit_of_locked_memory)
+{
+	enum { LIMIT = 4 << 20, BUFFERS = LIMIT / 4 };
+
+	set_memlock(LIMIT);
+	load();
+	cr_expect_eq(verve_config.mr_cache_size, BUFFERS);
+	cr_expect_eq(verve_config.rx_buffers, 256);
+	cr_expect_eq(verve_config.eager_size, BUFFERS / 256);
+	cr_expect_leq(verve_config.rx_limit *
+			      (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA), BUFFERS);
+}
+
+Test(config, a_tiny_limit_of_locked_memory_leaves_few_and_small_buffers)
+{
+	enum { LIMIT = 64 << 10 };
+
+	set_memlock(LIMIT);
+	load();
+	cr_expect_eq(verve_config.rx_buffers,
+		     LIMIT / 4 / (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA));
+	cr_expect_eq(verve_config.eager_size, LIMIT / 4 / verve_config.rx_buffers);
 }

@@ -334,6 +334,7 @@ Test(roce, the_default_traffic_class_is_that_of_ucx)
 	connect_qp();
 	cr_expect_eq(path()->grh.traffic_class, 106);
 	cr_expect_eq(path()->grh.flow_label, 0);
+	cr_expect_eq(path()->grh.hop_limit, 64);
 	cr_expect_eq(path()->sl, 0);
 }
 
@@ -366,7 +367,9 @@ Test(roce, each_knob_reaches_the_queue_pair)
 	verve_config.rnr_retry_count = 6;
 	verve_config.rnr_timeout = 1000;
 	verve_config.gid_index = 1;
+	verve_config.hop_limit = 255;
 	connect_qp();
+	cr_expect_eq(path()->grh.hop_limit, 255);
 	cr_expect_eq(path()->grh.traffic_class, 200);
 	cr_expect_eq(path()->sl, 3);
 	cr_expect_eq(path()->grh.flow_label, 0xabcde);
@@ -377,6 +380,72 @@ Test(roce, each_knob_reaches_the_queue_pair)
 	cr_expect_eq(fake_verbs.rts.rnr_retry, 6);
 	/* 4 s over 6 tries: 4.096 us * 2^18 is 1.07 s. */
 	cr_expect_eq(fake_verbs.rts.timeout, 18);
+}
+
+Test(infiniband, the_hop_limit_and_path_bits_reach_the_queue_pair)
+{
+	struct verve_net_qp_addr self;
+
+	connect_qp();
+	cr_expect_eq(path()->src_path_bits, 0);
+	verve_config.hop_limit = 3;
+	verve_config.lid_path_bits = 2;
+	verve_net_qp_close(qp);
+	qp = NULL;
+	verve_net_device_close(dev);
+	dev = NULL;
+	fake_verbs.port.lmc = 2;
+	connect_qp();
+	verve_net_qp_addr(qp, &self);
+	cr_expect_eq(self.lid, LID + 2, "the LID that peers are told");
+	cr_expect_eq(path()->src_path_bits, 2);
+	cr_expect_eq(path()->dlid, PEER_LID, "what the peer has chosen");
+	cr_expect_eq(path()->grh.hop_limit, 3);
+}
+
+/* Their events may be read after the next queue pair is opened. */
+Test(infiniband, a_new_lid_and_place_of_the_partition_are_found_before_their_events)
+{
+	struct verve_net_qp_addr self;
+
+	connect_qp();
+	fake_verbs.port.lid = 99;
+	connect_qp();
+	verve_net_qp_addr(qp, &self);
+	cr_expect_eq(self.lid, 99);
+	fake_verbs.port.pkey_tbl_len = 2;
+	fake_verbs.pkeys[0] = 0x7fff;
+	fake_verbs.pkeys[1] = 0xffff;
+	connect_qp();
+	verve_net_qp_addr(qp, &self);
+	cr_expect_eq(self.pkey, 0xffff);
+	cr_expect_eq(fake_verbs.init.pkey_index, 1);
+}
+
+Test(infiniband, path_bits_that_the_port_does_not_have_are_refused)
+{
+	fake_verbs.port.lmc = 2;
+	verve_config.lid_path_bits = 4;
+	cr_expect_eq(verve_net_device_open("none0", 1, NULL, &dev), -FI_ENODEV);
+	expect_logged("has no LID for FI_VERVE_LID_PATH_BITS=4: its LMC is 2, so that 3 is");
+	dev = NULL;
+}
+
+/* No event says so: the interface's MTU was changed. */
+Test(roce, the_mtu_of_a_new_queue_pair_is_the_present_one)
+{
+	struct verve_net_qp_addr self;
+
+	connect_qp();
+	cr_expect_eq(fake_verbs.rtr.path_mtu, IBV_MTU_1024);
+	fake_verbs.port.active_mtu = IBV_MTU_512;
+	connect_qp();
+	verve_net_qp_addr(qp, &self);
+	cr_expect_eq(self.mtu_log2, 9);
+	cr_expect_eq(fake_verbs.rtr.path_mtu, IBV_MTU_512);
+	fake_verbs.port.active_mtu = IBV_MTU_4096;
+	connect_qp();
+	cr_expect_eq(fake_verbs.rtr.path_mtu, IBV_MTU_4096);
 }
 
 Test(roce, a_path_has_no_more_mtu_than_the_port)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Watch on the real kernel: which changes make events, and which memory cannot be watched. */
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -485,6 +488,31 @@ Test(kernels, kernels_without_a_count_of_events_are_not_asked)
 		/* Distributions backport features under an old number; personality(2) says 2.6. */
 		cr_expect_eq(open_on(old[i], true), 0, "%s", old[i]);
 	}
+}
+
+/* Many domains ask in vain: one line says what is missing, what it costs and what to do. */
+Test(kernels, what_is_missing_is_said_once)
+{
+	struct fi_param *params;
+	char text[4096], *line;
+	size_t len;
+	int count;
+
+	verve_log_provider = &provider;
+	setenv("FI_LOG_LEVEL", "warn", 1);
+	cr_assert_eq(fi_getparams(&params, &count), 0); /* libfabric reads the level */
+	fi_freeparams(params);
+	cr_redirect_stderr();
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(open_on("5.14", false), -FI_ENOSYS);
+	fflush(stderr);
+	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
+	text[len] = '\0';
+	line = strstr(text, "no registration is kept");
+	cr_assert_not_null(line, "%s", text);
+	cr_expect_null(strstr(line + 1, "no registration is kept"), "%s", text);
+	cr_expect(strstr(line, "userfaultfd(2)") && strstr(line, "two or three times as long") &&
+		  strstr(line, "FI_VERVE_MR_CACHE_MONITOR=notify"), "%s", text);
 }
 
 /* munmap(2) returns only after its event was read, however fast the threads go. */
