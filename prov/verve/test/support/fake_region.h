@@ -4,6 +4,7 @@
 #define VERVE_TEST_SUPPORT_FAKE_REGION_H
 
 #include <stdint.h>
+#include <stdbool.h>
 #include <uthash.h>
 
 struct verve_net_device;
