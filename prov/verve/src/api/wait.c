@@ -198,12 +198,14 @@ bool verve_wait_is_bound(const struct verve_wait *wait)
 	return !LIST_EMPTY(&wait->engines);
 }
 
-/* True after IDLE_POLLS in a row that found nothing. The lock is held. */
+/* True after IDLE_POLLS in a row that found nothing; then the count begins anew. Lock held. */
 static inline bool count_poll(struct verve_wait *wait, bool any)
 {
-	if (any || wait->idle_polls == IDLE_POLLS)
+	bool enough = !any && ++wait->idle_polls == IDLE_POLLS;
+
+	if (any || enough)
 		wait->idle_polls = 0;
-	return !any && ++wait->idle_polls == IDLE_POLLS;
+	return enough;
 }
 
 void verve_wait_progress(struct verve_wait *wait)
