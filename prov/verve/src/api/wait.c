@@ -199,7 +199,7 @@ bool verve_wait_is_bound(const struct verve_wait *wait)
 	return !LIST_EMPTY(&wait->engines);
 }
 
-/* True after IDLE_POLLS in a row that found nothing. The lock is held. */
+/* True after IDLE_POLLS in a row that found nothing; then the count begins anew. Lock held. */
 static inline bool count_poll(struct verve_wait *wait, bool any)
 {
 	wait->idle_polls = any ? 0 : wait->idle_polls + 1;

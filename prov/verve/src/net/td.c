@@ -37,5 +37,6 @@ void verve_td_close(struct verve_td *td)
 	if (!ret)
 		ret = ibv_dealloc_td(td->td);
 	if (ret)
-		VERVE_WARN(EP_CTRL, "cannot free a thread domain: %s\n", strerror(ret));
+		VERVE_WARN(EP_CTRL, "%s: cannot free a thread domain: %s\n",
+			   ibv_get_device_name(td->td->context->device), strerror(ret));
 }

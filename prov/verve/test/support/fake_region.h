@@ -3,8 +3,8 @@
 #ifndef VERVE_TEST_SUPPORT_FAKE_REGION_H
 #define VERVE_TEST_SUPPORT_FAKE_REGION_H
 
-#include <stdint.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <uthash.h>
 
 struct verve_net_device;
