@@ -121,7 +121,7 @@ static void run_size(struct bench *b, size_t size)
 
 	REQUIRE(values != NULL);
 	/* Warm-up, and a last window that is not measured, too. */
-	if (wants_fresh)
+	if (wants_fresh && size)
 		fresh_open(env->server ? &fresh_rx : &fresh_tx,
 			   (count + 3) * env->opts.window * size);
 	if (env->server && has_receiver(b->op)) {

@@ -20,7 +20,7 @@ enum {
 	/*
 	 * So many polls in a row that find nothing take some 30 us, longer than most answers do: a
 	 * thread that yields to another program may lose a time slice of milliseconds. Two pollers
-	 * that share a processor still give it to each other a hundred times as often.
+	 * that share a processor still give it to each other a hundred times in a slice.
 	 */
 	IDLE_POLLS = 1024,
 };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -236,7 +237,8 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "hop_limit",
-		.help = "How many routers a packet may pass, in global route headers and on RoCE.",
+		.help = "InfiniBand: how many routers a packet with a global route header may "
+			"pass; on RoCE the kernel takes the route's.",
 		.unit = "",
 		.number = &verve_config.hop_limit,
 		.min = 1,
@@ -244,8 +246,8 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "lid_path_bits",
-		.help = "Which of the port's LIDs is used on InfiniBand, where it has 2^LMC: so "
-			"many after the first.",
+		.help = "InfiniBand: the port's LID so many after its first one is used; a port "
+			"has 2^LMC of them.",
 		.unit = "",
 		.number = &verve_config.lid_path_bits,
 		.max = 127,
@@ -510,20 +512,27 @@ static void config_warn_unknown(void)
 	}
 }
 
-/* True if RLIMIT_MEMLOCK does not count for this process: capabilities(7). */
+/*
+ * True if RLIMIT_MEMLOCK does not count for this process: it has CAP_IPC_LOCK (capabilities(7)) in
+ * the first user namespace, where the kernel asks for it. The inode is PROC_USER_INIT_INO of
+ * Linux, include/linux/proc_ns.h.
+ */
 static bool has_ipc_lock(void)
 {
+	static const ino_t first_namespace = 0xeffffffd;
+	struct stat own;
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
-	return !syscall(SYS_capget, &header, data) &&
+	return !stat("/proc/self/ns/user", &own) && own.st_ino == first_namespace &&
+	       !syscall(SYS_capget, &header, data) &&
 	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
 }
 
 /*
- * Fits the defaults to RLIMIT_MEMLOCK, where it counts: root of a container has it, too. Receive
- * buffers may pin a quarter of the limit, and the registration cache another, so that the rest is
- * left to the application. First the buffers get smaller, then fewer.
+ * Fits the defaults to RLIMIT_MEMLOCK, where it counts: for users, and for root without
+ * CAP_IPC_LOCK. Receive buffers may pin a quarter of the limit, and the registration cache another,
+ * so that the rest is left to the application. First the buffers get smaller, then fewer.
  */
 static void config_fit_memlock(void)
 {

@@ -33,7 +33,7 @@ enum { NOT_WORTH = 1, NOT_KEPT = 2 };
 /* By which windows a get may open a kept registration to peers. */
 enum window_use {
 	OPEN_WINDOWS,  /* windows for all peers, if the device is ready for them */
-	ANY_WINDOWS,   /* the same; the caller can wait until the device is ready */
+	WAIT_WINDOWS, /* the same; the caller can wait until the device is ready */
 	PEER_WINDOWS,  /* windows for a peer, which the caller opens; else as OPEN_WINDOWS */
 };
 
@@ -315,7 +315,7 @@ static bool window_get(struct verve_mr_cache *cache, const struct verve_mr_want 
 	if (use == PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows) &&
 	    !verve_mr_peer_window_get(&cache->peer_windows, base, addr, len, region))
 		return true;
-	if (use == ANY_WINDOWS)
+	if (use == WAIT_WINDOWS)
 		verve_mr_windows_open(&cache->windows);
 	return !verve_mr_window_open(&cache->windows, base, addr, len, want->access, region);
 }
@@ -326,7 +326,7 @@ static bool windows_are_ready(const struct verve_mr_cache *cache, unsigned acces
 	if (use == PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows))
 		return true;
 	return verve_mr_windows_may_bind(&cache->windows, access) &&
-	       (use == ANY_WINDOWS || verve_mr_windows_are_open(&cache->windows));
+	       (use == WAIT_WINDOWS || verve_mr_windows_are_open(&cache->windows));
 }
 
 /*
@@ -462,7 +462,7 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 			     uint32_t *base, struct verve_mr_region **region)
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, true};
-	int ret = cache_get(cache, &want, ANY_WINDOWS, base, region);
+	int ret = cache_get(cache, &want, WAIT_WINDOWS, base, region);
 
 	if (!ret)
 		region_hold(cache, *region);

@@ -42,7 +42,7 @@ struct verve_mr_cache {
 	bool keeps_remote;	      /* registrations that grant remote access are kept, too */
 	struct verve_mr_odp odp;      /* if on, no registration is kept */
 	struct verve_mr_windows windows; /* for kept registrations that grant no remote access */
-	struct verve_mr_peer_windows peer_windows; /* likewise, where windows can be bound */
+	struct verve_mr_peer_windows peer_windows; /* for the same, opened to one peer */
 	struct verve_mr_crossover crossover; /* constant while endpoints are open */
 	volatile AO_t spared; /* gets that were served by the region of all memory */
 	volatile AO_t misses, failures, unkept, invalidations; /* verve_mr_cache_stats */
@@ -85,8 +85,8 @@ int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len
 			    struct verve_mr_region **region);
 /*
  * The same two for memory that one peer is to reach, over a queue pair that binds windows. The
- * region may be a window for a peer (region->peer_window; mr/peer_window.h): the caller opens and
- * ends it. access: VERVE_NET_REMOTE_READ.
+ * region may be a window for a peer (region->peer_window; mr/peer_window.h): the caller binds
+ * it (FRESH) and ends it. access: VERVE_NET_REMOTE_READ.
  */
 int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
 				unsigned access, struct verve_mr_region **region);

@@ -29,7 +29,7 @@ void verve_mr_peer_windows_init(struct verve_mr_peer_windows *windows, struct ve
 	windows->dev = dev;
 }
 
-/* least: so many windows must rest; or NULL. */
+/* The window that rests longest, if at least so many rest; or NULL. */
 static struct verve_mr_peer_window *take_idle(struct verve_mr_peer_windows *windows, uint32_t least)
 {
 	struct verve_mr_peer_window *window = NULL;
@@ -183,4 +183,16 @@ void verve_mr_peer_window_posted(struct verve_mr_region *region)
 	assert(region->peer_window == VERVE_MR_PEER_FRESH);
 	verve_net_mw_posted(&window_of(region)->net);
 	region->peer_window = VERVE_MR_PEER_BOUND;
+}
+
+void verve_mr_peer_window_closing(struct verve_mr_region *region)
+{
+	assert(region->peer_window == VERVE_MR_PEER_BOUND);
+	region->peer_window = VERVE_MR_PEER_CLOSING;
+}
+
+void verve_mr_peer_window_ended(struct verve_mr_region *region)
+{
+	assert(region->peer_window == VERVE_MR_PEER_CLOSING);
+	region->peer_window = VERVE_MR_PEER_ENDED;
 }

@@ -2,7 +2,7 @@
 /*
  * Windows for a peer: memory windows of type 2B, which open registered memory to the peer of one
  * queue pair (net/mw.h). One struct verve_mr_peer_windows per registration cache. The transport
- * posts the requests that bind a window and end it (xport/offer.h); here is what becomes of the
+ * posts the requests that bind a window and end it (xport/window.h); here is what becomes of the
  * window. A window that is given back rests until others were used, so that its key comes back
  * late.
  *
@@ -54,14 +54,15 @@ static inline bool verve_mr_peer_windows_are_open(const struct verve_mr_peer_win
 /*
  * A window for len bytes at addr, which lie in the region base, to be opened for reading; FRESH.
  * base has LOCAL_WRITE and WINDOWS, and stays open longer. *region has its own rkey and otherwise
- * the keys of base. -FI_ENOMEM: there is none now; does not log.
+ * the keys of base. May block: asks the kernel for a new window while few rest. -FI_ENOMEM: there
+ * is none now; does not log.
  */
 int verve_mr_peer_window_get(struct verve_mr_peer_windows *windows, struct verve_mr_region *base,
 			     void *addr, size_t len, struct verve_mr_region **region);
 /*
- * Gives the window back, in any state. BOUND or CLOSING: frees it. No request may name it then,
- * unless its queue pair is in the error state. When put returns, the device refuses the key; or
- * base->exposed is set (mr/window.h).
+ * Gives the window back, in any state. BOUND or CLOSING: frees it, which may block. No request may
+ * name it then, unless its queue pair is in the error state. When put returns, the device refuses
+ * the key; or base->exposed is set (mr/window.h).
  */
 void verve_mr_peer_window_put(struct verve_mr_peer_windows *windows,
 			      struct verve_mr_region *region);
@@ -77,5 +78,8 @@ void verve_mr_peer_window_describe(const struct verve_mr_region *region,
 				   struct verve_net_bind *bind);
 /* That bind was posted: BOUND. */
 void verve_mr_peer_window_posted(struct verve_mr_region *region);
+/* A request that ends the window is going to be posted: CLOSING. It has ended well: ENDED. */
+void verve_mr_peer_window_closing(struct verve_mr_region *region);
+void verve_mr_peer_window_ended(struct verve_mr_region *region);
 
 #endif

@@ -39,7 +39,7 @@ struct verve_mr_region {
 	void *owner; /* the cache's entry of the region; NULL: the cache does not keep it */
 	bool held;   /* its user holds the entry (mr/store.h): set by get_exact, cleared by put */
 	struct verve_mr_region *base; /* a window of that region; NULL: this is no window */
-	uint8_t peer_window; /* enum verve_mr_peer_window_state; the user of the window sets it */
+	uint8_t peer_window; /* enum verve_mr_peer_window_state; mr/peer_window.c alone sets it */
 	/* A window of it did not end: peers may reach bytes of it until it is closed. Only set. */
 	volatile AO_t exposed;
 };

@@ -173,7 +173,7 @@ static int try_own(struct trial *trial, const char **broken)
 	return ret || *broken ? ret : try_unbound(trial, broken);
 }
 
-/* The window is bound to one queue pair, and another one reads. */
+/* The window is bound to one queue pair, and another one reads; then its own reads beside it. */
 static int try_other(struct trial *trial, const char **broken)
 {
 	struct verve_net_binder *binder;
@@ -192,6 +192,11 @@ static int try_other(struct trial *trial, const char **broken)
 	trial->binder = binder;
 	if (!ret && !refused)
 		*broken = "lets other peers use the key of a window for a peer";
+	if (ret || *broken || !verve_net_device_port(trial->dev)->limits.mw_bounds)
+		return ret;
+	ret = try_read(trial, BESIDE, trial->mw.rkey, &refused);
+	if (!ret && !refused)
+		*broken = "lets a peer reach bytes beside its window";
 	return ret;
 }
 

@@ -26,7 +26,7 @@ struct batch {
 static bool is_plain(const struct verve_xport *xport, const struct verve_op *op)
 {
 	return verve_op_is_send(op) && op->len <= VERVE_BATCH_MESSAGE &&
-	       !(op->flags & VERVE_BATCH_NEVER) &&
+	       !(op->flags & VERVE_SEND_ALONE) &&
 	       (op->flags & VERVE_OP_INJECT || verve_direct_is_short(xport, op->len));
 }
 

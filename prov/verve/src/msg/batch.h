@@ -12,17 +12,14 @@
 #include <stddef.h>
 
 #include "msg/direct.h"
+#include "msg/send_op.h"
 #include "xport/link.h"
 #include "xport/op.h"
 #include "xport/xport.h"
 
 struct verve_wire_packet;
 
-enum {
-	VERVE_BATCH_MESSAGE = 256, /* bytes of a message that may share its packet, at most */
-	/* A message with one of these flags has a packet of its own. */
-	VERVE_BATCH_NEVER = VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE,
-};
+enum { VERVE_BATCH_MESSAGE = 256 }; /* bytes of a message that may share its packet, at most */
 
 /*
  * True if a message of this length, with these flags (VERVE_OP_*), waits for the next completion of
@@ -31,7 +28,7 @@ enum {
 static inline bool verve_batch_waits(const struct verve_link *link, size_t len, uint32_t flags)
 {
 	return link->batches && verve_link_is_busy(link) && len <= VERVE_BATCH_MESSAGE &&
-	       !(flags & VERVE_BATCH_NEVER);
+	       !(flags & VERVE_SEND_ALONE);
 }
 
 /*

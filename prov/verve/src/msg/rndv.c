@@ -107,7 +107,8 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint3
 	recv->op.len = transfer->len;
 	recv->fin.id = offer->op_id;
 	/* A message of a link that has broken since cannot be pulled: the reads fail. */
-	if (offer->flags & VERVE_WIRE_BOUND && verve_link_live(xport, link_id))
+	if (offer->flags & VERVE_WIRE_BOUND && offer->segment_count &&
+	    verve_link_live(xport, link_id))
 		recv->bound_to = offer->dest;
 	recv->op.peer = peer;
 	if (!transfer->len)
@@ -175,6 +176,7 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 	ret = prepare_read(xport, link, recv);
 	if (ret == -FI_ENOMEM) {
 		recv->transfer.remote_count = 0;
+		recv->bound_to = 0;
 		return verve_chunks_start(xport, link, recv);
 	}
 	if (ret) {

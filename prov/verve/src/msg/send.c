@@ -89,7 +89,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	       link->credits && len <= link->eager_size &&
 	       !verve_batch_waits(link, len, request->flags) &&
 	       verve_direct_is_copied(xport, request, len) &&
-	       !(request->flags & VERVE_BATCH_NEVER) &&
+	       !(request->flags & VERVE_SEND_ALONE) &&
 	       verve_link_has_room(xport, link, false);
 }
 
@@ -213,7 +213,7 @@ static void send_end(struct verve_xport *xport, struct verve_op *op)
 
 static void send_done(struct verve_xport *xport, struct verve_op *op)
 {
-	verve_window_closed(&verve_send_op_of(op)->memory);
+	verve_window_ended(&verve_send_op_of(op)->memory);
 	send_end(xport, op);
 }
 
@@ -240,6 +240,7 @@ void verve_send_finished(struct verve_xport *xport, struct verve_link *link,
 	if (!op || !verve_op_is_send(op))
 		return;
 	op->error = error;
+	op->flags |= VERVE_OP_ANSWERED;
 	/* The send completes when the peer cannot read the message any more. */
 	if (!verve_window_close(xport, link, op))
 		send_end(xport, op);

@@ -13,6 +13,9 @@
 #include "xport/op.h"
 #include "xport/packet.h"
 
+/* A message with one of these flags has an operation and a packet of its own. */
+enum { VERVE_SEND_ALONE = VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE };
+
 /* The fields before memory.iov are zeroed (verve_send_class.cleared). */
 struct verve_send_op {
 	struct verve_op op;

@@ -12,6 +12,10 @@
 #include "net/verbs.h"
 
 _Static_assert((int)VERVE_NET_WC_OK == IBV_WC_SUCCESS, "status");
+_Static_assert((int)VERVE_NET_WC_LOCAL_LENGTH == IBV_WC_LOC_LEN_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_LOCAL_OPERATION == IBV_WC_LOC_QP_OP_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_LOCAL_PROTECTION == IBV_WC_LOC_PROT_ERR, "status");
+_Static_assert((int)VERVE_NET_WC_BIND == IBV_WC_MW_BIND_ERR, "status");
 _Static_assert((int)VERVE_NET_WC_FLUSHED == IBV_WC_WR_FLUSH_ERR, "status");
 _Static_assert((int)VERVE_NET_WC_REMOTE_ACCESS == IBV_WC_REM_ACCESS_ERR, "status");
 _Static_assert((int)VERVE_NET_WC_RETRY_EXCEEDED == IBV_WC_RETRY_EXC_ERR, "status");

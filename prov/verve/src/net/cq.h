@@ -8,6 +8,7 @@
 #ifndef VERVE_NET_CQ_H
 #define VERVE_NET_CQ_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct verve_net_device;
@@ -39,12 +40,23 @@ struct verve_net_wc {
 /* The statuses that the upper layers handle by name (InfiniBand spec. vol. 1, 11.6.2). */
 enum {
 	VERVE_NET_WC_OK = 0,
+	VERVE_NET_WC_LOCAL_LENGTH = 1,	/* IBV_WC_LOC_LEN_ERR */
+	VERVE_NET_WC_LOCAL_OPERATION = 2, /* IBV_WC_LOC_QP_OP_ERR */
+	VERVE_NET_WC_LOCAL_PROTECTION = 4, /* IBV_WC_LOC_PROT_ERR */
 	VERVE_NET_WC_FLUSHED = 5,	/* IBV_WC_WR_FLUSH_ERR */
+	VERVE_NET_WC_BIND = 6,		/* IBV_WC_MW_BIND_ERR */
 	VERVE_NET_WC_REMOTE_INVALID = 9, /* IBV_WC_REM_INV_REQ_ERR */
 	VERVE_NET_WC_REMOTE_ACCESS = 10, /* IBV_WC_REM_ACCESS_ERR */
 	VERVE_NET_WC_REMOTE_OPERATION = 11, /* IBV_WC_REM_OP_ERR */
 	VERVE_NET_WC_RETRY_EXCEEDED = 12, /* IBV_WC_RETRY_EXC_ERR */
 };
+
+/* True if the device refuses a request for what the request says, before any peer sees it. */
+static inline bool verve_net_wc_is_local(uint32_t status)
+{
+	return status == VERVE_NET_WC_LOCAL_LENGTH || status == VERVE_NET_WC_LOCAL_OPERATION ||
+	       status == VERVE_NET_WC_LOCAL_PROTECTION || status == VERVE_NET_WC_BIND;
+}
 
 /* A text for the log, constant: ibv_wc_status_str(3), with a hint where one helps. */
 const char *verve_net_wc_str(uint32_t status);

@@ -156,7 +156,10 @@ static int binder_wait(struct verve_net_binder *binder)
 	}
 }
 
-/* Others are about the queue pair: it was flushed, or its port is down. */
+/*
+ * Others are about the queue pair: it was flushed, or its port is down. soft-RoCE says
+ * LOC_QP_OP_ERR where it cannot end a window (Linux, rxe_req.c: rxe_do_local_ops).
+ */
 static bool is_about_window(const struct verve_net_mw *mw, int status)
 {
 	return status == IBV_WC_MW_BIND_ERR || status == IBV_WC_LOC_PROT_ERR ||

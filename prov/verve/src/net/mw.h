@@ -62,7 +62,7 @@ int verve_net_mw_free(struct verve_net_mw *mw);
 
 /* The key that the next VERVE_NET_BIND of a window for a peer must have. */
 uint32_t verve_net_mw_next_key(const struct verve_net_mw *mw);
-/* This VERVE_NET_BIND was posted: the next key of the window is another one. */
+/* A VERVE_NET_BIND with the next key was posted: mw->rkey is that key now. */
 void verve_net_mw_posted(struct verve_net_mw *mw);
 
 /*
@@ -72,8 +72,8 @@ void verve_net_mw_posted(struct verve_net_mw *mw);
  * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT (no answer); -FI_EIO (the device
  * refuses this bind); -FI_ECONNABORTED (the binder's queue pair has failed for another reason, such
  * as a port that is down); or the error of libibverbs. After an error the binder must be closed,
- * and then the window be freed. A window for a peer opens the bytes to the binder itself, and is
- * freed before the binder is closed.
+ * and the window be freed: after the binder, but a window for a peer before it, in any case. Such a
+ * window opens the bytes to the binder itself.
  */
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access);

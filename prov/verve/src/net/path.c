@@ -26,6 +26,12 @@ enum pkey_rank {
 	RANK_WANTED,
 };
 
+/* True if the last look found no path, and the log has the reason. look_lock is held. */
+static bool was_said(const struct verve_net_device *dev)
+{
+	return dev->away;
+}
+
 /* wanted: the number of a partition; 0: none. only: no other partition will do. */
 static enum pkey_rank pkey_rank(uint16_t pkey, uint16_t wanted, bool only)
 {
@@ -67,6 +73,8 @@ static int find_pkey(const struct verve_net_device *dev, const struct ibv_port_a
 	}
 	if (best)
 		return 0;
+	if (was_said(dev))
+		return -FI_ENODEV;
 	if (only)
 		VERVE_WARN(DOMAIN, "%s port %u: is not in partition 0x%x of FI_VERVE_PKEY: "
 			   "/sys/class/infiniband/%s/ports/%u/pkeys has those that it is in\n",
@@ -83,6 +91,8 @@ static int choose_lid(const struct verve_net_device *dev, const struct ibv_port_
 		      struct verve_path *path)
 {
 	if (verve_config.lid_path_bits >> port->lmc) {
+		if (was_said(dev))
+			return -FI_ENODEV;
 		VERVE_WARN(DOMAIN, "%s port %u: has no LID for FI_VERVE_LID_PATH_BITS=%zu: its LMC "
 			   "is %u, so that %u is the highest\n", dev->port.device,
 			   dev->port.port_num, verve_config.lid_path_bits, port->lmc,

@@ -71,6 +71,16 @@ static bool mw_bounds(const struct ibv_device_attr *device)
 	return device->vendor_id != SOFT_ROCE;
 }
 
+/*
+ * soft-RoCE lets any peer end any window of type 2 by SEND_WITH_INV, and its kernel crashes when
+ * one is ended twice (Linux, rxe_mw.c: rxe_check_invalidate_mw, rxe_do_invalidate_mw).
+ */
+static bool mw_peer(const struct ibv_device_attr *device)
+{
+	return device->vendor_id != SOFT_ROCE &&
+	       device->device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+}
+
 static void set_limits(struct verve_net_limits *limits, const struct verve_port_attr *attr)
 {
 	const struct ibv_device_attr *device = &attr->device.orig_attr;
@@ -91,7 +101,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.mr = device->max_mr,
 		.mw = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW && device->max_mw > 0 ?
 		      (uint32_t)device->max_mw : 0,
-		.mw_peer = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+		.mw_peer = mw_peer(device),
 		.mw_bounds = mw_bounds(device),
 		.odp_rc = odp_rc,
 		.odp_atomic = odp_rc &&

@@ -60,7 +60,7 @@ struct verve_net_wr {
 	enum verve_net_wr_op op;
 	uint32_t flags; /* VERVE_NET_SIGNALED, VERVE_NET_INLINE */
 	uint32_t imm;	/* goes as it is; VERVE_NET_WRITE_IMM only */
-	uint32_t rkey;	/* with remote_addr: all but VERVE_NET_SEND, INVALIDATE, BIND */
+	uint32_t rkey;	/* with remote_addr, but INVALIDATE, BIND: the window's; not of SEND */
 	uint64_t remote_addr;
 	uint64_t compare_add; /* COMPARE_SWAP: the expected old value; FETCH_ADD: the addend */
 	uint64_t swap;	      /* COMPARE_SWAP: the new value */
@@ -68,7 +68,7 @@ struct verve_net_wr {
 		const struct verve_net_sge *sge; /* the caller's; read before the post returns */
 		const struct verve_net_bind *bind; /* VERVE_NET_BIND: likewise */
 	};
-	uint32_t sge_count; /* 0 to limits.sge; 0 with VERVE_NET_BIND */
+	uint32_t sge_count; /* 0 to limits.sge; 0: BIND, INVALIDATE */
 };
 
 /*

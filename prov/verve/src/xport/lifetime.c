@@ -257,6 +257,11 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 	if (link->qps_at_workers)
 		return;
 	while ((op = TAILQ_FIRST(&link->doomed))) {
+		/* It waited for the end of its windows, which have ended now. */
+		if (op->flags & VERVE_OP_ANSWERED) {
+			op->cls->done(xport, op);
+			continue;
+		}
 		if (!op->error) {
 			op->error = link->error;
 			op->status = link->status;

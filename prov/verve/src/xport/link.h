@@ -67,6 +67,7 @@ struct verve_link {
 	uint32_t eager_size; /* bytes of payload that both sides' buffers take */
 	bool rma_event;	     /* the peer wants an RMA_EVENT for each RMA operation */
 	bool bound_keys;     /* the peer takes RTS whose keys end with the queue pair */
+	bool freed_windows;  /* one was freed while its bind might not be executed (window.h) */
 	bool batches;	     /* the peer takes several messages in a packet (msg/batch.h) */
 	bool immediates;     /* the peer takes remote CQ data as the immediate of a write */
 	bool device_atomics; /* the peer's device executes atomics */

@@ -51,6 +51,7 @@ enum {
 	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */
 	VERVE_OP_REPORTED = 1 << 9, /* its completion was written, or it has none */
 	VERVE_OP_CANCELLED = 1 << 10, /* was cancelled; ends when peer and device have let go */
+	VERVE_OP_ANSWERED = 1 << 12, /* the peer has said the end, in error; the device has not */
 	/* Said by a request, too. */
 	VERVE_OP_MATCH = 1 << 11,   /* match complete: completes when a receive has the message */
 };

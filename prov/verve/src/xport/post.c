@@ -134,6 +134,7 @@ int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
 
 	slot->op = op;
 	slot->tell = op;
+	slot->verb = 0;
 	slot->length = len;
 	if (out->slab) {
 		slot->kind = VERVE_SLOT_SLAB;

@@ -38,7 +38,8 @@ static bool is_packet(const struct verve_slot *slot)
 /* True for a request that binds or ends a window for a peer. */
 static bool is_of_window(const struct verve_slot *slot)
 {
-	return slot->verb == VERVE_NET_BIND || slot->verb == VERVE_NET_INVALIDATE;
+	return slot->kind == VERVE_SLOT_NOTHING &&
+	       (slot->verb == VERVE_NET_BIND || slot->verb == VERVE_NET_INVALIDATE);
 }
 
 static void *packet_of(const struct verve_replay_entry *entry)
@@ -103,8 +104,12 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 		    !verve_replay_begin(xport, link))
 			return false;
 		link->failed = true;
-		/* A peer can make ending a window fail: it can end the window itself. */
-		if (!flushed && slot->verb == VERVE_NET_BIND)
+		/*
+		 * A peer can make ending a window fail: it can end the window itself. A peer that
+		 * sends FIN early can make a window's bind fail, too.
+		 */
+		if (is_of_window(slot) && slot->verb == VERVE_NET_BIND &&
+		    verve_net_wc_is_local(status) && !link->freed_windows)
 			verve_mr_peer_windows_refused(&xport->attr.mr_cache->peer_windows);
 		if (refused) {
 			link->replay->refused = true;
@@ -341,7 +346,7 @@ static bool is_fetching(const struct verve_slot *slot)
 /*
  * True for a request that is repeated even if the peer's device has executed it: a read, because
  * its data may not have come, and an empty write, because it may end an operation whose reads lie
- * before it.
+ * before it, or stand for the request that ended a send's windows.
  */
 static bool is_always_repeated(const struct verve_slot *slot)
 {

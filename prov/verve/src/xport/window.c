@@ -15,8 +15,9 @@
 #include "xport/xport.h"
 
 /* The windows of the memory that are in this state; returns how many. */
-static uint32_t find(const struct verve_memory *memory, enum verve_mr_peer_window_state state,
-		     struct verve_mr_region *windows[VERVE_IOV_LIMIT])
+static uint32_t windows_in_state(const struct verve_memory *memory,
+				 enum verve_mr_peer_window_state state,
+				 struct verve_mr_region *windows[VERVE_IOV_LIMIT])
 {
 	uint32_t count = 0;
 
@@ -27,12 +28,13 @@ static uint32_t find(const struct verve_memory *memory, enum verve_mr_peer_windo
 }
 
 /* True if count requests have room, one behind the other. control: as verve_link_has_room. */
-static bool has_room(const struct verve_xport *xport, const struct verve_link *link, uint32_t count,
-		     bool control)
+static bool has_room_for(const struct verve_xport *xport, const struct verve_link *link,
+			 uint32_t count, bool control)
 {
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, more = count - 1;
 	uint32_t has = link->produced - link->retired;
 
+	/* Each further request adds one to what the link has, and takes one from what is left. */
 	return has + more < VERVE_LINK_REQUESTS - reserve &&
 	       has + 2 * more < verve_xport_wr_left(xport, reserve);
 }
@@ -48,7 +50,9 @@ static int post_bind(struct verve_xport *xport, struct verve_link *link,
 
 	verve_mr_peer_window_describe(window, &bind);
 	ret = verve_link_post_slot(xport, link, &wr, &slot);
-	if (!ret)
+	if (ret)
+		verve_mr_peer_windows_refused(&xport->attr.mr_cache->peer_windows);
+	else
 		verve_mr_peer_window_posted(window);
 	return ret;
 }
@@ -57,7 +61,7 @@ bool verve_window_offer(struct verve_xport *xport, struct verve_link *link,
 			struct verve_memory *memory, struct verve_wire_packet *packet)
 {
 	struct verve_mr_region *windows[VERVE_IOV_LIMIT];
-	uint32_t count = find(memory, VERVE_MR_PEER_FRESH, windows);
+	uint32_t count = windows_in_state(memory, VERVE_MR_PEER_FRESH, windows);
 	uint8_t bytes[VERVE_WIRE_RTS_MAX];
 	struct verve_outgoing out;
 	size_t len;
@@ -69,7 +73,7 @@ bool verve_window_offer(struct verve_xport *xport, struct verve_link *link,
 		verve_memory_unregister(xport, memory);
 		return false;
 	}
-	if (!has_room(xport, link, count + 1, false))
+	if (!has_room_for(xport, link, count + 1, false))
 		return false;
 	packet->flags |= VERVE_WIRE_BOUND;
 	verve_link_address(link, packet);
@@ -93,11 +97,13 @@ bool verve_window_close(struct verve_xport *xport, struct verve_link *link, stru
 {
 	struct verve_memory *memory = verve_op_memory(op);
 	struct verve_mr_region *windows[VERVE_IOV_LIMIT];
-	uint32_t count = find(memory, VERVE_MR_PEER_BOUND, windows);
+	uint32_t count = windows_in_state(memory, VERVE_MR_PEER_BOUND, windows);
 
 	if (!count)
 		return false;
-	if (!verve_link_is_open(link) || !has_room(xport, link, count, true)) {
+	if (!verve_link_is_open(link) || !has_room_for(xport, link, count, true)) {
+		/* An honest peer answers what it has read, and so what was bound. */
+		link->freed_windows = true;
 		for (uint32_t i = 0; i < count; i++)
 			verve_mr_peer_window_free(&xport->attr.mr_cache->peer_windows, windows[i]);
 		return false;
@@ -117,18 +123,18 @@ bool verve_window_close(struct verve_xport *xport, struct verve_link *link, stru
 			.tell = last,
 		};
 
-		windows[i]->peer_window = VERVE_MR_PEER_CLOSING;
+		verve_mr_peer_window_closing(windows[i]);
 		if (verve_link_post_slot(xport, link, &wr, &slot))
 			break;
 	}
 	return true;
 }
 
-void verve_window_closed(struct verve_memory *memory)
+void verve_window_ended(struct verve_memory *memory)
 {
 	struct verve_mr_region *windows[VERVE_IOV_LIMIT];
-	uint32_t count = find(memory, VERVE_MR_PEER_CLOSING, windows);
+	uint32_t count = windows_in_state(memory, VERVE_MR_PEER_CLOSING, windows);
 
 	for (uint32_t i = 0; i < count; i++)
-		windows[i]->peer_window = VERVE_MR_PEER_ENDED;
+		verve_mr_peer_window_ended(windows[i]);
 }

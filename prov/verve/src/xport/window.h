@@ -33,6 +33,6 @@ bool verve_window_offer(struct verve_xport *xport, struct verve_link *link,
  */
 bool verve_window_close(struct verve_xport *xport, struct verve_link *link, struct verve_op *op);
 /* Those requests have ended well. Harmless if there were none. */
-void verve_window_closed(struct verve_memory *memory);
+void verve_window_ended(struct verve_memory *memory);
 
 #endif

@@ -25,6 +25,7 @@ static struct ibv_mr region = {.lkey = 3, .rkey = 0};
 static const struct verve_net_mr mr = {.lkey = 3, .handle = &region};
 static char memory[64];
 static struct ibv_mw_bind asked; /* of the last bind */
+static struct ibv_send_wr sent;	 /* the last request for a window for a peer */
 static int posts, refusal;	 /* positive errno of the next bind; 0: it is posted */
 static int late;		 /* polls until a completion comes; -1: it never comes */
 static int waiting;		 /* polls until the present one comes */
@@ -112,6 +113,16 @@ static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	return 0;
 }
 
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp, (void)bad;
+	sent = *wr;
+	posts++;
+	pending = late >= 0;
+	waiting = late;
+	return 0;
+}
+
 static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
 	(void)cq, (void)count;
@@ -135,6 +146,7 @@ static void setup(void)
 	ctx->ops.bind_mw = bind_mw;
 	ctx->ops.dealloc_mw = dealloc_mw;
 	ctx->ops.poll_cq = poll_cq;
+	ctx->ops.post_send = post_send;
 	cr_assert_eq(verve_net_device_open("none0", 1, NULL, &dev), 0);
 	region.pd = dev->pd;
 }
@@ -210,6 +222,39 @@ Test(mw, unbind_names_the_region)
 	cr_expect_eq(asked.bind_info.length, 0);
 	cr_expect_eq(asked.bind_info.mw_access_flags, 0);
 	close_all(binder, &mw);
+}
+
+/* Type 2B: the program chooses the key, and drivers find the window by its present one. */
+Test(mw, window_for_a_peer_is_bound_and_ended_by_requests)
+{
+	struct verve_net_binder *binder;
+	struct verve_net_mw mw;
+
+	cr_assert_eq(verve_net_binder_open(dev, &binder), 0);
+	cr_assert_eq(verve_net_mw_alloc(dev, true, &mw), 0);
+	cr_expect_eq(handle.type, IBV_MW_TYPE_2);
+	cr_expect_eq(verve_net_mw_next_key(&mw), 0x101);
+	cr_assert_eq(verve_net_mw_bind(binder, &mw, &mr, memory + 8, 16, VERVE_NET_REMOTE_READ), 0);
+	cr_expect_eq(sent.opcode, IBV_WR_BIND_MW);
+	cr_expect_eq(sent.send_flags, IBV_SEND_SIGNALED);
+	cr_expect_eq(sent.bind_mw.mw, &handle);
+	cr_expect_eq(sent.bind_mw.rkey, 0x101);
+	cr_expect_eq(sent.bind_mw.bind_info.mr, &region);
+	cr_expect_eq(sent.bind_mw.bind_info.addr, (uintptr_t)memory + 8);
+	cr_expect_eq(sent.bind_mw.bind_info.length, 16);
+	cr_expect_eq(sent.bind_mw.bind_info.mw_access_flags, IBV_ACCESS_REMOTE_READ);
+	cr_expect_eq(mw.rkey, 0x101);
+	cr_expect_eq(handle.rkey, 0x101);
+	cr_assert_eq(verve_net_mw_unbind(binder, &mw, &mr, memory + 8), 0);
+	cr_expect_eq(sent.opcode, IBV_WR_LOCAL_INV);
+	cr_expect_eq(sent.invalidate_rkey, 0x101);
+	cr_expect_eq(mw.rkey, 0x101);
+	cr_expect_eq(verve_net_mw_next_key(&mw), 0x102);
+	/* soft-RoCE's error for a window that it cannot end. */
+	status = IBV_WC_LOC_QP_OP_ERR;
+	cr_expect_eq(verve_net_mw_unbind(binder, &mw, &mr, memory + 8), -FI_EIO);
+	cr_assert_eq(verve_net_mw_free(&mw), 0);
+	verve_net_binder_close(binder);
 }
 
 Test(mw, late_completion_is_waited_for)

@@ -150,15 +150,18 @@ Test(port, on_demand_paging_is_all_of_it_or_none)
 		look();
 		cr_expect_not(port.limits.odp_rc);
 	}
+	fake_verbs.attr.device_cap_flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	fake_verbs.odp.per_transport_caps.rc_odp_caps = needed | IBV_ODP_SUPPORT_ATOMIC;
 	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	look();
 	cr_expect(port.limits.odp_rc);
 	cr_expect(port.limits.odp_atomic);
 	cr_expect(port.limits.odp_implicit);
+	cr_expect(port.limits.mw_peer);
 	fake_verbs.attr.vendor_id = 0xffffff;
 	look();
 	cr_expect_not(port.limits.odp_rc, "soft-RoCE is not believed");
+	cr_expect_not(port.limits.mw_peer, "any peer ends such windows of soft-RoCE");
 	cr_expect_not(port.limits.odp_implicit);
 	fake_verbs.attr.vendor_id = 0x2c9;
 	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT_IMPLICIT;

@@ -239,8 +239,8 @@ void sim_node_start(struct sim_node *node)
 
 /*
  * In half of the runs, kept registrations are opened to peers by windows, in half of these also by
- * windows for a peer. No random number decides,
- * so that the other half stays as it was before there were windows.
+ * windows for a peer. No random number decides, so that the other half stays as it was before there
+ * were windows.
  */
 static void set_windows(struct fake_net_config *config)
 {

@@ -8,6 +8,7 @@
 #include "../support/fake_region.h"
 #include "../support/fake_world.h"
 #include "base/config.h"
+#include "msg/send.h"
 #include "msg/unexpected.h"
 #include "proto/cancel.h"
 #include "replay_fixture.h"
@@ -248,6 +249,41 @@ Test(peer_window, broken_connection_ends_it)
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EIO);
 	cr_expect_eq(bound(), 0);
+}
+
+/* FIN has come, and the link breaks before the device has ended the window. */
+Test(peer_window, answered_message_ends_well_though_the_link_breaks)
+{
+	struct verve_wire_packet fin = {.type = VERVE_WIRE_FIN};
+	struct verve_link *link = node_link(&a, &b);
+
+	offer_one();
+	fin.op_id = offer()->op_id;
+	verve_send_finished(a.xport, link, &fin);
+	cr_expect_eq(bound(), 1);
+	verve_link_break(a.xport, link, FI_EIO, 0, "test");
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	cr_expect_eq(bound(), 0);
+	expect_nothing_waits(&a);
+}
+
+/* Slots are used again: a packet must not be taken for the request that was there before. */
+Test(peer_window, slots_of_packets_name_no_request_of_a_window)
+{
+	struct verve_link *link = node_link(&a, &b);
+
+	offer_one();
+	expect_end();
+	for (uint32_t i = 0; i < VERVE_LINK_REQUESTS; i++) {
+		send_to(&a, &b, 8, 8, 0);
+		nodes_settle();
+		expect_comp(&a.tx_queue);
+	}
+	for (uint32_t i = 0; i < VERVE_LINK_REQUESTS; i++)
+		if (verve_link_slot(link, i)->kind != VERVE_SLOT_NOTHING)
+			cr_expect_eq(verve_link_slot(link, i)->verb, 0);
+	cr_expect_neq(verve_link_slot(link, 0)->kind, VERVE_SLOT_NOTHING);
 }
 
 /* A device that refuses a bind: the message is pulled, and no window for a peer is used again. */
