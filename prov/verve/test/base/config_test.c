@@ -3,16 +3,15 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <ctype.h>
-#include <linux/capability.h>
 #include <rdma/fabric.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../support/ipc_lock.h"
 #include "base/config.h"
 #include "base/log.h"
 
@@ -304,19 +303,14 @@ Test(config, an_unknown_kind_of_cache_is_none)
 	cr_expect(logged("FI_VERVE_MR_CACHE=always"), "%s", log_text);
 }
 
-/* From now on RLIMIT_MEMLOCK counts, as for root of a container without CAP_IPC_LOCK. */
 static void set_memlock(rlim_t bytes)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	struct rlimit limit;
 
 	cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	if (limit.rlim_max < bytes)
 		cr_skip("the host's hard limit of locked memory is lower");
-	cr_assert_eq(syscall(SYS_capget, &header, data), 0);
-	data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &= ~CAP_TO_MASK(CAP_IPC_LOCK);
-	cr_assert_eq(syscall(SYS_capset, &header, data), 0);
+	ipc_lock_drop();
 	limit.rlim_cur = bytes;
 	cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 }

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../support/ipc_lock.h"
 #include "library.h"
 #include "settings.h"
 
@@ -29,7 +30,6 @@ static struct verve_report report;
 static rlim_t memlock = RLIM_INFINITY;
 
 int __wrap_getrlimit(int resource, struct rlimit *limit);
-uid_t __wrap_geteuid(void);
 
 /* Limits other than those of the user that runs the test. */
 int __wrap_getrlimit(int resource, struct rlimit *limit)
@@ -37,11 +37,6 @@ int __wrap_getrlimit(int resource, struct rlimit *limit)
 	(void)resource;
 	*limit = (struct rlimit){memlock, memlock};
 	return 0;
-}
-
-uid_t __wrap_geteuid(void)
-{
-	return 1000;
 }
 
 static void setup(void)
@@ -159,6 +154,7 @@ Test(host, card_with_its_device)
 static void limit_memory(rlim_t bytes)
 {
 	memlock = bytes;
+	ipc_lock_drop();
 	verve_settings_load(&report);
 	verve_host_report_memlock(&report);
 }
