@@ -33,7 +33,7 @@ enum { NOT_WORTH = 1, NOT_KEPT = 2 };
 /* By which windows a get may open a kept registration to peers. */
 enum window_use {
 	OPEN_WINDOWS,  /* windows for all peers, if the device is ready for them */
-	WAIT_WINDOWS, /* the same; the caller can wait until the device is ready */
+	WAIT_WINDOWS,  /* the same; the caller can wait until the device is ready */
 	PEER_WINDOWS,  /* windows for a peer, which the caller opens; else as OPEN_WINDOWS */
 };
 

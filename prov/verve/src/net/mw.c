@@ -162,9 +162,9 @@ static int binder_wait(struct verve_net_binder *binder)
  */
 static bool is_about_window(const struct verve_net_mw *mw, int status)
 {
-	return status == IBV_WC_MW_BIND_ERR || status == IBV_WC_LOC_PROT_ERR ||
-	       status == IBV_WC_LOC_ACCESS_ERR || status == IBV_WC_LOC_LEN_ERR ||
-	       (status == IBV_WC_LOC_QP_OP_ERR && mw->for_peer);
+	if (status == IBV_WC_LOC_QP_OP_ERR)
+		return mw->for_peer;
+	return status == IBV_WC_LOC_ACCESS_ERR || verve_net_wc_is_local((uint32_t)status);
 }
 
 /* Posts the bind, or, with a length of 0, the unbind, of a window of type 1. */

@@ -182,21 +182,31 @@ int verve_link_post_nothing(struct verve_xport *xport, struct verve_link *link, 
 	return verve_link_post_slot(xport, link, &wr, &slot);
 }
 
-bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
-		     struct verve_wire_packet *packet, struct verve_op *tell)
+size_t verve_link_encode(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_wire_packet *packet, struct verve_outgoing *out)
 {
-	bool ask = packet->type == VERVE_WIRE_BYE || packet->type == VERVE_WIRE_QUIESCE;
 	uint8_t bytes[VERVE_WIRE_RTS_MAX];
-	struct verve_outgoing out;
 	size_t len;
 
 	verve_link_address(link, packet);
 	len = verve_wire_encode(packet, bytes);
-	if (!verve_link_reserve(xport, link, len, &out)) {
+	if (!verve_link_reserve(xport, link, len, out)) {
 		link->owed += packet->credits;
-		return false;
+		return 0;
 	}
-	memcpy(out.data, bytes, len);
+	memcpy(out->data, bytes, len);
+	return len;
+}
+
+bool verve_link_send(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_wire_packet *packet, struct verve_op *tell)
+{
+	bool ask = packet->type == VERVE_WIRE_BYE || packet->type == VERVE_WIRE_QUIESCE;
+	struct verve_outgoing out;
+	size_t len = verve_link_encode(xport, link, packet, &out);
+
+	if (!len)
+		return false;
 	return !verve_link_post_packet(xport, link, &out, len, ask, tell);
 }
 

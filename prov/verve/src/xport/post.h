@@ -123,6 +123,12 @@ int verve_link_post_nothing(struct verve_xport *xport, struct verve_link *link,
 int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_net_wr *wr, const struct verve_slot *holds);
 /*
+ * Addresses a packet without payload and encodes it into a place for verve_link_post_packet, on an
+ * unbroken link. Returns its bytes; 0: no slab is free now, and the packet's credits are owed.
+ */
+size_t verve_link_encode(struct verve_xport *xport, struct verve_link *link,
+			 struct verve_wire_packet *packet, struct verve_outgoing *out);
+/*
  * Addresses, encodes and posts a packet without payload, on an unbroken link with room. tell: the
  * operation whose done is called; NULL: none. False: no slab is free now, or the link broke.
  */

@@ -2,8 +2,6 @@
 /* Windows for a peer, at their queue pair: binding, ending, freeing. */
 #include "xport/window.h"
 
-#include <string.h>
-
 #include "mr/cache.h"
 #include "mr/region.h"
 #include "net/bind.h"
@@ -34,7 +32,7 @@ static bool has_room_for(const struct verve_xport *xport, const struct verve_lin
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, more = count - 1;
 	uint32_t has = link->produced - link->retired;
 
-	/* Each further request adds one to what the link has, and takes one from what is left. */
+	/* A posted request adds one to has, and takes one of the queue's free places. */
 	return has + more < VERVE_LINK_REQUESTS - reserve &&
 	       has + 2 * more < verve_xport_wr_left(xport, reserve);
 }
@@ -62,7 +60,6 @@ bool verve_window_offer(struct verve_xport *xport, struct verve_link *link,
 {
 	struct verve_mr_region *windows[VERVE_IOV_LIMIT];
 	uint32_t count = windows_in_state(memory, VERVE_MR_PEER_FRESH, windows);
-	uint8_t bytes[VERVE_WIRE_RTS_MAX];
 	struct verve_outgoing out;
 	size_t len;
 
@@ -76,14 +73,10 @@ bool verve_window_offer(struct verve_xport *xport, struct verve_link *link,
 	if (!has_room_for(xport, link, count + 1, false))
 		return false;
 	packet->flags |= VERVE_WIRE_BOUND;
-	verve_link_address(link, packet);
-	len = verve_wire_encode(packet, bytes);
 	/* The packet's place comes first: a bound window without an offer would be useless. */
-	if (!verve_link_reserve(xport, link, len, &out)) {
-		link->owed += packet->credits;
+	len = verve_link_encode(xport, link, packet, &out);
+	if (!len)
 		return false;
-	}
-	memcpy(out.data, bytes, len);
 	for (uint32_t i = 0; i < count; i++)
 		if (post_bind(xport, link, windows[i])) {
 			if (out.slab)
@@ -102,7 +95,10 @@ bool verve_window_close(struct verve_xport *xport, struct verve_link *link, stru
 	if (!count)
 		return false;
 	if (!verve_link_is_open(link) || !has_room_for(xport, link, count, true)) {
-		/* An honest peer answers what it has read, and so what was bound. */
+		/*
+		 * An honest peer sends FIN after it has read, so the bind is executed. A hostile
+		 * one may send FIN before.
+		 */
 		link->freed_windows = true;
 		for (uint32_t i = 0; i < count; i++)
 			verve_mr_peer_window_free(&xport->attr.mr_cache->peer_windows, windows[i]);

@@ -490,7 +490,7 @@ Test(kernels, kernels_without_a_count_of_events_are_not_asked)
 	}
 }
 
-/* Many domains ask in vain: one line says what is missing, what it costs and what to do. */
+/* However many domains ask, one log line has what the kernel lacks, its cost, and the remedy. */
 Test(kernels, what_is_missing_is_said_once)
 {
 	struct fi_param *params;
