@@ -73,12 +73,30 @@ static void entry_clear_end(struct verve_cm_entry *entry)
 	entry->up = entry->ready = entry->down = NULL;
 }
 
+/*
+ * The engine closes a queue pair that a peer may have sent packets to, as closing it may remove
+ * the completions of packets that the engine did not take.
+ */
+static void hand_over_qp(struct verve_cm *cm, struct verve_cm_entry *entry)
+{
+	struct verve_cm_event *event = entry->up;
+
+	entry->up = NULL;
+	event->type = VERVE_CM_UNUSED;
+	event->qp = entry->job->qp;
+	free(entry->job);
+	verve_mailbox_put(cm->attr.events, &event->mail);
+	cm->has_news = true;
+}
+
 /* Frees our end. Pointers are NULL for the queue pair and the events that the engine has. */
 static void entry_close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	if (!entry->id)
 		return;
-	if (entry->job && entry->job->qp)
+	if (entry->job && entry->job->kind == VERVE_CM_JOB_CONNECT)
+		hand_over_qp(cm, entry);
+	else if (entry->job && entry->job->qp)
 		verve_cm_job_close(cm, entry->job);
 	else
 		free(entry->job);

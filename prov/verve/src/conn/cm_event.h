@@ -44,6 +44,11 @@ enum verve_cm_event_type {
 	VERVE_CM_FATAL,
 	/* A peer has asked, and this side found no queue pair for it. conn_id is 0. */
 	VERVE_CM_SCARCE,
+	/*
+	 * qp was connected, or nearly so, and gets no connection. Packets may have come over it:
+	 * the reader, who owns qp from now on, takes them before it closes qp. conn_id is 0.
+	 */
+	VERVE_CM_UNUSED,
 };
 
 /* Owned by the reader of the mailbox, who frees it with verve_cm_event_free. */
@@ -53,7 +58,7 @@ struct verve_cm_event {
 	struct verve_addr addr; /* the peer's address */
 	uint32_t conn_id;	/* our connection id: the peer's packets carry it (base/idtab.h) */
 	uint32_t remote_id;	/* UP: the peer's connection id: our packets carry it */
-	struct verve_net_qp *qp; /* UP: the connected queue pair, now the reader's */
+	struct verve_net_qp *qp; /* UP, UNUSED: the queue pair, now the reader's; else NULL */
 	uint32_t window;     /* UP: eager messages that we may have unconsumed at the peer */
 	uint32_t eager_size; /* UP: bytes of payload that the peer's receive buffers take */
 	uint32_t features;   /* UP: VERVE_HELLO_* that the peer announced */

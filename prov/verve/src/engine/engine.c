@@ -245,7 +245,7 @@ static void leave_shared(struct verve_engine *engine, struct verve_engine *share
 }
 
 /*
- * The manager is closed, and its last events may not be handled yet. An UP event owns a queue pair,
+ * The manager is closed, and its last events may not be handled yet. An event may own a queue pair,
  * which is closed here.
  */
 static void discard_events(struct verve_xport *xport)
@@ -258,7 +258,7 @@ static void discard_events(struct verve_xport *xport)
 			struct verve_cm_event *event = (struct verve_cm_event *)mail;
 
 			next = mail->next;
-			if (event->type == VERVE_CM_UP)
+			if (event->qp)
 				verve_let_go(xport, event->qp);
 			verve_cm_event_free(event);
 		}

@@ -275,6 +275,10 @@ static bool handle_event(struct verve_xport *xport, struct verve_cm_event *event
 	case VERVE_CM_SCARCE:
 		verve_places_make(xport);
 		break;
+	case VERVE_CM_UNUSED:
+		verve_net_qp_error(event->qp);
+		put_off(event, NULL);
+		return false;
 	}
 	return true;
 }
@@ -294,7 +298,7 @@ static void finish_event(struct verve_xport *xport, struct verve_cm_event *event
 		verve_link_leave(xport, link, event->error, why_down(event->error));
 		return;
 	}
-	if (event->type != VERVE_CM_UP)
+	if (!event->qp)
 		return;
 	verve_let_go(xport, event->qp);
 	if (link)

@@ -115,7 +115,7 @@ void node_close(unsigned n, bool orderly)
 		struct verve_cm_event *event = (struct verve_cm_event *)mail;
 
 		next = mail->next;
-		if (event->type == VERVE_CM_UP)
+		if (event->qp)
 			verve_net_qp_close(event->qp);
 		verve_cm_event_free(event);
 	}
@@ -240,6 +240,13 @@ static void take_ready(unsigned n, unsigned peer, const struct verve_cm_event *e
 		greet(n, peer);
 }
 
+static void take_unused(unsigned n, const struct verve_cm_event *event)
+{
+	expect(!event->conn_id && event->qp, "malformed UNUSED", n, n);
+	verve_net_qp_close(event->qp);
+	nodes[n].unused++;
+}
+
 static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 {
 	struct link *link = &nodes[n].links[peer];
@@ -277,6 +284,8 @@ static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 		break;
 	case VERVE_CM_SCARCE:
 		break;
+	case VERVE_CM_UNUSED:
+		break; /* names no peer */
 	}
 	if (event->type == VERVE_CM_DOWN && link->wanted && !link->qp && !link->asked)
 		node_connect(n, peer);
@@ -306,7 +315,9 @@ static void step_node(unsigned n)
 		unsigned peer = verve_addr_port(&event->addr) - CM_WORLD_PORT;
 
 		next = mail->next;
-		if (peer < PEERS)
+		if (event->type == VERVE_CM_UNUSED)
+			take_unused(n, event);
+		else if (peer < PEERS)
 			take_event(n, peer, event);
 		else
 			take_stranger(n, event);

@@ -40,6 +40,7 @@ struct node {
 	uint64_t next; /* time of the manager's next step */
 	unsigned notified; /* calls of notify */
 	unsigned strangers; /* connections with ports that no node has: closed at once */
+	unsigned unused; /* queue pairs that got no connection: closed at once */
 	struct link links[PEERS];
 };
 

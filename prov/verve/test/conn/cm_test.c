@@ -149,6 +149,9 @@ Test(cm, queue_pair_that_cannot_be_connected)
 		cr_assert_eq(nodes[0].links[1].error, nth == 1 ? FI_EHOSTUNREACH : FI_EINVAL);
 		cr_assert_null(nodes[1].links[0].qp);
 		cr_assert_eq(nodes[1].links[0].downs, nth - 1);
+		/* Packets may have come over it. */
+		cr_assert_eq(nodes[nth % 2].unused, 1);
+		cr_assert_eq(nodes[0].unused + nodes[1].unused, 1);
 		cr_assert_eq(cm_world_qps(), 0);
 		node_connect(0, 1);
 		nodes_run(cm_world_time + 1000 * ms);

@@ -130,7 +130,7 @@ static void discard_events(struct verve_xport *xport)
 		struct verve_cm_event *event = (struct verve_cm_event *)mail;
 
 		next = mail->next;
-		if (event->type == VERVE_CM_UP)
+		if (event->qp)
 			verve_net_qp_close(event->qp);
 		verve_cm_event_free(event);
 	}
@@ -303,6 +303,19 @@ void node_ask(struct node *b, const struct node *a)
 void node_connect(struct node *a, struct node *b, uint32_t window)
 {
 	make_connection(a, b, window, 0, 0);
+}
+
+void node_fail_to_connect(struct node *a, struct node *b)
+{
+	struct verve_net_qp *qp_a = open_qp(a), *qp_b = open_qp(b);
+	struct verve_cm_event *event = make_event(VERVE_CM_UNUSED, a, 0, 0);
+
+	connect_qp(qp_a, qp_b);
+	connect_qp(qp_b, qp_a);
+	a->next_conn++;
+	put_up(a, b, qp_a, NODE_WINDOW, 0, true);
+	event->qp = qp_b;
+	verve_mailbox_put(&b->xport->events, &event->mail);
 }
 
 void node_claim(struct node *a, struct node *b, uint32_t window)

@@ -104,6 +104,8 @@ void node_join(struct node *a, struct node *b, uint32_t window);
 void node_resume(struct node *a, struct node *b);
 /* As node_connect, but a says that it goes on with a connection that b never had. */
 void node_claim(struct node *a, struct node *b, uint32_t window);
+/* As node_connect, but b's manager gave its queue pair up after a's packets could come over it. */
+void node_fail_to_connect(struct node *a, struct node *b);
 /* Polls all nodes until nothing happens any more. Takes no real time. */
 void nodes_settle(void);
 /* What the fake net has counted since it started. */

@@ -412,16 +412,14 @@ Test(lost, a_connection_that_the_peer_may_not_have_gets_no_other_queue_pair)
 }
 
 /*
- * b refuses a's queue pair, over which packets of no bytes have arrived. Such a packet leaves the
+ * b closes a's queue pair, over which packets of no bytes have arrived. Such a packet leaves the
  * buffer's mark alone, and closing the queue pair removes its completion.
  */
-Test(lost, a_connection_that_is_refused_takes_nothing_along)
+static void send_empty_packets(void)
 {
 	struct verve_net_wr wr = {.wr_id = UINT64_MAX, .op = VERVE_NET_SEND};
 	uint32_t count = VERVE_POLL_BATCH + 4;
 
-	open_world(true, true);
-	node_claim(&a, &b, NODE_WINDOW);
 	verve_cm_events_step(a.xport);
 	for (uint32_t i = 0; i < count; i++)
 		cr_assert_eq(verve_net_qp_post(node_link(&a, &b)->qp, &wr), 0);
@@ -430,6 +428,21 @@ Test(lost, a_connection_that_is_refused_takes_nothing_along)
 	while (fake_net_cq_count(b.xport->recv_cq) < count);
 	nodes_settle();
 	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+}
+
+Test(lost, a_connection_that_is_refused_takes_nothing_along)
+{
+	open_world(true, true);
+	node_claim(&a, &b, NODE_WINDOW);
+	send_empty_packets();
+	close_world();
+}
+
+Test(lost, a_queue_pair_that_gets_no_connection_takes_nothing_along)
+{
+	open_world(true, true);
+	node_fail_to_connect(&a, &b);
+	send_empty_packets();
 	close_world();
 }
 
