@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How long fi_tsend and fi_cq_read take on a connection that is up, while many peers connect to the
- * same endpoint (contrib/bench/connecting). First nobody connects, for the noise of the machine;
- * then all peers do.
+ * same endpoint (contrib/bench/connecting). First nobody connects, then all peers do. Beside them
+ * stands a wait of about a send's length that calls nothing: what interrupts, and the hypervisor,
+ * take from it is the noise of the machine, while other processes connect as well.
  *
  * A call during which the kernel gave the processor to somebody else (an involuntary switch) says
  * nothing of verve: such calls are counted apart. Where a call waits for a lock or a device, it
@@ -21,7 +22,16 @@
 
 #include "fabric.h"
 
-enum { TAG = 7, NEW_TAG = 8, LEN = 8, SAMPLES_MAX = 1 << 22, SLOW = 2000, QUIET_MS = 1000 };
+enum {
+	TAG = 7,
+	NEW_TAG = 8,
+	LEN = 8,
+	SAMPLES_MAX = 1 << 22,
+	SLOW = 2000, /* ns */
+	NOTHING = 300, /* ns */
+	WARM_MS = 500,
+	QUIET_MS = 1000
+};
 
 struct board {
 	char name[BENCH_NAME_MAX];   /* of the measured endpoint */
@@ -37,7 +47,8 @@ struct samples {
 
 static struct board *board;
 static struct bench_fabric bench;
-static struct samples sends = {.call = "fi_tsend"}, reads = {.call = "fi_cq_read"};
+static struct samples sends = {.call = "fi_tsend"}, reads = {.call = "fi_cq_read"},
+		      nothing = {.call = "nothing"};
 static char memory[LEN];
 
 static void await(uint32_t *word, uint32_t value)
@@ -108,6 +119,17 @@ static void add(struct samples *samples, uint64_t ns, long before)
 		samples->ns[samples->count++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
 }
 
+static void wait_for_nothing(void)
+{
+	long before = switches();
+	uint64_t start = bench_now(), end;
+
+	do
+		end = bench_now();
+	while (end - start < NOTHING);
+	add(&nothing, end - start, before);
+}
+
 /* One send and one poll. Returns how many messages of new peers have come. */
 static unsigned step(struct fid_ep *ep, fi_addr_t to)
 {
@@ -127,6 +149,7 @@ static unsigned step(struct fid_ep *ep, fi_addr_t to)
 	start = bench_now();
 	ret = fi_cq_read(bench.cq, entry, 16);
 	add(&reads, bench_now() - start, before);
+	wait_for_nothing();
 	if (ret == -FI_EAGAIN)
 		return 0;
 	CHECK(ret);
@@ -153,15 +176,27 @@ static void print(const char *phase, struct samples *samples)
 	samples->count = samples->apart = 0;
 }
 
-static void measure(struct fid_ep *ep, fi_addr_t to, unsigned peers)
+static void step_for(unsigned ms, struct fid_ep *ep, fi_addr_t to)
 {
-	uint64_t end = bench_now() + QUIET_MS * 1000000ull;
-	unsigned arrived = 0;
+	uint64_t end = bench_now() + ms * 1000000ull;
 
 	while (bench_now() < end)
 		step(ep, to);
+}
+
+static void measure(struct fid_ep *ep, fi_addr_t to, unsigned peers)
+{
+	unsigned arrived = 0;
+	uint64_t end;
+
+	/* Operations and completions use memory for the first time, which costs page faults. */
+	step_for(WARM_MS, ep, to);
+	sends.count = reads.count = nothing.count = 0;
+	sends.apart = reads.apart = nothing.apart = 0;
+	step_for(QUIET_MS, ep, to);
 	print("quiet", &sends);
 	print("quiet", &reads);
+	print("quiet", &nothing);
 	tell(&board->go);
 	end = bench_now();
 	while (arrived < peers)
@@ -169,6 +204,7 @@ static void measure(struct fid_ep *ep, fi_addr_t to, unsigned peers)
 	end = bench_now() - end;
 	print("connecting", &sends);
 	print("connecting", &reads);
+	print("connecting", &nothing);
 	printf("# %u peers in %.1f ms\n", peers, (double)end / 1e6);
 }
 
@@ -180,6 +216,7 @@ static void run_measured(unsigned peers)
 
 	sends.ns = calloc(SAMPLES_MAX, sizeof(sends.ns[0]));
 	reads.ns = calloc(SAMPLES_MAX, sizeof(reads.ns[0]));
+	nothing.ns = calloc(SAMPLES_MAX, sizeof(nothing.ns[0]));
 	await(&board->ready, 1);
 	bench_open(&bench, false, FI_THREAD_UNSPEC);
 	ep = bench_endpoint(&bench);
