@@ -14,6 +14,7 @@
 #include "net/cq.h"
 #include "net/qp.h"
 #include "settings.h"
+#include "tune.h"
 #include "xport/open.h"
 #include "xport/wire.h"
 
@@ -55,7 +56,7 @@ int verve_sizes_measure(const struct verve_net_port *port, struct verve_sizes_li
 	if (ret)
 		return ret;
 	limits->eager = verve_xport_eager_size(dev, verve_config.eager_size);
-	verve_mr_costs_measure(dev, &costs);
+	verve_tune_start(dev, &costs);
 	verve_mr_costs_compare(&costs, &limits->crossover);
 	ret = measure_qp(dev, &limits->granted);
 	verve_net_device_close(dev);

@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "devices.h"
+#include "mr/cache.h"
 #include "net/mr.h"
 #include "net/mw.h"
 #include "net/sys.h"
@@ -20,6 +21,15 @@ enum {
 	TRIES = 16,
 	WIRE = 1000, /* nanoseconds: both ways; the device reads its own memory, without a wire */
 };
+
+void verve_tune_start(struct verve_net_device *dev, struct verve_mr_costs *costs)
+{
+	struct verve_mr_cache cache;
+
+	verve_mr_cache_init(&cache, dev);
+	verve_mr_costs_measure(dev, costs);
+	verve_mr_cache_fini(&cache);
+}
 
 static uint32_t shorter(uint32_t best, uint64_t start)
 {
@@ -110,7 +120,7 @@ static int measure_port(const struct verve_net_port *port, struct verve_tune *tu
 		return ret;
 	*tune = (struct verve_tune){
 		.eager = verve_xport_eager_size(dev, verve_config.eager_size)};
-	verve_mr_costs_measure(dev, &tune->start);
+	verve_tune_start(dev, &tune->start);
 	tune->costs = tune->start;
 	if (port->limits.mw && !posix_memalign(&memory, PAGE, 2 * PAGE)) {
 		memset(memory, 1, 2 * PAGE);

@@ -23,6 +23,8 @@ struct verve_tune {
 	size_t eager;			  /* payload that fits a receive buffer on this device */
 };
 
+/* Measures what an application's first endpoint would: with a cache of registrations open. */
+void verve_tune_start(struct verve_net_device *dev, struct verve_mr_costs *costs);
 /* Fills chosen and better in from start and costs. */
 void verve_tune_compare(struct verve_tune *tune);
 /*

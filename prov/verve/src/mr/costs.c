@@ -124,11 +124,17 @@ static uint64_t measure_copy(char *to, const char *from)
 /* A hit asks the monitor; the rest of it is a few accesses to memory. */
 static uint64_t measure_hit(void)
 {
-	uint64_t start = verve_net_now();
+	uint64_t best = UINT64_MAX;
 
-	for (int i = 0; i < LOOKS; i++)
-		(void)verve_mr_monitor_quiet();
-	return (verve_net_now() - start) / LOOKS + 100;
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t start = verve_net_now(), took;
+
+		for (int look = 0; look < LOOKS; look++)
+			(void)verve_mr_monitor_quiet();
+		took = verve_net_now() - start;
+		best = took < best ? took : best;
+	}
+	return best / LOOKS + 100;
 }
 
 /* Costs stay as they are where they cannot be measured. */

@@ -37,7 +37,8 @@ extern const struct verve_mr_costs verve_mr_costs_default;
 /*
  * Measures the costs of the device, once in a process (the first 16 devices). May block for
  * a millisecond. Never fails: without memory, where the device refuses to register, and where the
- * clock stands still, the costs are verve_mr_costs_default.
+ * clock stands still, the costs are verve_mr_costs_default. hit is what asking the monitor costs
+ * where a cache has opened it (mr/monitor.h).
  */
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);
 
