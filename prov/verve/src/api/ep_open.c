@@ -28,6 +28,23 @@
 #include "net/device.h"
 #include "xport/xport.h"
 
+/*
+ * On RoCE, peers without this endpoint's key refuse an address that does not lead to the port: the
+ * connection could be forged. Their log, not this one, would say so.
+ */
+static void warn_of_name(const struct verve_ep *ep)
+{
+	const struct verve_net_port *port = verve_net_device_port(ep->domain->dev);
+	char name[VERVE_ADDR_STRLEN], own[VERVE_ADDR_STRLEN];
+
+	if (port->ethernet && port->addr_count && !ep->auth_key.is_set &&
+	    !verve_addr_same_host(&ep->addr, &port->addrs[0].addr))
+		VERVE_WARN(EP_CTRL, "%s is not the address of %s port %u, %s: peers will refuse "
+			   "this endpoint's connections (is its info another domain's?)\n",
+			   verve_addr_str(&ep->addr, name), port->device, port->port_num,
+			   verve_addr_str(&port->addrs[0].addr, own));
+}
+
 static int ep_enable(struct verve_ep *ep)
 {
 	struct verve_xport_attr xport = {
@@ -64,6 +81,7 @@ static int ep_enable(struct verve_ep *ep)
 	ret = verve_bind_check(ep);
 	if (ret)
 		return ret;
+	warn_of_name(ep);
 	verve_bind_fill_sink(ep, &xport.sink);
 	xport.addrvec = &ep->av->addrs;
 	ret = verve_engine_open(&attr, &engine);

@@ -4,11 +4,11 @@
  * talk to each other.
  */
 #include <criterion/criterion.h>
-#include <criterion/redirect.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/warnings.h"
 #include "api/auth.h"
 #include "base/config.h"
 #include "ep_pair.h"
@@ -157,12 +157,8 @@ Test(auth, the_files_key_gives_way)
 
 static void expect_log(const char *what)
 {
-	static char text[65536];
-	size_t len;
+	const char *text = warnings_take();
 
-	fflush(stderr);
-	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
-	text[len] = '\0';
 	cr_expect(strstr(text, what), "%s: %s", what, text);
 }
 
@@ -177,14 +173,7 @@ static void expect_no_domain(int error, const char *why)
 
 static void setup_log(void)
 {
-	struct fi_param *params;
-	int count;
-
-	/* libfabric reads FI_LOG_LEVEL at the first call. */
-	setenv("FI_LOG_LEVEL", "warn", 1);
-	cr_redirect_stderr();
-	cr_assert_eq(fi_getparams(&params, &count), 0);
-	fi_freeparams(params);
+	warnings_start();
 	setup();
 }
 

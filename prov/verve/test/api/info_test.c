@@ -2,13 +2,13 @@
 /* Info: which ports are offered, under which names and addresses, and in which order. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <criterion/redirect.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/warnings.h"
 #include "api/attr.h"
 #include "api/info.h"
 #include "api/name.h"
@@ -168,65 +168,42 @@ Test(info, iface_is_an_interface_a_device_or_a_domain)
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
 }
 
-/* libfabric reads FI_LOG_LEVEL at the first call. */
-static void start_log(void)
-{
-	struct fi_param *params;
-	int count;
-
-	setenv("FI_LOG_LEVEL", "warn", 1);
-	setenv("FI_LOG_PROV", "verve", 1);
-	cr_redirect_stderr();
-	cr_assert_eq(fi_getparams(&params, &count), 0);
-	fi_freeparams(params);
-}
-
-static const char *logged(void)
-{
-	static char text[4096];
-	size_t len;
-
-	fflush(stderr);
-	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
-	text[len] = '\0';
-	return text;
-}
-
 Test(info, iface_that_nothing_has_is_warned_about)
 {
-	start_log();
+	warnings_start();
 	verve_config.iface = "wlan0";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
-	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
+	cr_expect_not_null(strstr(warnings_take(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
 }
 
 Test(info, each_iface_that_nothing_has_is_warned_about)
 {
-	start_log();
+	warnings_start();
 	verve_config.iface = "eth1,wlan0,mlx5_9@eth1";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), 0);
-	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
+	cr_expect_not_null(strstr(warnings_take(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
 	verve_config.iface = "eth1,mlx5_9@eth1,ib0";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), 0);
-	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is mlx5_9@eth1: no RDMA device"));
+	cr_expect_not_null(strstr(warnings_take(),
+				  "FI_VERVE_IFACE is mlx5_9@eth1: no RDMA device"));
 }
 
 Test(info, iface_that_cannot_be_used_is_warned_about)
 {
-	start_log();
+	warnings_start();
 	verve_config.iface = "eth2";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
-	cr_expect_not_null(strstr(logged(), "FI_VERVE_IFACE is eth2: port is DOWN"));
+	cr_expect_not_null(strstr(warnings_take(), "FI_VERVE_IFACE is eth2: port is DOWN"));
 }
 
 /* Here the hint is wrong, and not the variable. */
 Test(info, iface_without_what_is_asked_for_is_not_warned_about)
 {
-	start_log();
+	warnings_start();
 	verve_config.iface = "eth1";
 	hints->domain_attr->name = strdup("ib0");
 	cr_expect_eq(get(NULL, NULL, 0, hints), -FI_ENODATA);
-	cr_expect_str_empty(logged());
+	cr_expect_str_empty(warnings_take());
 }
 
 Test(info, address_format_selects_the_family)
