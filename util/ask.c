@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/as_rxm.h"
 #include "api/info.h"
 #include "told.h"
 
@@ -100,13 +101,52 @@ int verve_ask(const struct consumer *consumer, const struct verve_net_port *port
 	return 0;
 }
 
+/* libfabric itself answers the consumer, with verve under the name of ofi_rxm. */
+static bool alias_answers(const struct consumer *consumer, const struct verve_net_port *ports,
+			  size_t count)
+{
+	struct fi_info *hints = verve_ask_hints(consumer, ports, count), *info = NULL;
+	bool answers = false;
+
+	if (!hints)
+		return false;
+	hints->fabric_attr->prov_name = strdup(consumer->prov_name);
+	if (hints->fabric_attr->prov_name &&
+	    !fi_getinfo(consumer->version, NULL, NULL, 0, hints, &info)) {
+		answers = info->fabric_attr->prov_version == VERVE_AS_RXM_VERSION &&
+			  (!consumer->accepts || consumer->accepts(info));
+		fi_freeinfo(info);
+	}
+	fi_freeinfo(hints);
+	return answers;
+}
+
+static void add_finding_of_another(struct verve_report *report, const char *subject,
+				   const struct consumer *consumer,
+				   const struct verve_answer *answer, bool is_answered)
+{
+	static const char remedy[] = "export FI_PROVIDER_PATH=" PROVIDERDIR "-verve-as-rxm:"
+				     PROVIDERDIR;
+
+	if (is_answered)
+		verve_report_add(report, VERVE_USED, subject, NULL,
+				 "gets what it asks for, from verve under the name of ofi_rxm");
+	else
+		verve_report_add(report, VERVE_REFUSED, subject, remedy,
+				 "libfabric asks %s, not verve%s%s", consumer->prov_name,
+				 answer->log[0] ? ", which would refuse, because " : "",
+				 answer->log);
+}
+
 static void add_finding(struct verve_report *report, const struct consumer *consumer,
-			const struct verve_answer *answer)
+			const struct verve_answer *answer, bool is_answered)
 {
 	char subject[VERVE_FINDING_TEXT_MAX];
 
 	snprintf(subject, sizeof(subject), "%s %s", consumer->name, consumer->part);
-	if (answer->verdict == CONSUMER_RUNS && answer->is_accepted)
+	if (!answer->is_asked)
+		add_finding_of_another(report, subject, consumer, answer, is_answered);
+	else if (answer->verdict == CONSUMER_RUNS && answer->is_accepted)
 		verve_report_add(report, VERVE_USED, subject, NULL, "gets what it asks for");
 	else if (answer->verdict == CONSUMER_LIMITED && answer->is_accepted)
 		verve_report_add(report, VERVE_WARNING, subject, NULL,
@@ -114,13 +154,8 @@ static void add_finding(struct verve_report *report, const struct consumer *cons
 	else if (!answer->is_accepted)
 		verve_report_add(report, VERVE_REFUSED, subject, NULL,
 				 "does not take the answer that it gets");
-	else if (answer->is_asked)
-		verve_report_add(report, VERVE_REFUSED, subject, NULL, "refused, because %s",
-				 answer->log);
 	else
-		verve_report_add(report, VERVE_REFUSED, subject, NULL,
-				 "libfabric asks %s, not verve%s%s", consumer->prov_name,
-				 answer->log[0] ? ", which would refuse, because " : "",
+		verve_report_add(report, VERVE_REFUSED, subject, NULL, "refused, because %s",
 				 answer->log);
 }
 
@@ -156,7 +191,8 @@ size_t verve_ask_report(struct verve_report *report, const char *key,
 			continue;
 		found++;
 		if (!verve_ask(&consumers[i], ports, count, &answer))
-			add_finding(report, &consumers[i], &answer);
+			add_finding(report, &consumers[i], &answer,
+				    !answer.is_asked && alias_answers(&consumers[i], ports, count));
 		else
 			verve_report_add(report, VERVE_REFUSED, consumers[i].name, NULL,
 					 "cannot be asked: nothing is offered without hints");

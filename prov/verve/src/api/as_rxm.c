@@ -18,11 +18,6 @@
 #include "api/prov.h"
 #include "base/log.h"
 
-/*
- * Higher than the version of libfabric's own ofi_rxm, which is a hundred times libfabric's version.
- */
-enum { VERSION = FI_VERSION(9999, 0) };
-
 /* Core appends ";ofi_rxm" to this name. */
 static const char core_name[] = "verbs";
 static const char own_name[] = "ofi_rxm";
@@ -102,7 +97,7 @@ FI_EXT_INI
 
 	as_rxm = *verve_prov_load();
 	as_rxm.name = own_name;
-	as_rxm.version = VERSION;
+	as_rxm.version = VERVE_AS_RXM_VERSION;
 	as_rxm.getinfo = verve_as_rxm_getinfo;
 	VERVE_WARN(CORE,
 		   "libverve-as-rxm-fi.so answers in the place of verbs;ofi_rxm, with endpoints of "

@@ -12,6 +12,11 @@
 #include <stdint.h>
 
 /*
+ * Higher than the version of libfabric's own ofi_rxm, which is a hundred times libfabric's version.
+ */
+#define VERVE_AS_RXM_VERSION FI_VERSION(9999, 0)
+
+/*
  * getinfo of struct fi_provider. Answers hints whose provider is "verbs;ofi_rxm", in either order,
  * or "ofi_rxm", in any case of letters. The answer is that of verve_info_get, but the protocol is
  * FI_PROTO_RXM. The caller frees *info with fi_freeinfo. -FI_ENODATA: the hints name another

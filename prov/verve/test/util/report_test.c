@@ -193,6 +193,7 @@ Test(report, every_consumer_has_a_key_and_the_refusing_hint_is_named)
 	cr_expect_not_null(strstr(find("aws-ofi-nccl 1.19 rdma")->cause, "caps asks for FI_HMEM"));
 	cr_expect_not_null(strstr(find("Mercury 2.4 verbs")->cause,
 				  "libfabric asks verbs;ofi_rxm, not verve"));
+	cr_expect_not_null(strstr(find("Mercury 2.4 verbs")->remedy, "/libfabric-verve-as-rxm:/"));
 }
 
 /* Runs the program, its output into text. Returns its exit status. */
