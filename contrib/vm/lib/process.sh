@@ -8,7 +8,7 @@ process_run()
 {
 	local device=$vm_lab/../shmverbs/run
 
-	[[ -e ${VERVE_BUILD:-}/contrib/shmverbs/.libs/libibverbs.so.1 ]] ||
+	[[ -e ${VERVE_BUILD:-}/contrib/shmverbs/lib/libibverbs.so.1 ]] ||
 		die "no device in the build folder \$VERVE_BUILD: run \"make shmverbs\" there"
 	VERVE_BUILD=$(realpath "$VERVE_BUILD")
 	export VERVE_BUILD SHMV_FABRIC=${run_dir##*/} SHMV_PROFILE=$opt_profile
