@@ -8,7 +8,6 @@ packages_list()
 	cat <<-EOF
 	build autoconf              makes configure
 	build automake              makes Makefile.in
-	build libtool               builds the provider as a loadable module
 	build pkg-config            finds the libraries
 	build make                  builds
 	build gcc                   C compiler

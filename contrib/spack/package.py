@@ -21,7 +21,6 @@ class Verve(AutotoolsPackage):
     depends_on("c", type="build")
     depends_on("autoconf", type="build")
     depends_on("automake@1.16:", type="build")
-    depends_on("libtool", type="build")
     depends_on("m4", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("pandoc", type="build")

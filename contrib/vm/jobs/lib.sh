@@ -10,7 +10,7 @@ provider_use()
 	unset FI_PROVIDER_PATH FI_UNIVERSE_SIZE
 	export FI_PROVIDER=$1
 	case $1 in
-	verve) export FI_PROVIDER_PATH=$VERVE_BUILD/.libs ;;
+	verve) export FI_PROVIDER_PATH=$VERVE_BUILD/lib ;;
 	*ofi_rxm) export FI_UNIVERSE_SIZE=32 ;;	# more needs a completion queue larger than rxe has
 	esac
 }

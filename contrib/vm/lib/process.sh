@@ -8,7 +8,7 @@ process_run()
 {
 	local device=$vm_lab/../shmverbs/run
 
-	[[ -e ${VERVE_BUILD:-}/contrib/shmverbs/.libs/libibverbs.so.1 ]] ||
+	[[ -e ${VERVE_BUILD:-}/contrib/shmverbs/lib/libibverbs.so.1 ]] ||
 		die "no device in the build folder \$VERVE_BUILD: run \"make shmverbs\" there"
 	VERVE_BUILD=$(realpath "$VERVE_BUILD")
 	export VERVE_BUILD SHMV_FABRIC=${run_dir##*/} SHMV_PROFILE=$opt_profile
@@ -18,6 +18,8 @@ process_run()
 	lab_addr=(10.9.0.1 10.9.0.2) lab_ipv6=(fd09::1 fd09::2)
 	note "over shared memory, as $opt_profile: ${lab_dev[*]} (${lab_addr[*]})"
 	stand_ins
+	# For the same end, in the fabric's mount namespace: libfabric's provider verbs reads all of it, twice, in each process.
+	"$device" mount --bind /dev/null /proc/kallsyms || note "/proc/kallsyms stays long: processes start later"
 	ulimit -l unlimited 2>/dev/null || note "locked memory stays limited: $(ulimit -l) KiB"
 	(
 		. <(environment_print)
