@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../support/warnings.h"
+#include "../support/log_lines.h"
 #include "api/auth.h"
 #include "base/config.h"
 #include "ep_pair.h"
@@ -157,7 +157,7 @@ Test(auth, the_files_key_gives_way)
 
 static void expect_log(const char *what)
 {
-	const char *text = warnings_take();
+	const char *text = log_take();
 
 	cr_expect(strstr(text, what), "%s: %s", what, text);
 }
@@ -173,7 +173,7 @@ static void expect_no_domain(int error, const char *why)
 
 static void setup_log(void)
 {
-	warnings_start();
+	log_start("warn", "verve");
 	setup();
 }
 

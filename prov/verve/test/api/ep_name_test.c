@@ -4,14 +4,14 @@
 #include <rdma/fi_endpoint.h>
 #include <string.h>
 
-#include "../support/warnings.h"
+#include "../support/log_lines.h"
 #include "fixture.h"
 
 static struct fixture fix;
 
 static void setup(void)
 {
-	warnings_start();
+	log_start("warn", "verve");
 	fixture_init(&fix, FI_VERSION(1, 17));
 	fixture_open_domain(&fix);
 }
@@ -42,7 +42,7 @@ Test(ep_name, address_of_another_port_is_warned_about)
 	cr_assert_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
 	cr_expect_eq(fi_setname(&ep->fid, &name, sizeof(name)), 0);
 	cr_expect_neq(fi_enable(ep), 0, "the fake host does not have it either");
-	cr_expect_not_null(strstr(warnings_take(), "127.0.0.1:0 is not the address of "));
+	cr_expect_not_null(strstr(log_take(), "127.0.0.1:0 is not the address of "));
 	cr_expect_eq(fi_close(&ep->fid), 0);
 	cr_expect_eq(fi_close(&av->fid), 0);
 	cr_expect_eq(fi_close(&cq->fid), 0);

@@ -2,11 +2,11 @@
 /* Hints that verve cannot fulfil: each is refused, and the log says which hint it was. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <criterion/redirect.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/log_lines.h"
 #include "api/attr.h"
 #include "hints_fixture.h"
 
@@ -235,32 +235,16 @@ ParameterizedTestParameters(hints, refused)
 	return cr_make_param_array(size_t, numbers, REFUSALS);
 }
 
-/* libfabric reads FI_LOG_LEVEL at the first call. */
-static void start_log(void)
-{
-	struct fi_param *params;
-	int count;
-
-	setenv("FI_LOG_LEVEL", "info", 1);
-	setenv("FI_LOG_PROV", "verve", 1);
-	cr_redirect_stderr();
-	cr_assert_eq(fi_getparams(&params, &count), 0);
-	fi_freeparams(params);
-}
-
 /* Exactly the one hint is wrong: without it there is an answer. */
 ParameterizedTest(size_t *number, hints, refused)
 {
 	const struct refusal *refusal = &refusals[*number];
-	static char text[65536];
-	size_t len;
+	const char *text;
 
 	cr_assert_eq(hints_get(), 0);
-	start_log();
+	log_start("info", "verve");
 	refusal->ask();
 	cr_expect_eq(hints_get(), -FI_ENODATA);
-	fflush(stderr);
-	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
-	text[len] = '\0';
+	text = log_take();
 	cr_expect_not_null(strstr(text, refusal->reason), "%s: %s", refusal->reason, text);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/warnings.h"
+#include "../support/log_lines.h"
 #include "api/attr.h"
 #include "api/info.h"
 #include "api/name.h"
@@ -170,40 +170,40 @@ Test(info, iface_is_an_interface_a_device_or_a_domain)
 
 Test(info, iface_that_nothing_has_is_warned_about)
 {
-	warnings_start();
+	log_start("warn", "verve");
 	verve_config.iface = "wlan0";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
-	cr_expect_not_null(strstr(warnings_take(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
+	cr_expect_not_null(strstr(log_take(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
 }
 
 Test(info, each_iface_that_nothing_has_is_warned_about)
 {
-	warnings_start();
+	log_start("warn", "verve");
 	verve_config.iface = "eth1,wlan0,mlx5_9@eth1";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), 0);
-	cr_expect_not_null(strstr(warnings_take(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
+	cr_expect_not_null(strstr(log_take(), "FI_VERVE_IFACE is wlan0: no RDMA device"));
 	verve_config.iface = "eth1,mlx5_9@eth1,ib0";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), 0);
-	cr_expect_not_null(strstr(warnings_take(),
+	cr_expect_not_null(strstr(log_take(),
 				  "FI_VERVE_IFACE is mlx5_9@eth1: no RDMA device"));
 }
 
 Test(info, iface_that_cannot_be_used_is_warned_about)
 {
-	warnings_start();
+	log_start("warn", "verve");
 	verve_config.iface = "eth2";
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
-	cr_expect_not_null(strstr(warnings_take(), "FI_VERVE_IFACE is eth2: port is DOWN"));
+	cr_expect_not_null(strstr(log_take(), "FI_VERVE_IFACE is eth2: port is DOWN"));
 }
 
 /* Here the hint is wrong, and not the variable. */
 Test(info, iface_without_what_is_asked_for_is_not_warned_about)
 {
-	warnings_start();
+	log_start("warn", "verve");
 	verve_config.iface = "eth1";
 	hints->domain_attr->name = strdup("ib0");
 	cr_expect_eq(get(NULL, NULL, 0, hints), -FI_ENODATA);
-	cr_expect_str_empty(warnings_take());
+	cr_expect_str_empty(log_take());
 }
 
 Test(info, address_format_selects_the_family)

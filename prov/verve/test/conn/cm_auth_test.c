@@ -4,12 +4,12 @@
  * reflected, cut, changed, or too many. cm_seeds_test.c has many seeds with a key, and replays.
  */
 #include <criterion/criterion.h>
-#include <criterion/redirect.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/log_lines.h"
 #include "cm_node.h"
 #include "cm_world.h"
 #include "conn/guard.h"
@@ -108,29 +108,6 @@ Test(cm_auth, endpoint_with_a_key_does_not_talk_to_one_without)
 	nodes_stop();
 }
 
-/* libfabric reads FI_LOG_LEVEL at the first call of any of its functions. */
-static void start_log(void)
-{
-	struct fi_param *params;
-	int count;
-
-	setenv("FI_LOG_LEVEL", "warn", 1);
-	cr_redirect_stderr();
-	cr_assert_eq(fi_getparams(&params, &count), 0);
-	fi_freeparams(params);
-}
-
-static const char *read_log(void)
-{
-	static char text[65536];
-	size_t len;
-
-	fflush(stderr);
-	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
-	text[len] = '\0';
-	return text;
-}
-
 static unsigned count_lines(const char *text, const char *what)
 {
 	unsigned count = 0;
@@ -147,12 +124,12 @@ Test(cm_auth, the_log_says_why_on_both_sides)
 {
 	const char *text;
 
-	start_log();
+	log_start("warn", NULL);
 	start(2, &key, &other_key);
 	node_connect(0, 1);
 	error_of(0, 1);
 	nodes_stop();
-	text = read_log();
+	text = log_take();
 	cr_expect_eq(count_lines(text, "refused a connection from 10.1.0.1:1000: its "
 				       "authentication key is another"), 1, "%s", text);
 	cr_expect_eq(count_lines(text, "10.1.0.1:1001 does not accept this endpoint's "
@@ -165,12 +142,12 @@ Test(cm_auth, the_log_says_which_side_has_no_key)
 {
 	const char *text;
 
-	start_log();
+	log_start("warn", NULL);
 	start(2, NULL, &key);
 	node_connect(0, 1);
 	nodes_run(cm_world_time + ms);
 	nodes_stop();
-	text = read_log();
+	text = log_take();
 	cr_expect(strstr(text, "it has no authentication key, this endpoint has one"), "%s", text);
 	cr_expect(strstr(text, "authentication key (there is none)"), "%s", text);
 }
