@@ -6,6 +6,11 @@ import os
 
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+except ImportError:
+    pass  # Before Spack 1.0, spack.package has it.
+
 
 class Verve(AutotoolsPackage):
     """libfabric provider with reliable-datagram endpoints (FI_EP_RDM) directly on libibverbs
