@@ -168,7 +168,7 @@ static void *poller(void *arg)
 	cr_assert_eq(verve_wait_control(&subject.wait, FI_GETWAIT, &fd), 0);
 	cr_assert_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
 	while (AO_load(&subject.read) < subject.total) {
-		/* Whoever reads the last entry, or one behind it, leaves one that wakes the others. */
+		/* Reading the last entry, or one behind it, leaves one for the others. */
 		while (AO_load(&subject.read) < subject.total && look(NULL) == 1)
 			if (AO_fetch_and_add1(&subject.read) + 1 >= subject.total)
 				put(NULL, 0);
