@@ -13,6 +13,7 @@
 #include "devices.h"
 #include "net/cq.h"
 #include "net/qp.h"
+#include "net/srq.h"
 #include "settings.h"
 #include "tune.h"
 #include "xport/open.h"

@@ -9,6 +9,7 @@
 #include "net/cq.h"
 #include "net/mr.h"
 #include "net/qp.h"
+#include "net/srq.h"
 #include "net/sys.h"
 #include "net/verbs.h"
 

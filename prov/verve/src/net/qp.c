@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Queue pairs: opening, connecting, posting; and the shared receive queue. */
+/* Queue pairs: opening, connecting, posting. */
 #include "net/qp.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,6 @@
 #include "net/verbs.h"
 
 enum {
-	BATCH = 32, /* receive buffers per doorbell */
 	INLINE_STEP = 32, /* bytes: the inline size is lowered to its next multiple */
 	RNR_TIMER_MAX = 31,
 	/* DSCP 26 with ECN's ECT(0): what lossless RoCE networks expect. UCX has it, too. */
@@ -37,8 +36,7 @@ struct verve_net_qp {
 	struct ibv_qp *qp;
 	struct verve_net_device *dev;
 	struct verve_net_srq *srq;
-	LIST_ENTRY(verve_net_qp) user; /* in srq->users */
-	uint32_t serial; /* verve_net_qp_serial */
+	struct verve_srq_user user;
 	uint32_t inline_size;
 	uint32_t psn;
 	uint16_t dscp;		/* of struct verve_net_qp_attr */
@@ -126,27 +124,6 @@ static int qp_to_init(struct verve_net_qp *qp)
 			     IBV_QP_ACCESS_FLAGS);
 }
 
-/* Called before the queue pair can receive: it takes no buffer without being counted. */
-static void qp_join_srq(struct verve_net_qp *qp, struct verve_net_srq *srq)
-{
-	qp->srq = srq;
-	verve_lock_acquire(&srq->lock);
-	qp->serial = srq->opened++;
-	LIST_INSERT_HEAD(&srq->users, qp, user);
-	verve_lock_release(&srq->lock);
-}
-
-/* Called after ibv_destroy_qp(3): the queue pair can take no buffer any more. */
-static void qp_leave_srq(struct verve_net_qp *qp)
-{
-	struct verve_net_srq *srq = qp->srq;
-
-	verve_lock_acquire(&srq->lock);
-	srq->closed++;
-	LIST_REMOVE(qp, user);
-	verve_lock_release(&srq->lock);
-}
-
 /* The next attempts fail, too, until another queue pair is closed: the first one is logged. */
 static void log_no_qp(struct verve_net_device *dev, const struct verve_net_qp_attr *attr, int error)
 {
@@ -172,7 +149,7 @@ static int create_error(struct verve_net_device *dev, int error)
 int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 		      uint32_t psn, struct verve_net_qp **qpp)
 {
-	struct verve_net_qp *qp = malloc(sizeof(*qp));
+	struct verve_net_qp *qp = calloc(1, sizeof(*qp));
 	int ret;
 
 	if (!qp)
@@ -192,7 +169,8 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 		ret = verve_net_error(ret);
 		goto err_qp;
 	}
-	qp_join_srq(qp, attr->srq);
+	qp->srq = attr->srq;
+	verve_srq_join(qp->srq, &qp->user);
 	AO_store(&dev->out_of_qps, 0);
 	*qpp = qp;
 	return 0;
@@ -212,7 +190,7 @@ void verve_net_qp_close(struct verve_net_qp *qp)
 	if (ret)
 		VERVE_WARN(EP_CTRL, "%s: cannot close queue pair %#x: %s\n", qp->dev->port.device,
 			   qp->qp->qp_num, strerror(ret));
-	qp_leave_srq(qp);
+	verve_srq_leave(qp->srq, &qp->user);
 	free(qp);
 }
 
@@ -242,7 +220,7 @@ uint32_t verve_net_qp_num(const struct verve_net_qp *qp)
 
 uint32_t verve_net_qp_serial(const struct verve_net_qp *qp)
 {
-	return qp->serial;
+	return qp->user.serial;
 }
 
 uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
@@ -494,107 +472,4 @@ int verve_net_qp_post(struct verve_net_qp *qp, const struct verve_net_wr *wr)
 	wr_translate(wr, &request);
 	ret = ibv_post_send(qp->qp, &request, &bad);
 	return __builtin_expect(ret, 0) ? post_failed(qp, ret) : 0;
-}
-
-int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srqp)
-{
-	struct verve_net_srq *srq = calloc(1, sizeof(*srq));
-	struct ibv_srq_init_attr init = {
-		.srq_context = srq,
-		.attr = {.max_wr = depth, .max_sge = 1},
-	};
-	int ret;
-
-	if (!srq)
-		return -FI_ENOMEM;
-	srq->srq = ibv_create_srq(dev->pd, &init);
-	if (!srq->srq) {
-		ret = verve_net_error(errno);
-		VERVE_WARN(EP_CTRL, "%s: cannot open a shared receive queue of %u (the device has "
-			   "%u): %s%s\n", dev->port.device, depth, dev->port.limits.srq_wr,
-			   fi_strerror(-ret), verve_net_queue_remedy(ret));
-		free(srq);
-		return ret;
-	}
-	verve_td_open(dev, &srq->td);
-	verve_lock_init(&srq->lock, false);
-	LIST_INIT(&srq->users);
-	*srqp = srq;
-	return 0;
-}
-
-void verve_net_srq_close(struct verve_net_srq *srq)
-{
-	int ret = ibv_destroy_srq(srq->srq);
-
-	verve_td_close(&srq->td);
-	if (ret)
-		VERVE_WARN(EP_CTRL, "cannot close a shared receive queue: %s\n", strerror(ret));
-	verve_lock_fini(&srq->lock);
-	free(srq);
-}
-
-uint32_t verve_net_srq_opened(struct verve_net_srq *srq)
-{
-	uint32_t count;
-
-	verve_lock_acquire(&srq->lock);
-	count = srq->opened;
-	verve_lock_release(&srq->lock);
-	return count;
-}
-
-uint32_t verve_net_srq_closed(struct verve_net_srq *srq)
-{
-	uint32_t count;
-
-	verve_lock_acquire(&srq->lock);
-	count = srq->closed;
-	verve_lock_release(&srq->lock);
-	return count;
-}
-
-uint32_t verve_net_srq_older(struct verve_net_srq *srq, uint32_t serial)
-{
-	const struct verve_net_qp *qp;
-	uint32_t count = 0;
-
-	verve_lock_acquire(&srq->lock);
-	LIST_FOREACH(qp, &srq->users, user)
-		count += (int32_t)(qp->serial - serial) < 0;
-	verve_lock_release(&srq->lock);
-	return count;
-}
-
-int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
-		       uint32_t *posted)
-{
-	struct ibv_recv_wr chain[BATCH], *bad;
-
-	*posted = 0;
-	while (*posted < count) {
-		uint32_t batch = count - *posted < BATCH ? count - *posted : BATCH;
-		const struct verve_net_recv *first = &recv[*posted];
-		int ret;
-
-		for (uint32_t i = 0; i < batch; i++) {
-			chain[i].wr_id = first[i].wr_id;
-			chain[i].sg_list = (struct ibv_sge *)(uintptr_t)&first[i].sge;
-			chain[i].num_sge = 1;
-			chain[i].next = &chain[i + 1];
-		}
-		chain[batch - 1].next = NULL;
-		bad = chain;
-		ret = ibv_post_srq_recv(srq->srq, chain, &bad);
-		if (__builtin_expect(ret, 0)) {
-			/* The device took every buffer before *bad, and none from there on. */
-			for (struct ibv_recv_wr *wr = chain; wr && wr != bad; wr = wr->next)
-				++*posted;
-			VERVE_WARN(EP_DATA, "a shared receive queue takes no buffer: %s\n",
-				   strerror(ret));
-			return verve_net_error(ret);
-		}
-		*posted += batch;
-	}
-	return 0;
 }

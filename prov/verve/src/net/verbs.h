@@ -63,14 +63,25 @@ struct verve_td {
 	struct ibv_pd *pd; /* of its queue pairs */
 };
 
+/* A queue pair of a shared receive queue. */
+struct verve_srq_user {
+	LIST_ENTRY(verve_srq_user) link;
+	uint32_t serial; /* verve_net_qp_serial */
+};
+
 struct verve_net_srq {
 	struct ibv_srq *srq;
 	struct verve_td td;	/* of its queue pairs */
 	struct verve_lock lock; /* guards the fields below; taken last */
-	LIST_HEAD(, verve_net_qp) users;
+	LIST_HEAD(, verve_srq_user) users;
 	uint32_t opened, closed; /* numbers of queue pairs; both wrap */
 	bool binds;		 /* of a binder of memory windows, not of an endpoint */
 };
+
+/* Before the queue pair can receive: it takes no buffer without being counted. */
+void verve_srq_join(struct verve_net_srq *srq, struct verve_srq_user *user);
+/* After ibv_destroy_qp(3): the queue pair can take no buffer any more. */
+void verve_srq_leave(struct verve_net_srq *srq, struct verve_srq_user *user);
 
 struct verve_net_qp;
 

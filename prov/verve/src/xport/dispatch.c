@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "net/cq.h"
-#include "net/qp.h"
+#include "net/srq.h"
 #include "net/sys.h"
 #include "xport/failure.h"
 #include "xport/lifetime.h"

@@ -10,7 +10,7 @@
 #include "mr/cache.h"
 #include "net/cq.h"
 #include "net/device.h"
-#include "net/qp.h"
+#include "net/srq.h"
 #include "xport/peer.h"
 #include "xport/protocols.h"
 #include "xport/publish.h"

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "net/qp.h"
+#include "net/srq.h"
 #include "xport/cm_events.h"
 #include "xport/dispatch.h"
 #include "xport/rx_buffers.h"

@@ -16,6 +16,7 @@
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/qp.h"
+#include "net/srq.h"
 #include "net/sys.h"
 
 enum { CLIENTS = 3 };

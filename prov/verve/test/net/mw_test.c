@@ -15,6 +15,7 @@
 #include "net/device.h"
 #include "net/mr.h"
 #include "net/qp.h"
+#include "net/srq.h"
 #include "net/sys.h"
 #include "net/verbs.h"
 

@@ -11,6 +11,7 @@
 #include "net/cq.h"
 #include "net/mr.h"
 #include "net/qp.h"
+#include "net/srq.h"
 #include "net/sys.h"
 
 enum { LOC_LEN = 1, LOC_PROT = 4, REM_INV_REQ = 9, REM_OP = 11 };

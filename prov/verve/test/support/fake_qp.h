@@ -16,6 +16,7 @@
 #include "fake_world.h"
 #include "net/bind.h"
 #include "net/qp.h"
+#include "net/srq.h"
 
 /* InfiniBand spec. vol. 1, 11.6.2, with the numbers of enum ibv_wc_status. */
 enum {
