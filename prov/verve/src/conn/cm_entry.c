@@ -89,17 +89,21 @@ static void hand_over_qp(struct verve_cm *cm, struct verve_cm_entry *entry)
 	cm->has_news = true;
 }
 
-/* Frees our end. Pointers are NULL for the queue pair and the events that the engine has. */
+/*
+ * Frees our end. Pointers are NULL for the queue pair and the events that the engine has. The
+ * workers close and count a queue pair that no packet can have reached: a stranger may cause any
+ * number of these, and while the application computes, the engine closes none.
+ */
 static void entry_close_end(struct verve_cm *cm, struct verve_cm_entry *entry)
 {
 	if (!entry->id)
 		return;
-	if (entry->job && entry->job->kind == VERVE_CM_JOB_CONNECT)
-		hand_over_qp(cm, entry);
-	else if (entry->job && entry->job->qp)
-		verve_cm_job_close(cm, entry->job);
-	else
+	if (!entry->job || !entry->job->qp)
 		free(entry->job);
+	else if (verve_net_qp_may_receive(entry->job->qp))
+		hand_over_qp(cm, entry);
+	else
+		verve_cm_job_close(cm, entry->job);
 	verve_idtab_free(&cm->ids, entry->id);
 	entry_clear_end(entry);
 }

@@ -40,6 +40,7 @@ struct verve_net_qp {
 	uint32_t inline_size;
 	uint32_t psn;
 	uint16_t dscp;		/* of struct verve_net_qp_attr */
+	bool receives;		/* it reached the state ready to receive */
 	struct verve_path path; /* what the peer is told of this end */
 };
 
@@ -363,8 +364,10 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 								   remote->pkey, buf);
 		ret = reason ? EHOSTUNREACH : qp_to_rtr(qp, remote);
 	}
-	if (!ret)
+	if (!ret) {
+		qp->receives = true;
 		ret = qp_to_rts(qp, remote, timeout_ms);
+	}
 	if (!ret)
 		return 0;
 	inet_ntop(AF_INET6, &remote->gid, gid, sizeof(gid));
@@ -373,6 +376,11 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 		   qp->dev->port.device, qp->qp->qp_num, gid, remote->lid, remote->qp_num,
 		   reason ? reason : strerror(ret));
 	return verve_net_error(ret);
+}
+
+bool verve_net_qp_may_receive(const struct verve_net_qp *qp)
+{
+	return qp->receives;
 }
 
 bool verve_net_qp_has_failed(const struct verve_net_qp *qp)

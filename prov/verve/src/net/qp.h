@@ -137,6 +137,11 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);
+/*
+ * True once verve_net_qp_connect, even one that failed, took the queue pair to RTR: packets of the
+ * peer may have used receive buffers. Not while verve_net_qp_connect runs.
+ */
+bool verve_net_qp_may_receive(const struct verve_net_qp *qp);
 /* True if the queue pair is in the error state, or cannot be queried. Costs a system call. */
 bool verve_net_qp_has_failed(const struct verve_net_qp *qp);
 /*

@@ -349,7 +349,8 @@ static void flood(unsigned to, unsigned count)
 	struct verve_hello hello = {
 		.kind = VERVE_HELLO_HELLO, .version_min = VERVE_HELLO_VERSION_MAX,
 		.version_max = VERVE_HELLO_VERSION_MAX, .sender_id = 1,
-		.serial = 1, .window = 8, .eager_size = 1024, .qp = {.qp_num = 17, .mtu_log2 = 10}};
+		.serial = 1, .window = 8, .eager_size = 1024,
+		.qp = {.qp_num = 17, .mtu_log2 = 10, .rd_atomic_target = 1}};
 	uint8_t buf[VERVE_HELLO_SIZE];
 
 	for (unsigned i = 0; i < count; i++) {

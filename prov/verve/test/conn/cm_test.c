@@ -367,6 +367,37 @@ Test(cm, another_version)
 	nodes_stop();
 }
 
+/*
+ * Requests that no queue pair can be connected for leave none behind, and the engine, which may not
+ * look for long, has nothing to close: no packet can have come over these.
+ */
+Test(cm, requests_that_cannot_be_connected_leave_nothing)
+{
+	struct verve_hello hello = {
+		.kind = VERVE_HELLO_HELLO,
+		.version_min = VERVE_HELLO_VERSION_MAX,
+		.version_max = VERVE_HELLO_VERSION_MAX,
+		.sender_incarnation = 77,
+		.window = 64,
+		.eager_size = 1024,
+		.qp = {.qp_num = 5, .mtu_log2 = 10, .rd_atomic_target = 0},
+	};
+	uint8_t buf[VERVE_HELLO_SIZE];
+
+	nodes_start(19, 1);
+	for (unsigned i = 1; i <= 100; i++) {
+		hello.sender_id = i;
+		hello.serial = hello.nonce = i;
+		verve_hello_encode(&hello, buf);
+		cm_world_inject(5, 0, buf, sizeof(buf));
+		nodes_run(cm_world_time + 10 * ms);
+		cr_assert_eq(cm_world_qps(), 0, "request %u", i);
+	}
+	cr_assert_eq(node_stats(0).received, 100);
+	cr_assert_eq(nodes[0].unused, 0);
+	nodes_stop();
+}
+
 /* Forged requests from many addresses and ids are never finished. */
 Test(cm, a_flood_of_requests_is_bounded)
 {
@@ -374,7 +405,7 @@ Test(cm, a_flood_of_requests_is_bounded)
 		.kind = VERVE_HELLO_HELLO,
 		.version_min = VERVE_HELLO_VERSION_MAX,
 		.version_max = VERVE_HELLO_VERSION_MAX,
-		.qp = {.qp_num = 5, .mtu_log2 = 10},
+		.qp = {.qp_num = 5, .mtu_log2 = 10, .rd_atomic_target = 1},
 		.eager_size = 1024,
 	};
 	uint8_t buf[VERVE_HELLO_SIZE];

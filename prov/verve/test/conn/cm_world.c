@@ -32,7 +32,7 @@ struct verve_net_dgram {
 
 struct verve_net_qp {
 	uint32_t psn;
-	bool connected;
+	bool connected, receives;
 	struct verve_net_qp_addr self, remote;
 };
 
@@ -370,11 +370,20 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	(void)timeout_ms;
 	if (qp->connected)
 		abort(); /* a queue pair is connected once */
+	if (!remote->rd_atomic_target)
+		return -FI_EOPNOTSUPP;
+	/* A failure that comes due is one of the second step. */
+	qp->receives = true;
 	if (comes_due(&fail_connect))
 		return -FI_EINVAL;
 	qp->connected = true;
 	qp->remote = *remote;
 	return 0;
+}
+
+bool verve_net_qp_may_receive(const struct verve_net_qp *qp)
+{
+	return qp->receives;
 }
 
 /* net/sys.h: threads are events. */

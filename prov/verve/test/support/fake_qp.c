@@ -196,8 +196,10 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	int ret = fake_gate(FAKE_NET_QP_CONNECT);
 
 	fake_slow();
-	if (ret)
+	if (ret) {
+		qp->receives = true; /* the second step failed */
 		return ret;
+	}
 	if (qp->state != FAKE_QP_INIT || !peer || !remote->qp_num ||
 	    remote->qp_num >= QP_NUM_LIMIT || remote->psn >= PSN_LIMIT || remote->mtu_log2 < 8 ||
 	    remote->mtu_log2 > 12)
@@ -210,10 +212,16 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	qp->timeout = (uint64_t)timeout_ms * 1000000;
 	qp->read_limit = read_limit < remote->rd_atomic_target ? read_limit
 							       : remote->rd_atomic_target;
+	qp->receives = true;
 	qp->state = FAKE_QP_RTS;
 	fake_trace("host %u qp %u connects to host %u qp %u", qp->dev->host->index, qp->num,
 		   peer->index, qp->peer_num);
 	return 0;
+}
+
+bool verve_net_qp_may_receive(const struct verve_net_qp *qp)
+{
+	return qp->receives;
 }
 
 bool verve_net_qp_has_failed(const struct verve_net_qp *qp)

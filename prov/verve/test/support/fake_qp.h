@@ -64,6 +64,7 @@ struct verve_net_qp {
 	struct verve_net_qp_attr attr;
 	enum fake_qp_state state;
 	struct fake_host *peer; /* NULL until connected */
+	bool receives;		/* verve_net_qp_may_receive */
 	uint32_t peer_num;
 	uint32_t send_psn, recv_psn; /* of the next request, 24 bits */
 	uint64_t timeout;
