@@ -13,6 +13,7 @@
 #include "net/cq.h"
 #include "net/mr.h"
 #include "net/path.h"
+#include "net/sys.h"
 #include "net/td.h"
 #include "net/timeout.h"
 #include "net/verbs.h"
@@ -25,6 +26,8 @@ enum {
 	ECT_0 = 2, /* of the ECN bits: the packet may be marked where there is congestion */
 	DSCP_MASK = 0x3f,
 	MAX_24_BITS = 0xffffff,
+	WARN_INTERVAL = 60, /* seconds */
+	NS_PER_S = 1000000000,
 };
 
 _Static_assert(sizeof(struct verve_net_sge) == sizeof(struct ibv_sge), "cast in post");
@@ -346,10 +349,32 @@ static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+/* True once a minute, to one thread. */
+static bool may_warn(struct verve_net_device *dev)
+{
+	AO_t last = AO_load(&dev->connect_warned), now = verve_net_now() / NS_PER_S + 1;
+
+	return (!last || now - last >= WARN_INTERVAL) &&
+	       AO_compare_and_swap(&dev->connect_warned, last, now);
+}
+
+/* Any sender of a handshake can cause it, any number of times. */
+static void log_not_connected(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
+			      const char *reason)
+{
+	enum fi_log_level level = may_warn(qp->dev) ? FI_LOG_WARN : FI_LOG_INFO;
+	char gid[INET6_ADDRSTRLEN] = "?";
+
+	inet_ntop(AF_INET6, &remote->gid, gid, sizeof(gid));
+	FI_LOG(verve_log_provider, level, FI_LOG_EP_CTRL,
+	       "%s: cannot connect queue pair %#x to GID %s LID %u queue pair %#x: %s\n",
+	       qp->dev->port.device, qp->qp->qp_num, gid, remote->lid, remote->qp_num, reason);
+}
+
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms)
 {
-	char gid[INET6_ADDRSTRLEN] = "?", buf[VERVE_NET_REASON_MAX];
+	char buf[VERVE_NET_REASON_MAX];
 	const char *reason = NULL;
 	int ret;
 
@@ -370,11 +395,7 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
 	}
 	if (!ret)
 		return 0;
-	inet_ntop(AF_INET6, &remote->gid, gid, sizeof(gid));
-	VERVE_WARN(EP_CTRL,
-		   "%s: cannot connect queue pair %#x to GID %s LID %u queue pair %#x: %s\n",
-		   qp->dev->port.device, qp->qp->qp_num, gid, remote->lid, remote->qp_num,
-		   reason ? reason : strerror(ret));
+	log_not_connected(qp, remote, reason ? reason : strerror(ret));
 	return verve_net_error(ret);
 }
 

@@ -133,7 +133,8 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
  * FI_VERVE_RNR_RETRY_COUNT times, by default for ever. The GID index is the one that the local
  * address has now. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN). -FI_EHOSTUNREACH:
  * remote is in another InfiniBand subnet or partition. -FI_EOPNOTSUPP: remote serves no reads
- * (rd_atomic_target 0). Or the error of libibverbs.
+ * (rd_atomic_target 0). Or the error of libibverbs. All logs after a device's first of a minute are
+ * at level info.
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);

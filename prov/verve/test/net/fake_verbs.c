@@ -232,6 +232,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 int ibv_modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
 {
 	(void)of;
+	if (attr->qp_state == fake_verbs.modify_refused)
+		return EINVAL;
 	if (attr->qp_state == IBV_QPS_INIT)
 		fake_verbs.init = *attr;
 	if (attr->qp_state == IBV_QPS_RTS)

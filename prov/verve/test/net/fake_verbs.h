@@ -40,6 +40,7 @@ struct fake_verbs {
 	/* 0, or the positive errno of ibv_create_qp(3); NULL: it never fails */
 	int (*create_qp)(const struct ibv_qp_init_attr *init);
 	int modify_mask;		   /* of the last ibv_modify_qp(3) to RTR */
+	enum ibv_qp_state modify_refused;  /* with EINVAL; 0 (RESET): none */
 	enum ibv_event_type events[FAKE_VERBS_MAX]; /* of port 1, for ibv_get_async_event(3) */
 	int event_count;
 	struct ibv_cq *failed_cq; /* of IBV_EVENT_CQ_ERR; IBV_EVENT_QP_FATAL is of the queue pair */

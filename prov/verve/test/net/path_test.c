@@ -28,6 +28,7 @@ static struct verve_net_cq cq;
 static struct verve_net_srq srq;
 static struct verve_net_qp_attr qp_attr = {.send_cq = &cq, .recv_cq = &cq, .srq = &srq};
 static char logged[2048];
+static unsigned warnings; /* messages at level warn */
 
 /* Take the place of libfabric's log, at level info. */
 int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
@@ -45,13 +46,13 @@ void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log
 	va_list args;
 
 	(void)prov;
-	(void)level;
 	(void)subsys;
 	(void)func;
 	(void)line;
 	va_start(args, format);
 	vsnprintf(logged + used, sizeof(logged) - used, format, args);
 	va_end(args);
+	warnings += level == FI_LOG_WARN;
 }
 
 static void set_gid(struct verve_net_gid *gid, const char *text)
@@ -293,6 +294,30 @@ static void move_gids(void)
 {
 	fake_verbs.gids[0].gid_index = 5;
 	fake_verbs.gids[1].gid_index = 6;
+}
+
+/* Packets of the peer may come from the state RTR on. */
+Test(roce, a_queue_pair_may_receive_once_the_first_step_has_worked)
+{
+	fake_verbs.modify_refused = IBV_QPS_RTR;
+	cr_expect_eq(try_connect(), -FI_EINVAL);
+	cr_expect(!verve_net_qp_may_receive(qp));
+	fake_verbs.modify_refused = IBV_QPS_RTS;
+	cr_expect_eq(try_connect(), -FI_EINVAL);
+	cr_expect(verve_net_qp_may_receive(qp));
+	fake_verbs.modify_refused = 0;
+	connect_qp();
+	cr_expect(verve_net_qp_may_receive(qp));
+}
+
+/* Whatever comes in datagrams must not fill the log. */
+Test(roce, requests_that_cannot_be_connected_warn_once)
+{
+	peer.rd_atomic_target = 0;
+	for (int i = 0; i < 10; i++)
+		cr_expect_eq(try_connect(), -FI_EOPNOTSUPP);
+	expect_logged("serves no RDMA reads");
+	cr_expect_eq(warnings, 1);
 }
 
 Test(roce, an_address_that_moved_is_found_at_its_new_index)
