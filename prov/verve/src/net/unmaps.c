@@ -65,20 +65,37 @@ struct verve_net_unmaps {
 
 /* The open watch, for watch_in_child, which runs in the child after fork(2) without argument. */
 static struct verve_net_unmaps *opened;
+/*
+ * Guards opened, together with its userfaultfd: a child that kept the descriptor would keep the
+ * watch alive, and the parent's next munmap(2) would wait for a thread that has ended. fork(2)
+ * takes the lock, so no call that allocates or waits is made under it.
+ */
+static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void watch_before_fork(void)
+{
+	pthread_mutex_lock(&opened_lock);
+}
+
+static void watch_in_parent(void)
+{
+	pthread_mutex_unlock(&opened_lock);
+}
 
 static void watch_in_child(void)
 {
-	if (!opened)
-		return;
-	AO_store_release(&opened->forked, 1);
-	close(opened->fd);
-	close(opened->stop_fd);
-	opened = NULL;
+	if (opened) {
+		AO_store_release(&opened->forked, 1);
+		close(opened->fd);
+		close(opened->stop_fd);
+		opened = NULL;
+	}
+	pthread_mutex_unlock(&opened_lock);
 }
 
 static void register_fork(void)
 {
-	pthread_atfork(NULL, NULL, watch_in_child);
+	pthread_atfork(watch_before_fork, watch_in_parent, watch_in_child);
 }
 
 static bool watch_has_event(const struct verve_net_unmaps *watch)
@@ -214,6 +231,14 @@ static void watch_handle_events(struct verve_net_unmaps *watch)
 	AO_fetch_and_sub1_full(&watch->busy);
 }
 
+static void watch_close_fd(struct verve_net_unmaps *watch)
+{
+	pthread_mutex_lock(&opened_lock);
+	close(watch->fd);
+	opened = NULL;
+	pthread_mutex_unlock(&opened_lock);
+}
+
 static void *watch_run(void *arg)
 {
 	struct verve_net_unmaps *watch = arg;
@@ -230,7 +255,7 @@ static void *watch_run(void *arg)
 	 * Close before the thread ends: its stack's pages are discarded then, which would be an
 	 * event that only this thread could read.
 	 */
-	close(watch->fd);
+	watch_close_fd(watch);
 	return NULL;
 }
 
@@ -449,6 +474,17 @@ static int userfaultfd_open(void)
 	return -error;
 }
 
+/* The error of userfaultfd_open. */
+static int watch_open_fd(struct verve_net_unmaps *watch)
+{
+	pthread_mutex_lock(&opened_lock);
+	watch->fd = userfaultfd_open();
+	if (watch->fd >= 0)
+		opened = watch;
+	pthread_mutex_unlock(&opened_lock);
+	return watch->fd < 0 ? watch->fd : 0;
+}
+
 /* All signals are blocked, so that no signal handler of the application runs in this thread. */
 static int thread_start(struct verve_net_unmaps *watch)
 {
@@ -501,31 +537,29 @@ int verve_net_unmaps_open(void (*gone)(void *arg, uintptr_t start, uintptr_t end
 	watch->arg = arg;
 	pthread_mutex_init(&watch->lock, NULL);
 	watch->page = sysconf(_SC_PAGESIZE);
-	ret = watch->fd = userfaultfd_open();
-	if (ret < 0)
-		goto err_watch;
+	pthread_once(&once, register_fork);
 	ret = watch->stop_fd = verve_wakefd_open();
 	if (ret < 0)
-		goto err_fd;
-	ret = thread_start(watch);
+		goto err_watch;
+	ret = watch_open_fd(watch);
 	if (ret)
 		goto err_stop_fd;
+	ret = thread_start(watch);
+	if (ret)
+		goto err_fd;
 	ret = watch_prove(watch);
 	if (ret)
 		goto err_thread;
-	pthread_once(&once, register_fork);
-	opened = watch;
 	*watchp = watch;
 	return 0;
 
 err_thread:
 	thread_stop(watch);
-	close(watch->stop_fd);
-	goto err_watch;
+	goto err_stop_fd;
+err_fd:
+	watch_close_fd(watch);
 err_stop_fd:
 	close(watch->stop_fd);
-err_fd:
-	close(watch->fd);
 err_watch:
 	free(watch);
 	log_missing(-ret);
@@ -535,7 +569,6 @@ err_watch:
 void verve_net_unmaps_close(struct verve_net_unmaps *watch)
 {
 	if (!AO_load(&watch->forked)) {
-		opened = NULL;
 		thread_stop(watch);
 		close(watch->stop_fd);
 	}

@@ -555,3 +555,36 @@ Test(watch, a_child_is_never_quiet_and_its_parent_is_not_disturbed)
 	munmap(memory, PAGE);
 	cr_expect_eq(heard(), 1);
 }
+
+static int count_userfaultfds(void)
+{
+	char path[64], target[64];
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		memset(target, 0, sizeof(target));
+		if (readlink(path, target, sizeof(target) - 1) > 0)
+			count += strstr(target, "[userfaultfd]") != NULL;
+	}
+	return count;
+}
+
+static pid_t early_child;
+
+static void fork_early(void)
+{
+	cr_assert_eq(count_userfaultfds(), 1);
+	early_child = fork();
+	if (!early_child)
+		_exit(count_userfaultfds());
+}
+
+/* Such a child would keep the watch alive, and munmap(2) of the parent would hang. */
+Test(watch, a_child_forked_while_it_opens_has_no_part_of_it)
+{
+	verve_net_unmaps_close(watch);
+	before_watching = fork_early;
+	cr_assert_eq(verve_net_unmaps_open(on_gone, NULL, &watch), 0);
+	child_expect_success(early_child);
+}
