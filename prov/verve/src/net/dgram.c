@@ -15,6 +15,7 @@
 
 struct verve_net_dgram {
 	int fd;
+	bool lost; /* receiving fails for good, and the log says so */
 };
 
 enum {
@@ -22,8 +23,8 @@ enum {
 	 * Bytes: a thousand peers may send HELLO at once. The kernel's limit is net.core.rmem_max.
 	 */
 	RECEIVE_BUFFER = 4 << 20,
-	/* One send retries so often when it fails with the errors of earlier datagrams. */
-	SEND_TRIES = 16,
+	/* A call retries so often when it fails with the errors of earlier datagrams. */
+	TRIES = 16,
 };
 
 static int set_option(int fd, int level, int option, int value)
@@ -138,7 +139,7 @@ int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t 
 	 * A send also fails with the pending error of an earlier datagram to another address, and
 	 * clears that error. The error queue still has it for verve_net_dgram_recv. So send again.
 	 */
-	for (int try = 0; try < SEND_TRIES; try++) {
+	for (int try = 0; try < TRIES; try++) {
 		if (sendto(dgram->fd, buf, len, MSG_NOSIGNAL, &to->sa, verve_addr_len(to)) >= 0)
 			return 0;
 		if (errno_is_shortage(errno))
@@ -192,14 +193,24 @@ static int take_error(struct verve_net_dgram *dgram, struct verve_addr *to, int 
 	return *error == ECONNREFUSED || *error == EHOSTUNREACH || *error == ENETUNREACH;
 }
 
+static ssize_t recv_failed(struct verve_net_dgram *dgram, int error)
+{
+	if (!dgram->lost)
+		VERVE_WARN(EP_CTRL,
+			   "no more handshakes: receiving from UDP socket %d fails: %s (does the "
+			   "application close it, or a filter forbid it?)\n",
+			   dgram->fd, strerror(error));
+	dgram->lost = true;
+	return -FI_EIO;
+}
+
 ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t len,
 			     struct verve_addr *from)
 {
-	for (;;) {
+	for (int failures = 0;;) {
 		struct verve_addr name;
 		socklen_t name_len = sizeof(name);
-		int error, ret;
-		bool empty;
+		int error, failure, ret;
 		ssize_t got;
 
 		got = recvfrom(dgram->fd, buf, len, 0, &name.sa, &name_len);
@@ -211,12 +222,14 @@ ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t le
 		if (errno == EINTR)
 			continue;
 		/* Any other errno is a pending error, which the error queue has as well. */
-		empty = errno == EAGAIN;
+		failure = errno;
 		ret = take_error(dgram, from, &error);
 		if (ret > 0)
 			return -error;
-		if (ret < 0 && empty)
+		if (ret < 0 && failure == EAGAIN)
 			return -FI_EAGAIN;
+		if (ret < 0 && ++failures == TRIES)
+			return recv_failed(dgram, failure);
 	}
 }
 

@@ -37,7 +37,8 @@ int verve_net_dgram_send(struct verve_net_dgram *dgram, const void *buf, size_t 
 /*
  * Receives one datagram: returns its bytes, and its source in *from. A datagram longer than len
  * is cut. -FI_EAGAIN: none waits. -FI_ECONNREFUSED, -FI_EHOSTUNREACH, -FI_ENETUNREACH: an ICMP
- * error for an earlier datagram *to* the address in *from.
+ * error for an earlier datagram *to* the address in *from. -FI_EIO: the socket fails for good, as
+ * the application has closed it, or a filter forbids receiving; logs once.
  */
 ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t len,
 			     struct verve_addr *from);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <unistd.h>
 #include <rdma/providers/fi_prov.h>
 #include <string.h>
 
@@ -252,4 +253,17 @@ Test(dgram, kernel_sends_to_itself_from_itself)
 	cr_expect(verve_net_dgram_routes_from(&self, &self));
 	cr_expect_not(verve_net_dgram_routes_from(&self, &own));
 	cr_expect_not(verve_net_dgram_routes_from(&self, &other));
+}
+
+/* An application may close all descriptors that it does not know. */
+Test(dgram, a_socket_that_was_closed_ends_receiving)
+{
+	struct verve_addr addr = loopback(AF_INET), from;
+	struct verve_net_dgram *dgram = open_at(&addr);
+	char buf[16];
+
+	close(verve_net_dgram_fd(dgram));
+	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EIO);
+	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EIO);
+	verve_net_dgram_close(dgram);
 }
