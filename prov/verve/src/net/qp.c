@@ -26,7 +26,8 @@ enum {
 	ECT_0 = 2, /* of the ECN bits: the packet may be marked where there is congestion */
 	DSCP_MASK = 0x3f,
 	MAX_24_BITS = 0xffffff,
-	WARN_INTERVAL = 60, /* seconds */
+	MULTICAST_LID = 0xc000, /* the first; 0xffff is the permissive LID */
+	LOG_INTERVAL = 60, /* seconds */
 	NS_PER_S = 1000000000,
 };
 
@@ -128,12 +129,19 @@ static int qp_to_init(struct verve_net_qp *qp)
 			     IBV_QP_ACCESS_FLAGS);
 }
 
-/* The next attempts fail, too, until another queue pair is closed: the first one is logged. */
+/* True once a minute, to one thread. at: of the last time; 0: none. */
+static bool may_log(volatile AO_t *at)
+{
+	AO_t last = AO_load(at), now = verve_net_now() / NS_PER_S + 1;
+
+	return (!last || now - last >= LOG_INTERVAL) && AO_compare_and_swap(at, last, now);
+}
+
+/* The next attempts fail, too, until another queue pair is closed; any sender can cause them. */
 static void log_no_qp(struct verve_net_device *dev, const struct verve_net_qp_attr *attr, int error)
 {
-	if (AO_load(&dev->out_of_qps))
+	if (!may_log(&dev->no_qp_warned))
 		return;
-	AO_store(&dev->out_of_qps, 1);
 	VERVE_WARN(EP_CTRL,
 		   "%s: cannot open a queue pair of %u work requests (the device has %u, and %u "
 		   "queue pairs): %s%s\n",
@@ -175,7 +183,6 @@ int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_at
 	}
 	qp->srq = attr->srq;
 	verve_srq_join(qp->srq, &qp->user);
-	AO_store(&dev->out_of_qps, 0);
 	*qpp = qp;
 	return 0;
 
@@ -234,7 +241,7 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
 
 /*
  * False: a queue pair must not be connected to this address, which came in a datagram. Numbers 0
- * and 1 are the management queue pairs (InfiniBand spec. vol. 1, 3.9).
+ * and 1 are the management queue pairs (InfiniBand spec. vol. 1, 3.9); LIDs of ports: 4.1.3.
  */
 static bool remote_is_sane(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote)
 {
@@ -244,7 +251,7 @@ static bool remote_is_sane(const struct verve_net_qp *qp, const struct verve_net
 		return false;
 	if (remote->mtu_log2 < 8 || remote->mtu_log2 > 12)
 		return false;
-	if (!qp->dev->port.ethernet && !remote->lid)
+	if (!qp->dev->port.ethernet && (!remote->lid || remote->lid >= MULTICAST_LID))
 		return false;
 	return memcmp(&remote->gid, &none, sizeof(none)) != 0;
 }
@@ -349,20 +356,11 @@ static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* True once a minute, to one thread. */
-static bool may_warn(struct verve_net_device *dev)
-{
-	AO_t last = AO_load(&dev->connect_warned), now = verve_net_now() / NS_PER_S + 1;
-
-	return (!last || now - last >= WARN_INTERVAL) &&
-	       AO_compare_and_swap(&dev->connect_warned, last, now);
-}
-
 /* Any sender of a handshake can cause it, any number of times. */
 static void log_not_connected(const struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			      const char *reason)
 {
-	enum fi_log_level level = may_warn(qp->dev) ? FI_LOG_WARN : FI_LOG_INFO;
+	enum fi_log_level level = may_log(&qp->dev->connect_warned) ? FI_LOG_WARN : FI_LOG_INFO;
 	char gid[INET6_ADDRSTRLEN] = "?";
 
 	inet_ntop(AF_INET6, &remote->gid, gid, sizeof(gid));

@@ -122,8 +122,6 @@ int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *r
 			/* The device took every buffer before *bad, and none from there on. */
 			for (struct ibv_recv_wr *wr = chain; wr && wr != bad; wr = wr->next)
 				++*posted;
-			VERVE_WARN(EP_DATA, "a shared receive queue takes no buffer: %s\n",
-				   strerror(ret));
 			return verve_net_error(ret);
 		}
 		*posted += batch;

@@ -34,7 +34,7 @@ struct verve_net_recv {
 };
 /*
  * Posts count buffers, in order. *posted: the number of buffers that the queue took, from the first
- * on: count, or fewer with a negative error.
+ * on: count, or fewer with a negative error. The caller logs it, who knows whether it is new.
  */
 int verve_net_srq_post(struct verve_net_srq *srq, const struct verve_net_recv *recv, uint32_t count,
 		       uint32_t *posted);

@@ -42,7 +42,7 @@ struct verve_net_device {
 	volatile AO_t stale;		/* an event says that the port has changed */
 	bool lost; /* the device is gone, and the log says so; service thread only */
 	volatile AO_t had_qps;	  /* a queue pair was opened */
-	volatile AO_t out_of_qps; /* the last queue pair could not be opened; that was logged */
+	volatile AO_t no_qp_warned;   /* second of the last warning of a failed open; 0: none */
 	volatile AO_t connect_warned; /* second of the last warning of a failed connect; 0: none */
 	volatile AO_t inline_max; /* bytes of inline data of a new queue pair, at most; changes */
 	volatile AO_t inline_good; /* the most for which a queue pair was made so far */

@@ -165,6 +165,22 @@ static int without_memory(const struct ibv_qp_init_attr *init)
 	return ENOMEM;
 }
 
+/* One opens after each that fails, as a stranger's requests may have it. */
+Test(roce, queue_pairs_that_cannot_be_opened_warn_once)
+{
+	open_device();
+	verve_td_open(dev, &srq.td);
+	for (int i = 0; i < 10; i++) {
+		fake_verbs.create_qp = without_memory;
+		cr_expect_eq(verve_net_qp_open(dev, &qp_attr, 1, &qp), -FI_ENOMEM);
+		fake_verbs.create_qp = NULL;
+		cr_assert_eq(verve_net_qp_open(dev, &qp_attr, 1, &qp), 0);
+		verve_net_qp_close(qp);
+	}
+	qp = NULL;
+	cr_expect_eq(warnings, 1);
+}
+
 Test(roce, a_queue_pair_without_memory_says_what_to_do)
 {
 	fake_verbs.create_qp = without_memory;
@@ -206,6 +222,14 @@ Test(infiniband, a_peer_of_another_subnet_is_refused)
 	set_gid(&peer.gid, "fec0:1::9");
 	cr_expect_eq(try_connect(), -FI_EHOSTUNREACH);
 	expect_logged("another subnet");
+}
+
+Test(infiniband, a_lid_that_is_no_port_s_is_refused)
+{
+	for (int lid = 0xc000; lid <= 0xffff; lid += 0x3fff) {
+		peer.lid = lid;
+		cr_expect_eq(try_connect(), -FI_EINVAL, "%#x", lid);
+	}
 }
 
 Test(infiniband, the_default_partition_is_found_behind_a_limited_membership)
