@@ -86,7 +86,7 @@ static int bind_socket(int fd, struct verve_addr *addr)
 
 int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgramp)
 {
-	struct verve_net_dgram *dgram = malloc(sizeof(*dgram));
+	struct verve_net_dgram *dgram = calloc(1, sizeof(*dgram));
 	char name[VERVE_ADDR_STRLEN];
 	int ret;
 

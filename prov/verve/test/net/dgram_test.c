@@ -255,15 +255,17 @@ Test(dgram, kernel_sends_to_itself_from_itself)
 	cr_expect_not(verve_net_dgram_routes_from(&self, &other));
 }
 
-/* An application may close all descriptors that it does not know. */
-Test(dgram, a_socket_that_was_closed_ends_receiving)
+/* An application may close all descriptors that it does not know, and open others. */
+Test(dgram, a_descriptor_that_is_something_else_ends_receiving)
 {
 	struct verve_addr addr = loopback(AF_INET), from;
 	struct verve_net_dgram *dgram = open_at(&addr);
+	int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	char buf[16];
 
-	close(verve_net_dgram_fd(dgram));
+	cr_assert_eq(dup2(other, verve_net_dgram_fd(dgram)), verve_net_dgram_fd(dgram));
 	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EIO);
 	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EIO);
+	close(other);
 	verve_net_dgram_close(dgram);
 }
