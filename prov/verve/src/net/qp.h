@@ -16,19 +16,13 @@
 #include <stdint.h>
 
 #include "net/device.h"
+#include "net/sge.h"
 #include <rdma/fi_errno.h>
 
 struct verve_net_bind;
 struct verve_net_cq;
 struct verve_net_srq;
 struct verve_net_qp;
-
-/* A piece of local memory. Same layout as struct ibv_sge; qp.c asserts it. */
-struct verve_net_sge {
-	uint64_t addr;	 /* virtual address */
-	uint32_t length; /* bytes */
-	uint32_t lkey;
-};
 
 /* Numerically ibv_wr_opcode; qp.c asserts it. */
 enum verve_net_wr_op {

@@ -11,7 +11,10 @@
 
 #include <stdint.h>
 
-#include "net/qp.h"
+#include "net/device.h"
+#include "net/sge.h"
+
+struct verve_net_srq;
 
 /* depth: buffers, at most limits.srq_wr. -FI_ENOMEM, or the error of libibverbs. */
 int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verve_net_srq **srq);
