@@ -67,6 +67,7 @@ static void print_process(struct verve_json *json, const struct verve_stat_proce
 	verve_json_text(json, "page", process->name);
 	verve_json_text(json, "command", process->command);
 	verve_json_number(json, "hidden", process->hidden);
+	verve_json_number(json, "unread", process->unread);
 	verve_json_begin(json, "entries", '[');
 	for (size_t i = 0; i < process->count; i++)
 		print_entry(json, &process->entries[i], now);

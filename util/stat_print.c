@@ -41,7 +41,7 @@ static uint64_t rate_of(uint64_t grown, double seconds)
 	return rate < 0x1p64 ? rate : UINT64_MAX;
 }
 
-/* A peer that was not there before has grown from zero. */
+/* A peer that was not there before has grown from zero; one that was not read has no rate. */
 static void rates_of(const struct verve_stat_look *look, const struct verve_stat_look *before,
 		     const struct verve_stat_process *process, const struct verve_stat_entry *peer,
 		     uint64_t *columns)
@@ -53,6 +53,8 @@ static void rates_of(const struct verve_stat_look *look, const struct verve_stat
 	columns_of(peer, columns);
 	if (old)
 		columns_of(old, then);
+	else if (!verve_stat_was_read(&before->host, process, peer))
+		columns_of(peer, then);
 	for (int i = 0; i < COLUMNS; i++)
 		columns[i] = columns[i] > then[i] ? rate_of(columns[i] - then[i], seconds) : 0;
 }
@@ -98,34 +100,31 @@ static void print_peer(FILE *file, const struct verve_stat_entry *peer, const ui
 
 static void print_peers(FILE *file, const struct verve_stat_look *look,
 			const struct verve_stat_look *before,
-			const struct verve_stat_process *process, uint32_t owner, bool verbose)
+			const struct verve_stat_process *process,
+			const struct verve_stat_entry *endpoint, bool verbose)
 {
 	static const char *const heads[COLUMNS] = {"sent", "arrived", "requests", "bytes out",
 						   "bytes in"};
-	bool any = false;
+	size_t count;
+	struct verve_stat_entry *const *peers = verve_stat_peers(process, endpoint, &count);
 
-	for (size_t i = 0; i < process->count; i++) {
-		const struct verve_stat_entry *peer = &process->entries[i];
+	if (!count)
+		return;
+	fprintf(file, "    %-24s %-10s %7s %7s %6s", "peer", "state", "credits", "pending",
+		"active");
+	for (int i = 0; i < COLUMNS; i++)
+		fprintf(file, " %9s%s", heads[i], before ? "/s" : "  ");
+	fprintf(file, " %7s %8s %8s  %s\n", "replays", "repeated", "qp", "last error");
+	for (size_t i = 0; i < count; i++) {
 		uint64_t columns[COLUMNS];
 
-		if (peer->page.kind != VERVE_STAT_KIND_PEER || peer->page.owner != owner)
-			continue;
-		if (!any) {
-			fprintf(file, "    %-24s %-10s %7s %7s %6s", "peer", "state", "credits",
-				"pending", "active");
-			for (int j = 0; j < COLUMNS; j++)
-				fprintf(file, " %9s%s", heads[j], before ? "/s" : "  ");
-			fprintf(file, " %7s %8s %8s  %s\n", "replays", "repeated", "qp",
-				"last error");
-		}
-		any = true;
 		if (before)
-			rates_of(look, before, process, peer, columns);
+			rates_of(look, before, process, peers[i], columns);
 		else
-			columns_of(peer, columns);
-		print_peer(file, peer, columns);
+			columns_of(peers[i], columns);
+		print_peer(file, peers[i], columns);
 		if (verbose)
-			print_values(file, peer, "      ");
+			print_values(file, peers[i], "      ");
 	}
 }
 
@@ -137,6 +136,8 @@ static void print_process(FILE *file, const struct verve_stat_look *look,
 		(unsigned)process->uid);
 	if (process->hidden)
 		fprintf(file, ", %" PRIu64 " endpoints or peers are not shown", process->hidden);
+	if (process->unread)
+		fprintf(file, ", %u entries are not read", process->unread);
 	putc('\n', file);
 	for (size_t i = 0; i < process->count; i++) {
 		const struct verve_stat_entry *entry = &process->entries[i];
@@ -147,7 +148,7 @@ static void print_process(FILE *file, const struct verve_stat_look *look,
 			entry->page.name, entry->page.text[0] ? " on " : "", entry->page.text);
 		print_values(file, entry, "    ");
 		if (entry->page.kind == VERVE_STAT_KIND_ENDPOINT)
-			print_peers(file, look, before, process, entry->page.id, verbose);
+			print_peers(file, look, before, process, entry, verbose);
 	}
 }
 

@@ -78,16 +78,24 @@ static void print_metric(FILE *file, const struct verve_stat_host *host, enum ve
 	}
 }
 
+static void print_process(FILE *file, const char *name, const struct verve_stat_process *process,
+			  uint64_t value)
+{
+	fputs(name, file);
+	print_process_labels(file, process);
+	fprintf(file, "} %" PRIu64 "\n", value);
+}
+
 static void print_processes(FILE *file, const struct verve_stat_host *host)
 {
-	const char *name = "verve_process_hidden";
+	const char *hidden = "verve_process_hidden", *unread = "verve_process_unread";
 
-	print_head(file, name, "Endpoints and peers that have no place in the page", false);
-	for (size_t i = 0; i < host->count; i++) {
-		fputs(name, file);
-		print_process_labels(file, &host->processes[i]);
-		fprintf(file, "} %" PRIu64 "\n", host->processes[i].hidden);
-	}
+	print_head(file, hidden, "Endpoints and peers that have no place in the page", false);
+	for (size_t i = 0; i < host->count; i++)
+		print_process(file, hidden, &host->processes[i], host->processes[i].hidden);
+	print_head(file, unread, "Entries of the page that were not read", false);
+	for (size_t i = 0; i < host->count; i++)
+		print_process(file, unread, &host->processes[i], host->processes[i].unread);
 }
 
 static void print_devices(FILE *file, const struct verve_stat_device *device)

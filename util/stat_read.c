@@ -17,6 +17,18 @@
 enum {
 	ENTRY = sizeof(struct verve_page_entry),
 	TRIES = 8, /* a process that was stopped while it changed an entry never ends that */
+	LEVELS = 13, /* shares of a page: 1, 2, 4, ... VERVE_PAGE_ENTRIES places */
+};
+
+_Static_assert(1 << (LEVELS - 1) == VERVE_PAGE_ENTRIES, "the largest share is a whole page");
+
+/* The pages of one user. */
+struct folder {
+	DIR *stream;
+	uid_t uid;
+	size_t share; /* places that are read of each page, at most */
+	size_t left;  /* places that may still be read of all pages */
+	bool cut;     /* some are not read */
 };
 
 static _Noreturn void no_memory(void)
@@ -79,24 +91,40 @@ static int by_id(const void *a, const void *b)
 	return (one->id > other->id) - (one->id < other->id);
 }
 
+static int by_owner(const void *a, const void *b)
+{
+	const struct verve_stat_entry *one = *(struct verve_stat_entry *const *)a;
+	const struct verve_stat_entry *other = *(struct verve_stat_entry *const *)b;
+
+	if (one->page.owner != other->page.owner)
+		return one->page.owner < other->page.owner ? -1 : 1;
+	return (one->index > other->index) - (one->index < other->index);
+}
+
 /* Entries do not move any more. */
 static void sort_entries(struct verve_stat_process *process)
 {
 	if (!process->count)
 		return;
 	process->by_id = calloc(process->count, sizeof(process->by_id[0]));
-	if (!process->by_id)
+	process->peers = calloc(process->count, sizeof(process->peers[0]));
+	if (!process->by_id || !process->peers)
 		no_memory();
-	for (size_t i = 0; i < process->count; i++)
+	for (size_t i = 0; i < process->count; i++) {
 		process->by_id[i] = &process->entries[i];
+		if (process->entries[i].page.kind == VERVE_STAT_KIND_PEER)
+			process->peers[process->peer_count++] = &process->entries[i];
+	}
 	qsort(process->by_id, process->count, sizeof(process->by_id[0]), by_id);
+	qsort(process->peers, process->peer_count, sizeof(process->peers[0]), by_owner);
 }
 
-static void read_entries(int file, uint64_t count, struct verve_stat_process *process)
+/* The first places. */
+static void read_entries(int file, struct verve_stat_process *process)
 {
 	struct verve_page_entry entry;
 
-	for (uint32_t i = 0; i < count && i < VERVE_PAGE_ENTRIES; i++) {
+	for (uint32_t i = 0; i < process->places; i++) {
 		if (!read_entry(file, i, &entry))
 			continue;
 		process->entries = grow(process->entries, process->count,
@@ -107,33 +135,48 @@ static void read_entries(int file, uint64_t count, struct verve_stat_process *pr
 }
 
 /* False: the file is no page of this layout. */
-static bool read_page(int file, struct verve_stat_process *process)
+static bool read_head(int file, struct verve_page_head *head)
+{
+	if (!read_at(file, head, sizeof(*head), 0) ||
+	    memcmp(head->magic, verve_page_magic, sizeof(head->magic)) ||
+	    head->layout != VERVE_PAGE_LAYOUT || head->entry_size != ENTRY)
+		return false;
+	if (head->count > VERVE_PAGE_ENTRIES)
+		head->count = VERVE_PAGE_ENTRIES;
+	clean(head->command, sizeof(head->command));
+	return true;
+}
+
+static bool read_page(struct folder *folder, int file, struct verve_stat_process *process)
 {
 	struct verve_page_head head;
 
-	if (!read_at(file, &head, sizeof(head), 0) ||
-	    memcmp(head.magic, verve_page_magic, sizeof(head.magic)) ||
-	    head.layout != VERVE_PAGE_LAYOUT || head.entry_size != ENTRY)
+	if (!read_head(file, &head))
 		return false;
-	clean(head.command, sizeof(head.command));
 	memcpy(process->command, head.command, sizeof(process->command));
 	process->hidden = head.hidden;
 	if (!process->pid)
 		process->pid = head.pid;
-	read_entries(file, head.count, process);
+	process->places = head.count < folder->share ? head.count : folder->share;
+	if (process->places > folder->left)
+		process->places = folder->left;
+	process->unread = head.count - process->places;
+	folder->left -= process->places;
+	folder->cut |= process->unread;
+	read_entries(file, process);
 	return true;
 }
 
-static void read_file(struct verve_stat_host *host, int dir, const char *name, uid_t uid)
+static void read_file(struct verve_stat_host *host, struct folder *folder, const char *name)
 {
-	int file = verve_rundir_open_file(dir, name, uid);
-	struct verve_stat_process process = {.uid = uid};
+	int file = verve_rundir_open_file(dirfd(folder->stream), name, folder->uid);
+	struct verve_stat_process process = {.uid = folder->uid};
 
 	if (file < 0)
 		return;
 	if (!verve_rundir_is_alive(file, &process.pid)) {
-		host->reaped += !unlinkat(dir, name, 0);
-	} else if (read_page(file, &process)) {
+		host->reaped += !unlinkat(dirfd(folder->stream), name, 0);
+	} else if (read_page(folder, file, &process)) {
 		snprintf(process.name, sizeof(process.name), "%.*s", VERVE_RUNDIR_NAME - 1, name);
 		host->processes = grow(host->processes, host->count, sizeof(process));
 		host->processes[host->count++] = process;
@@ -141,30 +184,72 @@ static void read_file(struct verve_stat_host *host, int dir, const char *name, u
 	close(file);
 }
 
-static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid)
+/* Places of a page that were ever in use; 0: the file is none, or its process is dead. */
+static size_t count_places(const struct folder *folder, const char *name)
 {
+	int file = verve_rundir_open_file(dirfd(folder->stream), name, folder->uid);
+	struct verve_page_head head;
+	size_t count = 0;
+	pid_t pid;
+
+	if (file < 0)
+		return 0;
+	if (verve_rundir_is_alive(file, &pid) && read_head(file, &head))
+		count = head.count;
+	close(file);
+	return count;
+}
+
+/* The largest share with which all pages fit into what is left. */
+static size_t find_share(const struct folder *folder)
+{
+	size_t sums[LEVELS] = {0};
+	struct dirent *entry;
+	int level = LEVELS - 1;
+
+	for (int i = 0; i < VERVE_STAT_PAGES_MAX && (entry = readdir(folder->stream)); i++) {
+		size_t count = count_places(folder, entry->d_name);
+
+		for (int j = 0; j < LEVELS; j++)
+			sums[j] += count < 1u << j ? count : 1u << j;
+	}
+	rewinddir(folder->stream);
+	while (level && sums[level] > folder->left)
+		level--;
+	return 1u << level;
+}
+
+static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid,
+		       size_t entries_max)
+{
+	struct folder folder = {.uid = uid, .share = VERVE_PAGE_ENTRIES, .left = entries_max};
 	int dir = verve_rundir_open(path, uid, false);
 	struct dirent *entry;
-	DIR *stream;
 	int count = 0;
 
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	stream = fdopendir(dir);
-	if (!stream) {
+	folder.stream = fdopendir(dir);
+	if (!folder.stream) {
 		close(dir);
 		return -FI_ENOMEM;
 	}
-	for (; count < VERVE_STAT_PAGES_MAX && (entry = readdir(stream)); count++)
-		read_file(host, dir, entry->d_name, uid);
+	if (entries_max < SIZE_MAX)
+		folder.share = find_share(&folder);
+	for (; count < VERVE_STAT_PAGES_MAX && (entry = readdir(folder.stream)); count++)
+		read_file(host, &folder, entry->d_name);
 	if (count == VERVE_STAT_PAGES_MAX)
 		fprintf(stderr, "verve_stat: %s: only %d names are read\n", path, count);
-	closedir(stream);
+	if (folder.cut)
+		fprintf(stderr,
+			"verve_stat: %s: at most %zu entries are read: --folder=%s reads all\n",
+			path, entries_max, path);
+	closedir(folder.stream);
 	return 0;
 }
 
 /* The folders of all users; a folder that verve_rundir_open refuses is skipped. */
-static void read_all(struct verve_stat_host *host)
+static void read_all(struct verve_stat_host *host, size_t entries_max)
 {
 	char path[VERVE_RUNDIR_PATH], rest;
 	DIR *stream = opendir("/dev/shm");
@@ -175,7 +260,7 @@ static void read_all(struct verve_stat_host *host)
 		/* verve-01000 would be the folder of user 1000 once more. */
 		if (sscanf(entry->d_name, "verve-%u%c", &uid, &rest) == 1 &&
 		    !strcmp(basename(verve_rundir_path(uid, path)), entry->d_name))
-			read_folder(host, path, uid);
+			read_folder(host, path, uid, entries_max);
 	if (stream)
 		closedir(stream);
 }
@@ -191,7 +276,7 @@ static int by_process(const void *a, const void *b)
 	return strcmp(one->name, other->name);
 }
 
-int verve_stat_host_read(struct verve_stat_host *host, const char *folder)
+int verve_stat_host_read(struct verve_stat_host *host, const char *folder, size_t entries_max)
 {
 	char path[VERVE_RUNDIR_PATH];
 	uid_t uid = geteuid();
@@ -202,11 +287,11 @@ int verve_stat_host_read(struct verve_stat_host *host, const char *folder)
 	if (folder && !uid && !stat(folder, &stat_of))
 		uid = stat_of.st_uid;
 	if (folder)
-		ret = read_folder(host, folder, uid);
+		ret = read_folder(host, folder, uid, entries_max);
 	else if (uid)
-		ret = read_folder(host, verve_rundir_path(uid, path), uid);
+		ret = read_folder(host, verve_rundir_path(uid, path), uid, entries_max);
 	else
-		read_all(host);
+		read_all(host, entries_max);
 	if (host->count)
 		qsort(host->processes, host->count, sizeof(host->processes[0]), by_process);
 	return ret;
@@ -216,6 +301,7 @@ void verve_stat_host_fini(struct verve_stat_host *host)
 {
 	for (size_t i = 0; i < host->count; i++) {
 		free(host->processes[i].by_id);
+		free(host->processes[i].peers);
 		free(host->processes[i].entries);
 	}
 	free(host->processes);
@@ -233,6 +319,31 @@ const struct verve_stat_entry *verve_stat_owner(const struct verve_stat_process 
 		return NULL;
 	found = bsearch(&key, process->by_id, process->count, sizeof(key), by_id);
 	return found ? *found : NULL;
+}
+
+struct verve_stat_entry *const *verve_stat_peers(const struct verve_stat_process *process,
+						 const struct verve_stat_entry *endpoint,
+						 size_t *count)
+{
+	size_t first = 0, end = process->peer_count;
+
+	/* The first peer whose owner is not smaller. */
+	while (first < end) {
+		size_t middle = (first + end) / 2;
+
+		if (process->peers[middle]->page.owner < endpoint->page.id)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	*count = 0;
+	if (first == process->peer_count ||
+	    verve_stat_owner(process, process->peers[first]) != endpoint)
+		return NULL;
+	while (first + *count < process->peer_count &&
+	       process->peers[first + *count]->page.owner == endpoint->page.id)
+		(*count)++;
+	return process->peers + first;
 }
 
 const struct verve_stat_entry *verve_stat_peer_of(const struct verve_stat_host *host,
@@ -267,20 +378,35 @@ static int by_index(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
+/* NULL: the earlier look did not see the process. */
+static const struct verve_stat_process *process_before(const struct verve_stat_host *before,
+							const struct verve_stat_process *process)
+{
+	if (!before->count)
+		return NULL;
+	return bsearch(process, before->processes, before->count, sizeof(*process), by_process);
+}
+
 const struct verve_stat_entry *verve_stat_before(const struct verve_stat_host *before,
 						 const struct verve_stat_process *process,
 						 const struct verve_stat_entry *entry)
 {
-	const struct verve_stat_process *old;
+	const struct verve_stat_process *old = process_before(before, process);
 	const struct verve_stat_entry *found;
 
-	if (!before->count)
-		return NULL;
-	old = bsearch(process, before->processes, before->count, sizeof(*old), by_process);
 	if (!old || !old->count)
 		return NULL;
 	found = bsearch(entry, old->entries, old->count, sizeof(*entry), by_index);
 	return found && found->page.id == entry->page.id ? found : NULL;
+}
+
+bool verve_stat_was_read(const struct verve_stat_host *before,
+			 const struct verve_stat_process *process,
+			 const struct verve_stat_entry *entry)
+{
+	const struct verve_stat_process *old = process_before(before, process);
+
+	return !old || !old->unread || entry->index < old->places;
 }
 
 const char *verve_stat_state_name(const struct verve_stat_entry *peer)

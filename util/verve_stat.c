@@ -107,9 +107,20 @@ static bool parse(int argc, char **argv, struct asked *asked, int *status)
 	       !!asked->events + asked->json + asked->prometheus + !!asked->seconds <= 1;
 }
 
+/*
+ * Root looks at all users' pages, and any user may fill some, so each user has a bound there. An
+ * entry takes up to 25 kB where every number of it is printed, and 400 bytes in the table.
+ */
+static size_t entries_max(const struct asked *asked)
+{
+	if (asked->folder || geteuid())
+		return SIZE_MAX;
+	return asked->verbose || asked->json || asked->prometheus ? 2048 : 16384;
+}
+
 static int look_at(const struct asked *asked, struct verve_stat_look *look)
 {
-	int ret = verve_stat_host_read(&look->host, asked->folder);
+	int ret = verve_stat_host_read(&look->host, asked->folder, entries_max(asked));
 
 	if (ret)
 		fprintf(stderr, "verve_stat: %s: %s\n",

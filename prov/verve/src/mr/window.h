@@ -33,8 +33,11 @@ enum {
 };
 
 struct verve_mr_windows {
-	pthread_mutex_t
-		lock; /* guards the fields below; any thread reads those of AO_t without it */
+	/*
+	 * Guards the fields below, but dev, which stays, and tried and no_atomics, which only the
+	 * thread that has set opening writes. Any thread reads the fields of AO_t without it.
+	 */
+	pthread_mutex_t lock;
 	struct verve_net_device *dev;
 	struct verve_net_binder *binder; /* NULL: not open */
 	TAILQ_HEAD(, verve_mr_window) idle; /* not bound; used for the longest time first */

@@ -71,9 +71,10 @@ void verve_net_mw_posted(struct verve_net_mw *mw);
  * Peers use virtual addresses. access: VERVE_NET_*; the REMOTE bits count. Waits for the device: a
  * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT (no answer); -FI_EIO (the device
  * refuses this bind); -FI_ECONNABORTED (the binder's queue pair has failed for another reason, such
- * as a port that is down); or the error of libibverbs. After an error the binder must be closed,
- * and the window be freed: after the binder, but a window for a peer before it, in any case. Such a
- * window opens the bytes to the binder itself.
+ * as a port that is down); or the error of libibverbs. After an error close the binder and free the
+ * window. Order: a window of type 1 after its binder (a request that has not ended might bind it
+ * again); a window for a peer always before it, also without an error (soft-RoCE lets a bound
+ * window hold its queue pair). A window for a peer opens the bytes to the binder itself.
  */
 int verve_net_mw_bind(struct verve_net_binder *binder, struct verve_net_mw *mw,
 		      const struct verve_net_mr *mr, void *addr, size_t len, unsigned access);

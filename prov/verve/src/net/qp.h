@@ -5,8 +5,8 @@
  * Source: ibv_create_qp(3), ibv_modify_qp(3), ibv_post_send(3).
  * Opening, connecting, stopping and closing take no lock: workers do them, one at a time for each
  * queue pair. The engine's lock serializes posts to all queue pairs of one shared receive queue:
- * the device's library takes no locks for these where it can do without (net/td.h). What fails logs
- * once, unless a comment says otherwise.
+ * the device's library takes no locks for these where it can do without (net/td.h). Each call that
+ * fails logs one line, unless a comment says otherwise.
  */
 #ifndef VERVE_NET_QP_H
 #define VERVE_NET_QP_H
@@ -93,7 +93,7 @@ enum { VERVE_NET_DSCP = 1 << 8 };
 /* A queue pair's address: one side of a connection sends it to the other in the handshake. */
 struct verve_net_qp_addr {
 	struct verve_net_gid gid;
-	uint16_t lid; /* the port's base LID (path bits 0); 0 on Ethernet */
+	uint16_t lid; /* the port's, FI_VERVE_LID_PATH_BITS included; 0 on Ethernet */
 	uint8_t mtu_log2; /* active path MTU: 8 (256 bytes) to 12 (4096) */
 	uint8_t rd_atomic_target; /* reads and atomics in flight that this side accepts */
 	uint32_t qp_num; /* 24 bits, from 2 on */
@@ -105,7 +105,7 @@ struct verve_net_qp_addr {
 /*
  * Opens a queue pair in state INIT; remote reads, writes and, if limits.atomics, atomics are
  * allowed. psn: of the first packet that it will send; the lower 24 bits count. -FI_ENOMEM, or the
- * error of libibverbs.
+ * error of libibverbs. Of a device's failures in a row only the first one logs.
  */
 int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 		      uint32_t psn, struct verve_net_qp **qp);
@@ -127,8 +127,8 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
  * FI_VERVE_RNR_RETRY_COUNT times, by default for ever. The GID index is the one that the local
  * address has now. -FI_EINVAL: remote makes no sense (bad GID, QP number or PSN). -FI_EHOSTUNREACH:
  * remote is in another InfiniBand subnet or partition. -FI_EOPNOTSUPP: remote serves no reads
- * (rd_atomic_target 0). Or the error of libibverbs. All logs after a device's first of a minute are
- * at level info.
+ * (rd_atomic_target 0). Or the error of libibverbs. A failure logs at level warn, but at level info
+ * if the last warning of the same device is less than a minute old.
  */
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms);
@@ -137,7 +137,10 @@ int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr
  * peer may have used receive buffers. Not while verve_net_qp_connect runs.
  */
 bool verve_net_qp_may_receive(const struct verve_net_qp *qp);
-/* True if the queue pair is in the error state, or cannot be queried. Costs a system call. */
+/*
+ * True if the queue pair is in the error state, or cannot be queried. Costs a system call. Does not
+ * log.
+ */
 bool verve_net_qp_has_failed(const struct verve_net_qp *qp);
 /*
  * Moves the queue pair to the error state: all outstanding requests complete as flushed. A negative

@@ -4,7 +4,7 @@
  *
  * Source: ibv_create_srq(3), ibv_post_srq_recv(3). The engine's lock serializes posts to one queue
  * and to its queue pairs: the device's library takes no locks for these where it can do without
- * (net/td.h). What fails logs once.
+ * (net/td.h). What fails logs one line, but verve_net_srq_post, whose caller does.
  */
 #ifndef VERVE_NET_SRQ_H
 #define VERVE_NET_SRQ_H

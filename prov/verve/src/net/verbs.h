@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Verbs: the structs behind net's open objects, and the errors of verbs calls as libfabric's. For
- * the sources of net alone: only this header, gid.h and port.h include infiniband/verbs.h.
+ * the sources of net alone. Only this header, gid.h, port.h and fork.c include infiniband/verbs.h.
  */
 #ifndef VERVE_NET_VERBS_H
 #define VERVE_NET_VERBS_H

@@ -3,6 +3,7 @@
 #include "stat_print.h"
 
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
@@ -66,10 +67,15 @@ static void stop(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void look_again(void)
+static void look_at_some(size_t entries)
 {
 	verve_stat_host_fini(&look.host);
-	cr_assert_eq(verve_stat_host_read(&look.host, folder), 0);
+	cr_assert_eq(verve_stat_host_read(&look.host, folder, entries), 0);
+}
+
+static void look_again(void)
+{
+	look_at_some(SIZE_MAX);
 }
 
 static void event(struct verve_page_entry *peer, enum verve_stat_event what, int error)
@@ -112,18 +118,23 @@ static void has(const char *part)
 	cr_expect_not_null(strstr(text, part), "%s is not in:\n%s", part, text);
 }
 
+static void print_table(const struct verve_stat_look *before, bool verbose)
+{
+	FILE *file = begin();
+
+	verve_stat_print(file, &look, before, verbose);
+	fclose(file);
+}
+
 Test(stat, a_table_tells_of_a_live_process)
 {
 	pid_t child = start(write_honest);
 	char line[64];
-	FILE *file;
 
 	look_again();
 	cr_assert_eq(look.host.count, 1);
 	cr_expect_eq(look.host.processes[0].pid, child);
-	file = begin();
-	verve_stat_print(file, &look, NULL, true);
-	fclose(file);
+	print_table(NULL, true);
 	snprintf(line, sizeof(line), "process %d ", child);
 	has(line);
 	has("domain mlx5_0\n    cache_hits 41\n");
@@ -141,18 +152,15 @@ Test(stat, rates_are_what_was_added_in_a_second)
 {
 	pid_t child = start(write_honest);
 	struct verve_stat_look before = {0};
-	FILE *file;
 
 	look_again();
-	cr_assert_eq(verve_stat_host_read(&before.host, folder), 0);
+	cr_assert_eq(verve_stat_host_read(&before.host, folder, SIZE_MAX), 0);
 	before.host.when = look.host.when - 2000000000;
 	cr_assert_eq(before.host.processes[0].entries[2].page.kind, VERVE_STAT_KIND_PEER);
 	before.host.processes[0].entries[2].page.values[VERVE_STAT_PEER_SENT + VERVE_WIRE_EAGER] =
 		900;
 	before.host.processes[0].entries[2].page.values[VERVE_STAT_PEER_SENT_BYTES] = 0;
-	file = begin();
-	verve_stat_print(file, &look, &before, false);
-	fclose(file);
+	print_table(&before, false);
 	has("          50           0           0       35000 ");
 	verve_stat_host_fini(&before.host);
 	stop(child);
@@ -164,16 +172,13 @@ Test(stat, a_rate_beyond_its_type_is_the_largest)
 	pid_t child = start(write_honest);
 	struct verve_stat_look before = {0};
 	AO_t *values;
-	FILE *file;
 
 	look_again();
-	cr_assert_eq(verve_stat_host_read(&before.host, folder), 0);
+	cr_assert_eq(verve_stat_host_read(&before.host, folder, SIZE_MAX), 0);
 	before.host.when = look.host.when - 1;
 	values = look.host.processes[0].entries[2].page.values;
 	values[VERVE_STAT_PEER_ARRIVED_BYTES] = UINT64_MAX / 2;
-	file = begin();
-	verve_stat_print(file, &look, &before, false);
-	fclose(file);
+	print_table(&before, false);
 	has(" 18446744073709551615 ");
 	verve_stat_host_fini(&before.host);
 	stop(child);
@@ -293,6 +298,127 @@ Test(stat, json_has_the_same)
 	look_again();
 }
 
+/* A domain, an endpoint and nine peers, each of which has sent one message. */
+static void write_many(void)
+{
+	struct verve_page_entry *domain, *endpoint, *peer;
+
+	if (!verve_page_open())
+		_exit(1);
+	domain = verve_page_get(VERVE_STAT_KIND_DOMAIN, 0, "mlx5_0", NULL);
+	endpoint = verve_page_get(VERVE_STAT_KIND_ENDPOINT, domain->id, "10.0.0.1:4791", NULL);
+	for (int i = 0; i < 9; i++) {
+		peer = verve_page_get(VERVE_STAT_KIND_PEER, endpoint->id, "10.0.0.3:4791", NULL);
+		peer->values[VERVE_STAT_PEER_SENT + VERVE_WIRE_EAGER] = 1000;
+	}
+}
+
+static size_t count_of(pid_t pid)
+{
+	for (size_t i = 0; i < look.host.count; i++)
+		if (look.host.processes[i].pid == pid)
+			return look.host.processes[i].count;
+	return SIZE_MAX;
+}
+
+Test(stat, processes_share_the_bound_of_their_user)
+{
+	pid_t many = start(write_many), few = start(write_honest);
+
+	cr_redirect_stderr();
+	look_at_some(14);
+	cr_expect_eq(count_of(many), 11);
+	cr_expect_eq(count_of(few), 3);
+	look_at_some(13);
+	cr_expect_eq(count_of(many), 8);
+	look_at_some(10);
+	cr_expect_eq(count_of(many), 4);
+	cr_expect_eq(count_of(few), 3);
+	look_at_some(1);
+	cr_expect_eq(count_of(many) + count_of(few), 1);
+	stop(many);
+	stop(few);
+	look_at_some(1);
+	cr_expect_eq(look.host.reaped, 2);
+}
+
+Test(stat, a_bound_is_said)
+{
+	pid_t child = start(write_many);
+	char said[256];
+	FILE *file;
+
+	cr_redirect_stderr();
+	look_at_some(10);
+	cr_expect_eq(look.host.processes[0].unread, 3);
+	print_table(NULL, false);
+	has(", 3 entries are not read\n");
+	file = begin();
+	verve_stat_print_json(file, &look);
+	fclose(file);
+	has("\"unread\": 3");
+	file = begin();
+	verve_stat_print_prometheus(file, &look);
+	fclose(file);
+	has("verve_process_unread{");
+	check_prometheus();
+	snprintf(said, sizeof(said),
+		 "verve_stat: %s: at most 10 entries are read: --folder=%s reads all\n", folder,
+		 folder);
+	fflush(stderr);
+	cr_expect_stderr_eq_str(said);
+	stop(child);
+	look_again();
+}
+
+Test(stat, what_was_not_read_before_has_no_rate)
+{
+	pid_t child = start(write_many);
+	struct verve_stat_look before = {0};
+
+	look_again();
+	cr_redirect_stderr();
+	cr_assert_eq(verve_stat_host_read(&before.host, folder, 10), 0);
+	before.host.when = look.host.when - 2000000000;
+	print_table(&before, false);
+	cr_expect_null(strstr(text, " 500 "), "%s", text);
+	verve_stat_host_fini(&before.host);
+	stop(child);
+	look_again();
+}
+
+/* Three endpoints of one id. */
+static void write_same(void)
+{
+	struct verve_page_entry *endpoint, *first = NULL;
+
+	if (!verve_page_open())
+		_exit(1);
+	for (int i = 0; i < 3; i++) {
+		endpoint = verve_page_get(VERVE_STAT_KIND_ENDPOINT, 0, "10.0.0.1:4791", NULL);
+		first = first ? first : endpoint;
+		endpoint->id = first->id;
+	}
+	verve_page_get(VERVE_STAT_KIND_PEER, first->id, "10.0.0.3:4791", NULL);
+	verve_page_get(VERVE_STAT_KIND_PEER, first->id, "10.0.0.2:4791", NULL);
+}
+
+Test(stat, a_peer_is_printed_once)
+{
+	pid_t child = start(write_same);
+	const char *first;
+
+	look_again();
+	cr_assert_eq(look.host.processes[0].count, 5);
+	print_table(NULL, false);
+	first = strstr(text, "    10.0.0.3:4791 ");
+	cr_assert_not_null(first, "%s", text);
+	cr_expect_not_null(strstr(first, "    10.0.0.2:4791 "), "the order of their places");
+	cr_expect_null(strstr(first + 1, "    10.0.0.3:4791 "), "twice:\n%s", text);
+	stop(child);
+	look_again();
+}
+
 /* A page of which nothing is as it should be, but that the tool must read. */
 static void write_hostile(void)
 {
@@ -405,10 +531,10 @@ Test(stat, a_page_of_another_version_is_left_alone)
 
 Test(stat, no_folder_is_no_process)
 {
-	cr_expect_eq(verve_stat_host_read(&look.host, "/dev/shm/verve-none"), 0);
+	cr_expect_eq(verve_stat_host_read(&look.host, "/dev/shm/verve-none", SIZE_MAX), 0);
 	cr_expect_eq(look.host.count, 0);
 	cr_assert_eq(chmod(folder, 0755), 0);
-	cr_expect_eq(verve_stat_host_read(&look.host, folder), -FI_EPERM);
+	cr_expect_eq(verve_stat_host_read(&look.host, folder, SIZE_MAX), -FI_EPERM);
 }
 
 static void write_counter(const char *name, const char *content)
@@ -441,9 +567,7 @@ Test(stat, counters_of_devices)
 	write_counter("counters/port_rcv_data", "none\n");
 	verve_stat_device_read(&look.device, folder);
 	cr_expect_eq(look.device.count, 3);
-	file = begin();
-	verve_stat_print(file, &look, NULL, false);
-	fclose(file);
+	print_table(NULL, false);
 	has("device rxe0:1 port_xmit_data ");
 	has(", rnr_nak_retry_err 3\n");
 	file = begin();
