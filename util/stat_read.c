@@ -248,7 +248,10 @@ static int read_folder(struct verve_stat_host *host, const char *path, uid_t uid
 	return 0;
 }
 
-/* The folders of all users; a folder that verve_rundir_open refuses is skipped. */
+/*
+ * The folders of all users; a folder that verve_rundir_open refuses is skipped. Root trusts its own
+ * pages.
+ */
 static void read_all(struct verve_stat_host *host, size_t entries_max)
 {
 	char path[VERVE_RUNDIR_PATH], rest;
@@ -260,7 +263,7 @@ static void read_all(struct verve_stat_host *host, size_t entries_max)
 		/* verve-01000 would be the folder of user 1000 once more. */
 		if (sscanf(entry->d_name, "verve-%u%c", &uid, &rest) == 1 &&
 		    !strcmp(basename(verve_rundir_path(uid, path)), entry->d_name))
-			read_folder(host, path, uid, entries_max);
+			read_folder(host, path, uid, uid ? entries_max : SIZE_MAX);
 	if (stream)
 		closedir(stream);
 }

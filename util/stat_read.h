@@ -48,8 +48,8 @@ struct verve_stat_host {
 /*
  * Reads all pages of a folder; NULL: of the caller's folder, or of all users' folders if the caller
  * is root. Removes the pages of dead processes. A folder that is not there has no pages.
- * entries_max: entries of one folder that are read at most, the first ones of each page; pages
- * share them, so that a page with few entries is read whole. SIZE_MAX: all.
+ * entries_max: entries of one folder, not root's own, that are read at most, the first ones of each
+ * page; pages share them, so that a page with few entries is read whole. SIZE_MAX: all.
  * Says on standard error if a user has VERVE_STAT_PAGES_MAX files, so that some may not be read,
  * and if entries are not read.
  * -FI_EPERM: the folder is another user's, or open to others. Ends the program without memory. The

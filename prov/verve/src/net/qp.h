@@ -105,7 +105,7 @@ struct verve_net_qp_addr {
 /*
  * Opens a queue pair in state INIT; remote reads, writes and, if limits.atomics, atomics are
  * allowed. psn: of the first packet that it will send; the lower 24 bits count. -FI_ENOMEM, or the
- * error of libibverbs. Of a device's failures in a row only the first one logs.
+ * error of libibverbs. Of a device's failures of a minute one logs.
  */
 int verve_net_qp_open(struct verve_net_device *dev, const struct verve_net_qp_attr *attr,
 		      uint32_t psn, struct verve_net_qp **qp);
