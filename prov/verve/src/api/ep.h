@@ -4,7 +4,8 @@
  * above this one: ep_open.h opens, enables and closes an endpoint, bind.h binds it, alias.h and
  * srx.h have its variants; request.h and its callers transfer data.
  *
- * The application serializes bind, enable, options and close. Any thread may transfer data.
+ * The application serializes bind, enable, options and close, except that several threads may bind
+ * counters to an enabled endpoint (bind.h). Any thread may transfer data.
  */
 #ifndef VERVE_API_EP_H
 #define VERVE_API_EP_H
