@@ -10,6 +10,7 @@
 #ifndef VERVE_API_EP_H
 #define VERVE_API_EP_H
 
+#include <atomic_ops.h>
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ struct verve_ep {
 	struct verve_ep *owner;
 	LIST_HEAD(, verve_ep) aliases;
 	LIST_ENTRY(verve_ep) alias; /* entry of owner->aliases */
+	volatile AO_t profiles; /* that are open, those of aliases included (profile.h) */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL: not enabled */
 	/* entry of domain->events.eps, if the endpoint has FI_RMA_EVENT */

@@ -100,6 +100,23 @@ static int ep_enable(struct verve_ep *ep)
 	return 0;
 }
 
+/* What is open of the endpoint points to it. */
+static bool is_used(struct verve_ep *ep)
+{
+	AO_t profiles = AO_load_acquire(&ep->profiles);
+
+	if (!LIST_EMPTY(&ep->aliases)) {
+		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
+		return true;
+	}
+	if (profiles) {
+		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: %zu profiles are open of it\n",
+			   (void *)ep, (size_t)profiles);
+		return true;
+	}
+	return false;
+}
+
 static int ep_close(struct fid *fid)
 {
 	struct verve_ep *ep = (struct verve_ep *)fid;
@@ -108,10 +125,8 @@ static int ep_close(struct fid *fid)
 		verve_alias_close(ep);
 		return 0;
 	}
-	if (!LIST_EMPTY(&ep->aliases)) {
-		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
+	if (is_used(ep))
 		return -FI_EBUSY;
-	}
 	/*
 	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is
 	 * posted there lies in the parent's queues. All stays as it is until the child ends.
