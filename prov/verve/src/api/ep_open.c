@@ -105,7 +105,7 @@ static bool is_used(struct verve_ep *ep)
 {
 	AO_t profiles = AO_load_acquire(&ep->profiles);
 
-	if (!LIST_EMPTY(&ep->aliases)) {
+	if (verve_alias_is_any_open(ep)) {
 		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
 		return true;
 	}
@@ -145,6 +145,7 @@ static int ep_close(struct fid *fid)
 	verve_bind_put_all(ep);
 	verve_domain_put(ep->domain);
 	verve_auth_key_wipe(&ep->auth_key);
+	pthread_mutex_destroy(&ep->alias_lock);
 	free(ep);
 	return 0;
 }
@@ -306,13 +307,14 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->owner = ep;
-	LIST_INIT(&ep->aliases);
 	ep->domain = domain;
 	ret = choose_addr(ep, info);
 	if (!ret)
 		ret = choose_key(ep, info->ep_attr);
 	if (ret)
 		goto err_free;
+	pthread_mutex_init(&ep->alias_lock, NULL);
+	LIST_INIT(&ep->aliases);
 	ep->caps = info->caps;
 	verve_ep_set_directed(ep, info->caps);
 	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
