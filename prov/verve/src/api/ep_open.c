@@ -45,6 +45,14 @@ static void warn_of_name(const struct verve_ep *ep)
 			   verve_addr_str(&port->addrs[0].addr, own));
 }
 
+/* Until the engine is stopped, peers may ask for keys, and must hear of those that end. */
+static void engine_end(struct verve_ep *ep, struct verve_engine *engine)
+{
+	verve_engine_stop(engine);
+	verve_domain_remove_engine(ep->domain, &ep->in_domain);
+	verve_engine_close(engine);
+}
+
 static int ep_enable(struct verve_ep *ep)
 {
 	struct verve_xport_attr xport = {
@@ -88,16 +96,19 @@ static int ep_enable(struct verve_ep *ep)
 	if (ret)
 		return ret;
 	ep->engine = engine;
+	/* The list comes before any turn: by a turn a peer may hear of a key that then ends. */
 	verve_domain_add_engine(ep->domain, &ep->in_domain, engine);
 	ret = verve_bind_engine(ep, engine);
-	if (ret) {
-		verve_domain_remove_engine(ep->domain, &ep->in_domain);
-		ep->engine = NULL;
-		verve_engine_close(engine);
-		return ret;
-	}
+	if (ret)
+		goto err_engine;
+	verve_engine_start(engine);
 	verve_alias_enable_all(ep);
 	return 0;
+
+err_engine:
+	ep->engine = NULL;
+	engine_end(ep, engine);
+	return ret;
 }
 
 /* What is open of the endpoint points to it. */
@@ -135,12 +146,11 @@ static int ep_close(struct fid *fid)
 		return 0;
 	if (ep->engine) {
 		/*
-		 * From here on, no other object makes progress on the engine. verve_engine_close
-		 * does.
+		 * From here on, no other object but a shared receive context makes progress on the
+		 * engine. verve_engine_stop does.
 		 */
-		verve_domain_remove_engine(ep->domain, &ep->in_domain);
 		verve_bind_engine_undo(ep, ep->engine);
-		verve_engine_close(ep->engine);
+		engine_end(ep, ep->engine);
 	}
 	verve_bind_put_all(ep);
 	verve_domain_put(ep->domain);
