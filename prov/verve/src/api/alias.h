@@ -3,13 +3,14 @@
  * Alias: another fid of an endpoint, with default operation flags of its own: fi_ep_alias of
  * fi_endpoint(3). All else is the endpoint's: name, options, bindings, completions and cancelling.
  *
- * The application serializes opening and closing an alias with all other control calls of the
- * endpoint.
+ * Any thread may open and close aliases. Those of one endpoint are in its list, under its
+ * alias_lock: no other lock is taken under it.
  */
 #ifndef VERVE_API_ALIAS_H
 #define VERVE_API_ALIAS_H
 
 #include <rdma/fabric.h>
+#include <stdbool.h>
 
 struct verve_ep;
 
@@ -23,6 +24,8 @@ struct verve_ep;
  */
 int verve_alias_open(struct verve_ep *ep, struct fi_alias *attr);
 void verve_alias_close(struct verve_ep *alias);
+/* The endpoint owner must not be closed yet. */
+bool verve_alias_is_any_open(struct verve_ep *owner);
 
 /*
  * The endpoint owner has been enabled: gives its engine and its selective completion to its

@@ -73,8 +73,10 @@ static void set_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flag
 }
 
 /*
- * Other threads look at the counters of an enabled endpoint. Threads that bind or close regions do
- * so under the lock of events; threads that count do so under the engine's lock.
+ * Other threads look at the counters of an enabled endpoint, and bind counters to it. Threads that
+ * bind counters, or bind or close regions, do so under the lock of events; threads that count do so
+ * under the engine's lock. The sink is installed under the lock of events, too: a thread that bound
+ * another counter meanwhile would otherwise have its sink replaced by one without that counter.
  */
 static int bind_cntr_late(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
 {
@@ -83,23 +85,25 @@ static int bind_cntr_late(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t
 	int ret;
 
 	pthread_mutex_lock(&events->lock);
-	ret = verve_cntr_bind_engine(cntr, ep->engine);
+	ret = check_cntr(ep, flags);
 	if (!ret)
+		ret = verve_cntr_bind_engine(cntr, ep->engine);
+	if (!ret) {
 		set_cntr(ep, cntr, flags);
+		verve_bind_fill_sink(ep, &sink);
+		verve_engine_set_sink(ep->engine, &sink);
+	}
 	pthread_mutex_unlock(&events->lock);
-	if (ret)
-		return ret;
-	verve_bind_fill_sink(ep, &sink);
-	verve_engine_set_sink(ep->engine, &sink);
-	return 0;
+	return ret;
 }
 
 static int bind_cntr(struct verve_ep *ep, struct verve_cntr *cntr, uint64_t flags)
 {
-	int ret = check_cntr(ep, flags);
+	int ret;
 
-	if (!ret && ep->engine)
+	if (ep->engine)
 		return bind_cntr_late(ep, cntr, flags);
+	ret = check_cntr(ep, flags);
 	if (!ret)
 		set_cntr(ep, cntr, flags);
 	return ret;

@@ -3,7 +3,8 @@
  * Bind: the objects that an endpoint is bound to (fi_ep_bind of fi_endpoint(3)), and the binding of
  * its engine to these objects.
  *
- * The application serializes all calls for one endpoint.
+ * The application serializes all calls for one endpoint, except that several threads may bind
+ * counters to an enabled endpoint.
  */
 #ifndef VERVE_API_BIND_H
 #define VERVE_API_BIND_H

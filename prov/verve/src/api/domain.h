@@ -131,8 +131,9 @@ uint32_t verve_domain_api_version(const struct verve_domain *domain);
 bool verve_domain_elides_locks(const struct verve_domain *domain);
 
 /*
- * An endpoint has been enabled; from now on verve_domain_revoke reaches engine. member belongs to
- * the domain until it is removed. No lock may be held.
+ * From now on verve_domain_revoke reaches engine, which no thread takes turns of yet. member
+ * belongs to the domain until it is removed: after engine is stopped, and before it is closed. No
+ * lock may be held.
  */
 void verve_domain_add_engine(struct verve_domain *domain, struct verve_domain_engine *member,
 			     struct verve_engine *engine);

@@ -4,11 +4,15 @@
  * above this one: ep_open.h opens, enables and closes an endpoint, bind.h binds it, alias.h and
  * srx.h have its variants; request.h and its callers transfer data.
  *
- * The application serializes bind, enable, options and close. Any thread may transfer data.
+ * The application serializes bind, enable, options and close, except that several threads may bind
+ * counters to an enabled endpoint (bind.h). Any thread may transfer data, and open and close
+ * aliases.
  */
 #ifndef VERVE_API_EP_H
 #define VERVE_API_EP_H
 
+#include <atomic_ops.h>
+#include <pthread.h>
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,8 +42,11 @@ struct verve_ep {
 	struct fid_ep fid;
 	/* this endpoint; of an alias: the endpoint that it stands for (alias.h) */
 	struct verve_ep *owner;
+	pthread_mutex_t alias_lock; /* guards aliases, and what enabling changes in them */
 	LIST_HEAD(, verve_ep) aliases;
+	bool aliases_enabled; /* they have the engine */
 	LIST_ENTRY(verve_ep) alias; /* entry of owner->aliases */
+	volatile AO_t profiles; /* that are open, those of aliases included (profile.h) */
 	struct verve_domain *domain;
 	struct verve_engine *engine; /* NULL: not enabled */
 	/* entry of domain->events.eps, if the endpoint has FI_RMA_EVENT */

@@ -45,6 +45,14 @@ static void warn_of_name(const struct verve_ep *ep)
 			   verve_addr_str(&port->addrs[0].addr, own));
 }
 
+/* Until the engine is stopped, peers may ask for keys, and must hear of those that end. */
+static void engine_end(struct verve_ep *ep, struct verve_engine *engine)
+{
+	verve_engine_stop(engine);
+	verve_domain_remove_engine(ep->domain, &ep->in_domain);
+	verve_engine_close(engine);
+}
+
 static int ep_enable(struct verve_ep *ep)
 {
 	struct verve_xport_attr xport = {
@@ -88,16 +96,36 @@ static int ep_enable(struct verve_ep *ep)
 	if (ret)
 		return ret;
 	ep->engine = engine;
+	/* The list comes before any turn: by a turn a peer may hear of a key that then ends. */
 	verve_domain_add_engine(ep->domain, &ep->in_domain, engine);
 	ret = verve_bind_engine(ep, engine);
-	if (ret) {
-		verve_domain_remove_engine(ep->domain, &ep->in_domain);
-		ep->engine = NULL;
-		verve_engine_close(engine);
-		return ret;
-	}
+	if (ret)
+		goto err_engine;
+	verve_engine_start(engine);
 	verve_alias_enable_all(ep);
 	return 0;
+
+err_engine:
+	ep->engine = NULL;
+	engine_end(ep, engine);
+	return ret;
+}
+
+/* What is open of the endpoint points to it. */
+static bool is_used(struct verve_ep *ep)
+{
+	AO_t profiles = AO_load_acquire(&ep->profiles);
+
+	if (verve_alias_is_any_open(ep)) {
+		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
+		return true;
+	}
+	if (profiles) {
+		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: %zu profiles are open of it\n",
+			   (void *)ep, (size_t)profiles);
+		return true;
+	}
+	return false;
 }
 
 static int ep_close(struct fid *fid)
@@ -108,10 +136,8 @@ static int ep_close(struct fid *fid)
 		verve_alias_close(ep);
 		return 0;
 	}
-	if (!LIST_EMPTY(&ep->aliases)) {
-		VERVE_WARN(EP_CTRL, "cannot close endpoint %p: it has aliases\n", (void *)ep);
+	if (is_used(ep))
 		return -FI_EBUSY;
-	}
 	/*
 	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is
 	 * posted there lies in the parent's queues. All stays as it is until the child ends.
@@ -120,16 +146,16 @@ static int ep_close(struct fid *fid)
 		return 0;
 	if (ep->engine) {
 		/*
-		 * From here on, no other object makes progress on the engine. verve_engine_close
-		 * does.
+		 * From here on, no other object but a shared receive context makes progress on the
+		 * engine. verve_engine_stop does.
 		 */
-		verve_domain_remove_engine(ep->domain, &ep->in_domain);
 		verve_bind_engine_undo(ep, ep->engine);
-		verve_engine_close(ep->engine);
+		engine_end(ep, ep->engine);
 	}
 	verve_bind_put_all(ep);
 	verve_domain_put(ep->domain);
 	verve_auth_key_wipe(&ep->auth_key);
+	pthread_mutex_destroy(&ep->alias_lock);
 	free(ep);
 	return 0;
 }
@@ -291,13 +317,14 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	if (!ep)
 		return -FI_ENOMEM;
 	ep->owner = ep;
-	LIST_INIT(&ep->aliases);
 	ep->domain = domain;
 	ret = choose_addr(ep, info);
 	if (!ret)
 		ret = choose_key(ep, info->ep_attr);
 	if (ret)
 		goto err_free;
+	pthread_mutex_init(&ep->alias_lock, NULL);
+	LIST_INIT(&ep->aliases);
 	ep->caps = info->caps;
 	verve_ep_set_directed(ep, info->caps);
 	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;

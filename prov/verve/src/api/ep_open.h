@@ -10,8 +10,8 @@
 
 /*
  * endpoint of struct fi_ops_domain. info is not kept. Holds a reference of the domain until it is
- * closed. fi_close returns -FI_EBUSY while the endpoint has aliases; otherwise it may wait as
- * verve_engine_close does.
+ * closed. fi_close returns -FI_EBUSY while the endpoint has aliases or profiles; otherwise it
+ * may wait as verve_engine_stop does.
  * -FI_EINVAL: info does not describe an endpoint of verve, or its authorization key or its source
  * address is invalid; -FI_EADDRNOTAVAIL: the domain has no address of that family; -FI_ENOMEM.
  */

@@ -15,6 +15,7 @@
 #define container_of(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
 #endif
 #include <rdma/fi_profile.h>
+#include <atomic_ops.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -194,6 +195,9 @@ static int profile_close(struct fid *fid)
 {
 	struct verve_profile *profile = (struct verve_profile *)fid;
 
+	/* Either may close as soon as its count is down. */
+	if (profile->ep)
+		AO_fetch_and_sub1_release(&profile->ep->profiles);
 	verve_domain_put(profile->domain);
 	free(profile);
 	return 0;
@@ -237,6 +241,7 @@ int verve_profile_open(struct fid *fid, const char *name, uint64_t flags, void *
 						      &profile->metric_count);
 	} else {
 		profile->ep = verve_ep_owner(fid);
+		AO_fetch_and_add1(&profile->ep->profiles);
 		profile->domain = profile->ep->domain;
 		profile->metrics = verve_stat_metrics(VERVE_STAT_KIND_ENDPOINT,
 						      &profile->metric_count);

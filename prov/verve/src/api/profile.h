@@ -13,9 +13,10 @@
 
 /*
  * ops_open of struct fi_ops for that name: opens a profile of an endpoint, of an endpoint's alias,
- * or of a domain, which the caller closes before the object. Threads may use different profiles of
- * one object at the same time, unless FI_THREAD_DOMAIN forbids it. -FI_ENOSYS: another name, or
- * there are no profiles; -FI_EBADFLAGS: flags is not 0; -FI_ENOMEM.
+ * or of a domain. While it is open, fi_close of the endpoint or the domain returns -FI_EBUSY.
+ * Threads may use different profiles of one object at the same time, unless FI_THREAD_DOMAIN
+ * forbids it. -FI_ENOSYS: another name, or there are no profiles; -FI_EBADFLAGS: flags is not 0;
+ * -FI_ENOMEM.
  */
 int verve_profile_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 		       void *context);

@@ -38,6 +38,7 @@ struct verve_engine {
 	/* engines that use this shared receive context; guarded by lock */
 	LIST_HEAD(, verve_engine) members;
 	LIST_ENTRY(verve_engine) member;
+	bool started; /* turns of the shared receive context are turns of this engine, too */
 	struct verve_proto proto;
 	int event_fd; /* eventfd(2): mail of the service thread, or work that a turn left behind */
 	int timer_fd; /* timerfd(2): wakes a sleeper that must look after its peers */
@@ -312,6 +313,13 @@ err_free:
 	return ret;
 }
 
+void verve_engine_start(struct verve_engine *engine)
+{
+	verve_lock_acquire(engine->head.lock);
+	engine->started = true;
+	verve_lock_release(engine->head.lock);
+}
+
 /*
  * Where every processor has a thread that polls, the service thread gets a processor only for the
  * scheduler's time slices, and handshakes would wait for these. So a polling thread that finds
@@ -349,7 +357,7 @@ take_turn(struct verve_engine *engine)
 
 	if (__builtin_expect(!any && engine->head.xport->failed, 0))
 		return fail_receives(engine);
-	/* Late in verve_engine_close the manager is closed, and xport->cm is NULL. */
+	/* Late in verve_engine_stop the manager is closed, and xport->cm is NULL. */
 	if (!any && engine->head.xport->cm && !(++engine->idle_turns % HELP_TURNS))
 		help_service(engine);
 	return any;
@@ -422,7 +430,7 @@ bool verve_engine_is_inherited(const struct verve_engine *engine)
 	return engine->pid != getpid();
 }
 
-void verve_engine_close(struct verve_engine *engine)
+void verve_engine_stop(struct verve_engine *engine)
 {
 	uint64_t connect = verve_config.connect_timeout * ms;
 	uint64_t transport = verve_config.transport_timeout * ms;
@@ -435,7 +443,10 @@ void verve_engine_close(struct verve_engine *engine)
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
 	close_cm(engine);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
+}
 
+void verve_engine_close(struct verve_engine *engine)
+{
 	verve_lock_acquire(engine->head.lock);
 	if (engine->shared)
 		leave_shared(engine, engine->shared);
@@ -523,7 +534,7 @@ bool verve_engine_progress(struct verve_engine *engine)
 	 */
 	if (__builtin_expect(!engine->head.xport->channel, 0))
 		LIST_FOREACH(member, &engine->members, member)
-			any |= take_turn(member);
+			any |= member->started && take_turn(member);
 	else
 		any = take_turn(engine);
 	verve_lock_release(engine->head.lock);

@@ -33,18 +33,27 @@ struct verve_engine_attr {
 /*
  * Opens the transport and the connection manager, and starts the service thread if no endpoint is
  * open yet. attr is copied; what its pointers name stays the caller's, and must outlive the engine,
- * except for attr, attr->xport and attr->key. Logs. On success the caller owns *engine and closes
- * it with verve_engine_close.
+ * except for attr, attr->xport and attr->key. Logs. On success the caller owns *engine, starts it,
+ * and ends it with verve_engine_stop, then verve_engine_close.
  * -FI_EINVAL: the engines of attr->shared have another address vector; -FI_ENOMEM; -FI_EADDRINUSE
  * or -FI_EADDRNOTAVAIL: the address cannot be bound; or the error of libibverbs.
  */
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **engine);
 /*
- * Waits until accepted operations are done, says BYE to the peers, and frees the engine. Each of
- * these steps ends after the transport time-out; the first may also wait for a connection, up to
- * the connect time-out. From this call on, no operation that was posted to the endpoint is
- * reported: see verve_proto_begin_close. The lock must not be held.
+ * From now on, threads that poll the shared receive context take turns of this engine, too. An
+ * engine that takes turns answers its peers; so whoever must tell it what happens (api/domain.h)
+ * knows it before. Takes the lock.
  */
+void verve_engine_start(struct verve_engine *engine);
+/*
+ * Waits until accepted operations are done, says BYE to the peers, and ends all connections. Each
+ * of these steps ends after the transport time-out; the first may also wait for a connection, up to
+ * the connect time-out. From this call on, no operation that was posted to the endpoint is
+ * reported: see verve_proto_begin_close. Until it returns, turns answer peers. An engine that was
+ * not started is stopped, too. The lock must not be held.
+ */
+void verve_engine_stop(struct verve_engine *engine);
+/* Frees an engine that is stopped. The lock must not be held. */
 void verve_engine_close(struct verve_engine *engine);
 /*
  * The parent opened it, before fork(2): its device, and the locks that threads of the parent may
@@ -70,7 +79,7 @@ void verve_engine_close_shared(struct verve_engine *engine);
 void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink *sink);
 
 /*
- * The endpoint's name, with the UDP port that was bound. Constant; valid until verve_engine_close
+ * The endpoint's name, with the UDP port that was bound. Constant; valid until verve_engine_stop
  * begins.
  */
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);

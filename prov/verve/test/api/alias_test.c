@@ -2,6 +2,7 @@
 /* Alias: what an alias shares with its endpoint, what is its own, and the order of closing. */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
@@ -134,6 +135,35 @@ Test(alias, endpoint_stays_open_until_its_aliases_are_closed)
 	cr_expect_eq(fi_close(&alias->fid), 0);
 	cr_expect_eq(fi_close(&ep->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&of_alias->fid), 0);
+}
+
+enum { THREADS = 4, ROUNDS = 100000 };
+
+/* Returns NULL, or the address of something if a call failed. */
+static void *open_and_close(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		struct fid_ep *alias[2];
+
+		if (fi_ep_alias(ep, &alias[0], 0) || fi_ep_alias(alias[0], &alias[1], 0) ||
+		    fi_close(&alias[0]->fid) || fi_close(&alias[1]->fid))
+			return arg;
+	}
+	return NULL;
+}
+
+Test(alias, threads_open_and_close_aliases_of_one_endpoint)
+{
+	pthread_t thread[THREADS];
+	void *failed;
+
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, open_and_close, &fix), 0);
+	for (int i = 0; i < THREADS; i++) {
+		cr_assert_eq(pthread_join(thread[i], &failed), 0);
+		cr_expect_null(failed);
+	}
+	cr_expect(LIST_EMPTY(&verve_ep_from_fid(ep)->aliases));
 }
 
 /* With selective completion, only an operation with FI_COMPLETION gets a completion. */

@@ -123,6 +123,23 @@ Test(profile, of_a_domain_counts_registrations_and_can_begin_anew)
 	cr_expect_eq(fi_profile_close(other), 0);
 }
 
+/* A profile reads its endpoint's numbers. */
+Test(profile, endpoint_stays_open_until_its_profiles_are_closed)
+{
+	struct fid_ep *alias = NULL;
+	struct fid_profile *profile[2];
+
+	cr_assert_eq(fi_ep_alias(pair.a.ep, &alias, 0), 0);
+	profile[0] = open_profile(&pair.a.ep->fid);
+	profile[1] = open_profile(&alias->fid);
+	cr_expect_eq(fi_close(&alias->fid), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(fi_close(&pair.a.ep->fid), -FI_EBUSY);
+		cr_expect_eq(value(profile[i], "links"), 0);
+		cr_expect_eq(fi_profile_close(profile[i]), 0);
+	}
+}
+
 Test(profile, lists_what_fits_and_says_how_many_there_are)
 {
 	struct fid_profile *profile = open_profile(&pair.a.ep->fid);

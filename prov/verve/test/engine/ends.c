@@ -50,10 +50,12 @@ void end_prepare(struct end *end, uint32_t host)
 void open_end(struct end *end)
 {
 	cr_assert_eq(verve_engine_open(&end->attr, &end->engine), 0);
+	verve_engine_start(end->engine);
 }
 
 void close_end(struct end *end)
 {
+	verve_engine_stop(end->engine);
 	verve_engine_close(end->engine);
 	end->engine = NULL;
 }
