@@ -76,7 +76,7 @@ static const char *remedy_of(int error, const char *to, const char *port, char *
 {
 	switch (error) {
 	case FI_ECONNREFUSED:
-		snprintf(buf, room, "there: verve_info --listen");
+		snprintf(buf, room, VERVE_PROBE_LISTEN, to);
 		break;
 	case FI_ETIMEDOUT:
 		snprintf(buf, room,

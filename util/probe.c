@@ -133,7 +133,8 @@ static void report_no_datagram(struct verve_report *report, const struct verve_p
 	char remedy[VERVE_FINDING_TEXT_MAX];
 
 	if (probe->error == FI_ECONNREFUSED) {
-		verve_report_add(report, VERVE_REFUSED, "datagram", "there: verve_info --listen",
+		snprintf(remedy, sizeof(remedy), VERVE_PROBE_LISTEN, host);
+		verve_report_add(report, VERVE_REFUSED, "datagram", remedy,
 				 "%s is reached, but nobody listens to UDP port %s", host, port);
 		return;
 	}

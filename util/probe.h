@@ -13,6 +13,10 @@
 #include "conn/auth.h"
 #include "report.h"
 
+/* The remedy where nobody listens; takes the peer's address. It listens on one address alone. */
+#define VERVE_PROBE_LISTEN                                                                         \
+	"there: verve_info --listen, with --from=%.200s if it says another address"
+
 enum verve_probe_step {
 	VERVE_PROBE_DATAGRAM,
 	VERVE_PROBE_KEY,

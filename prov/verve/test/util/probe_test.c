@@ -239,7 +239,7 @@ Test(probe, nobody_listens)
 	cr_assert_eq(verve_probe_run(&own, &peer.addr, &key, 10000, &probe), 0);
 	verve_probe_report(&report, &probe, "10.0.0.2", "7471");
 	expect_refused(0, "datagram", "nobody listens to UDP port 7471",
-		       "there: verve_info --listen");
+		       "there: verve_info --listen, with --from=10.0.0.2 if it says another");
 }
 
 Test(probe, what_is_no_answer_is_not_heard)
