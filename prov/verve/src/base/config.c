@@ -123,8 +123,7 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "rx_buffers",
-		.help = "Receive buffers, each of the eager size, that an endpoint pins; fewer "
-			"while the windows of its connections need fewer.",
+		.help = "Receive buffers, each of the eager size, that an endpoint pins.",
 		.unit = "buffers",
 		.number = &verve_config.rx_buffers,
 		.min = RX_BUFFERS_MIN,

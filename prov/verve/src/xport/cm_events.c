@@ -18,7 +18,6 @@
 #include "xport/places.h"
 #include "xport/quiesce.h"
 #include "xport/replay.h"
-#include "xport/rx_buffers.h"
 #include "xport/start.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
@@ -114,8 +113,6 @@ static bool handle_up(struct verve_xport *xport, struct verve_cm_event *event)
 	event->drop = NULL;
 	break_replaced(xport, peer);
 	peer->link = link;
-	if (verve_rx_buffers_expect(xport))
-		verve_dispatch_refill(xport);
 	verve_places_found(xport);
 	if (link->may_send)
 		peer->lacking = 0;

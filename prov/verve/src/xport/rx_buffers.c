@@ -2,30 +2,16 @@
 /* Receive buffers: when their number grows and shrinks. */
 #include "xport/rx_buffers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "xport/packet.h"
 #include <rdma/fi_errno.h>
 
-enum {
-	SPARED = 4, /* a run of less than one in so many of the buffers: half of them would do */
-	BESIDES = 32, /* buffers beside the links' windows, for packets that cost no credit */
-	LEAST = 2 * VERVE_POLL_BATCH, /* one batch is posted while another one is handled */
-};
+enum { SPARED = 4 }; /* a run of less than one in so many of the buffers: half of them would do */
 
 static const uint64_t quiet_time = 10000000000; /* nanoseconds */
-
-/* As many as the links fill while this side keeps up with them. */
-static uint32_t expected(const struct verve_xport *xport)
-{
-	uint64_t links = xport->link_count ? xport->link_count : 1;
-	uint64_t most = links * xport->attr.window + BESIDES;
-
-	if (most < LEAST)
-		most = LEAST;
-	return most < xport->attr.rx_buffers ? most : xport->attr.rx_buffers;
-}
 
 /* The pool's free slabs become free buffers. */
 static void add_free(struct verve_xport *xport, bool spare)
@@ -46,7 +32,7 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 	xport->lost.buffers = calloc(xport->attr.rx_limit, sizeof(struct verve_slab *));
 	if (!xport->lost.buffers)
 		return -FI_ENOMEM;
-	ret = verve_slab_reserve(&xport->rx_slabs, expected(xport));
+	ret = verve_slab_reserve(&xport->rx_slabs, xport->attr.rx_buffers);
 	if (ret)
 		return ret;
 	add_free(xport, false);
@@ -66,17 +52,6 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 		load->aside_count--;
 		verve_rx_buffers_take_back(xport, slab);
 	}
-}
-
-bool verve_rx_buffers_expect(struct verve_xport *xport)
-{
-	uint32_t before = xport->rx_free_count;
-
-	if (xport->rx_load.shrinking && verve_rx_buffers_in_use(xport) < expected(xport))
-		verve_rx_buffers_stop_shrinking(xport);
-	while (xport->rx_count < expected(xport) && verve_slab_grow(&xport->rx_slabs))
-		add_free(xport, true);
-	return xport->rx_free_count > before;
 }
 
 /* True if half of the full batch that was polled last, or more, cost no credit of their own. */
@@ -130,7 +105,7 @@ void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now)
 	bool busy = load->peak >= xport->rx_count / SPARED;
 
 	load->peak = 0;
-	if (busy || xport->rx_count <= expected(xport))
+	if (busy || xport->rx_count == xport->attr.rx_buffers)
 		load->quiet = 0;
 	else if (!load->quiet)
 		load->quiet = now;
@@ -193,10 +168,12 @@ void verve_rx_buffers_shrink(struct verve_xport *xport)
 {
 	put_aside(xport);
 	/* Deregistering takes time, so one step at a time. */
-	if (xport->rx_count > expected(xport) && is_complete(xport))
+	if (xport->rx_count > xport->attr.rx_buffers && is_complete(xport))
 		free_newest(xport);
-	if (xport->rx_count > expected(xport))
+	if (xport->rx_count > xport->attr.rx_buffers)
 		return;
-	verve_rx_buffers_stop_shrinking(xport);
+	assert(!xport->rx_load.aside_count);
+	xport->rx_load.shrinking = false;
+	xport->rx_load.quiet = 0;
 	VERVE_INFO(EP_DATA, "back to %u receive buffers\n", xport->rx_count);
 }

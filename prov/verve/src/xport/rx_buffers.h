@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive buffers: as many as the windows of the links fill, and a few beside them, but no more
- * than attr.rx_buffers; more, up to attr.rx_limit, while peers send faster than this side handles
- * packets. doc/links.md says why so many are enough, and why fewer are faster.
+ * Receive buffers: attr.rx_buffers of them always; more, up to attr.rx_limit, while peers send
+ * faster than this side handles packets; doc/links.md says why so many are enough.
  *
  * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
  * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
@@ -19,7 +18,6 @@
 #ifndef VERVE_XPORT_RX_BUFFERS_H
 #define VERVE_XPORT_RX_BUFFERS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "xport/slab.h"
@@ -28,8 +26,8 @@
 enum { VERVE_RX_STEP = 32 }; /* buffers that are added together */
 
 /*
- * Allocates the free buffers for one link; verve_xport_fini frees all buffers, and the list of
- * them. -FI_ENOMEM, or the error of registering them.
+ * Allocates attr.rx_buffers free buffers; verve_xport_fini frees them, and the list of them.
+ * -FI_ENOMEM, or the error of registering them.
  */
 int verve_rx_buffers_open(struct verve_xport *xport);
 
@@ -47,12 +45,6 @@ static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
 {
 	return xport->rx_count - xport->rx_load.aside_count;
 }
-
-/*
- * A link was opened: adds the buffers for it. True: some are free now. If registering fails, there
- * are as many as before, and verve_rx_buffers_press tries again.
- */
-bool verve_rx_buffers_expect(struct verve_xport *xport);
 
 /* Ends shrinking: buffers that were put aside are free again. */
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);

@@ -246,7 +246,7 @@ Test(bounds, answered_messages_are_no_burden)
  */
 Test(bounds, completions_that_nobody_asked_for_are_bounded)
 {
-	enum { RING = 64, BUFFERS = NODE_BUFFERS, COUNT = RING + VERVE_COMP_UNINVITED + BUFFERS };
+	enum { RING = 64, BUFFERS = 64, COUNT = RING + VERVE_COMP_UNINVITED + BUFFERS };
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_WRITE_DATA, .flags = VERVE_WIRE_DATA,
 					   .dest = node_link(&b, &a)->conn_id};
 	unsigned char bytes[VERVE_WIRE_RTS_MAX];

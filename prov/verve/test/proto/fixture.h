@@ -38,8 +38,7 @@
 
 /* Bytes, operations and messages that node_open uses unless the test gives other values. */
 enum { NODE_INLINE = 128, NODE_EAGER = 1024, NODE_TX_SIZE = 64, NODE_WINDOW = 4,
-	NODE_MIN_MULTI = 64,
-	NODE_BUFFERS = NODE_WINDOW + 32, /* one link has them all */ };
+	NODE_MIN_MULTI = 64 };
 
 struct node {
 	struct verve_lock lock;

@@ -86,75 +86,6 @@ static void watch(int seconds)
 	}
 }
 
-/* There are count links now; the last one was opened just now, or has ended. */
-static void links(uint32_t count)
-{
-	b.xport->link_count = count;
-	if (verve_rx_buffers_expect(b.xport))
-		verve_dispatch_refill(b.xport);
-}
-
-/* With buffers for 96 packets, and at most 160 while peers are not faster than this side. */
-static void open_few(void)
-{
-	open_buffers(64, 160, 4 * 160);
-	expect_buffers(96, 96);
-}
-
-Test(rx_buffers, each_link_adds_its_window_up_to_a_limit)
-{
-	open_few();
-	links(1);
-	expect_buffers(96, 96);
-	links(2);
-	expect_buffers(160, 160);
-	links(20);
-	expect_buffers(160, 160);
-	links(1);
-	one_message();
-}
-
-Test(rx_buffers, links_without_memory_for_more_share_those_that_there_are)
-{
-	open_few();
-	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
-	links(2);
-	cr_expect(fake_net_has_failed());
-	expect_buffers(96, 96);
-	links(1);
-	one_message();
-}
-
-Test(rx_buffers, what_links_added_goes_with_them)
-{
-	open_few();
-	links(2);
-	watch(2 * QUIET);
-	cr_expect_not(b.xport->rx_load.shrinking, "the links may fill them");
-	links(1);
-	watch(2 * QUIET);
-	for (int i = 0; i < 400; i++)
-		one_message();
-	expect_buffers(96, b.xport->rx_count - b.xport->rx_free_count);
-	cr_expect_not(b.xport->rx_load.shrinking);
-}
-
-Test(rx_buffers, links_that_come_while_buffers_go_keep_them)
-{
-	open_few();
-	links(2);
-	links(1);
-	watch(2 * QUIET);
-	for (int i = 0; i < 200 && !b.xport->rx_load.aside_count; i++)
-		one_message();
-	cr_expect_gt(b.xport->rx_load.aside_count, 0);
-	links(2);
-	one_message();
-	cr_expect_eq(b.xport->rx_load.aside_count, 0);
-	cr_expect_eq(b.xport->rx_count, 160);
-	links(1);
-}
-
 Test(rx_buffers, half_of_them_in_a_run_brings_more_up_to_the_limit)
 {
 	open_with(NODE_WINDOW * BUFFERS);
@@ -196,7 +127,7 @@ Test(rx_buffers, one_turn_adds_one_step)
 {
 	enum { MANY = 4 * VERVE_RX_STEP };
 
-	open_buffers(MANY, MANY, 4 * MANY);
+	open_buffers(NODE_WINDOW, MANY, 4 * MANY);
 	begin_turn();
 	for (int i = 0; i < MANY; i++)
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
