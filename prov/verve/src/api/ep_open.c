@@ -132,18 +132,19 @@ static int ep_close(struct fid *fid)
 {
 	struct verve_ep *ep = (struct verve_ep *)fid;
 
+	/*
+	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is
+	 * posted there lies in the parent's queues. All stays as it is until the child ends. A
+	 * thread of the parent may have held the lock of the aliases.
+	 */
+	if (ep->engine && verve_engine_is_inherited(ep->engine))
+		return 0;
 	if (ep->owner != ep) {
 		verve_alias_close(ep);
 		return 0;
 	}
 	if (is_used(ep))
 		return -FI_EBUSY;
-	/*
-	 * In a child after fork(2): closing a queue pair there closes the parent's, and what is
-	 * posted there lies in the parent's queues. All stays as it is until the child ends.
-	 */
-	if (ep->engine && verve_engine_is_inherited(ep->engine))
-		return 0;
 	if (ep->engine) {
 		/*
 		 * From here on, no other object but a shared receive context makes progress on the

@@ -213,7 +213,8 @@ ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t le
 		int error, failure, ret;
 		ssize_t got;
 
-		got = recvfrom(dgram->fd, buf, len, 0, &name.sa, &name_len);
+		/* The descriptor may be another socket by now, one that blocks. */
+		got = recvfrom(dgram->fd, buf, len, MSG_DONTWAIT, &name.sa, &name_len);
 		if (got >= 0) {
 			if (verve_addr_set(from, &name, name_len))
 				continue;

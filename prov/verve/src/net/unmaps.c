@@ -68,7 +68,8 @@ static struct verve_net_unmaps *opened;
 /*
  * Guards opened, together with its userfaultfd: a child that kept the descriptor would keep the
  * watch alive, and the parent's next munmap(2) would wait for a thread that has ended. fork(2)
- * takes the lock, so no call that allocates or waits is made under it.
+ * takes the lock first, and then waits for malloc's: so no call that allocates or waits is made
+ * under it, and the watch's thread never waits for it.
  */
 static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -231,14 +232,6 @@ static void watch_handle_events(struct verve_net_unmaps *watch)
 	AO_fetch_and_sub1_full(&watch->busy);
 }
 
-static void watch_close_fd(struct verve_net_unmaps *watch)
-{
-	pthread_mutex_lock(&opened_lock);
-	close(watch->fd);
-	opened = NULL;
-	pthread_mutex_unlock(&opened_lock);
-}
-
 static void *watch_run(void *arg)
 {
 	struct verve_net_unmaps *watch = arg;
@@ -253,9 +246,16 @@ static void *watch_run(void *arg)
 	}
 	/*
 	 * Close before the thread ends: its stack's pages are discarded then, which would be an
-	 * event that only this thread could read.
+	 * event that only this thread could read. A thread in fork(2) may hold the lock and wait
+	 * for malloc's, whose holder may wait for an event to be read: read on until it is free.
 	 */
-	watch_close_fd(watch);
+	while (pthread_mutex_trylock(&opened_lock)) {
+		watch_handle_events(watch);
+		sched_yield();
+	}
+	close(watch->fd);
+	opened = NULL;
+	pthread_mutex_unlock(&opened_lock);
 	return NULL;
 }
 
@@ -483,6 +483,15 @@ static int watch_open_fd(struct verve_net_unmaps *watch)
 		opened = watch;
 	pthread_mutex_unlock(&opened_lock);
 	return watch->fd < 0 ? watch->fd : 0;
+}
+
+/* Nothing is watched yet: there is no event to read. */
+static void watch_close_fd(struct verve_net_unmaps *watch)
+{
+	pthread_mutex_lock(&opened_lock);
+	close(watch->fd);
+	opened = NULL;
+	pthread_mutex_unlock(&opened_lock);
 }
 
 /* All signals are blocked, so that no signal handler of the application runs in this thread. */

@@ -420,9 +420,9 @@ void verve_key_revoke(struct verve_xport *xport, uint64_t key, uint64_t generati
 		next = TAILQ_NEXT(link, all);
 		/*
 		 * told_last bounds the revocations that wait for a peer: a peer that takes no
-		 * packets was told no newer key.
+		 * packets was told no newer key. A peer that was told BYE forgets all of them.
 		 */
-		if (!(link->keys.told & bit_of(key)) || link->leaving ||
+		if (!(link->keys.told & bit_of(key)) || link->leaving || link->said_bye ||
 		    generation > link->keys.told_last)
 			continue;
 		op = key_op_alloc(xport, link, VERVE_WIRE_KEY_REVOKE, key);
