@@ -9,7 +9,6 @@
 
 #include "api/as_rxm.h"
 #include "api/info.h"
-#include "library.h"
 #include "told.h"
 
 enum { DOMAIN_ATTR_MAX = 256 };
@@ -122,14 +121,6 @@ static bool alias_answers(const struct consumer *consumer, const struct verve_ne
 	return answers;
 }
 
-/* Whether it would, if there were a port: then it has loaded verve under that name. */
-static bool alias_is_loaded(void)
-{
-	uint32_t version;
-
-	return verve_library_lists("ofi_rxm", &version) && version == VERVE_AS_RXM_VERSION;
-}
-
 static void add_finding_of_another(struct verve_report *report, const char *subject,
 				   const struct consumer *consumer,
 				   const struct verve_answer *answer, bool is_answered)
@@ -201,9 +192,7 @@ size_t verve_ask_report(struct verve_report *report, const char *key,
 		found++;
 		if (!verve_ask(&consumers[i], ports, count, &answer))
 			add_finding(report, &consumers[i], &answer,
-				    !answer.is_asked &&
-					    (usable ? alias_answers(&consumers[i], ports, count)
-						    : alias_is_loaded()));
+				    !answer.is_asked && alias_answers(&consumers[i], ports, count));
 		else
 			verve_report_add(report, VERVE_REFUSED, consumers[i].name, NULL,
 					 "cannot be asked: nothing is offered without hints");

@@ -7,12 +7,8 @@
 #define VERVE_UTIL_LIBRARY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "report.h"
-
-/* The version of the provider with this name, as libfabric lists it. False: it lists none. */
-bool verve_library_lists(const char *name, uint32_t *version);
 
 /* One finding about libfabric. True: applications are offered verve. */
 bool verve_library_report(struct verve_report *report);
