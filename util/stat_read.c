@@ -200,7 +200,10 @@ static size_t count_places(const struct folder *folder, const char *name)
 	return count;
 }
 
-/* The largest share with which all pages fit into what is left. */
+/*
+ * Places to read of each page: the largest power of two for which all pages of the folder together
+ * have no more places to read than folder->left.
+ */
 static size_t find_share(const struct folder *folder)
 {
 	size_t sums[LEVELS] = {0};

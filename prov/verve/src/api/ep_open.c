@@ -45,7 +45,10 @@ static void warn_of_name(const struct verve_ep *ep)
 			   verve_addr_str(&port->addrs[0].addr, own));
 }
 
-/* Until the engine is stopped, peers may ask for keys, and must hear of those that end. */
+/*
+ * Peers may ask the engine for keys of regions until it is stopped. By the domain's list it hears
+ * of each region that closes, and tells these peers: so it leaves the list between the two steps.
+ */
 static void engine_end(struct verve_ep *ep, struct verve_engine *engine)
 {
 	verve_engine_stop(engine);
@@ -111,7 +114,7 @@ err_engine:
 	return ret;
 }
 
-/* What is open of the endpoint points to it. */
+/* True, after a warning: open aliases or profiles point to the endpoint. */
 static bool is_used(struct verve_ep *ep)
 {
 	AO_t profiles = AO_load_acquire(&ep->profiles);

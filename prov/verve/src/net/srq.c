@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Shared receive queues: opening, posting, and the queue pairs that take their buffers. */
 #include "net/srq.h"
 
 #include <rdma/fi_errno.h>
