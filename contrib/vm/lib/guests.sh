@@ -104,7 +104,7 @@ guest_start()
 	[[ $opt_shape == devices ]] || cpus=1
 	qemu=(qemu-system-x86_64 "${vm_accel[@]}" -m "$opt_mem" -smp "$cpus"
 		-nodefaults -display none -no-reboot
-		-kernel "$kernel_dir/boot/vmlinuz-$kernel_release" -initrd "$kernel_initrd"
+		-kernel "$kernel_image" -initrd "$kernel_initrd"
 		-append "$append verve.run=$run_dir verve.host=$i"
 		-virtfs "$share,path=/,mount_tag=host,readonly=on"
 		-virtfs "$share,path=${VERVE_OUT//,/,,},mount_tag=out"

@@ -34,6 +34,27 @@ kernel_download()
 	depmod -b "$dir" "$release"
 }
 
+# number FILE OFFSET BYTES: the unsigned integer there.
+number()
+{
+	od -An -t "u$3" -j "$(($2))" -N "$3" "$1" | tr -d ' '
+}
+
+# kernel_unpack BZIMAGE FILE: the ELF file in the image, which QEMU starts as it is (PVH): an emulated processor takes
+# five seconds to unpack it. Where it lies, Linux' Documentation/x86/boot.rst says: behind the sectors of setup_sects (0x1f1),
+# payload_offset (0x248) further, payload_length (0x24c) bytes, of which the last four are its length unpacked. False: this
+# kernel cannot be started so.
+kernel_unpack()
+{
+	local image=$1 file=$2 begin length
+
+	begin=$((($(number "$image" 0x1f1 1) + 1) * 512 + $(number "$image" 0x248 4)))
+	length=$(($(number "$image" 0x24c 4) - 4))
+	{ tail -c +$((begin + 1)) "$image" || true; } | head -c "$length" | xz -dc >"$file" 2>/dev/null &&
+		[[ $(number "$file" 0 4) == $((0x464c457f)) ]] &&
+		grep -q '^CONFIG_PVH=y' "${image/vmlinuz/config}"
+}
+
 # initrd_make KERNEL_DIR RELEASE FILE: busybox, the modules on the way to the root file system,
 # guest/initramfs.
 initrd_make()
@@ -68,7 +89,7 @@ kernel_prune()
 	done
 }
 
-# kernel_get: sets kernel_release, kernel_dir and kernel_initrd, making what the cache lacks. Each
+# kernel_get: sets kernel_release, kernel_dir, kernel_image and kernel_initrd, making what the cache lacks. Each
 # part is built aside and renamed, so that an interruption leaves nothing half made; holds a
 # shared lock on the kernel's folder.
 kernel_get()
@@ -96,6 +117,13 @@ kernel_get()
 		initrd_make "$kernel_dir" "$kernel_release" "$new"
 		mv "$new" "$kernel_initrd"
 	fi
+	kernel_image=$kernel_dir/boot/vmlinux
+	if [[ ! -f $kernel_image ]]; then
+		new=$(mktemp "$vm_cache/new.XXXXXX")
+		kernel_unpack "$kernel_dir/boot/vmlinuz-$kernel_release" "$new" ||
+			ln -f "$kernel_dir/boot/vmlinuz-$kernel_release" "$new"
+		mv "$new" "$kernel_image"
+	fi
 	accel_probe
 	exec {lock}>&-
 	exec {kernel_lock}<"$kernel_dir"
@@ -108,7 +136,7 @@ kvm_boot()
 	setpriv --pdeathsig KILL timeout -k 1 20 setpriv --pdeathsig KILL \
 		qemu-system-x86_64 -accel kvm -cpu host -m 512 \
 		-nodefaults -display none -no-reboot -serial stdio \
-		-kernel "$kernel_dir/boot/vmlinuz-$kernel_release" -initrd "$kernel_initrd" \
+		-kernel "$kernel_image" -initrd "$kernel_initrd" \
 		-append "console=ttyS0 quiet panic=-1 verve.probe=1" </dev/null
 }
 
