@@ -42,18 +42,22 @@ void pattern_fill(void *buf, size_t len, uint64_t seed)
 	}
 }
 
+/* Blocks are compared by memcmp: most of a test's time would go into comparing byte by byte. */
 static size_t first_wrong(const uint8_t *at, size_t len, uint64_t seed)
 {
-	for (size_t i = 0; i < len; i += 8) {
-		uint64_t word = word_at(seed, i / 8);
-		size_t part = len - i < 8 ? len - i : 8;
-		const uint8_t *bytes = (const uint8_t *)&word;
+	uint64_t block[512];
+	const uint8_t *expected = (const uint8_t *)block;
 
-		if (!memcmp(at + i, bytes, part))
+	for (size_t begin = 0; begin < len; begin += sizeof(block)) {
+		size_t part = len - begin < sizeof(block) ? len - begin : sizeof(block);
+
+		for (size_t i = 0; 8 * i < part; i++)
+			block[i] = word_at(seed, begin / 8 + i);
+		if (!memcmp(at + begin, expected, part))
 			continue;
-		for (size_t j = 0; j < part; j++)
-			if (at[i + j] != bytes[j])
-				return i + j;
+		for (size_t i = 0; i < part; i++)
+			if (at[begin + i] != expected[i])
+				return begin + i;
 	}
 	return len;
 }
@@ -80,6 +84,9 @@ bool pattern_check_byte(const void *buf, size_t len, uint8_t value)
 	const uint8_t *at = buf;
 	size_t i = 0;
 
+	/* All bytes are the same if the first one has the value, and each is the one before it. */
+	if (len && at[0] == value && !memcmp(at, at + 1, len - 1))
+		i = len;
 	while (i < len && at[i] == value)
 		i++;
 	if (i != len)
