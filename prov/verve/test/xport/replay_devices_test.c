@@ -98,13 +98,15 @@ Test(replay, device_that_takes_no_request_in_error)
 
 /*
  * More packets than one poll takes: a's device has acknowledged them, and they are in the
- * completion queue when the queue pair ends.
+ * completion queue when the queue pair ends. Each must find a buffer, though a does not poll: b's
+ * device would repeat one that finds none for ever.
  */
 Test(replay, acknowledged_packets_outlive_a_queue_pair_that_takes_no_marker)
 {
 	enum { COUNT = 40 };
 
 	use_strict_devices();
+	cr_assert_geq(a.xport->rx_count, COUNT);
 	send_to(&a, &b, 20, 0, 0);
 	nodes_settle();
 	for (uint32_t i = 0; i < COUNT; i++)
