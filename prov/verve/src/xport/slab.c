@@ -50,7 +50,7 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool)
 	}
 }
 
-/* Only the first failure is logged: an operation without a slab tries again in every turn. */
+/* Only the first one in a row is logged: an operation without a slab tries again in every turn. */
 static void pool_explain(struct verve_slab_pool *pool, size_t bytes, int error)
 {
 	if (pool->failures++)
@@ -94,6 +94,7 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 	chunk->next = pool->chunks;
 	pool->chunks = chunk;
 	pool->count += batch;
+	pool->failures = 0;
 	return 0;
 
 err_free_memory:

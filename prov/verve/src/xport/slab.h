@@ -35,7 +35,7 @@ struct verve_slab_pool {
 	size_t limit; /* count at most */
 	size_t used;  /* slabs that were allocated and not freed */
 	size_t posted; /* outstanding requests that hold a slab */
-	size_t failures; /* attempts to grow since the first that failed; 0: none failed */
+	size_t failures; /* attempts to grow in a row that got no more slabs */
 };
 
 /*
@@ -51,7 +51,7 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool);
 int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
 /*
  * Registers one more chunk. False: the pool is at its limit, or registering failed: the first
- * failure is logged, and after it only one call in 1024 tries again.
+ * failure is logged, and after it only one call in 1024 tries again, until one succeeds.
  */
 bool verve_slab_grow(struct verve_slab_pool *pool);
 

@@ -165,6 +165,18 @@ Test(slab, refused_registration_leaves_the_pool_as_it_was)
 	cr_expect_eq(pool.used, 1);
 }
 
+Test(slab, pool_that_has_grown_again_grows_as_before)
+{
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
+	cr_expect_null(verve_slab_alloc(&pool));
+	for (int i = 0; i < 2000 && !pool.count; i++)
+		verve_slab_alloc(&pool);
+	cr_assert_eq(pool.used, 1);
+	cr_expect_eq(pool.failures, 0);
+	for (int i = 1; i < LIMIT; i++)
+		cr_assert_not_null(verve_slab_alloc(&pool));
+}
+
 Test(slab, what_is_reserved_is_there)
 {
 	uint64_t before = registrations();
