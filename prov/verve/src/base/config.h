@@ -31,6 +31,12 @@ enum { VERVE_CONFIG_INLINE_MAX = 1024 };
 /* Bytes of a receive buffer beside the payload, at most. */
 enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 
+/* Receive buffers of an endpoint, at most. */
+enum { VERVE_CONFIG_RX_MAX = 32768 };
+
+/* Receive buffers that FI_VERVE_RX_BUFFERS=auto gives as links come, at most: 4 windows. */
+enum { VERVE_CONFIG_RX_BUFFERS_AUTO = 256 };
+
 /* Receive buffers that FI_VERVE_RX_LIMIT=auto allows, at most: 8 messages of 512 peers. */
 enum { VERVE_CONFIG_RX_LIMIT_AUTO = 4096 };
 

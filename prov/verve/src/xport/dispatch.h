@@ -23,8 +23,8 @@ enum verve_dispatch_result {
 };
 
 /*
- * Allocates all receive buffers, and posts them; verve_xport_fini frees them. -FI_ENOMEM, or the
- * device's error.
+ * Allocates the first receive buffers, and posts them; verve_xport_fini frees them. -FI_ENOMEM, or
+ * the device's error.
  */
 int verve_dispatch_open(struct verve_xport *xport);
 

@@ -56,6 +56,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);
 	xport->link_count++;
+	xport->rx_load.behind = true;
 	*linkp = link;
 	return 0;
 }

@@ -56,6 +56,8 @@ static void fit_buffers(struct verve_xport_attr *attr, const struct verve_net_li
 {
 	size_t most = limits->srq_wr < limits->cqe ? limits->srq_wr : limits->cqe;
 
+	if (most > VERVE_CONFIG_RX_MAX)
+		most = VERVE_CONFIG_RX_MAX;
 	if (attr->rx_buffers > most)
 		attr->rx_buffers = most;
 	if (attr->rx_limit > most)

@@ -2,24 +2,51 @@
 /* Receive buffers: when their number grows and shrinks. */
 #include "xport/rx_buffers.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "xport/packet.h"
 #include <rdma/fi_errno.h>
 
-enum { SPARED = 4 }; /* a run of less than one in so many of the buffers: half of them would do */
+enum {
+	SPARED = 4, /* a run of less than one in so many of the buffers: half of them would do */
+	BESIDES = 32, /* buffers beside the links' windows, for packets that cost no credit */
+};
+
+_Static_assert(VERVE_CONFIG_RX_MAX - 1 <= UINT16_MAX, "a slab has its place");
+_Static_assert((int)BESIDES >= 2 * (int)VERVE_POLL_BATCH,
+	       "one batch is posted while another one is handled");
 
 static const uint64_t quiet_time = 10000000000; /* nanoseconds */
 
+/* As many as the links fill while this side keeps up with them. */
+static uint32_t expected(const struct verve_xport *xport)
+{
+	uint64_t links = xport->link_count ? xport->link_count : 1;
+	uint64_t most = links * xport->attr.window + BESIDES;
+
+	return xport->attr.rx_by_links && most < xport->attr.rx_buffers ? most :
+									  xport->attr.rx_buffers;
+}
+
+/* As many as expected, and what else was registered together with these. */
+static uint32_t kept(const struct verve_xport *xport)
+{
+	uint32_t first = xport->rx_load.first, least = expected(xport);
+
+	if (least <= first)
+		return first;
+	return first + (least - first + VERVE_RX_STEP - 1) / VERVE_RX_STEP * VERVE_RX_STEP;
+}
+
 /* The pool's free slabs become free buffers. */
-static void add_free(struct verve_xport *xport, bool spare)
+static void add_free(struct verve_xport *xport)
 {
 	while (xport->rx_slabs.free) {
 		struct verve_slab *slab = verve_slab_alloc(&xport->rx_slabs);
 
-		slab->spare = spare;
+		slab->place = xport->rx_count;
 		xport->lost.buffers[xport->rx_count++] = slab;
 		verve_rx_buffers_take_back(xport, slab);
 	}
@@ -27,31 +54,45 @@ static void add_free(struct verve_xport *xport, bool spare)
 
 int verve_rx_buffers_open(struct verve_xport *xport)
 {
+	uint32_t first = expected(xport);
 	int ret;
 
 	xport->lost.buffers = calloc(xport->attr.rx_limit, sizeof(struct verve_slab *));
 	if (!xport->lost.buffers)
 		return -FI_ENOMEM;
-	ret = verve_slab_reserve(&xport->rx_slabs, xport->attr.rx_buffers);
+	/* So that steps never lead beyond attr.rx_buffers. */
+	first += (xport->attr.rx_buffers - first) % VERVE_RX_STEP;
+	ret = verve_slab_reserve(&xport->rx_slabs, first);
 	if (ret)
 		return ret;
-	add_free(xport, false);
+	add_free(xport);
+	xport->rx_load.first = first;
 	xport->rx_load.grown = UINT32_MAX;
 	return 0;
 }
 
-void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
+/* Of the buffers that are put aside, those below this place are free again. */
+static void bring_back(struct verve_xport *xport, uint32_t end)
 {
 	struct verve_rx_load *load = &xport->rx_load;
-	struct verve_slab *slab;
+	struct verve_slab **at = &load->aside, *slab;
 
-	load->shrinking = false;
-	load->quiet = 0;
-	while ((slab = load->aside)) {
-		load->aside = slab->next;
+	while ((slab = *at)) {
+		if (slab->place >= end) {
+			at = &slab->next;
+			continue;
+		}
+		*at = slab->next;
 		load->aside_count--;
 		verve_rx_buffers_take_back(xport, slab);
 	}
+}
+
+void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
+{
+	xport->rx_load.shrinking = false;
+	xport->rx_load.quiet = 0;
+	bring_back(xport, UINT32_MAX);
 }
 
 /* True if half of the full batch that was polled last, or more, cost no credit of their own. */
@@ -64,24 +105,49 @@ static bool batch_is_short(const struct verve_xport *xport)
 	return count >= VERVE_POLL_BATCH / 2;
 }
 
-/* Buffers that the links could fill at a time. Of short packets one link may fill all. */
+/*
+ * Buffers that the links could fill at a time: their windows, or with packets that cost no credit,
+ * such as chunks, attr.rx_buffers. Of short packets one link may fill all.
+ */
 static uint64_t wanted(const struct verve_xport *xport)
 {
 	uint64_t most = (uint64_t)xport->link_count * xport->attr.window;
 
+	if (most < xport->attr.rx_buffers)
+		most = xport->attr.rx_buffers;
 	return most < xport->attr.rx_limit && !batch_is_short(xport) ? most : xport->attr.rx_limit;
 }
 
-/* Registering takes time, so a turn adds one step at most. */
+/*
+ * Registering takes time, so a turn adds one step at most. After a failure it would take time for
+ * nothing.
+ */
 static bool add_step(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
 
-	if (load->grown == xport->polls || !verve_slab_grow(&xport->rx_slabs))
+	if (load->grown == xport->polls || load->refused)
+		return false;
+	load->refused = verve_slab_reserve(&xport->rx_slabs, VERVE_RX_STEP);
+	if (load->refused)
 		return false;
 	load->grown = xport->polls;
-	add_free(xport, true);
+	add_free(xport);
 	return true;
+}
+
+bool verve_rx_buffers_follow(struct verve_xport *xport)
+{
+	struct verve_rx_load *load = &xport->rx_load;
+	uint32_t before = xport->rx_free_count, least = expected(xport);
+
+	if (load->shrinking)
+		bring_back(xport, kept(xport));
+	if (xport->rx_count < least && add_step(xport))
+		VERVE_INFO(EP_DATA, "%u links: %u receive buffers\n", xport->link_count,
+			   xport->rx_count);
+	load->behind = xport->rx_count < least;
+	return xport->rx_free_count > before;
 }
 
 void verve_rx_buffers_press(struct verve_xport *xport)
@@ -105,7 +171,8 @@ void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now)
 	bool busy = load->peak >= xport->rx_count / SPARED;
 
 	load->peak = 0;
-	if (busy || xport->rx_count == xport->attr.rx_buffers)
+	load->refused = false;
+	if (busy || xport->rx_count <= kept(xport))
 		load->quiet = 0;
 	else if (!load->quiet)
 		load->quiet = now;
@@ -117,12 +184,13 @@ static void put_aside(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
 	struct verve_slab *slab = xport->rx_free;
+	uint32_t end = kept(xport);
 
 	xport->rx_free = NULL;
 	xport->rx_free_count = 0;
 	for (struct verve_slab *next; slab; slab = next) {
 		next = slab->next;
-		if (!slab->spare) {
+		if (slab->place < end) {
 			verve_rx_buffers_take_back(xport, slab);
 			continue;
 		}
@@ -151,16 +219,13 @@ static void free_newest(struct verve_xport *xport)
 	struct verve_slab **at = &load->aside;
 	size_t count = verve_slab_newest(&xport->rx_slabs);
 
-	/* Such buffers leave the list by their mark. */
-	for (size_t i = 1; i <= count; i++)
-		xport->lost.buffers[xport->rx_count - i]->spare = false;
+	load->aside_count -= count;
+	xport->rx_count -= count;
 	while (*at)
-		if ((*at)->spare)
+		if ((*at)->place < xport->rx_count)
 			at = &(*at)->next;
 		else
 			*at = (*at)->next;
-	load->aside_count -= count;
-	xport->rx_count -= count;
 	verve_slab_shrink(&xport->rx_slabs);
 }
 
@@ -168,12 +233,10 @@ void verve_rx_buffers_shrink(struct verve_xport *xport)
 {
 	put_aside(xport);
 	/* Deregistering takes time, so one step at a time. */
-	if (xport->rx_count > xport->attr.rx_buffers && is_complete(xport))
+	if (xport->rx_count > kept(xport) && is_complete(xport))
 		free_newest(xport);
-	if (xport->rx_count > xport->attr.rx_buffers)
+	if (xport->rx_count > kept(xport))
 		return;
-	assert(!xport->rx_load.aside_count);
-	xport->rx_load.shrinking = false;
-	xport->rx_load.quiet = 0;
+	verve_rx_buffers_stop_shrinking(xport);
 	VERVE_INFO(EP_DATA, "back to %u receive buffers\n", xport->rx_count);
 }

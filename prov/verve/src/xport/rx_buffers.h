@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive buffers: attr.rx_buffers of them always; more, up to attr.rx_limit, while peers send
- * faster than this side handles packets; doc/links.md says why so many are enough.
+ * Receive buffers: attr.rx_buffers of them always, or with attr.rx_by_links as many as the windows
+ * of the links fill, and a few more, up to that number. More, up to attr.rx_limit, while peers send
+ * faster than this side handles packets. doc/links.md says why so many are enough, and why fewer
+ * are faster.
+ *
+ * For links that are opened, turns add a step each, until there are as many as these fill.
  *
  * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
  * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
  * of the buffers, a step is added, one in a turn at most, unless the links could not fill the
- * buffers: a link fills no more than its window with longer messages. Of short ones, and of packets
- * that cost no credit, it may fill all.
+ * buffers: with longer messages a link fills no more than its window. With short ones it may fill
+ * all, and all together fill attr.rx_buffers with whatever packets cost no credit.
  *
  * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
- * the buffers have been enough for a quiet time, spare ones that come back are put aside, and a
- * step whose buffers are all there is freed.
+ * the buffers have been enough for a quiet time, those of the steps that are not needed are put
+ * aside when they come back, and a step whose buffers are all there is freed, the newest first.
  *
  * The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_RX_BUFFERS_H
 #define VERVE_XPORT_RX_BUFFERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "xport/slab.h"
@@ -26,8 +31,9 @@
 enum { VERVE_RX_STEP = 32 }; /* buffers that are added together */
 
 /*
- * Allocates attr.rx_buffers free buffers; verve_xport_fini frees them, and the list of them.
- * -FI_ENOMEM, or the error of registering them.
+ * Allocates the first free buffers: attr.rx_buffers, or with attr.rx_by_links those for one link,
+ * and so many more that whole steps lead from there to attr.rx_buffers. verve_xport_fini frees all
+ * buffers, and the list of them. -FI_ENOMEM, or the error of registering them.
  */
 int verve_rx_buffers_open(struct verve_xport *xport);
 
@@ -49,6 +55,13 @@ static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
 /* Ends shrinking: buffers that were put aside are free again. */
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
 
+/*
+ * While rx_load.behind, after the opening of a link: adds a step if there are too few buffers for
+ * the links, and keeps those that they need. True: buffers are free now. If no step can be
+ * registered, the next watch causes another attempt.
+ */
+bool verve_rx_buffers_follow(struct verve_xport *xport);
+
 /* The run is the longest since the last watch: remembers that, and adds buffers if needed. */
 void verve_rx_buffers_press(struct verve_xport *xport);
 
@@ -62,9 +75,12 @@ static inline void verve_rx_buffers_count(struct verve_xport *xport, int count)
 		verve_rx_buffers_press(xport);
 }
 
-/* Called every attr.keepalive with the time in nanoseconds: begins to shrink after a quiet time. */
+/*
+ * Called every attr.keepalive with the time in nanoseconds: begins to shrink after a quiet time,
+ * and lets a refused step be tried again.
+ */
 void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now);
-/* While rx_load.shrinking: puts spare buffers aside that are free, and frees complete steps. */
+/* While rx_load.shrinking: puts free buffers of unneeded steps aside, and frees complete steps. */
 void verve_rx_buffers_shrink(struct verve_xport *xport);
 
 #endif

@@ -85,7 +85,7 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 		slab->data = (char *)chunk->memory + i * pool->size;
 		slab->lkey = chunk->mr.lkey;
 		slab->lent = 0;
-		slab->spare = false;
+		slab->place = 0;
 		slab->keeper = NULL;
 		slab->next = pool->free;
 		pool->free = slab;

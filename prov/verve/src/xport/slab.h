@@ -21,7 +21,7 @@ struct verve_slab {
 	void *data;
 	uint32_t lkey;
 	uint8_t lent;	  /* enum verve_rx_lost_state of a receive buffer; 0 of others */
-	bool spare;	  /* a receive buffer beyond attr.rx_buffers (xport/rx_buffers.h) */
+	uint16_t place;	  /* of a receive buffer, its index in xport->lost.buffers; 0 of others */
 	uint32_t *keeper; /* count of its keeper's slabs (verve_slab_alloc_kept); NULL: not kept */
 };
 

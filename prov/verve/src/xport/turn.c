@@ -8,6 +8,7 @@
 #include "xport/cm_events.h"
 #include "xport/complete.h"
 #include "xport/detach.h"
+#include "xport/dispatch.h"
 #include "xport/half_open.h"
 #include "xport/keepalive.h"
 #include "xport/let_go.h"
@@ -130,6 +131,16 @@ static bool take_back(struct verve_xport *xport)
 	return any;
 }
 
+/* True: buffers were added; another step may be due. */
+static bool follow_links(struct verve_xport *xport)
+{
+	bool any = verve_rx_buffers_follow(xport);
+
+	if (any)
+		verve_dispatch_refill(xport);
+	return any;
+}
+
 bool verve_turn(struct verve_xport *xport)
 {
 	bool any;
@@ -140,6 +151,8 @@ bool verve_turn(struct verve_xport *xport)
 	any |= verve_complete_step(xport);
 	if (verve_xport_has_events(xport))
 		any |= verve_cm_events_step(xport);
+	if (__builtin_expect(xport->rx_load.behind, 0))
+		any |= follow_links(xport);
 	if (__builtin_expect(xport->drained_count, 0))
 		turn_detach(xport);
 	if (__builtin_expect(xport->leaving_count, 0))

@@ -13,8 +13,8 @@ struct verve_xport;
 
 /*
  * Handles packets, completions and the manager's events, then looks after links and peers that had
- * to wait. True: there was a packet, a completion or an event, or a failed queue pair is still to
- * be detached: the next turn may find work, too.
+ * to wait. True: there was a packet, a completion or an event, receive buffers were added, or
+ * a failed queue pair is still to be detached: the next turn may find work, too.
  */
 bool verve_turn(struct verve_xport *xport);
 /*

@@ -54,6 +54,7 @@ struct verve_xport_attr {
 	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
+	bool rx_by_links;      /* fewer than rx_buffers, while the links fill fewer */
 	size_t rx_limit;       /* receive buffers while peers send much, at most; likewise */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */

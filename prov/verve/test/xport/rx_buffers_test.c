@@ -9,18 +9,24 @@ enum { BUFFERS = 32, LIMIT = 112, ROOM = 100, SECOND = 1000000000, QUIET = 11 };
 
 static char out[ROOM], in[ROOM];
 
-static void open_buffers(uint32_t window, uint32_t buffers, uint32_t limit)
+static void open_nodes(uint32_t window, uint32_t buffers, uint32_t limit, bool by_links)
 {
 	struct verve_xport_attr attr;
 
 	node_attr(&attr);
 	attr.rx_buffers = buffers;
+	attr.rx_by_links = by_links;
 	attr.rx_limit = limit;
 	attr.window = window;
 	node_open(&a, 0, &attr);
 	node_open(&b, 1, &attr);
 	node_join(&a, &b, window);
 	nodes_settle();
+}
+
+static void open_buffers(uint32_t window, uint32_t buffers, uint32_t limit)
+{
+	open_nodes(window, buffers, limit, false);
 }
 
 static void open_with(uint32_t window)
@@ -184,4 +190,258 @@ Test(rx_buffers, run_while_they_go_brings_them_back)
 	for (int i = 0; i < 2 * LIMIT; i++)
 		one_message();
 	expect_buffers(LIMIT, LIMIT - b.xport->rx_free_count);
+}
+
+/*
+ * From here on, b has as many buffers as its links fill: a window each, and 32, and no more than
+ * MANY without pressure. Its first link is a's.
+ */
+enum { WINDOW = 40, BESIDES = 32, ONE = WINDOW + BESIDES, MANY = 200, MOST = 1000 };
+
+static uint32_t conn_ids[16]; /* of the strangers' connections */
+
+static void open_by_links(void)
+{
+	open_nodes(WINDOW, MANY, MOST, true);
+	expect_buffers(ONE, ONE);
+}
+
+/* A peer of b that no test opens; only its address exists. */
+static struct node *stranger(uint16_t i)
+{
+	static struct node node;
+
+	node.addr = a.addr;
+	verve_addr_set_port(&node.addr, 1000 + i);
+	return &node;
+}
+
+/* Strangers from first on connect to b, which handles the events in its next turn. */
+static void strangers_come(uint16_t first, uint16_t count)
+{
+	for (uint16_t i = first; i < first + count; i++) {
+		node_ask(&b, stranger(i));
+		conn_ids[i] = b.next_conn;
+		node_event(&b, VERVE_CM_READY, stranger(i), b.next_conn, 0);
+	}
+}
+
+static void stranger_goes(uint16_t i)
+{
+	uint32_t before = b.xport->link_count;
+
+	node_event(&b, VERVE_CM_DOWN, stranger(i), conn_ids[i], FI_ENOTCONN);
+	nodes_settle();
+	cr_assert_eq(b.xport->link_count, before - 1);
+}
+
+/* Messages come until b is done with putting buffers aside. It always has as many as it needs. */
+static void shrink_to(uint32_t count)
+{
+	uint32_t least = b.xport->link_count * WINDOW + BESIDES;
+
+	watch(1);
+	watch(QUIET);
+	cr_assert(b.xport->rx_load.shrinking);
+	for (int i = 0; i < 4 * MOST && b.xport->rx_load.shrinking; i++) {
+		one_message();
+		cr_assert_geq(verve_rx_buffers_in_use(b.xport), least);
+	}
+	cr_assert_not(b.xport->rx_load.shrinking);
+	verve_dispatch_refill(b.xport);
+	expect_buffers(count, count);
+	watch(2 * QUIET);
+	cr_expect_not(b.xport->rx_load.shrinking);
+}
+
+Test(rx_buffers, links_that_open_together_bring_a_step_in_each_turn)
+{
+	uint32_t count = ONE;
+
+	open_by_links();
+	strangers_come(0, 3);
+	while (count < 4 * WINDOW + BESIDES) {
+		count += VERVE_RX_STEP;
+		cr_expect(verve_proto_poll(&b.proto), "no sleep before all are there");
+		expect_buffers(count, count);
+	}
+	nodes_settle();
+	expect_buffers(count, count);
+	one_message();
+}
+
+Test(rx_buffers, links_bring_no_more_than_a_number)
+{
+	open_by_links();
+	strangers_come(0, 16);
+	nodes_settle();
+	expect_buffers(MANY, MANY);
+}
+
+Test(rx_buffers, steps_lead_to_that_number_and_not_beyond)
+{
+	open_nodes(WINDOW - 9, MANY, MOST, true);
+	expect_buffers(ONE, ONE);
+	strangers_come(0, 16);
+	nodes_settle();
+	expect_buffers(MANY, MANY);
+}
+
+Test(rx_buffers, links_of_a_number_that_is_set_bring_none)
+{
+	open_buffers(WINDOW, BUFFERS, LIMIT);
+	expect_buffers(BUFFERS, BUFFERS);
+	strangers_come(0, 2);
+	nodes_settle();
+	expect_buffers(BUFFERS, BUFFERS);
+}
+
+Test(rx_buffers, number_that_is_set_is_there_without_links)
+{
+	open_buffers(WINDOW, MANY, MANY);
+	expect_buffers(MANY, MANY);
+	watch(2 * QUIET);
+	for (int i = 0; i < 2 * MANY; i++)
+		one_message();
+	cr_expect_eq(b.xport->rx_count, MANY);
+}
+
+Test(rx_buffers, device_may_take_fewer_than_one_link_fills)
+{
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.limits.srq_wr = 20;
+	fake_net_start(&config);
+	open_nodes(WINDOW, MANY, MOST, true);
+	expect_buffers(20, 20);
+	strangers_come(0, 2);
+	nodes_settle();
+	run_of(MOST);
+	expect_buffers(20, 20);
+	one_message();
+}
+
+/* Chunks, offers, atomics and RMA with data cost no credit, whatever their length. */
+Test(rx_buffers, one_link_brings_as_many_as_all_links_by_packets_without_credit)
+{
+	open_by_links();
+	packets_of(1000);
+	run_of(10 * MOST);
+	expect_buffers(MANY, MANY);
+	packets_of(VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
+	run_of(20 * MOST);
+	expect_buffers(MOST, MOST);
+	one_message();
+}
+
+Test(rx_buffers, what_pressure_brought_goes_but_for_the_links)
+{
+	open_by_links();
+	run_of(10 * MOST);
+	expect_buffers(MOST, MOST);
+	strangers_come(0, 1);
+	nodes_settle();
+	/* Two steps, because of one the links would lack 8. */
+	shrink_to(ONE + 2 * VERVE_RX_STEP);
+}
+
+Test(rx_buffers, what_links_brought_goes_after_them)
+{
+	open_by_links();
+	strangers_come(0, 2);
+	nodes_settle();
+	expect_buffers(ONE + 3 * VERVE_RX_STEP, ONE + 3 * VERVE_RX_STEP);
+	watch(2 * QUIET);
+	cr_expect_not(b.xport->rx_load.shrinking, "the links may fill them");
+	stranger_goes(1);
+	shrink_to(ONE + 2 * VERVE_RX_STEP);
+	stranger_goes(0);
+	shrink_to(ONE);
+	/* And back again. */
+	strangers_come(0, 2);
+	nodes_settle();
+	expect_buffers(ONE + 3 * VERVE_RX_STEP, ONE + 3 * VERVE_RX_STEP);
+}
+
+/* Buffers with a place below end that are put aside. */
+static uint32_t count_aside(uint32_t end)
+{
+	const struct verve_slab *slab;
+	uint32_t count = 0;
+
+	for (slab = b.xport->rx_load.aside; slab; slab = slab->next)
+		count += slab->place < end;
+	return count;
+}
+
+Test(rx_buffers, links_that_come_while_others_go_keep_theirs)
+{
+	uint32_t wanted = ONE + 2 * VERVE_RX_STEP;
+
+	open_by_links();
+	run_of(10 * MOST);
+	/* Now the device has those soon that the next link will need. */
+	for (int i = 0; i < MOST - ONE - VERVE_RX_STEP; i++)
+		one_message();
+	watch(1);
+	watch(QUIET);
+	for (int i = 0; i < 4 * MOST && b.xport->rx_load.aside_count < 3 * VERVE_RX_STEP; i++)
+		one_message();
+	cr_assert_gt(count_aside(wanted), 8);
+	cr_assert_gt(b.xport->rx_load.aside_count, count_aside(wanted));
+	strangers_come(0, 1);
+	verve_proto_poll(&b.proto);
+	cr_expect_eq(count_aside(wanted), 0);
+	cr_expect_gt(b.xport->rx_load.aside_count, 0);
+	cr_expect(b.xport->rx_load.shrinking, "others still go");
+	expect_buffers(b.xport->rx_count, verve_rx_buffers_in_use(b.xport));
+	shrink_to(ONE + 2 * VERVE_RX_STEP);
+}
+
+/* A step that was to be freed stays if a link comes that needs it, even before the next turn. */
+Test(rx_buffers, link_that_comes_at_the_last_moment_keeps_a_step)
+{
+	uint32_t count = ONE + VERVE_RX_STEP;
+
+	open_by_links();
+	strangers_come(0, 1);
+	nodes_settle();
+	stranger_goes(0);
+	watch(1);
+	watch(QUIET);
+	for (int i = 0; i < MOST && b.xport->rx_count > count; i++)
+		one_message();
+	cr_assert_eq(b.xport->rx_count, count);
+	cr_assert_eq(b.xport->rx_load.aside_count, VERVE_RX_STEP);
+	strangers_come(0, 1);
+	verve_dispatch_refill(b.xport);
+	expect_buffers(count, count);
+	cr_expect_not(b.xport->rx_load.shrinking);
+	nodes_settle();
+	expect_buffers(count + VERVE_RX_STEP, count + VERVE_RX_STEP);
+}
+
+Test(rx_buffers, steps_that_are_refused_are_tried_again_at_each_watch)
+{
+	uint64_t tried;
+
+	open_by_links();
+	fake_net_memlock(1);
+	tried = nodes_stats().regs;
+	strangers_come(0, 3);
+	nodes_settle();
+	expect_buffers(ONE, ONE);
+	one_message();
+	run_of(MOST);
+	watch(1);
+	nodes_settle();
+	expect_buffers(ONE, ONE);
+	fake_net_memlock(UINT64_MAX);
+	run_of(2 * MOST);
+	expect_buffers(ONE, ONE);
+	watch(1);
+	nodes_settle();
+	expect_buffers(MANY, MANY);
+	cr_expect_eq(nodes_stats().regs, tried + 4);
 }
