@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "engine/share.h"
 #include "net/unmaps.h"
 #include "settings.h"
 #include "told.h"
@@ -124,6 +125,7 @@ void verve_host_report_memlock(struct verve_report *report)
 	const struct verve_config_param *param;
 	struct rlimit limit;
 	bool reduced = false;
+	uint32_t most = verve_share_buffers(verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA);
 
 	for (size_t i = 0; (param = verve_config_param(i)); i++)
 		reduced |= !strcmp(verve_settings_source(param), verve_settings_memlock);
@@ -131,10 +133,10 @@ void verve_host_report_memlock(struct verve_report *report)
 		return;
 	verve_report_add(report, VERVE_WARNING, "RLIMIT_MEMLOCK",
 			 "ulimit -l unlimited (limits.conf: * - memlock unlimited)",
-			 "%llu KiB may be locked: %zu receive buffers of %zu bytes are left, and "
+			 "%llu KiB may be locked: %u receive buffers of %zu bytes are left, and "
 			 "memory above the limit is copied in pieces",
-			 (unsigned long long)limit.rlim_cur / 1024, verve_config.rx_buffers,
-			 verve_config.eager_size);
+			 (unsigned long long)limit.rlim_cur / 1024,
+			 verve_share_usual_buffers(most), verve_config.eager_size);
 }
 
 static void gone(void *arg, uintptr_t start, uintptr_t end)

@@ -66,7 +66,6 @@ static int ep_enable(struct verve_ep *ep)
 		.inline_size = verve_config.inline_size,
 		.dscp = ep->dscp,
 		.eager_size = verve_config.eager_size,
-		.rx_buffers = verve_config.rx_buffers,
 		.send_vector = ep->tx_cq ? ep->tx_cq->vector : -1,
 		.recv_vector = ep->rx_cq ? ep->rx_cq->vector : -1,
 		.window = verve_config.window,

@@ -32,7 +32,7 @@ struct verve_config verve_config = {
 	.rendezvous_size = SIZE_MAX,
 	.read_size = 128 << 10,
 	.tx_size = 4096,
-	.rx_buffers = 256,
+	.rx_buffers = SIZE_MAX,
 	.rx_limit = SIZE_MAX,
 	.window = 64,
 	.max_conns = SIZE_MAX,
@@ -123,11 +123,13 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "rx_buffers",
-		.help = "Receive buffers, each of the eager size, that an endpoint pins.",
+		.help = "Receive buffers, each of the eager size, that an endpoint pins from the "
+			"beginning on.",
 		.unit = "buffers",
 		.number = &verve_config.rx_buffers,
+		.automatic = "the windows of its connections, one at least, and 32 more, up to 256",
 		.min = RX_BUFFERS_MIN,
-		.max = 32768,
+		.max = VERVE_CONFIG_RX_MAX,
 	},
 	{
 		.name = "rx_limit",
@@ -137,7 +139,7 @@ static const struct verve_config_param params[] = {
 		.number = &verve_config.rx_limit,
 		.automatic = "the process's share of a 32nd of the memory, from 1024 to 4096",
 		.min = RX_BUFFERS_MIN,
-		.max = 32768,
+		.max = VERVE_CONFIG_RX_MAX,
 	},
 	{
 		.name = "window",
@@ -537,7 +539,7 @@ static bool has_ipc_lock(void)
 static void config_fit_memlock(void)
 {
 	struct rlimit limit;
-	size_t fit;
+	size_t buffers = VERVE_CONFIG_RX_BUFFERS_AUTO, fit;
 
 	if (has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    limit.rlim_cur == RLIM_INFINITY)
@@ -545,9 +547,9 @@ static void config_fit_memlock(void)
 	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
 		verve_config.mr_cache_size = limit.rlim_cur / 4;
 	fit = limit.rlim_cur / 4 / (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA);
-	if (fit < verve_config.rx_buffers)
-		verve_config.rx_buffers = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
-	fit = limit.rlim_cur / 4 / verve_config.rx_buffers;
+	if (fit < buffers)
+		buffers = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
+	fit = limit.rlim_cur / 4 / buffers;
 	if (fit < VERVE_CONFIG_EAGER_MIN)
 		fit = VERVE_CONFIG_EAGER_MIN;
 	if (fit < verve_config.eager_size)

@@ -50,7 +50,7 @@ struct verve_config {
 	size_t rendezvous_size;	  /* FI_VERVE_RENDEZVOUS_SIZE: bytes of payload; or auto */
 	size_t read_size;	  /* FI_VERVE_READ_SIZE: bytes of one RDMA read at most */
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
-	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS: receive buffers an endpoint pins */
+	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS; or auto: see engine/share.h */
 	size_t rx_limit;	  /* FI_VERVE_RX_LIMIT; or auto: see engine/share.h */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
 	size_t max_conns;	  /* FI_VERVE_MAX_CONNS; or auto: see engine/share.h */

@@ -267,6 +267,13 @@ static void discard_events(struct verve_xport *xport)
 	}
 }
 
+static void choose_buffers(struct verve_xport_attr *xport)
+{
+	xport->rx_limit = verve_share_buffers(xport->eager_size + VERVE_CONFIG_BUFFER_EXTRA);
+	xport->rx_buffers = verve_share_usual_buffers(xport->rx_limit);
+	xport->rx_by_links = verve_config_is_auto(verve_config.rx_buffers);
+}
+
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
 {
 	struct verve_xport_attr xport = *attr->xport;
@@ -276,7 +283,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	if (!engine)
 		return -FI_ENOMEM;
 	xport.max_conns = verve_share_conns(&verve_net_device_port(xport.dev)->limits);
-	xport.rx_limit = verve_share_buffers(xport.eager_size + VERVE_CONFIG_BUFFER_EXTRA);
+	choose_buffers(&xport);
 	xport.shared = attr->shared ? attr->shared->head.xport : NULL;
 	ret = verve_proto_init(&engine->proto, &xport, engine->head.lock);
 	if (ret)

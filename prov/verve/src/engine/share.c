@@ -65,3 +65,10 @@ uint32_t verve_share_buffers(size_t size)
 		return BUFFERS_MIN;
 	return share < VERVE_CONFIG_RX_LIMIT_AUTO ? share : VERVE_CONFIG_RX_LIMIT_AUTO;
 }
+
+uint32_t verve_share_usual_buffers(uint32_t limit)
+{
+	if (!verve_config_is_auto(verve_config.rx_buffers))
+		return verve_config.rx_buffers;
+	return limit < VERVE_CONFIG_RX_BUFFERS_AUTO ? limit : VERVE_CONFIG_RX_BUFFERS_AUTO;
+}

@@ -27,5 +27,10 @@ uint32_t verve_share_conns(const struct verve_net_limits *limits);
  * memory (_SC_PHYS_PAGES of sysconf(3)) divided by verve_share_processes(), from 1024 to 4096.
  */
 uint32_t verve_share_buffers(size_t size);
+/*
+ * Receive buffers that an endpoint keeps for its links, at most: FI_VERVE_RX_BUFFERS, or for "auto"
+ * 256, but no more than limit, which is verve_share_buffers.
+ */
+uint32_t verve_share_usual_buffers(uint32_t limit);
 
 #endif

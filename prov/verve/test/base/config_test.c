@@ -322,7 +322,7 @@ Test(config, defaults_fit_the_limit_of_locked_memory)
 	set_memlock(LIMIT);
 	load();
 	cr_expect_eq(verve_config.mr_cache_size, BUFFERS);
-	cr_expect_eq(verve_config.rx_buffers, 256);
+	cr_expect(verve_config_is_auto(verve_config.rx_buffers));
 	cr_expect_eq(verve_config.eager_size, BUFFERS / 256);
 	cr_expect_leq(verve_config.rx_limit *
 			      (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA), BUFFERS);
@@ -334,7 +334,10 @@ Test(config, a_tiny_limit_of_locked_memory_leaves_few_and_small_buffers)
 
 	set_memlock(LIMIT);
 	load();
-	cr_expect_eq(verve_config.rx_buffers,
-		     LIMIT / 4 / (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA));
-	cr_expect_eq(verve_config.eager_size, LIMIT / 4 / verve_config.rx_buffers);
+	cr_expect(verve_config_is_auto(verve_config.rx_buffers));
+	cr_expect_eq(verve_config.eager_size, LIMIT / 4 / (LIMIT / 4 /
+		     (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA)));
+	cr_expect_geq(verve_config.rx_limit, 16);
+	cr_expect_leq(verve_config.rx_limit *
+			      (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA), LIMIT / 4);
 }

@@ -38,7 +38,6 @@ void end_prepare(struct end *end, uint32_t host)
 		.tx_size = 64,
 		.inline_size = 128,
 		.eager_size = EAGER,
-		.rx_buffers = 64,
 		.window = 4,
 		.min_multi_recv = 64,
 		.keepalive = TRANSPORT_MS * ms,

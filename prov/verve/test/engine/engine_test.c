@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "../support/fake_net.h"
+#include "base/config.h"
 #include "ends.h"
 #include "msg/send.h"
 #include "net/sys.h"
@@ -54,6 +55,29 @@ Test(engine_starved, polling_connects_without_the_service_thread)
 	run(CONNECT_MS / 2 * ms);
 	expect_len(&a.tx_queue, 5);
 	expect_len(&b.rx_queue, 5);
+}
+
+static uint32_t buffers_of_first_end(size_t number)
+{
+	uint32_t count;
+
+	verve_config.rx_buffers = number;
+	open_end(&a);
+	count = verve_engine_lock(a.engine)->rx_count;
+	verve_engine_unlock(a.engine);
+	close_end(&a);
+	return count;
+}
+
+/* Without a number, the endpoint has the buffers for one connection, and some besides. */
+Test(engine, has_as_many_receive_buffers_as_the_user_says)
+{
+	uint32_t few = buffers_of_first_end(SIZE_MAX);
+
+	cr_expect_geq(few, a.xport.window + 2 * VERVE_POLL_BATCH);
+	cr_expect_lt(few, VERVE_CONFIG_RX_BUFFERS_AUTO);
+	cr_expect_eq(buffers_of_first_end(16), 16);
+	cr_expect_eq(buffers_of_first_end(3000), 3000);
 }
 
 Test(engine, name_that_is_taken_is_refused)

@@ -23,6 +23,7 @@ static void setup(void)
 	for (int i = 0; i < NAMES; i++)
 		unsetenv(names[i]);
 	verve_config.max_conns = SIZE_MAX;
+	verve_config.rx_buffers = SIZE_MAX;
 	verve_config.rx_limit = SIZE_MAX;
 }
 
@@ -96,4 +97,12 @@ Test(share, buffers_are_what_the_user_says)
 	cr_expect_eq(buffers(1, "1"), 16);
 	verve_config.rx_limit = 32768;
 	cr_expect_eq(buffers(SIZE_MAX, "128"), 32768);
+}
+
+Test(share, buffers_without_pressure_are_what_the_user_says_or_a_number_below_the_limit)
+{
+	cr_expect_eq(verve_share_usual_buffers(4096), 256);
+	cr_expect_eq(verve_share_usual_buffers(100), 100);
+	verve_config.rx_buffers = 3000;
+	cr_expect_eq(verve_share_usual_buffers(100), 3000);
 }

@@ -165,7 +165,7 @@ static uint32_t buffers(const struct crowd *crowd)
 	return count;
 }
 
-static void open_for_bursts(struct crowd *crowd, uint64_t seed, uint32_t limit)
+static void open_for_bursts(struct crowd *crowd, uint64_t seed, size_t buffers, uint32_t limit)
 {
 	static const struct crowd_options options = {
 		.name = "flood/bursts_of_many_find_buffers",
@@ -179,6 +179,7 @@ static void open_for_bursts(struct crowd *crowd, uint64_t seed, uint32_t limit)
 	};
 
 	configure();
+	verve_config.rx_buffers = buffers;
 	verve_config.rx_limit = limit;
 	verve_config.window = 64;
 	burst_end[0] = burst_end[1] = 0;
@@ -187,41 +188,58 @@ static void open_for_bursts(struct crowd *crowd, uint64_t seed, uint32_t limit)
 
 /*
  * Many send at once, again and again: there are buffers enough for them soon, so that nobody
- * repeats anything. When only one sends, now and then, the buffers go again.
+ * repeats anything. When only one sends, now and then, the buffers go again. number: of buffers
+ * that are set, or auto; first and usual: so many are there at the beginning, and at the end.
  */
-static void burst_often(uint64_t seed)
+static void burst_often(uint64_t seed, size_t number, uint32_t first, uint32_t usual)
 {
-	uint64_t overflows = 0;
 	struct crowd crowd;
 
-	open_for_bursts(&crowd, seed, 0);
-	for (int i = 0; i < BURSTS; i++)
-		overflows += burst(&crowd);
-	cr_expect_gt(overflows, BURSTS * SENDERS, "without growth they overflow");
-	crowd_close(&crowd);
-
-	open_for_bursts(&crowd, seed, 2048);
-	cr_expect_eq(buffers(&crowd), verve_config.rx_buffers);
+	open_for_bursts(&crowd, seed, number, 2048);
+	cr_expect_eq(buffers(&crowd), first);
 	for (int i = 0; i < BURSTS / 2; i++)
 		burst(&crowd);
 	for (int i = BURSTS / 2; i < BURSTS; i++)
 		cr_expect_eq(burst(&crowd), 0, "seed %lu: burst %d overflows", seed, i);
-	cr_log_info("%u buffers; %lu overflows if they do not grow", buffers(&crowd), overflows);
+	cr_log_info("%u buffers", buffers(&crowd));
 	cr_expect_geq(buffers(&crowd), SENDERS * BURST);
 	cr_expect_leq(buffers(&crowd), 4 * SENDERS * BURST);
-	for (int i = 0; i < TRICKLE && buffers(&crowd) > verve_config.rx_buffers; i++) {
+	for (int i = 0; i < TRICKLE && buffers(&crowd) > usual; i++) {
 		burst_end[0]++;
 		go_on(&crowd);
 		crowd_run(&crowd);
 		fake_net_advance(50000000);
 	}
-	cr_expect_eq(buffers(&crowd), verve_config.rx_buffers);
+	cr_expect_eq(buffers(&crowd), usual);
 	crowd_close(&crowd);
+}
+
+static void burst_on_a_number(uint64_t seed)
+{
+	uint64_t overflows = 0;
+	struct crowd crowd;
+
+	open_for_bursts(&crowd, seed, 32, 0);
+	for (int i = 0; i < BURSTS; i++)
+		overflows += burst(&crowd);
+	cr_expect_gt(overflows, BURSTS * SENDERS, "without growth they overflow");
+	crowd_close(&crowd);
+	burst_often(seed, 32, 32, 32);
+}
+
+static void burst_by_links(uint64_t seed)
+{
+	burst_often(seed, SIZE_MAX, 64 + 32, VERVE_CONFIG_RX_BUFFERS_AUTO);
 }
 
 Test(flood, bursts_of_many_find_buffers, .timeout = 3600)
 {
-	crowd_seeds(3, burst_often);
+	crowd_seeds(3, burst_on_a_number);
+}
+
+Test(flood, bursts_of_many_find_buffers_without_a_number, .timeout = 3600)
+{
+	crowd_seeds(3, burst_by_links);
 }
 
 static void incast(uint64_t seed)

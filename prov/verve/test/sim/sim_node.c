@@ -28,7 +28,7 @@ static void configure(struct sim *sim)
 {
 	static const size_t inlines[] = {0, 16, 64, 128, 256},
 			    eagers[] = {256, 300, 512, 1024, 8192};
-	static const size_t windows[] = {2, 3, 4, 8, 64}, buffers[] = {16, 32, 64, 256};
+	static const size_t windows[] = {2, 3, 4, 8, 64}, buffers[] = {16, 32, SIZE_MAX, 256};
 	static const size_t txs[] = {16, 32, 256};
 
 	verve_config.inline_size = inlines[sim_below(sim, 5)];

@@ -162,7 +162,8 @@ static void limit_memory(rlim_t bytes)
 Test(host, little_memory_may_be_locked)
 {
 	limit_memory(64 << 10);
-	expect_one(VERVE_WARNING, "RLIMIT_MEMLOCK", "64 KiB may be locked", "ulimit -l unlimited");
+	expect_one(VERVE_WARNING, "RLIMIT_MEMLOCK",
+		   "64 KiB may be locked: 31 receive buffers of 390 bytes", "ulimit -l unlimited");
 	cr_expect_str_eq(verve_settings_source_of(&verve_config.eager_size), "RLIMIT_MEMLOCK");
 	cr_expect_str_eq(verve_settings_source_of(&verve_config.window), "default");
 }
