@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The test programs' payload: every wrong byte is seen, wherever it is, and no right one is blamed. */
+/* The test programs' payload: a wrong byte is seen wherever it is, and no right one is blamed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
