@@ -48,7 +48,7 @@ struct verve_config {
 	size_t inline_size;	  /* FI_VERVE_INLINE_SIZE: bytes of header and payload */
 	size_t eager_size;	  /* FI_VERVE_EAGER_SIZE: bytes of payload */
 	size_t rendezvous_size;	  /* FI_VERVE_RENDEZVOUS_SIZE: bytes of payload; or auto */
-	size_t read_size;	  /* FI_VERVE_READ_SIZE: bytes of one RDMA read at most */
+	size_t read_size;	  /* FI_VERVE_READ_SIZE: bytes of an RDMA read at most; or auto */
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS; or auto: see engine/share.h */
 	size_t rx_limit;	  /* FI_VERVE_RX_LIMIT; or auto: see engine/share.h */

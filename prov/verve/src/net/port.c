@@ -63,6 +63,18 @@ static bool doubtful_reads(const struct ibv_device_attr *device)
 }
 
 /*
+ * soft-RoCE answers a read at once, and of much more than 128 KiB the receiver's socket loses
+ * packets. Other devices pace their answers: a request for each mebibyte costs nothing any more,
+ * and a longer one would only keep other reads of the queue pair waiting.
+ */
+static uint32_t read_size(const struct verve_port_attr *attr)
+{
+	if (attr->device.orig_attr.vendor_id == SOFT_ROCE)
+		return 128 << 10;
+	return least(attr->port.max_msg_sz, 1 << 20);
+}
+
+/*
  * soft-RoCE compares an address with the bounds of the window's region, not of the window (Linux,
  * drivers/infiniband/sw/rxe/rxe_resp.c: check_rkey). It does check the window's access and key.
  */
@@ -97,6 +109,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.rd_atomic = least(device->max_qp_init_rd_atom, READS_MAX),
 		.rd_atomic_target = least(device->max_qp_rd_atom, READS_MAX),
 		.msg_size = attr->port.max_msg_sz,
+		.read_size = read_size(attr),
 		.mr_size = device->max_mr_size,
 		.mr = device->max_mr,
 		.mw = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW && device->max_mw > 0 ?

@@ -176,6 +176,13 @@ bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct
 	       end_of_piece(xport, op) == transfer->len;
 }
 
+static size_t longest_read(const struct verve_xport *xport)
+{
+	if (!verve_config_is_auto(verve_config.read_size))
+		return verve_config.read_size;
+	return verve_net_device_port(xport->attr.dev)->limits.read_size;
+}
+
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell)
 {
@@ -184,7 +191,7 @@ enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_l
 	uint64_t end = end_of_piece(xport, op);
 
 	if (verb == VERVE_NET_READ)
-		longest = min(longest, verve_config.read_size);
+		longest = min(longest, longest_read(xport));
 	do {
 		size_t len, left = end - transfer->offset;
 		struct verve_slot slot;

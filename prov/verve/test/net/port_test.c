@@ -108,6 +108,7 @@ Test(port, limits_are_the_smaller_of_the_devices_and_ours)
 	cr_expect_eq(port.limits.rd_atomic, 16);
 	cr_expect_eq(port.limits.rd_atomic_target, 8);
 	cr_expect_eq(port.limits.msg_size, 1u << 30);
+	cr_expect_eq(port.limits.read_size, 1u << 20);
 	cr_expect_eq(port.limits.mr_size, 1ull << 40);
 	cr_expect_eq(port.limits.mr, 17);
 	cr_expect_not(port.limits.odp_rc);
@@ -162,6 +163,7 @@ Test(port, on_demand_paging_is_all_of_it_or_none)
 	look();
 	cr_expect_not(port.limits.odp_rc, "soft-RoCE is not believed");
 	cr_expect_not(port.limits.mw_peer, "any peer ends such windows of soft-RoCE");
+	cr_expect_leq(port.limits.read_size, 128 << 10, "it loses packets of longer reads");
 	cr_expect_not(port.limits.odp_implicit);
 	fake_verbs.attr.vendor_id = 0x2c9;
 	fake_verbs.odp.general_caps = IBV_ODP_SUPPORT_IMPLICIT;

@@ -156,6 +156,32 @@ Test(xport, packet_is_no_longer_than_a_work_request)
 	close_both();
 }
 
+/* Requests of b for a message of ROOM bytes that it reads. */
+static uint32_t requests_of_a_message(uint32_t read_size)
+{
+	struct fake_net_config config;
+	uint32_t before, count;
+
+	fake_net_config_default(&config);
+	config.limits.read_size = read_size;
+	fake_net_start(&config);
+	open_both(NULL, NODE_WINDOW);
+	before = node_link(&b, &a)->produced;
+	recv_any();
+	cr_assert_eq(send_len(ROOM, 0), 0);
+	nodes_settle();
+	cr_assert_eq(expect_comp(&b.rx_queue).len, ROOM);
+	expect_comp(&a.tx_queue);
+	count = node_link(&b, &a)->produced - before;
+	close_both();
+	return count;
+}
+
+Test(xport, reads_are_as_long_as_the_device_does_well)
+{
+	cr_expect_eq(requests_of_a_message(ROOM / 6), requests_of_a_message(ROOM) + 5);
+}
+
 Test(xport, injected_message_is_no_longer_than_a_buffer)
 {
 	enum { LONGEST = 512, FITS = LONGEST - VERVE_WIRE_ATOMIC_PREFIX };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "base/config.h"
 #include "mr/region.h"
 #include "proto/cancel.h"
 
@@ -330,6 +331,26 @@ Test(rma, cancelled_between_pieces)
 	cr_expect_eq(remote[0], 1);
 	cr_expect_eq(remote[ROOM - 1], 0);
 	cr_expect_eq(a.xport->tx_slabs.used, 0);
+}
+
+/* Requests of a's queue pair for a read of LONGEST bytes. */
+static uint32_t requests_of_a_read(void)
+{
+	uint32_t before = node_link(&a, &b)->produced;
+
+	cr_assert_eq(start_len(VERVE_RMA_READ, LONGEST, 0), 0);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
+	return node_link(&a, &b)->produced - before;
+}
+
+Test(rma, reads_have_the_length_that_the_variable_says)
+{
+	cr_expect_eq(requests_of_a_read(), 1);
+	verve_config.read_size = LONGEST / 4;
+	cr_expect_eq(requests_of_a_read(), 4);
+	verve_config.read_size = SIZE_MAX;
+	cr_expect_eq(requests_of_a_read(), 1);
 }
 
 Test(rma, refused_between_pieces)

@@ -302,6 +302,7 @@ void fake_net_config_default(struct fake_net_config *config)
 				.rd_atomic = 16,
 				.rd_atomic_target = 16,
 				.msg_size = 8u << 20,
+				.read_size = 128 << 10,
 				.mr_size = 1ull << 40,
 				.mr = 65536,
 				.mw_bounds = true,

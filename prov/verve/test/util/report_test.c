@@ -101,6 +101,7 @@ Test(report, sizes_name_what_decides_them)
 	struct verve_sizes_limits limits = {
 		.granted = 1024,
 		.eager = 65536,
+		.read = 131072,
 		.crossover = {.described = SIZE_MAX, .rendezvous = SIZE_MAX,
 			      .offer_kept = SIZE_MAX},
 	};
@@ -123,6 +124,7 @@ Test(report, measured_costs_name_themselves)
 	struct verve_sizes_limits limits = {
 		.granted = 1024,
 		.eager = 65536,
+		.read = 131072,
 		.crossover = {.described = 4096, .rendezvous = 32768, .offer_kept = SIZE_MAX},
 	};
 	struct verve_sizes sizes;
