@@ -6,17 +6,14 @@
 #include "base/config.h"
 
 #include <ctype.h>
-#include <linux/capability.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memlock.h"
 
 static const char prefix[] = "FI_VERVE_";
 
@@ -515,54 +512,44 @@ static void config_warn_unknown(void)
 	}
 }
 
-/*
- * True if RLIMIT_MEMLOCK does not count for this process: it has CAP_IPC_LOCK (capabilities(7)) in
- * the first user namespace, where the kernel asks for it. The inode is PROC_USER_INIT_INO of
- * Linux, include/linux/proc_ns.h.
- */
-static bool has_ipc_lock(void)
+/* Receive buffers of this payload that fit the share. */
+static size_t buffers_of(size_t share, size_t payload)
 {
-	static const ino_t first_namespace = 0xeffffffd;
-	struct stat own;
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+	size_t fit = share / (payload + VERVE_CONFIG_BUFFER_EXTRA);
 
-	return !stat("/proc/self/ns/user", &own) && own.st_ino == first_namespace &&
-	       !syscall(SYS_capget, &header, data) &&
-	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
+	return fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
 }
 
-/*
- * Fits the defaults to RLIMIT_MEMLOCK, where it counts: for users, and for root without
- * CAP_IPC_LOCK. Receive buffers may pin a quarter of the limit, and the registration cache another,
- * so that the rest is left to the application. First the buffers get smaller, then fewer.
- */
-static void config_fit_memlock(void)
+/* Fits the defaults to the share. First the buffers get smaller, then fewer. */
+static void config_fit_memlock(size_t share)
 {
-	struct rlimit limit;
-	size_t buffers = VERVE_CONFIG_RX_BUFFERS_AUTO, fit;
+	size_t buffers = buffers_of(share, VERVE_CONFIG_EAGER_MIN), fit;
 
-	if (has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) ||
-	    limit.rlim_cur == RLIM_INFINITY)
-		return;
-	if (verve_config.mr_cache_size > limit.rlim_cur / 4)
-		verve_config.mr_cache_size = limit.rlim_cur / 4;
-	fit = limit.rlim_cur / 4 / (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA);
-	if (fit < buffers)
-		buffers = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
-	fit = limit.rlim_cur / 4 / buffers;
+	if (verve_config.mr_cache_size > share)
+		verve_config.mr_cache_size = share;
+	if (buffers > VERVE_CONFIG_RX_BUFFERS_AUTO)
+		buffers = VERVE_CONFIG_RX_BUFFERS_AUTO;
+	fit = share / buffers;
 	if (fit < VERVE_CONFIG_EAGER_MIN)
 		fit = VERVE_CONFIG_EAGER_MIN;
 	if (fit < verve_config.eager_size)
 		verve_config.eager_size = fit;
-	fit = limit.rlim_cur / 4 / (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA);
-	if (fit < VERVE_CONFIG_RX_LIMIT_AUTO)
-		verve_config.rx_limit = fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
+}
+
+/* Buffers of the size that holds, which may be the user's. */
+static void config_fit_buffers(size_t share)
+{
+	size_t fit = buffers_of(share, verve_config.eager_size);
+
+	if (verve_config_is_auto(verve_config.rx_limit) && fit < VERVE_CONFIG_RX_LIMIT_AUTO)
+		verve_config.rx_limit = fit;
 }
 
 void verve_config_load(const struct fi_provider *prov)
 {
-	config_fit_memlock();
+	size_t share = verve_memlock_share();
+
+	config_fit_memlock(share);
 	for (size_t i = 0; i < PARAMS; i++) {
 		param_define(prov, &params[i]);
 		if (params[i].automatic)
@@ -572,6 +559,7 @@ void verve_config_load(const struct fi_provider *prov)
 		else
 			param_read_text(prov, &params[i]);
 	}
+	config_fit_buffers(share);
 	config_read_ports();
 	config_read_core();
 	config_warn_unknown();

@@ -328,6 +328,18 @@ Test(config, defaults_fit_the_limit_of_locked_memory)
 			      (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA), BUFFERS);
 }
 
+Test(config, larger_buffers_than_the_limit_suggests_are_fewer)
+{
+	enum { LIMIT = 8 << 20, EAGER = 64 << 10 };
+
+	set_memlock(LIMIT);
+	setenv("FI_VERVE_EAGER_SIZE", "65536", 1);
+	setenv("FI_VERVE_RX_LIMIT", "auto", 1);
+	load();
+	cr_expect_eq(verve_config.eager_size, EAGER);
+	cr_expect_eq(verve_config.rx_limit, LIMIT / 4 / (EAGER + VERVE_CONFIG_BUFFER_EXTRA));
+}
+
 Test(config, a_tiny_limit_of_locked_memory_leaves_few_and_small_buffers)
 {
 	enum { LIMIT = 64 << 10 };
