@@ -50,7 +50,7 @@ kernel_unpack()
 
 	begin=$((($(number "$image" 0x1f1 1) + 1) * 512 + $(number "$image" 0x248 4)))
 	length=$(($(number "$image" 0x24c 4) - 4))
-	{ tail -c +$((begin + 1)) "$image" || true; } | head -c "$length" | xz -dc >"$file" 2>/dev/null &&
+	{ tail -c +$((begin + 1)) "$image" || true; } | head -c "$length" | xz -dc >"$file" &&
 		[[ $(number "$file" 0 4) == $((0x464c457f)) ]] &&
 		grep -q '^CONFIG_PVH=y' "${image/vmlinuz/config}"
 }
@@ -120,9 +120,13 @@ kernel_get()
 	kernel_image=$kernel_dir/boot/vmlinux
 	if [[ ! -f $kernel_image ]]; then
 		new=$(mktemp "$vm_cache/new.XXXXXX")
-		kernel_unpack "$kernel_dir/boot/vmlinuz-$kernel_release" "$new" ||
-			ln -f "$kernel_dir/boot/vmlinuz-$kernel_release" "$new"
-		mv "$new" "$kernel_image"
+		if kernel_unpack "$kernel_dir/boot/vmlinuz-$kernel_release" "$new"; then
+			mv "$new" "$kernel_image"
+		else
+			note "cannot unpack the kernel's image: the guest does that, and boots later"
+			rm -f "$new"
+			kernel_image=$kernel_dir/boot/vmlinuz-$kernel_release
+		fi
 	fi
 	accel_probe
 	exec {lock}>&-
