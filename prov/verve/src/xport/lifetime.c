@@ -23,6 +23,7 @@
 #include "xport/replay_state.h"
 #include "xport/report.h"
 #include "xport/retire.h"
+#include "xport/rx_buffers.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -56,7 +57,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);
 	xport->link_count++;
-	xport->rx_load.behind = true;
+	verve_rx_buffers_expect(xport);
 	*linkp = link;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "xport/packet.h"
+#include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
 enum {
@@ -67,7 +68,6 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 		return ret;
 	add_free(xport);
 	xport->rx_load.first = first;
-	xport->rx_load.grown = UINT32_MAX;
 	return 0;
 }
 
@@ -105,6 +105,20 @@ static bool batch_is_short(const struct verve_xport *xport)
 	return count >= VERVE_POLL_BATCH / 2;
 }
 
+/* True if all packets of the full batch that was polled last cost a credit each. */
+static bool batch_is_credited(const struct verve_xport *xport)
+{
+	for (int i = 0; i < VERVE_POLL_BATCH; i++) {
+		const struct verve_net_wc *wc = &xport->batch.wc[i];
+		const struct verve_slab *slab = (const struct verve_slab *)(uintptr_t)wc->wr_id;
+
+		if (wc->opcode != VERVE_NET_WC_RECV ||
+		    verve_wire_type_of(slab->data) != VERVE_WIRE_EAGER)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Buffers that the links could fill at a time: their windows, or with packets that cost no credit,
  * such as chunks, attr.rx_buffers. Of short packets one link may fill all.
@@ -113,9 +127,11 @@ static uint64_t wanted(const struct verve_xport *xport)
 {
 	uint64_t most = (uint64_t)xport->link_count * xport->attr.window;
 
-	if (most < xport->attr.rx_buffers)
+	if (batch_is_short(xport))
+		return xport->attr.rx_limit;
+	if (most < xport->attr.rx_buffers && !batch_is_credited(xport))
 		most = xport->attr.rx_buffers;
-	return most < xport->attr.rx_limit && !batch_is_short(xport) ? most : xport->attr.rx_limit;
+	return most < xport->attr.rx_limit ? most : xport->attr.rx_limit;
 }
 
 /*
@@ -126,14 +142,19 @@ static bool add_step(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
 
-	if (load->grown == xport->polls || load->refused)
+	if (load->grown || load->refused)
 		return false;
 	load->refused = verve_slab_reserve(&xport->rx_slabs, VERVE_RX_STEP);
 	if (load->refused)
 		return false;
-	load->grown = xport->polls;
+	load->grown = true;
 	add_free(xport);
 	return true;
+}
+
+void verve_rx_buffers_expect(struct verve_xport *xport)
+{
+	xport->rx_load.behind = xport->rx_load.shrinking || xport->rx_count < expected(xport);
 }
 
 bool verve_rx_buffers_follow(struct verve_xport *xport)
@@ -154,8 +175,13 @@ void verve_rx_buffers_press(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
 
+	bool enough = load->run < verve_rx_buffers_in_use(xport) / 2;
+
+	/* The next full batch is to ask again: it may be the next turn's. */
+	if (!enough && load->grown)
+		return;
 	load->peak = load->run;
-	if (load->run < verve_rx_buffers_in_use(xport) / 2)
+	if (enough)
 		return;
 	if (load->shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);

@@ -55,6 +55,8 @@ static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
 /* Ends shrinking: buffers that were put aside are free again. */
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
 
+/* A link was opened: sets rx_load.behind if the links may need more buffers. */
+void verve_rx_buffers_expect(struct verve_xport *xport);
 /*
  * While rx_load.behind, after the opening of a link: adds a step if there are too few buffers for
  * the links, and keeps those that they need. True: buffers are free now. If no step can be

@@ -242,6 +242,7 @@ static void search(struct verve_xport *xport)
 {
 	struct verve_rx_lost *lost = &xport->lost;
 	uint32_t missing;
+	bool scarce;
 
 	xport->count.searches++;
 	lost->closed = verve_net_srq_closed(xport->srq);
@@ -249,12 +250,13 @@ static void search(struct verve_xport *xport)
 	lost->polled = xport->polled;
 	examine(xport);
 	missing = lost->count + count_touched(xport);
-	lost->pressing = xport->cm && lost->count &&
-			 missing > verve_rx_buffers_in_use(xport) / TOLERATED;
+	scarce = missing > verve_rx_buffers_in_use(xport) / TOLERATED;
+	/* One buffer that is missing keeps its step, and each older one, from being freed. */
+	lost->pressing = xport->cm && lost->count && (scarce || xport->rx_load.shrinking);
 	if (!lost->pressing)
 		return;
 	/* Buffers that were put aside serve at once, and only a run of packets would free them. */
-	if (xport->rx_load.shrinking) {
+	if (scarce && xport->rx_load.shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
 		verve_dispatch_refill(xport);
 	}

@@ -70,6 +70,7 @@ bool verve_turn_is_due(struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) || !TAILQ_EMPTY(&xport->denied) ||
 	       xport->rx_refused || xport->lost.pressing ||
+	       (xport->rx_load.behind && !xport->rx_load.refused) ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }
@@ -146,6 +147,7 @@ bool verve_turn(struct verve_xport *xport)
 	bool any;
 
 	assert(verve_lock_held(xport->lock));
+	xport->rx_load.grown = false;
 	any = __builtin_expect(xport->qps_at_workers, 0) && take_back(xport);
 	any |= verve_cm_events_receive(xport);
 	any |= verve_complete_step(xport);

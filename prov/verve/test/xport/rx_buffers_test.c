@@ -4,6 +4,8 @@
 
 #include "../proto/pair.h"
 #include "xport/dispatch.h"
+#include "xport/turn.h"
+#include "xport/wire.h"
 
 enum { BUFFERS = 32, LIMIT = 112, ROOM = 100, SECOND = 1000000000, QUIET = 11 };
 
@@ -43,16 +45,25 @@ static void teardown(void)
 
 TestSuite(rx_buffers, .fini = teardown);
 
-/* The packets that are polled have this length. */
-static void packets_of(uint32_t bytes)
+/* The packets that are polled have this type, and this length. */
+static void packets_of(enum verve_wire_type type, uint32_t bytes)
 {
+	static unsigned char data[VERVE_WIRE_RTS_MAX];
+	static struct verve_slab slab = {.data = data};
+	struct verve_wire_packet packet = {.type = type};
+
+	verve_wire_encode(&packet, data);
 	for (int i = 0; i < VERVE_POLL_BATCH; i++)
-		b.xport->batch.wc[i].byte_len = bytes;
+		b.xport->batch.wc[i] = (struct verve_net_wc) {
+			.wr_id = (uintptr_t)&slab,
+			.opcode = VERVE_NET_WC_RECV,
+			.byte_len = bytes,
+		};
 }
 
 static void begin_turn(void)
 {
-	b.xport->polls = (b.xport->polls + 1) % VERVE_WATCH_POLLS;
+	b.xport->rx_load.grown = false;
 }
 
 /* Polls, one in a turn, fill their batches until the run has so many packets. */
@@ -114,7 +125,7 @@ Test(rx_buffers, half_of_them_in_a_run_brings_more_up_to_the_limit)
 Test(rx_buffers, links_get_no_more_than_their_windows_for_long_messages)
 {
 	open_with(NODE_WINDOW);
-	packets_of(1000);
+	packets_of(VERVE_WIRE_EAGER, 1000);
 	run_of(10 * LIMIT);
 	expect_buffers(BUFFERS, BUFFERS);
 }
@@ -123,7 +134,7 @@ Test(rx_buffers, links_get_no_more_than_their_windows_for_long_messages)
 Test(rx_buffers, one_link_that_floods_small_messages_brings_more)
 {
 	open_with(NODE_WINDOW);
-	packets_of(VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
 	run_of(10 * LIMIT);
 	expect_buffers(LIMIT, LIMIT);
 }
@@ -326,13 +337,53 @@ Test(rx_buffers, device_may_take_fewer_than_one_link_fills)
 Test(rx_buffers, one_link_brings_as_many_as_all_links_by_packets_without_credit)
 {
 	open_by_links();
-	packets_of(1000);
+	packets_of(VERVE_WIRE_CHUNK, 1000);
 	run_of(10 * MOST);
 	expect_buffers(MANY, MANY);
-	packets_of(VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
 	run_of(20 * MOST);
 	expect_buffers(MOST, MOST);
 	one_message();
+}
+
+/* However long a link keeps this side busy, no more than its window has not been answered. */
+Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
+{
+	open_by_links();
+	packets_of(VERVE_WIRE_EAGER, 1000);
+	run_of(10 * MOST);
+	expect_buffers(ONE, ONE);
+	b.xport->batch.wc[VERVE_POLL_BATCH - 1].opcode = VERVE_NET_WC_RECV_IMM;
+	run_of(20 * MOST);
+	expect_buffers(MANY, MANY);
+}
+
+/* A turn that polls many batches adds one step, and the next turn goes on from there. */
+Test(rx_buffers, run_of_one_turn_is_not_forgotten)
+{
+	open_by_links();
+	begin_turn();
+	for (int i = 0; i < MANY; i++)
+		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+	cr_expect_eq(b.xport->rx_count, ONE + VERVE_RX_STEP);
+	b.xport->rx_load.run = 0;
+	run_of(MANY / 2);
+	cr_expect_gt(b.xport->rx_count, ONE + VERVE_RX_STEP);
+}
+
+/* Nobody who sleeps would add the others. */
+Test(rx_buffers, sleepers_wake_for_links_that_lack_buffers)
+{
+	open_by_links();
+	cr_expect_not(verve_turn_is_due(b.xport));
+	strangers_come(0, 3);
+	cr_expect(verve_proto_poll(&b.proto));
+	cr_expect(verve_turn_is_due(b.xport));
+	b.xport->rx_load.refused = true;
+	cr_expect_not(verve_turn_is_due(b.xport), "what is refused needs no timer");
+	b.xport->rx_load.refused = false;
+	nodes_settle();
+	cr_expect_not(verve_turn_is_due(b.xport));
 }
 
 Test(rx_buffers, what_pressure_brought_goes_but_for_the_links)

@@ -54,6 +54,12 @@ static void open_world(bool keeps, bool cleans)
 	open_world_of(keeps, cleans, 0, 0);
 }
 
+static void join_c(void)
+{
+	node_join(&c, &b, NODE_WINDOW);
+	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+}
+
 static void close_world(void)
 {
 	node_close(&a);
@@ -96,17 +102,21 @@ static void read_all(struct verve_comp_queue *queue)
 			verve_comp_queue_read_error(queue, &error);
 }
 
+/* So many messages have begun to arrive since the world was opened. */
+static void run_until_begun(uint64_t count)
+{
+	while (nodes_stats().begun < count)
+		cr_assert(fake_net_run_next());
+}
+
 /* The connection of a and b ends in the middle of a message; then a and b get another one. */
 static void end_in_the_middle(void)
 {
 	uint32_t held = fake_net_srq_count(b.xport->srq);
-	struct fake_net_stats before, after;
+	uint64_t begun = nodes_stats().begun;
 
-	fake_net_stats(&before);
 	send_to_b(&a);
-	do
-		cr_assert(fake_net_run_next());
-	while (fake_net_stats(&after), after.begun == before.begun);
+	run_until_begun(begun + 1);
 	cr_assert_eq(fake_net_srq_count(b.xport->srq), held);
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
 	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
@@ -201,15 +211,11 @@ Test(lost, turns_with_no_or_few_packets_do_not_search)
 /* c's message has begun to arrive when the lost buffer is looked for, and completes afterwards. */
 Test(lost, a_receive_that_is_being_filled_is_left_alone)
 {
-	struct fake_net_stats stats;
-
 	open_world(true, true);
 	node_join(&c, &b, NODE_WINDOW);
 	end_in_the_middle();
 	send_to_b(&c);
-	do
-		cr_assert(fake_net_run_next());
-	while (fake_net_stats(&stats), stats.begun == 1);
+	run_until_begun(2);
 	verve_rx_lost_step(b.xport);
 	cr_expect_eq(b.xport->lost.count, 1);
 	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
@@ -228,8 +234,7 @@ Test(lost, silence_ends_when_too_many_are_in_question)
 	uint32_t tolerated;
 
 	open_world(true, true);
-	node_join(&c, &b, NODE_WINDOW);
-	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	join_c();
 	tolerated = b.xport->attr.rx_buffers / PART;
 	for (uint32_t round = 0; round < 3 * tolerated; round++) {
 		end_in_the_middle();
@@ -261,8 +266,7 @@ Test(lost, silence_of_a_peer_that_does_not_answer_ends_when_half_are_in_question
 	uint32_t half, rounds = 0;
 
 	open_world(true, true);
-	node_join(&c, &b, NODE_WINDOW);
-	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	join_c();
 	node_link(&b, &c)->keys.asked = 1; /* long ago */
 	half = b.xport->attr.rx_buffers / 2;
 	while (!node_link(&b, &c)->replay) {
@@ -289,8 +293,6 @@ Test(lost, silence_of_a_peer_that_does_not_answer_ends_when_half_are_in_question
  */
 Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 {
-	struct fake_net_stats stats;
-
 	open_world(true, true);
 	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
 	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
@@ -298,9 +300,7 @@ Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 	node_join(&c, &b, NODE_WINDOW);
 	send_to_b(&c);
 	send_to_b(&c);
-	do
-		cr_assert(fake_net_run_next());
-	while (fake_net_stats(&stats), stats.begun < 2);
+	run_until_begun(2);
 	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 1);
 	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
 	b.xport->lost.closed--; /* as if the manager had closed a queue pair */
@@ -338,20 +338,28 @@ static void expect_all_back(void)
 	cr_expect_eq(found(), b.xport->rx_count);
 }
 
+/* Until b is done with putting buffers aside, or so many are. */
+static void messages_come(uint32_t aside)
+{
+	struct verve_rx_load *load = &b.xport->rx_load;
+
+	for (int i = 0; i < 100 && load->shrinking && load->aside_count < aside; i++) {
+		send_to_b(&a);
+		expect_message();
+	}
+}
+
 /* b gets a step of spare buffers, and puts most of them aside as messages come. */
 static void put_aside(uint32_t count)
 {
 	memset(b.xport->batch.wc, 0, sizeof(b.xport->batch.wc)); /* short packets */
 	for (int i = 0; i < 100 && b.xport->rx_count < b.xport->attr.rx_limit; i++) {
-		b.xport->polls = (b.xport->polls + 1) % VERVE_WATCH_POLLS;
+		b.xport->rx_load.grown = false;
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
 	}
 	verve_dispatch_refill(b.xport);
 	b.xport->rx_load.shrinking = true;
-	for (int i = 0; i < 100 && b.xport->rx_load.aside_count < count; i++) {
-		send_to_b(&a);
-		expect_message();
-	}
+	messages_come(count);
 	verve_link_ask(b.xport, node_link(&b, &a)); /* no request of b is under way any more */
 	nodes_settle();
 	cr_assert_geq(b.xport->rx_load.aside_count, count);
@@ -366,18 +374,37 @@ Test(lost, buffers_put_aside_do_not_count_and_come_back)
 
 	open_world_of(true, true, FIRST, ALL);
 	put_aside(VERVE_RX_STEP - 8);
-	node_join(&c, &b, NODE_WINDOW);
-	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	join_c();
+	node_link(&b, &c)->keys.asked = 1; /* c does not answer */
 	tolerated = verve_rx_buffers_in_use(b.xport) / PART;
 	cr_assert_lt(tolerated + 1, ALL / PART);
 	for (uint32_t i = 0; i < tolerated; i++)
 		end_in_the_middle();
-	cr_expect_not(b.xport->lost.pressing);
 	cr_expect_gt(b.xport->rx_load.aside_count, 0);
 	end_in_the_middle();
 	cr_expect_eq(b.xport->rx_load.aside_count, 0);
 	cr_expect_not(b.xport->rx_load.shrinking);
+	node_link(&b, &c)->keys.asked = 0;
 	expect_all_back();
+	close_world();
+}
+
+/* The queue pair took a buffer of the step along that is to go: c is asked, if only for that. */
+Test(lost, one_in_question_does_not_keep_a_step_that_is_to_go)
+{
+	open_world_of(true, true, 16, 16 + VERVE_RX_STEP);
+	put_aside(VERVE_RX_STEP - 8);
+	join_c();
+	node_link(&b, &c)->keys.asked = 1; /* not now */
+	end_in_the_middle();
+	messages_come(UINT32_MAX);
+	cr_assert(b.xport->rx_load.shrinking);
+	node_link(&b, &c)->keys.asked = 0;
+	verve_rx_lost_watch(b.xport);
+	nodes_settle();
+	verve_rx_lost_watch(b.xport);
+	messages_come(UINT32_MAX);
+	cr_expect_eq(b.xport->rx_count, 16);
 	close_world();
 }
 
@@ -467,8 +494,7 @@ static void open_crowd(void)
 	attr.rx_buffers = BUFFERS;
 	node_open(&b, 1, &attr);
 	node_open(&c, 2, &attr);
-	node_join(&c, &b, NODE_WINDOW);
-	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
+	join_c();
 	for (int i = 0; i < HOSTILE; i++) {
 		node_open(&hostile[i], 0, &attr);
 		node_join(&hostile[i], &b, NODE_WINDOW);
@@ -491,15 +517,12 @@ static void close_crowd(void)
 /* So many of them begin a message, and do not go on. */
 static void begin_messages(uint32_t count)
 {
-	struct fake_net_stats before, after;
+	uint64_t begun = nodes_stats().begun;
 
 	fake_net_hold(0, true);
-	fake_net_stats(&before);
 	for (uint32_t i = 0; i < count; i++)
 		send_to_b(&hostile[i]);
-	do
-		cr_assert(fake_net_run_next());
-	while (fake_net_stats(&after), after.begun < before.begun + count);
+	run_until_begun(begun + count);
 	cr_assert_eq(fake_net_cq_count(b.xport->recv_cq), 0);
 }
 
@@ -548,15 +571,11 @@ Test(lost, messages_that_do_not_end_renew_no_connection_while_half_of_the_buffer
 /* The watch comes while messages arrive as ever: they have begun since the last watch. */
 Test(lost, messages_that_arrive_during_a_watch_are_not_suspected)
 {
-	struct fake_net_stats stats;
-
 	open_crowd();
 	watch_b();
 	for (uint32_t i = 0; i < HOSTILE; i++)
 		send_to_b(&hostile[i]);
-	do
-		cr_assert(fake_net_run_next());
-	while (fake_net_stats(&stats), stats.begun < HOSTILE);
+	run_until_begun(HOSTILE);
 	b.xport->watch_time = 0;
 	verve_turn_expect(b.xport);
 	verve_proto_poll(&b.proto);
