@@ -17,10 +17,7 @@
 
 static const char prefix[] = "FI_VERVE_";
 
-enum {
-	NAME_MAX_LEN = 64,
-	RX_BUFFERS_MIN = 16,
-};
+enum { NAME_MAX_LEN = 64 };
 
 struct verve_config verve_config = {
 	.iface = NULL,
@@ -31,6 +28,7 @@ struct verve_config verve_config = {
 	.tx_size = 4096,
 	.rx_buffers = SIZE_MAX,
 	.rx_limit = SIZE_MAX,
+	.locked = SIZE_MAX,
 	.window = 64,
 	.max_conns = SIZE_MAX,
 	.connect_timeout = 30000,
@@ -126,7 +124,7 @@ static const struct verve_config_param params[] = {
 		.unit = "buffers",
 		.number = &verve_config.rx_buffers,
 		.automatic = "the windows of its connections, one at least, and 32 more, up to 256",
-		.min = RX_BUFFERS_MIN,
+		.min = VERVE_CONFIG_RX_BUFFERS_MIN,
 		.max = VERVE_CONFIG_RX_MAX,
 	},
 	{
@@ -135,8 +133,9 @@ static const struct verve_config_param params[] = {
 			"than it can take at once.",
 		.unit = "buffers",
 		.number = &verve_config.rx_limit,
-		.automatic = "the process's share of a 32nd of the memory, from 1024 to 4096",
-		.min = RX_BUFFERS_MIN,
+		.automatic = "the process's share of a 32nd of the memory, from 1024 to 4096, and "
+			     "no more than a quarter of RLIMIT_MEMLOCK holds",
+		.min = VERVE_CONFIG_RX_BUFFERS_MIN,
 		.max = VERVE_CONFIG_RX_MAX,
 	},
 	{
@@ -512,23 +511,18 @@ static void config_warn_unknown(void)
 	}
 }
 
-/* Receive buffers of this payload that fit the share. */
-static size_t buffers_of(size_t share, size_t payload)
+/* Fits the defaults to the share of locked memory: of 256 receive buffers, each gets smaller. */
+static void config_fit_memlock(void)
 {
-	size_t fit = share / (payload + VERVE_CONFIG_BUFFER_EXTRA);
-
-	return fit < RX_BUFFERS_MIN ? RX_BUFFERS_MIN : fit;
-}
-
-/* Fits the defaults to the share. First the buffers get smaller, then fewer. */
-static void config_fit_memlock(size_t share)
-{
-	size_t buffers = buffers_of(share, VERVE_CONFIG_EAGER_MIN), fit;
+	size_t share = verve_config.locked;
+	size_t buffers = share / (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA), fit;
 
 	if (verve_config.mr_cache_size > share)
 		verve_config.mr_cache_size = share;
 	if (buffers > VERVE_CONFIG_RX_BUFFERS_AUTO)
 		buffers = VERVE_CONFIG_RX_BUFFERS_AUTO;
+	if (buffers < VERVE_CONFIG_RX_BUFFERS_MIN)
+		buffers = VERVE_CONFIG_RX_BUFFERS_MIN;
 	fit = share / buffers;
 	if (fit < VERVE_CONFIG_EAGER_MIN)
 		fit = VERVE_CONFIG_EAGER_MIN;
@@ -536,20 +530,10 @@ static void config_fit_memlock(size_t share)
 		verve_config.eager_size = fit;
 }
 
-/* Buffers of the size that holds, which may be the user's. */
-static void config_fit_buffers(size_t share)
-{
-	size_t fit = buffers_of(share, verve_config.eager_size);
-
-	if (verve_config_is_auto(verve_config.rx_limit) && fit < VERVE_CONFIG_RX_LIMIT_AUTO)
-		verve_config.rx_limit = fit;
-}
-
 void verve_config_load(const struct fi_provider *prov)
 {
-	size_t share = verve_memlock_share();
-
-	config_fit_memlock(share);
+	verve_config.locked = verve_memlock_share();
+	config_fit_memlock();
 	for (size_t i = 0; i < PARAMS; i++) {
 		param_define(prov, &params[i]);
 		if (params[i].automatic)
@@ -559,7 +543,6 @@ void verve_config_load(const struct fi_provider *prov)
 		else
 			param_read_text(prov, &params[i]);
 	}
-	config_fit_buffers(share);
 	config_read_ports();
 	config_read_core();
 	config_warn_unknown();

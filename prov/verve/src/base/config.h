@@ -31,8 +31,8 @@ enum { VERVE_CONFIG_INLINE_MAX = 1024 };
 /* Bytes of a receive buffer beside the payload, at most. */
 enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 
-/* Receive buffers of an endpoint, at most. */
-enum { VERVE_CONFIG_RX_MAX = 32768 };
+/* Receive buffers of an endpoint that a variable may ask for. */
+enum { VERVE_CONFIG_RX_BUFFERS_MIN = 16, VERVE_CONFIG_RX_MAX = 32768 };
 
 /* Receive buffers that FI_VERVE_RX_BUFFERS=auto gives as links come, at most: 4 windows. */
 enum { VERVE_CONFIG_RX_BUFFERS_AUTO = 256 };
@@ -52,6 +52,7 @@ struct verve_config {
 	size_t tx_size;		  /* FI_VERVE_TX_SIZE: operations an endpoint accepts */
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS; or auto: see engine/share.h */
 	size_t rx_limit;	  /* FI_VERVE_RX_LIMIT; or auto: see engine/share.h */
+	size_t locked;		  /* bytes that receive buffers may pin: base/memlock.h */
 	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
 	size_t max_conns;	  /* FI_VERVE_MAX_CONNS; or auto: see engine/share.h */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */

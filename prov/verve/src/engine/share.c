@@ -62,8 +62,12 @@ uint32_t verve_share_buffers(size_t size)
 	share = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / OF_MEMORY /
 		verve_share_processes() / size;
 	if (share < BUFFERS_MIN)
-		return BUFFERS_MIN;
-	return share < VERVE_CONFIG_RX_LIMIT_AUTO ? share : VERVE_CONFIG_RX_LIMIT_AUTO;
+		share = BUFFERS_MIN;
+	if (share > VERVE_CONFIG_RX_LIMIT_AUTO)
+		share = VERVE_CONFIG_RX_LIMIT_AUTO;
+	if (verve_config.locked != SIZE_MAX && share > verve_config.locked / size)
+		share = verve_config.locked / size;
+	return share < VERVE_CONFIG_RX_BUFFERS_MIN ? VERVE_CONFIG_RX_BUFFERS_MIN : share;
 }
 
 uint32_t verve_share_usual_buffers(uint32_t limit)

@@ -24,7 +24,8 @@ uint32_t verve_share_processes(void);
 uint32_t verve_share_conns(const struct verve_net_limits *limits);
 /*
  * FI_VERVE_RX_LIMIT, or for "auto" as many buffers of so many bytes as fit a 32nd of the host's
- * memory (_SC_PHYS_PAGES of sysconf(3)) divided by verve_share_processes(), from 1024 to 4096.
+ * memory (_SC_PHYS_PAGES of sysconf(3)) divided by verve_share_processes(), from 1024 to 4096,
+ * but no more than verve_config.locked holds, and at least 16.
  */
 uint32_t verve_share_buffers(size_t size);
 /*

@@ -112,7 +112,8 @@ static bool batch_is_credited(const struct verve_xport *xport)
 		const struct verve_net_wc *wc = &xport->batch.wc[i];
 		const struct verve_slab *slab = (const struct verve_slab *)(uintptr_t)wc->wr_id;
 
-		if (wc->opcode != VERVE_NET_WC_RECV ||
+		if (wc->status || wc->opcode != VERVE_NET_WC_RECV ||
+		    wc->byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL ||
 		    verve_wire_type_of(slab->data) != VERVE_WIRE_EAGER)
 			return false;
 	}
@@ -174,18 +175,17 @@ bool verve_rx_buffers_follow(struct verve_xport *xport)
 void verve_rx_buffers_press(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
+	uint32_t half = verve_rx_buffers_in_use(xport) / 2;
 
-	bool enough = load->run < verve_rx_buffers_in_use(xport) / 2;
-
-	/* The next full batch is to ask again: it may be the next turn's. */
-	if (!enough && load->grown)
+	if (load->run < half) {
+		load->peak = load->run;
 		return;
-	load->peak = load->run;
-	if (enough)
-		return;
+	}
+	/* The next full batch asks again: it may be of other packets, and in another turn. */
+	load->peak = half - 1;
 	if (load->shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
-	} else if (xport->rx_count < wanted(xport) && add_step(xport)) {
+	} else if (!load->grown && xport->rx_count < wanted(xport) && add_step(xport)) {
 		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
 			   xport->link_count, xport->rx_count);
 	}

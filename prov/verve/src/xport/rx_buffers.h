@@ -64,7 +64,7 @@ void verve_rx_buffers_expect(struct verve_xport *xport);
  */
 bool verve_rx_buffers_follow(struct verve_xport *xport);
 
-/* The run is the longest since the last watch: remembers that, and adds buffers if needed. */
+/* The run is longer than peak: remembers that, and adds buffers if half of them may be in use. */
 void verve_rx_buffers_press(struct verve_xport *xport);
 
 /* A poll has found count packets, at least 1. */

@@ -33,7 +33,7 @@ struct verve_rx_lost {
 /* How busy the receive buffers are (xport/rx_buffers.h). */
 struct verve_rx_load {
 	uint64_t run;	/* packets polled since no more waited; so many waited then, at most */
-	uint64_t peak;	/* the longest run since the buffers were last watched */
+	uint64_t peak;	/* the longest run since the last watch; below half of the buffers */
 	uint64_t quiet; /* since when half of the buffers would have done, nanoseconds; 0: not */
 	uint32_t first; /* buffers that were registered when the transport was opened */
 	bool grown;	/* this turn has added a step */

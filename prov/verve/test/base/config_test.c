@@ -324,20 +324,8 @@ Test(config, defaults_fit_the_limit_of_locked_memory)
 	cr_expect_eq(verve_config.mr_cache_size, BUFFERS);
 	cr_expect(verve_config_is_auto(verve_config.rx_buffers));
 	cr_expect_eq(verve_config.eager_size, BUFFERS / 256);
-	cr_expect_leq(verve_config.rx_limit *
-			      (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA), BUFFERS);
-}
-
-Test(config, larger_buffers_than_the_limit_suggests_are_fewer)
-{
-	enum { LIMIT = 8 << 20, EAGER = 64 << 10 };
-
-	set_memlock(LIMIT);
-	setenv("FI_VERVE_EAGER_SIZE", "65536", 1);
-	setenv("FI_VERVE_RX_LIMIT", "auto", 1);
-	load();
-	cr_expect_eq(verve_config.eager_size, EAGER);
-	cr_expect_eq(verve_config.rx_limit, LIMIT / 4 / (EAGER + VERVE_CONFIG_BUFFER_EXTRA));
+	cr_expect(verve_config_is_auto(verve_config.rx_limit));
+	cr_expect_eq(verve_config.locked, BUFFERS);
 }
 
 Test(config, a_tiny_limit_of_locked_memory_leaves_few_and_small_buffers)
@@ -349,7 +337,5 @@ Test(config, a_tiny_limit_of_locked_memory_leaves_few_and_small_buffers)
 	cr_expect(verve_config_is_auto(verve_config.rx_buffers));
 	cr_expect_eq(verve_config.eager_size, LIMIT / 4 / (LIMIT / 4 /
 		     (VERVE_CONFIG_EAGER_MIN + VERVE_CONFIG_BUFFER_EXTRA)));
-	cr_expect_geq(verve_config.rx_limit, 16);
-	cr_expect_leq(verve_config.rx_limit *
-			      (verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA), LIMIT / 4);
+	cr_expect_eq(verve_config.locked, LIMIT / 4);
 }

@@ -91,6 +91,17 @@ Test(share, buffers_take_a_part_of_the_memory)
 	cr_expect_eq(buffers(SIZE_MAX, "1"), 1024);
 }
 
+Test(share, buffers_fit_the_memory_that_may_be_locked)
+{
+	verve_config.locked = 3000000;
+	cr_expect_eq(buffers(1000, "1"), 3000);
+	verve_config.locked = memory();
+	cr_expect_eq(buffers(memory() / 32 / 6000, "60"), 1024, "a process's share is less");
+	verve_config.locked = 3000000;
+	cr_expect_eq(buffers(1000000, "1"), 16);
+	verve_config.locked = SIZE_MAX;
+}
+
 Test(share, buffers_are_what_the_user_says)
 {
 	verve_config.rx_limit = 16;

@@ -353,8 +353,21 @@ Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
 	packets_of(VERVE_WIRE_EAGER, 1000);
 	run_of(10 * MOST);
 	expect_buffers(ONE, ONE);
+	/* A shorter run of others is not hidden by that. */
 	b.xport->batch.wc[VERVE_POLL_BATCH - 1].opcode = VERVE_NET_WC_RECV_IMM;
-	run_of(20 * MOST);
+	run_of(ONE / 2);
+	expect_buffers(ONE + VERVE_RX_STEP, ONE + VERVE_RX_STEP);
+	run_of(10 * MOST);
+	expect_buffers(MANY, MANY);
+}
+
+/* Seven small messages in a batch are too few for a flood of them, and cost no credit either. */
+Test(rx_buffers, one_link_brings_more_by_small_messages_among_others)
+{
+	open_by_links();
+	packets_of(VERVE_WIRE_EAGER, 1000);
+	b.xport->batch.wc[3].byte_len = VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
+	run_of(10 * MOST);
 	expect_buffers(MANY, MANY);
 }
 
