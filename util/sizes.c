@@ -17,6 +17,7 @@
 #include "settings.h"
 #include "tune.h"
 #include "xport/open.h"
+#include "xport/transfer.h"
 #include "xport/wire.h"
 
 enum { DEPTH = 16 };
@@ -57,7 +58,7 @@ int verve_sizes_measure(const struct verve_net_port *port, struct verve_sizes_li
 	if (ret)
 		return ret;
 	limits->eager = verve_xport_eager_size(dev, verve_config.eager_size);
-	limits->read = port->limits.read_size;
+	limits->read = verve_transfer_read_size(port);
 	verve_tune_start(dev, &costs);
 	verve_mr_costs_compare(&costs, &limits->crossover);
 	ret = measure_qp(dev, &limits->granted);
@@ -128,9 +129,7 @@ void verve_sizes_fill(struct verve_sizes *sizes, const struct verve_sizes_limits
 		    "in the work request, buffer free at once", source);
 	}
 	add_eager(sizes, limits);
-	snprintf(source, sizeof(source), "no limit; reads of %zu: %s",
-		 verve_config_is_auto(verve_config.read_size) ? limits->read :
-								verve_config.read_size,
+	snprintf(source, sizeof(source), "no limit; reads of %zu: %s", limits->read,
 		 verve_settings_source_of(&verve_config.read_size));
 	add(sizes, UINT64_MAX, "rendezvous", "the receiver reads it from the sender's buffer",
 	    source);

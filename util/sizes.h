@@ -30,7 +30,7 @@ struct verve_sizes_limits {
 	/* granted for inline data to a queue pair that asked for the configured size */
 	size_t granted;
 	size_t eager;	/* payload that fits a receive buffer on this device */
-	size_t read;	/* of one RDMA read, unless FI_VERVE_READ_SIZE says so */
+	size_t read;	/* payload of an RDMA read, at most */
 	struct verve_mr_crossover crossover; /* of the device, as measured */
 };
 

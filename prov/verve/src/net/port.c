@@ -67,11 +67,9 @@ static bool doubtful_reads(const struct ibv_device_attr *device)
  * packets. Other devices pace their answers: a request for each mebibyte costs nothing any more,
  * and a longer one would only keep other reads of the queue pair waiting.
  */
-static uint32_t read_size(const struct verve_port_attr *attr)
+static uint32_t read_size(const struct ibv_device_attr *device)
 {
-	if (attr->device.orig_attr.vendor_id == SOFT_ROCE)
-		return 128 << 10;
-	return least(attr->port.max_msg_sz, 1 << 20);
+	return device->vendor_id == SOFT_ROCE ? 128 << 10 : 1 << 20;
 }
 
 /*
@@ -109,7 +107,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.rd_atomic = least(device->max_qp_init_rd_atom, READS_MAX),
 		.rd_atomic_target = least(device->max_qp_rd_atom, READS_MAX),
 		.msg_size = attr->port.max_msg_sz,
-		.read_size = read_size(attr),
+		.read_size = read_size(device),
 		.mr_size = device->max_mr_size,
 		.mr = device->max_mr,
 		.mw = device->device_cap_flags & IBV_DEVICE_MEM_WINDOW && device->max_mw > 0 ?

@@ -49,7 +49,7 @@ struct verve_net_limits {
 	uint32_t rd_atomic;	/* reads and atomics in flight on a QP, as initiator */
 	uint32_t rd_atomic_target; /* reads and atomics in flight on a QP, as target */
 	uint32_t msg_size;	/* bytes of a work request */
-	uint32_t read_size;	/* bytes of a read that FI_VERVE_READ_SIZE=auto allows */
+	uint32_t read_size;	/* bytes of a read that the device does well; see msg_size, too */
 	uint64_t mr_size;	/* bytes of a region */
 	uint32_t mr;		/* regions of the device */
 	uint32_t mw;		/* memory windows of the device; 0: it has none of type 1 */

@@ -176,22 +176,23 @@ bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct
 	       end_of_piece(xport, op) == transfer->len;
 }
 
-static size_t longest_read(const struct verve_xport *xport)
+size_t verve_transfer_read_size(const struct verve_net_port *port)
 {
-	if (!verve_config_is_auto(verve_config.read_size))
-		return verve_config.read_size;
-	return verve_net_device_port(xport->attr.dev)->limits.read_size;
+	size_t asked = verve_config.read_size;
+
+	return min(port->limits.msg_size,
+		   verve_config_is_auto(asked) ? port->limits.read_size : asked);
 }
 
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell)
 {
 	struct verve_transfer *transfer = verve_op_transfer(op);
-	size_t longest = verve_net_device_port(xport->attr.dev)->limits.msg_size;
+	const struct verve_net_port *port = verve_net_device_port(xport->attr.dev);
+	size_t longest = verb == VERVE_NET_READ ? verve_transfer_read_size(port) :
+						  port->limits.msg_size;
 	uint64_t end = end_of_piece(xport, op);
 
-	if (verb == VERVE_NET_READ)
-		longest = min(longest, longest_read(xport));
 	do {
 		size_t len, left = end - transfer->offset;
 		struct verve_slot slot;

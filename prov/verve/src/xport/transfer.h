@@ -21,6 +21,7 @@
 #include "xport/packet.h"
 
 struct verve_link;
+struct verve_net_port;
 struct verve_slot;
 struct verve_xport;
 
@@ -76,6 +77,12 @@ bool verve_transfer_unload(const struct verve_xport *xport, struct verve_op *op)
  * next piece.
  */
 bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_op *op);
+
+/*
+ * Bytes of one RDMA read on this port, at most: FI_VERVE_READ_SIZE, or what the device does well,
+ * and no more than its longest request. Constant once the configuration is read; any thread.
+ */
+size_t verve_transfer_read_size(const struct verve_net_port *port);
 
 /* True if the transfer, of which nothing is posted, will be one request, and has bytes to move. */
 bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct verve_link *link,
