@@ -95,13 +95,19 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 	bring_back(xport, UINT32_MAX);
 }
 
+/* The packet is no longer than a small message, which costs no credit of its own. */
+static bool is_short(const struct verve_net_wc *wc)
+{
+	return wc->byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
+}
+
 /* True if half of the full batch that was polled last, or more, cost no credit of their own. */
 static bool batch_is_short(const struct verve_xport *xport)
 {
 	int count = 0;
 
 	for (int i = 0; i < VERVE_POLL_BATCH; i++)
-		count += xport->batch.wc[i].byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
+		count += is_short(&xport->batch.wc[i]);
 	return count >= VERVE_POLL_BATCH / 2;
 }
 
@@ -112,8 +118,7 @@ static bool batch_is_credited(const struct verve_xport *xport)
 		const struct verve_net_wc *wc = &xport->batch.wc[i];
 		const struct verve_slab *slab = (const struct verve_slab *)(uintptr_t)wc->wr_id;
 
-		if (wc->status || wc->opcode != VERVE_NET_WC_RECV ||
-		    wc->byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL ||
+		if (wc->status || wc->opcode != VERVE_NET_WC_RECV || is_short(wc) ||
 		    verve_wire_type_of(slab->data) != VERVE_WIRE_EAGER)
 			return false;
 	}
@@ -185,7 +190,7 @@ void verve_rx_buffers_press(struct verve_xport *xport)
 	load->peak = half - 1;
 	if (load->shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
-	} else if (!load->grown && xport->rx_count < wanted(xport) && add_step(xport)) {
+	} else if (xport->rx_count < wanted(xport) && add_step(xport)) {
 		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
 			   xport->link_count, xport->rx_count);
 	}
