@@ -126,7 +126,7 @@ void verve_host_report_memlock(struct verve_report *report)
 	struct rlimit limit;
 	size_t size = verve_config.eager_size + VERVE_CONFIG_BUFFER_EXTRA;
 	bool reduced = verve_config_is_auto(verve_config.rx_limit) &&
-		       verve_config.locked / size < VERVE_CONFIG_RX_BUFFERS_AUTO;
+		       verve_config.locked / size < VERVE_CONFIG_RX_LIMIT_AUTO;
 	uint32_t most = verve_share_buffers(size);
 
 	for (size_t i = 0; (param = verve_config_param(i)); i++)
