@@ -48,11 +48,11 @@ kernel_unpack()
 {
 	local image=$1 file=$2 begin length
 
+	grep -q '^CONFIG_PVH=y' "${image/vmlinuz/config}" || return
 	begin=$((($(number "$image" 0x1f1 1) + 1) * 512 + $(number "$image" 0x248 4)))
 	length=$(($(number "$image" 0x24c 4) - 4))
 	{ tail -c +$((begin + 1)) "$image" || true; } | head -c "$length" | xz -dc >"$file" &&
-		[[ $(number "$file" 0 4) == $((0x464c457f)) ]] &&
-		grep -q '^CONFIG_PVH=y' "${image/vmlinuz/config}"
+		[[ $(number "$file" 0 4) == $((0x464c457f)) ]]
 }
 
 # initrd_make KERNEL_DIR RELEASE FILE: busybox, the modules on the way to the root file system,
