@@ -41,8 +41,6 @@ static void configure(struct sim *sim)
 	verve_config.transport_timeout = 500;
 	verve_config.atomics = sim->options->device ? "device" : "target";
 	verve_config.odp = sim->options->odp ? "on" : "off";
-	/* Every wait of this world is followed by publishing, which takes a fifth of the time. */
-	verve_config.stat = sim->seed % 4 ? "off" : NULL;
 	if (sim->options->dgram_loss)
 		verve_config.connect_timeout = 30000;
 }
