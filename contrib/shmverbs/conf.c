@@ -46,6 +46,7 @@ static const struct number numbers[] = {
 	{"pin_memory", offsetof(struct shmv_conf, pin_memory), 1, 1},
 	{"pin_rings", offsetof(struct shmv_conf, pin_rings), 0, 1},
 	{"populate", offsetof(struct shmv_conf, populate), 1, 1},
+	{"warm", offsetof(struct shmv_conf, warm), 1, 1},
 	{"infiniband", offsetof(struct shmv_conf, infiniband), 0, 1},
 	{"grh_required", offsetof(struct shmv_conf, grh_required), 0, 1},
 	{"lmc", offsetof(struct shmv_conf, lmc), 0, 7},

@@ -24,7 +24,7 @@ void shmv_cq_warm(struct shmv_seg *seg, uint32_t index)
 {
 	const struct shm_cq *cq = &seg->shm->cq[index];
 
-	if (seg->warm[index] || !cq->ring)
+	if (!shmv_conf.warm || seg->warm[index] || !cq->ring)
 		return;
 	seg->warm[index] = 1;
 	madvise(shm_at(seg->shm, cq->ring), ((size_t)cq->mask + 1) * sizeof(struct shm_cqe),

@@ -7,10 +7,15 @@
 # provider_use NAME
 provider_use()
 {
-	unset FI_PROVIDER_PATH FI_UNIVERSE_SIZE
+	unset FI_PROVIDER_PATH FI_UNIVERSE_SIZE FI_VERBS_DEVICE_NAME
 	export FI_PROVIDER=$1
 	case $1 in
-	verve) export FI_PROVIDER_PATH=$VERVE_BUILD/lib ;;
+	verve)
+		export FI_PROVIDER_PATH=$VERVE_BUILD/lib
+		# Processes start sooner: though it is not chosen, libfabric's provider verbs asks the kernel for each of 1024 GIDs
+		# of each device. In the process shape there is no kernel to ask.
+		[[ $VERVE_SHAPE == process ]] || export FI_VERBS_DEVICE_NAME=none
+		;;
 	*ofi_rxm) export FI_UNIVERSE_SIZE=32 ;;	# more needs a completion queue larger than rxe has
 	esac
 }
