@@ -3,6 +3,7 @@
 #include "xport/slab.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,6 +14,7 @@ struct verve_slab_chunk {
 	struct verve_slab_chunk *next;
 	struct verve_net_mr mr;
 	void *memory;
+	size_t bytes;
 	size_t count; /* slabs */
 	struct verve_slab slab[];
 };
@@ -36,7 +38,7 @@ void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device 
 static void chunk_free(struct verve_slab_chunk *chunk)
 {
 	verve_net_mr_dereg(&chunk->mr);
-	free(chunk->memory);
+	munmap(chunk->memory, chunk->bytes);
 	free(chunk);
 }
 
@@ -71,12 +73,15 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 		return -FI_ENOMEM;
 	ret = -FI_ENOMEM;
 	/* Registering pins whole pages: no other memory may share them. */
-	if (posix_memalign(&chunk->memory, page, bytes))
+	chunk->memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (chunk->memory == MAP_FAILED)
 		goto err_free;
+	chunk->bytes = bytes;
 	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, VERVE_NET_LOCAL_WRITE, &chunk->mr);
 	if (ret) {
 		pool_explain(pool, bytes, -ret);
-		goto err_free_memory;
+		goto err_unmap;
 	}
 
 	for (size_t i = 0; i < batch; i++) {
@@ -97,8 +102,8 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 	pool->failures = 0;
 	return 0;
 
-err_free_memory:
-	free(chunk->memory);
+err_unmap:
+	munmap(chunk->memory, bytes);
 err_free:
 	free(chunk);
 	return ret;

@@ -10,12 +10,14 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
 int __real_posix_memalign(void **memory, size_t alignment, size_t size);
+void *__real_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 char *__real_strdup(const char *text);
 int __real_vasprintf(char **text, const char *format, va_list args);
 void *__wrap_malloc(size_t size);
@@ -23,6 +25,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
+void *__wrap_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 char *__wrap_strdup(const char *text);
 int __wrap_vasprintf(char **text, const char *format, va_list args);
 
@@ -84,6 +87,14 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
 {
 	return fails() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
+}
+
+void *__wrap_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	if (!fails())
+		return __real_mmap(addr, length, prot, flags, fd, offset);
+	errno = ENOMEM;
+	return MAP_FAILED;
 }
 
 char *__wrap_strdup(const char *text)
