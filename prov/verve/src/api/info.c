@@ -6,6 +6,7 @@
 #include "api/info.h"
 
 #include <rdma/fi_errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,11 +77,21 @@ static bool has_iface(const struct verve_net_port *port, const struct verve_ifac
 	return verve_iface_is(iface, &of, port->netdev);
 }
 
-/* Why this item of FI_VERVE_IFACE chooses no port; NULL: it chooses one. */
-static const char *iface_refusal(const struct verve_net_port *ports, size_t count,
-				 const struct verve_iface *iface)
+/* Writes the names that FI_VERVE_IFACE could have, as far as there is room. */
+static void list_ifaces(const struct verve_net_port *ports, size_t count, char *text, size_t size)
 {
-	const char *why = "no RDMA device or interface of one has that name";
+	size_t at = snprintf(text, size, "%s", count ? "there are" : "there is none");
+
+	for (size_t i = 0; i < count && at < size; i++)
+		at += snprintf(text + at, size - at, "%s %s%s%s", i ? "," : "", ports[i].device,
+			       ports[i].netdev[0] ? "@" : "", ports[i].netdev);
+}
+
+/* Why this item of FI_VERVE_IFACE chooses no port, which may be in text; NULL: it chooses one. */
+static const char *iface_refusal(const struct verve_net_port *ports, size_t count,
+				 const struct verve_iface *iface, char *text, size_t size)
+{
+	const char *why = NULL;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!has_iface(&ports[i], iface))
@@ -88,6 +99,12 @@ static const char *iface_refusal(const struct verve_net_port *ports, size_t coun
 		if (ports[i].usable)
 			return NULL;
 		why = ports[i].reason;
+	}
+	if (!why) {
+		size_t at = snprintf(text, size, "no RDMA device or interface of one has that name; ");
+
+		list_ifaces(ports, count, text + at, size - at);
+		why = text;
 	}
 	return why;
 }
@@ -100,7 +117,8 @@ static void check_ifaces(const struct verve_net_port *ports, size_t count)
 
 	while (verve_iface_next(&list, &iface)) {
 		const char *item = iface.device ? iface.device : iface.name;
-		const char *why = iface_refusal(ports, count, &iface);
+		char text[256];
+		const char *why = iface_refusal(ports, count, &iface, text, sizeof(text));
 
 		if (why)
 			VERVE_WARN(FABRIC, "FI_VERVE_IFACE is %.*s: %s\n", (int)strcspn(item, ","),
