@@ -119,26 +119,13 @@ static const char *check_own(struct verve_xport *xport, struct verve_op *op,
 	return reason;
 }
 
-/*
- * Whether the key may be an rkey. The lower half of such a key is the device's rkey; the upper half
- * says where in a page the region begins, so it is small.
- */
-static bool is_rkey(uint64_t key)
-{
-	return key >> 32 <= UINT16_MAX;
-}
-
 /* Like check_own, for a key of the peer that is not exported. */
 static const char *check_rkey(struct verve_xport *xport, const struct verve_link *link,
 			      struct verve_op *op, const struct verve_wire_segment *segment)
 {
-	if (!is_rkey(segment->key))
+	if (!verve_key_is_rkey(segment->key))
 		return "the target has no region with the key";
-	/*
-	 * Usually the device checks an rkey. On a link to ourselves both ends are one queue pair:
-	 * the device then flushes the very request that it refuses, and no completion tells why. So
-	 * check the key here, before anything is posted.
-	 */
+	/* See verve_key_is_checked_there: so check the key before anything is posted. */
 	if (link->is_self && !verve_op_transfer(op)->offset)
 		return check_own(xport, op, segment);
 	return NULL;

@@ -16,7 +16,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-struct verve_link;
+#include "xport/link.h"
+
 struct verve_op;
 struct verve_wire_packet;
 struct verve_xport;
@@ -29,6 +30,26 @@ enum verve_key_result {
 	VERVE_KEY_WAIT,	  /* a query is under way, or has no room yet; or the link broke */
 	VERVE_KEY_FAILED, /* the operation fails with FI_EACCES; *reason, a constant, says why */
 };
+
+/*
+ * Whether the key may be an rkey. The lower half of such a key is the device's rkey; the upper half
+ * says where in a page the region begins, so it is small.
+ */
+static inline bool verve_key_is_rkey(uint64_t key)
+{
+	return key >> 32 <= UINT16_MAX;
+}
+
+/*
+ * True if the peer's device checks the key, and nothing of it is to be resolved here. Not on a link
+ * to ourselves, whose ends are one queue pair: the device flushes the very request that it refuses,
+ * and no completion tells why.
+ */
+static inline bool verve_key_is_checked_there(const struct verve_link *link, uint64_t key)
+{
+	return !link->is_self && verve_key_is_rkey(key) &&
+	       !verve_remote_key_is_exported(&link->keys, key);
+}
 
 /*
  * Looks up all keys of op, and asks the peer for those that are unknown. op: the read, write or

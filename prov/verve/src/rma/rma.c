@@ -3,7 +3,6 @@
 #include "rma/rma.h"
 
 #include "comp/comp.h"
-#include "net/device.h"
 #include "net/mr.h"
 #include "rma/key.h"
 #include "rma/rma_event.h"
@@ -65,7 +64,7 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 
 /*
  * A write may take the short way: nothing waits in the peer's queues, and the write is one inline
- * request behind which no packet follows, to memory whose key is an rkey. A request that is
+ * request behind which no packet follows, to memory whose key the device checks. A request that is
  * repeated (xport/replay.h) reads the buffer anew, so a write that gives the buffer back at once
  * (INJECT) may not.
  */
@@ -77,28 +76,22 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 
 	return link && verve_link_is_open(link) && !link->greets && !link->rma_event &&
 	       !verve_peer_has_work(peer) && len && len <= link->inline_size &&
-	       len <= verve_net_device_port(xport->attr.dev)->limits.msg_size &&
 	       request->remote_count == 1 &&
-	       !verve_remote_key_is_exported(&link->keys, request->remote->key) &&
+	       verve_key_is_checked_there(link, request->remote->key) &&
 	       !(request->flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
 	       verve_link_has_room(xport, link, false);
 }
 
-/* The short way. False: the key is wrong, which the long way tells. */
-static bool write_now(struct verve_xport *xport, struct verve_peer *peer, struct verve_rma_op *rma)
+/* The short way. If the link breaks, it has the operation. */
+static void write_now(struct verve_xport *xport, struct verve_peer *peer, struct verve_rma_op *rma)
 {
 	struct verve_link *link = peer->link;
-	const char *reason;
 
-	if (verve_key_resolve(xport, link, &rma->op, &reason) != VERVE_KEY_READY)
-		return false;
 	rma->op.peer = peer;
 	rma->posted = true;
 	verve_watched_owe(xport, link);
 	verve_op_enqueue(&rma->op, &peer->active, VERVE_OP_SENT);
-	/* If the link breaks, it has the operation. */
-	verve_transfer_post(xport, link, &rma->op, VERVE_NET_WRITE, true);
-	return true;
+	verve_transfer_post_short(xport, link, &rma->op);
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
@@ -133,7 +126,9 @@ int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
 		verve_iov_gather(rma->memory.slab->data, request->iov, request->iov_count, 0,
 				 op->len);
 	}
-	if (!write || !can_go_now(xport, peer, request) || !write_now(xport, peer, rma))
+	if (write && can_go_now(xport, peer, request))
+		write_now(xport, peer, rma);
+	else
 		verve_peer_queue(xport, peer, op);
 	return 0;
 }

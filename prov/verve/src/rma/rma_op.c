@@ -2,7 +2,6 @@
 #include "rma/rma_op.h"
 
 #include <endian.h>
-#include <string.h>
 
 #include "comp/comp.h"
 #include "rma/key.h"
@@ -22,11 +21,11 @@ void verve_rma_op_fill(struct verve_rma_op *rma, const struct verve_request *req
 	verve_op_fill(&rma->op, request);
 	rma->data = request->data;
 	verve_transfer_init(transfer);
-	memcpy(transfer->remote, request->remote,
-	       request->remote_count * sizeof(transfer->remote[0]));
 	transfer->remote_count = request->remote_count;
-	for (size_t i = 0; i < request->remote_count; i++)
+	for (size_t i = 0; i < request->remote_count; i++) {
+		transfer->remote[i] = request->remote[i];
 		transfer->len += request->remote[i].len;
+	}
 }
 
 /*

@@ -10,11 +10,6 @@
 #include "net/qp.h"
 #include "xport/wire.h"
 
-bool verve_remote_key_is_exported(const struct verve_remote_keys *keys, uint64_t key)
-{
-	return keys->chosen || key & VERVE_MR_KEY_EXPORTED;
-}
-
 struct verve_remote_key *verve_remote_key_find(const struct verve_remote_keys *keys,
 					       uint64_t wanted)
 {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "mr/keytab.h"
 #include "mr/segments.h"
 
 struct verve_net_wr;
@@ -41,7 +42,11 @@ struct verve_remote_keys {
 };
 
 /* True if the key is no rkey: its segments have to be asked for. */
-bool verve_remote_key_is_exported(const struct verve_remote_keys *keys, uint64_t key);
+static inline bool verve_remote_key_is_exported(const struct verve_remote_keys *keys, uint64_t key)
+{
+	return keys->chosen || key & VERVE_MR_KEY_EXPORTED;
+}
+
 /* The cached key, known or not. NULL: it was never asked for, or was dropped. */
 struct verve_remote_key *verve_remote_key_find(const struct verve_remote_keys *keys, uint64_t key);
 /*

@@ -22,6 +22,12 @@ static size_t min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/* What the device is told of a segment whose key is an rkey (mr/keytab.h). */
+static uint64_t address_of(const struct verve_wire_segment *segment)
+{
+	return segment->addr + (segment->key >> 32);
+}
+
 /*
  * Sets wr's remote_addr and rkey to the peer's memory at transfer->offset. Returns the bytes that
  * one rkey reaches from there: the rest of the segment at most.
@@ -38,8 +44,7 @@ static size_t locate_remote(const struct verve_link *link, const struct verve_tr
 			if (!transfer->rkeys &&
 			    verve_remote_key_is_exported(&link->keys, segment->key))
 				return verve_remote_key_locate(&link->keys, segment, offset, wr);
-			/* The upper half of the key is added to the address (mr/keytab.h). */
-			wr->remote_addr = segment->addr + (segment->key >> 32) + offset;
+			wr->remote_addr = address_of(segment) + offset;
 			wr->rkey = (uint32_t)segment->key;
 			return segment->len - offset;
 		}
@@ -163,6 +168,36 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 	if (__builtin_expect(is_inline && wr.sge_count > 1, 0))
 		return post_pieces(xport, link, &wr, slot);
 	return verve_link_post_slot(xport, link, &wr, slot);
+}
+
+int verve_transfer_post_short(struct verve_xport *xport, struct verve_link *link,
+			      struct verve_op *op)
+{
+	const struct iovec *iov = verve_op_memory(op)->iov;
+	struct verve_transfer *transfer = verve_op_transfer(op);
+	const struct verve_wire_segment *remote = transfer->remote;
+	struct verve_net_sge sge = {(uintptr_t)iov->iov_base, iov->iov_len, 0};
+	struct verve_slot slot = {
+		.op = op,
+		.remote_addr = address_of(remote),
+		.rkey = (uint32_t)remote->key,
+		.length = iov->iov_len,
+		.kind = VERVE_SLOT_MEMORY,
+		.verb = VERVE_NET_WRITE,
+		.tell = true,
+	};
+	struct verve_net_wr wr = {
+		.op = VERVE_NET_WRITE,
+		.flags = (asks(link, &slot) ? VERVE_NET_SIGNALED : 0) | VERVE_NET_INLINE,
+		.remote_addr = slot.remote_addr,
+		.rkey = slot.rkey,
+		.sge = &sge,
+		.sge_count = 1,
+	};
+
+	transfer->offset = transfer->len;
+	verve_stat_request(link->peer->stat, VERVE_NET_WRITE, slot.length);
+	return verve_link_post_slot(xport, link, &wr, &slot);
 }
 
 bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct verve_link *link,

@@ -89,6 +89,14 @@ bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct
 				   struct verve_op *op);
 
 /*
+ * Posts a transfer that is one inline write: one piece on each side, with bytes to move, and a key
+ * that is an rkey. The link has room. Its end calls the class's done, as of verve_transfer_post.
+ * Negative FI errno: the link broke, and has the operation.
+ */
+int verve_transfer_post_short(struct verve_xport *xport, struct verve_link *link,
+			      struct verve_op *op);
+
+/*
  * Posts the request that the slot describes, also a second time (replay). The link has room; on a
  * repetition its inline_size is that of the first post. Negative FI errno: the link broke.
  */
