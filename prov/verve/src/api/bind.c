@@ -262,8 +262,19 @@ int verve_bind_check(const struct verve_ep *ep)
 	return 0;
 }
 
+struct verve_lock *verve_bind_lend_lock(struct verve_ep *ep)
+{
+	if (!ep->lock) {
+		ep->lender = ep->rx_cq ? ep->rx_cq : ep->tx_cq;
+		ep->lock = ep->lender ? verve_cq_lend_lock(ep->lender) : NULL;
+	}
+	return ep->lock;
+}
+
 void verve_bind_put_all(struct verve_ep *ep)
 {
+	if (ep->lock)
+		verve_cq_take_back(ep->lender, ep->lock);
 	for (int i = 0; i < VERVE_EP_CNTRS; i++)
 		if (ep->cntr[i])
 			verve_cntr_put(ep->cntr[i]);

@@ -14,6 +14,7 @@
 
 struct verve_engine;
 struct verve_ep;
+struct verve_lock;
 struct verve_sink;
 
 /*
@@ -35,6 +36,12 @@ void verve_bind_put_all(struct verve_ep *ep);
  * -FI_ENORX or -FI_EINVAL: no shared receive or transmit context, though it was opened to use one.
  */
 int verve_bind_check(const struct verve_ep *ep);
+
+/*
+ * A lock for the endpoint's engine, which one of its queues lends until verve_bind_put_all: so
+ * whoever reads that queue takes no other. NULL: no queue can.
+ */
+struct verve_lock *verve_bind_lend_lock(struct verve_ep *ep);
 
 /* Fills sink with the queues and counters to which the endpoint's operations report. */
 void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink);

@@ -71,6 +71,16 @@ void verve_cq_put(struct verve_cq *cq)
 	AO_fetch_and_sub1_release(&cq->references);
 }
 
+struct verve_lock *verve_cq_lend_lock(struct verve_cq *cq)
+{
+	return verve_wait_lend(&cq->wait);
+}
+
+void verve_cq_take_back(struct verve_cq *cq, struct verve_lock *lock)
+{
+	verve_wait_take_back(&cq->wait, lock);
+}
+
 int verve_cq_bind_engine(struct verve_cq *cq, struct verve_engine *engine)
 {
 	return verve_wait_bind(&cq->wait, engine);

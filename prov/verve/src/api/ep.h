@@ -26,6 +26,7 @@ struct verve_av;
 struct verve_cntr;
 struct verve_cq;
 struct verve_engine;
+struct verve_lock;
 struct verve_srx;
 
 enum verve_ep_cntr {
@@ -56,6 +57,9 @@ struct verve_ep {
 	/* the shared receive context that the endpoint is bound to; NULL: none */
 	struct verve_srx *srx;
 	struct verve_cq *tx_cq, *rx_cq;
+	/* one of them lends the engine its lock; NULL both: none */
+	struct verve_cq *lender;
+	struct verve_lock *lock;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
 	uint64_t caps;

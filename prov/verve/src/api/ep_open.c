@@ -94,6 +94,7 @@ static int ep_enable(struct verve_ep *ep)
 	warn_of_name(ep);
 	verve_bind_fill_sink(ep, &xport.sink);
 	xport.addrvec = &ep->av->addrs;
+	attr.lock = ep->srx ? NULL : verve_bind_lend_lock(ep);
 	ret = verve_engine_open(&attr, &engine);
 	if (ret)
 		return ret;

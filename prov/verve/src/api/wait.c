@@ -27,9 +27,17 @@ enum {
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
+/*
+ * Whoever works on engine has lock. So the engine's own lock is needed, too, unless it is this one.
+ * The entry stays until verve_wait_fini: a thread that walks through the entries may look at any of
+ * them at any time.
+ */
 struct verve_wait_engine {
-	LIST_ENTRY(verve_wait_engine) link;
-	struct verve_engine *engine;
+	struct verve_lock lock;
+	struct verve_engine *engine; /* NULL: none; changes under wait->lock, too */
+	bool is_lock_of_engine;
+	bool lent; /* lock is an engine's, or is to be one's; guarded by wait->lock */
+	volatile AO_t next; /* struct verve_wait_engine *; 0: this is the last one */
 };
 
 static int watch_fd(int epoll, int fd)
@@ -103,7 +111,7 @@ int verve_wait_init(struct verve_wait *wait, enum fi_wait_obj obj, bool elide)
 	if (ret)
 		return ret;
 	wait->obj = obj;
-	LIST_INIT(&wait->engines);
+	wait->elide = elide;
 	verve_lock_init(&wait->lock, elide);
 	pthread_mutex_init(&wait->sleep_lock, NULL);
 	pthread_condattr_init(&attr);
@@ -113,8 +121,20 @@ int verve_wait_init(struct verve_wait *wait, enum fi_wait_obj obj, bool elide)
 	return 0;
 }
 
+static struct verve_wait_engine *entry_at(const volatile AO_t *place)
+{
+	return (struct verve_wait_engine *)AO_load_acquire(place);
+}
+
 void verve_wait_fini(struct verve_wait *wait)
 {
+	struct verve_wait_engine *entry, *next;
+
+	for (entry = entry_at(&wait->entries); entry; entry = next) {
+		next = entry_at(&entry->next);
+		verve_lock_fini(&entry->lock);
+		free(entry);
+	}
 	close_fd(&wait->own);
 	close_fd(&wait->given);
 	pthread_cond_destroy(&wait->woken);
@@ -122,15 +142,64 @@ void verve_wait_fini(struct verve_wait *wait)
 	verve_lock_fini(&wait->lock);
 }
 
-static struct verve_wait_engine *wait_find(struct verve_wait *wait,
+/*
+ * The engine's entry; engine NULL: a free one, whose lock is not lent. NULL: there is none.
+ * wait->lock is held.
+ */
+static struct verve_wait_engine *wait_find(const struct verve_wait *wait,
 					   const struct verve_engine *engine)
 {
-	struct verve_wait_engine *bound;
+	struct verve_wait_engine *entry = entry_at(&wait->entries);
 
-	LIST_FOREACH(bound, &wait->engines, link)
-		if (bound->engine == engine)
-			return bound;
-	return NULL;
+	while (entry && (entry->engine != engine || (!engine && entry->lent)))
+		entry = entry_at(&entry->next);
+	return entry;
+}
+
+/* An entry that is free; a new one if there is none. NULL: no memory. wait->lock is held. */
+static struct verve_wait_engine *wait_find_free(struct verve_wait *wait)
+{
+	struct verve_wait_engine *entry = wait_find(wait, NULL);
+
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	verve_lock_init(&entry->lock, wait->elide);
+	entry->next = wait->entries;
+	AO_store_release(&wait->entries, (AO_t)entry);
+	return entry;
+}
+
+struct verve_lock *verve_wait_lend(struct verve_wait *wait)
+{
+	struct verve_wait_engine *entry;
+
+	verve_lock_acquire(&wait->lock);
+	entry = wait_find_free(wait);
+	if (entry)
+		entry->lent = true;
+	verve_lock_release(&wait->lock);
+	return entry ? &entry->lock : NULL;
+}
+
+/* The entry whose lock this is. NULL: there is none. wait->lock is held. */
+static struct verve_wait_engine *wait_find_lock(const struct verve_wait *wait,
+						const struct verve_lock *lock)
+{
+	struct verve_wait_engine *entry = entry_at(&wait->entries);
+
+	while (entry && &entry->lock != lock)
+		entry = entry_at(&entry->next);
+	return entry;
+}
+
+void verve_wait_take_back(struct verve_wait *wait, struct verve_lock *lock)
+{
+	verve_lock_acquire(&wait->lock);
+	wait_find_lock(wait, lock)->lent = false;
+	verve_lock_release(&wait->lock);
 }
 
 static void unwatch_engine(struct verve_wait *wait, const struct verve_engine *engine)
@@ -141,39 +210,52 @@ static void unwatch_engine(struct verve_wait *wait, const struct verve_engine *e
 		epoll_ctl(wait->given.epoll, EPOLL_CTL_DEL, verve_engine_fd(engine), NULL);
 }
 
-static int watch_engine(struct verve_wait *wait, struct verve_wait_engine *bound)
+static int watch_engine(struct verve_wait *wait, const struct verve_engine *engine)
 {
 	int ret = 0;
 
 	if (wait->own.epoll >= 0)
-		ret = watch_fd(wait->own.epoll, verve_engine_fd(bound->engine));
+		ret = watch_fd(wait->own.epoll, verve_engine_fd(engine));
 	if (!ret && wait->given.epoll >= 0)
-		ret = watch_fd(wait->given.epoll, verve_engine_fd(bound->engine));
+		ret = watch_fd(wait->given.epoll, verve_engine_fd(engine));
 	if (ret) {
-		unwatch_engine(wait, bound->engine);
+		unwatch_engine(wait, engine);
 		VERVE_WARN(CORE, "cannot watch an endpoint's descriptor: %s\n", fi_strerror(-ret));
-		return ret;
 	}
-	LIST_INSERT_HEAD(&wait->engines, bound, link);
+	return ret;
+}
+
+/* wait->lock is held. */
+static int bind_new(struct verve_wait *wait, struct verve_engine *engine)
+{
+	struct verve_wait_engine *entry = wait_find_lock(wait, verve_engine_lock_of(engine));
+	bool is_lock = entry;
+	int ret;
+
+	if (!entry)
+		entry = wait_find_free(wait);
+	if (!entry)
+		return -FI_ENOMEM;
+	ret = watch_engine(wait, engine);
+	if (ret)
+		return ret;
+	verve_lock_acquire(&entry->lock);
+	entry->engine = engine;
+	entry->is_lock_of_engine = is_lock;
+	verve_lock_release(&entry->lock);
 	return 0;
 }
 
 int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine)
 {
-	struct verve_wait_engine *bound = malloc(sizeof(*bound));
 	bool before;
 	int ret = 0;
 
-	if (!bound)
-		return -FI_ENOMEM;
-	bound->engine = engine;
 	verve_lock_acquire(&wait->lock);
 	before = wait_find(wait, engine);
 	if (!before)
-		ret = watch_engine(wait, bound);
+		ret = bind_new(wait, engine);
 	verve_lock_release(&wait->lock);
-	if (before || ret)
-		free(bound);
 	/* Threads that sleep have not armed this engine. */
 	if (!before && !ret)
 		verve_wait_wake(wait);
@@ -182,61 +264,94 @@ int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine)
 
 void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine)
 {
-	struct verve_wait_engine *bound;
+	struct verve_wait_engine *entry;
 
 	verve_lock_acquire(&wait->lock);
-	bound = wait_find(wait, engine);
-	if (bound) {
+	entry = wait_find(wait, engine);
+	if (entry) {
 		unwatch_engine(wait, engine);
-		LIST_REMOVE(bound, link);
+		verve_lock_acquire(&entry->lock);
+		entry->engine = NULL;
+		verve_lock_release(&entry->lock);
 	}
 	verve_lock_release(&wait->lock);
-	free(bound);
 }
 
-bool verve_wait_is_bound(const struct verve_wait *wait)
+bool verve_wait_is_bound(struct verve_wait *wait)
 {
-	return !LIST_EMPTY(&wait->engines);
+	struct verve_wait_engine *entry;
+
+	verve_lock_acquire(&wait->lock);
+	entry = entry_at(&wait->entries);
+	while (entry && !entry->engine)
+		entry = entry_at(&entry->next);
+	verve_lock_release(&wait->lock);
+	return entry;
 }
 
-/* True after IDLE_POLLS in a row that found nothing; then the count begins anew. Lock held. */
+/* entry->lock is held. */
+static inline bool turn_of(const struct verve_wait_engine *entry)
+{
+	if (!entry->engine)
+		return false;
+	return entry->is_lock_of_engine ? verve_engine_turn(entry->engine) :
+					  verve_engine_progress(entry->engine);
+}
+
+/*
+ * True after IDLE_POLLS in a row that found nothing; then the count begins anew. Threads that poll
+ * at the same time may miscount a little.
+ */
 static inline bool count_poll(struct verve_wait *wait, bool any)
 {
-	wait->idle_polls = any ? 0 : wait->idle_polls + 1;
-	if (wait->idle_polls < IDLE_POLLS)
-		return false;
-	wait->idle_polls = 0;
-	return true;
+	unsigned polls = any ? 0 : AO_int_load(&wait->idle_polls) + 1;
+	bool enough = polls >= IDLE_POLLS;
+
+	AO_int_store(&wait->idle_polls, enough ? 0 : polls);
+	return enough;
 }
 
 void verve_wait_progress(struct verve_wait *wait)
 {
-	struct verve_wait_engine *bound;
-	bool any = false, enough;
+	struct verve_wait_engine *entry;
+	bool any = false, busy = false;
 
-	if (!verve_lock_try(&wait->lock)) {
-		verve_net_back_off();
-		return;
+	for (entry = entry_at(&wait->entries); entry; entry = entry_at(&entry->next)) {
+		if (!verve_lock_try(&entry->lock)) {
+			busy = true;
+			continue;
+		}
+		any |= turn_of(entry);
+		verve_lock_release(&entry->lock);
 	}
-	LIST_FOREACH(bound, &wait->engines, link)
-		any |= verve_engine_progress(bound->engine);
-	enough = count_poll(wait, any);
-	verve_lock_release(&wait->lock);
-	/* Without the lock: a thread that yields may be away for milliseconds. */
-	if (__builtin_expect(enough, 0))
+	/* Without a lock: a thread that yields may be away for milliseconds. */
+	if (__builtin_expect(busy, 0))
+		verve_net_back_off();
+	else if (__builtin_expect(count_poll(wait, any), 0))
 		verve_net_yield();
 }
 
-/* Arms all engines. False: an engine has something to do. */
+/* entry->lock is held. False: the engine has something to do. */
+static bool arm_engine(const struct verve_wait_engine *entry)
+{
+	if (!entry->engine)
+		return true;
+	return !(entry->is_lock_of_engine ? verve_engine_arm_locked(entry->engine) :
+					    verve_engine_arm(entry->engine));
+}
+
+/* Arms all engines. False: one has something to do. An engine that is bound later wakes. */
 static bool arm_engines(struct verve_wait *wait)
 {
-	struct verve_wait_engine *bound;
+	struct verve_wait_engine *entry;
 	bool idle = true;
 
 	verve_lock_acquire(&wait->lock);
-	LIST_FOREACH(bound, &wait->engines, link)
-		if (verve_engine_arm(bound->engine))
-			idle = false;
+	for (entry = entry_at(&wait->entries); entry; entry = entry_at(&entry->next)) {
+		verve_lock_acquire(&entry->lock);
+		idle &= arm_engine(entry);
+		verve_lock_release(&entry->lock);
+	}
 	verve_lock_release(&wait->lock);
 	return idle;
 }

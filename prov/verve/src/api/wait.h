@@ -16,7 +16,6 @@
 #include <rdma/fi_eq.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/lock.h"
@@ -35,10 +34,15 @@ struct verve_wait {
 	struct verve_wait_fd own;   /* for _UNSPEC and _FD: a thread sleeps on it inside a call */
 	struct verve_wait_fd given; /* for _FD: the application polls it */
 
-	/* guards engines and idle_polls; taken before an engine's lock */
+	/*
+	 * Entries of engines. Each has a lock, under which threads work on its engine. They are
+	 * added and given another engine under lock, which is taken before an entry's; no entry
+	 * ends before the wait object does, so verve_wait_progress walks through them without lock.
+	 */
 	struct verve_lock lock;
-	LIST_HEAD(, verve_wait_engine) engines;
-	uint32_t idle_polls; /* in a row; verve_wait_progress yields after some */
+	volatile AO_t entries; /* struct verve_wait_engine *; 0: there is none */
+	bool elide;
+	volatile unsigned idle_polls; /* in a row; verve_wait_progress yields after some */
 
 	pthread_mutex_t sleep_lock; /* guards the fields below; taken before a queue's lock */
 	pthread_cond_t woken;
@@ -70,6 +74,14 @@ int verve_wait_init(struct verve_wait *wait, enum fi_wait_obj obj, bool elide);
 void verve_wait_fini(struct verve_wait *wait);
 
 /*
+ * A lock for an engine that is going to be bound (verve_engine_attr.lock): progress on wait takes
+ * this one alone, and not one of the wait object before the engine's. The wait object outlives the
+ * engine. NULL: no memory. Given back when the engine is closed.
+ */
+struct verve_lock *verve_wait_lend(struct verve_wait *wait);
+void verve_wait_take_back(struct verve_wait *wait, struct verve_lock *lock);
+
+/*
  * From now on progress on wait takes turns of engine, and engine's descriptor wakes. A second bind
  * of the same engine adds nothing. -FI_ENOMEM; -errno: the descriptor cannot be watched, which is
  * logged.
@@ -77,10 +89,10 @@ void verve_wait_fini(struct verve_wait *wait);
 int verve_wait_bind(struct verve_wait *wait, struct verve_engine *engine);
 /* After this call nothing here uses the engine. An engine that is not bound: nothing. */
 void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine);
-bool verve_wait_is_bound(const struct verve_wait *wait);
+bool verve_wait_is_bound(struct verve_wait *wait);
 
 /*
- * One turn of each engine, unless another thread does that at this moment: this call waits for no
+ * One turn of each engine that no other thread works on at this moment: this call waits for no
  * lock. Where threads are more than processors, others may wait for this one's: after some calls in
  * vain, yields it.
  */

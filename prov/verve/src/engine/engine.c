@@ -74,9 +74,8 @@ static int watch_fd(int wait_fd, int fd)
 
 static int open_wait(struct verve_engine *engine)
 {
-	int ret;
+	int ret = engine->event_fd = verve_wakefd_open();
 
-	ret = engine->event_fd = verve_wakefd_open();
 	if (ret < 0)
 		return ret;
 	engine->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -169,7 +168,7 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
 	engine->head.group = &group_of(engine)->head;
-	engine->head.lock = &group_of(engine)->own_lock;
+	engine->head.lock = attr->lock ? attr->lock : &group_of(engine)->own_lock;
 	LIST_INIT(&engine->members);
 	return engine;
 }
@@ -371,9 +370,8 @@ take_turn(struct verve_engine *engine)
 }
 
 /*
- * Takes turns, and tries done() after each, until done() is true or the deadline has passed.
- * deadline: compares with verve_net_now(). It includes the transport time-out, because a device
- * needs that long to report a dead peer.
+ * Takes turns, and tries done() after each, until done() is true or the deadline has passed, which
+ * includes the transport time-out, because a device needs that long to report a dead peer.
  */
 static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_engine *),
 		       uint64_t deadline)
@@ -409,9 +407,8 @@ static bool is_acknowledged(struct verve_engine *engine)
 
 static bool is_let_go(struct verve_engine *engine)
 {
-	const struct verve_xport *xport = engine->head.xport;
-
-	return TAILQ_EMPTY(&xport->broken_links) && !xport->qps_at_workers;
+	return TAILQ_EMPTY(&engine->head.xport->broken_links) &&
+	       !engine->head.xport->qps_at_workers;
 }
 
 /*
@@ -524,27 +521,32 @@ void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 	verve_lock_release(engine->head.lock);
 }
 
-/*
- * If another thread has the lock, it probably polls, and does this thread's work too. So this
- * thread does not wait for the lock.
- */
-bool verve_engine_progress(struct verve_engine *engine)
+const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine)
+{
+	return engine->head.lock;
+}
+
+bool verve_engine_turn(struct verve_engine *engine)
 {
 	struct verve_engine *member;
 	bool any = false;
 
-	if (!verve_lock_try(engine->head.lock))
-		return false;
-	/*
-	 * The engine of a shared receive context has no device of its own: its members take the
-	 * turns.
-	 */
-	if (__builtin_expect(!engine->head.xport->channel, 0))
-		LIST_FOREACH(member, &engine->members, member)
-			any |= member->started && take_turn(member);
-	else
-		any = take_turn(engine);
-	verve_lock_release(engine->head.lock);
+	/* A shared receive context has no device of its own: its members take the turns. */
+	if (__builtin_expect(engine->head.xport->channel != NULL, 1))
+		return take_turn(engine);
+	LIST_FOREACH(member, &engine->members, member)
+		any |= member->started && take_turn(member);
+	return any;
+}
+
+bool verve_engine_progress(struct verve_engine *engine)
+{
+	bool any = verve_lock_try(engine->head.lock);
+
+	if (any) {
+		any = verve_engine_turn(engine);
+		verve_lock_release(engine->head.lock);
+	}
 	return any;
 }
 
@@ -554,8 +556,8 @@ int verve_engine_fd(const struct verve_engine *engine)
 }
 
 /*
- * A sleeper that waits for a peer's answer, or is to ask a peer again, needs the timer. Setting the
- * timer also makes timer_fd unreadable again after it has expired.
+ * A sleeper that waits for a peer's answer, or is to ask a peer again, needs the timer. Setting it
+ * also makes timer_fd unreadable again after it has expired.
  */
 static void arm_timer(struct verve_engine *engine)
 {
@@ -567,15 +569,11 @@ static void arm_timer(struct verve_engine *engine)
 	engine->head.group->asleep |= !wanted;
 }
 
-int verve_engine_arm(struct verve_engine *engine)
+int verve_engine_arm_locked(struct verve_engine *engine)
 {
 	bool any;
 
-	verve_lock_acquire(engine->head.lock);
-	/*
-	 * Drain event_fd before the poll. Mail that comes in between is found by the poll; mail
-	 * that comes later makes event_fd readable again.
-	 */
+	/* Mail that comes between drain and poll is found by the poll; later, it writes again. */
 	verve_wakefd_drain(engine->event_fd);
 	arm_timer(engine);
 	verve_proto_arm(&engine->proto);
@@ -586,6 +584,15 @@ int verve_engine_arm(struct verve_engine *engine)
 	 */
 	if (any)
 		notify(engine);
-	verve_lock_release(engine->head.lock);
 	return any ? -FI_EAGAIN : 0;
+}
+
+int verve_engine_arm(struct verve_engine *engine)
+{
+	int ret;
+
+	verve_lock_acquire(engine->head.lock);
+	ret = verve_engine_arm_locked(engine);
+	verve_lock_release(engine->head.lock);
+	return ret;
 }

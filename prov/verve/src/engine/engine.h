@@ -28,6 +28,8 @@ struct verve_engine_attr {
 	bool elide_lock;	/* the application serializes all calls */
 	const struct verve_xport_attr *xport;
 	struct verve_engine *shared; /* engine of the shared receive context to use; NULL: none */
+	/* becomes the engine's, and outlives it; NULL: one of its own. With shared: NULL */
+	struct verve_lock *lock;
 };
 
 /*
@@ -89,7 +91,7 @@ const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);
  * inline, and used by nothing else outside engine.c. The lock guards asleep.
  */
 struct verve_engine_head {
-	struct verve_lock *lock; /* its own, or that of the shared receive context */
+	struct verve_lock *lock; /* its own, the caller's, or that of the shared receive context */
 	struct verve_xport *xport;
 	struct verve_engine_head *group; /* of the engine whose lock counts: this one, or shared */
 	/*
@@ -131,6 +133,9 @@ static inline void verve_engine_unlock(struct verve_engine *engine)
 	verve_lock_release(head->lock);
 }
 
+/* Constant. Engines of one shared receive context have the same lock. */
+const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine);
+
 /*
  * fi_addr is being removed from the address vector (api/av.c): later requests do not reach the peer
  * by it. Takes the lock.
@@ -139,10 +144,12 @@ void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
 
 /*
  * One turn of the loop: handles connection events, arrived packets and finished work. True if there
- * was any of these. False also if another thread has the lock, or waits for it: this call never
- * waits.
+ * was any of these. False also if another thread has the lock, or waits for it: it probably polls,
+ * and does this thread's work, too. So this call never waits.
  */
 bool verve_engine_progress(struct verve_engine *engine);
+/* The same for a caller that has the engine's lock. */
+bool verve_engine_turn(struct verve_engine *engine);
 
 /*
  * The wait descriptor, for epoll(7) or poll(2): once armed, it is readable when a turn would find
@@ -155,5 +162,7 @@ int verve_engine_fd(const struct verve_engine *engine);
  * becomes readable for other sleepers. Takes the lock.
  */
 int verve_engine_arm(struct verve_engine *engine);
+/* The same for a caller that has the engine's lock. */
+int verve_engine_arm_locked(struct verve_engine *engine);
 
 #endif

@@ -3,7 +3,6 @@
 #include "fake_engine.h"
 
 #include <atomic_ops.h>
-#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 #include <sched.h>
@@ -24,7 +23,7 @@
 #include "net/sys.h"
 
 struct verve_engine {
-	pthread_mutex_t lock;
+	struct verve_lock own, *lock;
 	int fd;
 	volatile AO_t pending, armed;
 	volatile AO_t turns;
@@ -41,11 +40,18 @@ static volatile AO_t pauses, yields;
 
 struct verve_engine *fake_engine_open(void (*work)(void *arg, uintptr_t n), void *arg)
 {
+	return fake_engine_open_with(NULL, work, arg);
+}
+
+struct verve_engine *fake_engine_open_with(struct verve_lock *lock,
+					   void (*work)(void *arg, uintptr_t n), void *arg)
+{
 	struct verve_engine *engine = calloc(1, sizeof(*engine));
 
 	if (!engine)
 		abort();
-	pthread_mutex_init(&engine->lock, NULL);
+	verve_lock_init(&engine->own, false);
+	engine->lock = lock ? lock : &engine->own;
 	engine->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	engine->work = work;
 	engine->arg = arg;
@@ -55,7 +61,7 @@ struct verve_engine *fake_engine_open(void (*work)(void *arg, uintptr_t n), void
 void fake_engine_close(struct verve_engine *engine)
 {
 	close(engine->fd);
-	pthread_mutex_destroy(&engine->lock);
+	verve_lock_fini(&engine->own);
 	free(engine);
 }
 
@@ -81,8 +87,15 @@ uintptr_t fake_engine_turns(const struct verve_engine *engine)
 	return AO_load(&engine->turns);
 }
 
-static bool turn(struct verve_engine *engine)
+const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine)
 {
+	return engine->lock;
+}
+
+bool verve_engine_turn(struct verve_engine *engine)
+{
+	if (!verve_lock_held(engine->lock))
+		abort();
 	AO_fetch_and_add1(&engine->turns);
 	if (!AO_load_acquire(&engine->pending))
 		return false;
@@ -95,10 +108,10 @@ bool verve_engine_progress(struct verve_engine *engine)
 {
 	bool any;
 
-	if (pthread_mutex_trylock(&engine->lock))
+	if (!verve_lock_try(engine->lock))
 		return false;
-	any = turn(engine);
-	pthread_mutex_unlock(&engine->lock);
+	any = verve_engine_turn(engine);
+	verve_lock_release(engine->lock);
 	return any;
 }
 
@@ -107,19 +120,27 @@ int verve_engine_fd(const struct verve_engine *engine)
 	return engine->fd;
 }
 
-int verve_engine_arm(struct verve_engine *engine)
+int verve_engine_arm_locked(struct verve_engine *engine)
 {
 	uint64_t count;
 	bool any;
 
-	pthread_mutex_lock(&engine->lock);
 	(void)!read(engine->fd, &count, sizeof(count));
 	AO_or_full(&engine->armed, 1);
-	any = turn(engine);
+	any = verve_engine_turn(engine);
 	if (any)
 		announce(engine);
-	pthread_mutex_unlock(&engine->lock);
 	return any ? -FI_EAGAIN : 0;
+}
+
+int verve_engine_arm(struct verve_engine *engine)
+{
+	int ret;
+
+	verve_lock_acquire(engine->lock);
+	ret = verve_engine_arm_locked(engine);
+	verve_lock_release(engine->lock);
+	return ret;
 }
 
 /* A domain with the three operations that these tests use. */

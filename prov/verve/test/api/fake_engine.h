@@ -19,6 +19,9 @@
 
 /* work is called under the engine's lock, for piece n, counted from 0. */
 struct verve_engine *fake_engine_open(void (*work)(void *arg, uintptr_t n), void *arg);
+/* The same with this lock, which outlives the engine. NULL: it has one of its own. */
+struct verve_engine *fake_engine_open_with(struct verve_lock *lock,
+					   void (*work)(void *arg, uintptr_t n), void *arg);
 void fake_engine_close(struct verve_engine *engine);
 /* The device completes a piece of work. Any thread. */
 void fake_engine_complete(struct verve_engine *engine);

@@ -213,6 +213,26 @@ static void *turner(void *arg)
 	return NULL;
 }
 
+/* Opens and closes engines of the queue, which find nothing. */
+static void *landlord(void *arg)
+{
+	struct verve_cq *of = verve_cq_from_fid(&cq->fid);
+	unsigned seed = 10;
+
+	(void)arg;
+	while (!is_done()) {
+		struct verve_lock *lock = verve_cq_lend_lock(of);
+		struct verve_engine *guest = fake_engine_open_with(lock, put, NULL);
+
+		require(lock && !verve_cq_bind_engine(of, guest), "cannot bind a guest");
+		nap(&seed);
+		verve_cq_unbind_engine(of, guest);
+		fake_engine_close(guest);
+		verve_cq_take_back(of, lock);
+	}
+	return NULL;
+}
+
 /* Clears the descriptor, is told that there is an entry, and leaves the entry to other threads. */
 static void *dodger(void *arg)
 {
@@ -298,8 +318,10 @@ static void open_all(void)
 	require(!fi_cq_open(domain, &cq_attr, &cq, NULL), "no queue");
 	require(!fi_cntr_open(domain, &cntr_attr, &cntr, NULL), "no counter");
 	for (int i = 0; i < ENGINES; i++) {
-		engines[i] = fake_engine_open(put, NULL);
-		require(!verve_cq_bind_engine(verve_cq_from_fid(&cq->fid), engines[i]) &&
+		struct verve_cq *of = verve_cq_from_fid(&cq->fid);
+
+		engines[i] = fake_engine_open_with(i ? NULL : verve_cq_lend_lock(of), put, NULL);
+		require(!verve_cq_bind_engine(of, engines[i]) &&
 			!verve_cntr_bind_engine(verve_cntr_from_fid(&cntr->fid), engines[i]),
 			"cannot bind an engine");
 	}
@@ -344,6 +366,7 @@ int main(void)
 		{"callers", {absentee, absentee, turner}, true},
 		{"one poller", {poller, turner}, true},
 		{"pollers", {poller, poller, dodger, turner}, true},
+		{"guests", {caller, poller, turner, landlord, landlord}, false},
 		{"counter", {thief, counter_poller, counter_caller, counter_caller}, true},
 		{"everybody", {caller, caller, poller, poller, thief, turner, counter_poller,
 			       counter_caller}, false},

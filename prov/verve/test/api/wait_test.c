@@ -201,7 +201,9 @@ static void run_threads(void *(*waiter)(void *))
 
 	subject_init(FI_WAIT_FD, ENGINES * PIECES);
 	for (int i = 0; i < ENGINES; i++) {
-		engine[i] = fake_engine_open(put, NULL);
+		struct verve_lock *lock = i ? NULL : verve_wait_lend(&subject.wait);
+
+		engine[i] = fake_engine_open_with(lock, put, NULL);
 		cr_assert_eq(verve_wait_bind(&subject.wait, engine[i]), 0);
 	}
 	for (int i = 0; i < THREADS; i++)
@@ -231,19 +233,24 @@ Test(wait, pollers_lose_no_wake_up, .timeout = 300)
 /* Engines are bound and unbound while threads wait. */
 Test(wait, engines_may_come_and_go, .timeout = 300)
 {
-	struct verve_engine *engine = fake_engine_open(put, NULL), *guest;
+	struct verve_engine *engine, *guest;
 	pthread_t thread[THREADS + 1];
+	struct verve_lock *lock;
 
 	subject_init(FI_WAIT_FD, PIECES);
+	engine = fake_engine_open_with(verve_wait_lend(&subject.wait), put, NULL);
 	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
 	for (int i = 0; i < THREADS; i++)
 		cr_assert_eq(pthread_create(&thread[i], NULL, i ? caller : poller, NULL), 0);
 	cr_assert_eq(pthread_create(&thread[THREADS], NULL, device, engine), 0);
 	for (int i = 0; i < 100; i++) {
-		guest = fake_engine_open(put, NULL);
+		lock = i % 2 ? verve_wait_lend(&subject.wait) : NULL;
+		guest = fake_engine_open_with(lock, put, NULL);
 		cr_assert_eq(verve_wait_bind(&subject.wait, guest), 0);
 		verve_wait_unbind(&subject.wait, guest);
 		fake_engine_close(guest);
+		if (lock)
+			verve_wait_take_back(&subject.wait, lock);
 	}
 	pthread_join(thread[THREADS], NULL);
 	/*
@@ -318,20 +325,50 @@ Test(wait, binding_twice_is_binding_once)
 
 	subject_init(FI_WAIT_FD, 0);
 	verve_wait_unbind(&subject.wait, engine);
-	cr_assert_not(verve_wait_is_bound(&subject.wait));
-	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
-	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
-	verve_wait_progress(&subject.wait);
-	cr_assert_eq(fake_engine_turns(engine), 1);
-	verve_wait_unbind(&subject.wait, engine);
-	cr_assert_not(verve_wait_is_bound(&subject.wait));
-	verve_wait_unbind(&subject.wait, engine);
-	verve_wait_progress(&subject.wait);
-	cr_assert_eq(fake_engine_turns(engine), 1);
 	oom_fail(0, false);
 	cr_assert_eq(verve_wait_bind(&subject.wait, engine), -FI_ENOMEM);
 	cr_assert_eq(oom_stop(), 1);
+	cr_assert_not(verve_wait_is_bound(&subject.wait));
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	verve_wait_progress(&subject.wait);
+	cr_assert_eq(fake_engine_turns(engine), 1);
+	verve_wait_unbind(&subject.wait, engine);
+	cr_assert_not(verve_wait_is_bound(&subject.wait));
+	verve_wait_unbind(&subject.wait, engine);
+	verve_wait_progress(&subject.wait);
+	cr_assert_eq(fake_engine_turns(engine), 1);
 	fake_engine_close(engine);
+	subject_fini();
+}
+
+/* A lock is one engine's only, until it is given back; then it serves the next one. */
+Test(wait, lends_each_lock_once)
+{
+	struct verve_lock *lock[2];
+	struct verve_engine *engine[2];
+
+	subject_init(FI_WAIT_NONE, 0);
+	for (int i = 0; i < 2; i++) {
+		lock[i] = verve_wait_lend(&subject.wait);
+		engine[i] = fake_engine_open_with(lock[i], put, NULL);
+		cr_assert_eq(verve_wait_bind(&subject.wait, engine[i]), 0);
+	}
+	/* A thread that works on one engine keeps nobody from the others. */
+	verve_lock_acquire(lock[0]);
+	verve_wait_progress(&subject.wait);
+	verve_lock_release(lock[0]);
+	cr_expect_eq(fake_engine_turns(engine[0]), 0);
+	cr_expect_eq(fake_engine_turns(engine[1]), 1);
+	for (int i = 0; i < 2; i++) {
+		verve_wait_unbind(&subject.wait, engine[i]);
+		fake_engine_close(engine[i]);
+	}
+	verve_wait_take_back(&subject.wait, lock[0]);
+	oom_fail(0, false);
+	cr_expect_eq(verve_wait_lend(&subject.wait), lock[0]);
+	cr_expect_null(verve_wait_lend(&subject.wait));
+	oom_stop();
 	subject_fini();
 }
 
@@ -347,10 +384,13 @@ static void poll_in_vain(int polls)
 /* Where threads are more than processors, another one may have the message in its hand. */
 Test(wait, polling_in_vain_yields_the_processor)
 {
-	struct verve_engine *engine = fake_engine_open(put, NULL);
 	uintptr_t before = fake_yields();
+	struct verve_engine *engine;
+	struct verve_lock *lock;
 
 	subject_init(FI_WAIT_FD, 1);
+	lock = verve_wait_lend(&subject.wait);
+	engine = fake_engine_open_with(lock, put, NULL);
 	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
 	for (uintptr_t yields = 1; yields < 4; yields++) {
 		poll_in_vain(1023);
@@ -364,10 +404,10 @@ Test(wait, polling_in_vain_yields_the_processor)
 	poll_in_vain(1023);
 	before = fake_yields();
 	/* Another thread polls, and perhaps has no processor. */
-	verve_lock_acquire(&subject.wait.lock);
+	verve_lock_acquire(lock);
 	verve_wait_progress(&subject.wait);
 	cr_expect_eq(fake_yields(), before + 1);
-	verve_lock_release(&subject.wait.lock);
+	verve_lock_release(lock);
 	verve_wait_unbind(&subject.wait, engine);
 	fake_engine_close(engine);
 	subject_fini();
