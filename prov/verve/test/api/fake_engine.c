@@ -2,6 +2,7 @@
 /* Fake engine, domain, fabric and clock. */
 #include "fake_engine.h"
 
+#include <assert.h>
 #include <atomic_ops.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
@@ -94,8 +95,7 @@ const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine)
 
 bool verve_engine_turn(struct verve_engine *engine)
 {
-	if (!verve_lock_held(engine->lock))
-		abort();
+	assert(verve_lock_held(engine->lock));
 	AO_fetch_and_add1(&engine->turns);
 	if (!AO_load_acquire(&engine->pending))
 		return false;
