@@ -289,13 +289,20 @@ bool verve_wait_is_bound(struct verve_wait *wait)
 	return entry;
 }
 
-/* entry->lock is held. */
-static inline bool turn_of(const struct verve_wait_engine *entry)
+enum { FOUND = 1, BUSY = 2 };
+
+/* A turn of the entry's engine: FOUND something, or 0; BUSY: another thread has the lock. */
+static inline unsigned poll_entry(struct verve_wait_engine *entry)
 {
-	if (!entry->engine)
-		return false;
-	return entry->is_lock_of_engine ? verve_engine_turn(entry->engine) :
-					  verve_engine_progress(entry->engine);
+	unsigned found = 0;
+
+	if (!verve_lock_try(&entry->lock))
+		return BUSY;
+	if (entry->engine)
+		found = entry->is_lock_of_engine ? verve_engine_turn(entry->engine) :
+						   verve_engine_progress(entry->engine);
+	verve_lock_release(&entry->lock);
+	return found;
 }
 
 /*
@@ -314,20 +321,14 @@ static inline bool count_poll(struct verve_wait *wait, bool any)
 void verve_wait_progress(struct verve_wait *wait)
 {
 	struct verve_wait_engine *entry;
-	bool any = false, busy = false;
+	unsigned found = 0;
 
-	for (entry = entry_at(&wait->entries); entry; entry = entry_at(&entry->next)) {
-		if (!verve_lock_try(&entry->lock)) {
-			busy = true;
-			continue;
-		}
-		any |= turn_of(entry);
-		verve_lock_release(&entry->lock);
-	}
+	for (entry = entry_at(&wait->entries); entry; entry = entry_at(&entry->next))
+		found |= poll_entry(entry);
 	/* Without a lock: a thread that yields may be away for milliseconds. */
-	if (__builtin_expect(busy, 0))
+	if (__builtin_expect(found & BUSY, 0))
 		verve_net_back_off();
-	else if (__builtin_expect(count_poll(wait, any), 0))
+	else if (__builtin_expect(count_poll(wait, found), 0))
 		verve_net_yield();
 }
 
