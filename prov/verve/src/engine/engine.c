@@ -33,10 +33,8 @@
 struct verve_engine {
 	struct verve_engine_head head; /* first: verve_engine_head casts an engine to its head */
 	struct verve_lock own_lock;
-	/* engine of the shared receive context that the endpoint uses; NULL: none */
-	struct verve_engine *shared;
-	/* engines that use this shared receive context; guarded by lock */
-	LIST_HEAD(, verve_engine) members;
+	struct verve_engine *shared; /* of the shared receive context that it uses; NULL: none */
+	LIST_HEAD(, verve_engine) members; /* that use this shared context; guarded by lock */
 	LIST_ENTRY(verve_engine) member;
 	bool started; /* turns of the shared receive context are turns of this engine, too */
 	struct verve_proto proto;
@@ -45,8 +43,7 @@ struct verve_engine {
 	bool timer_set;
 	int wait_fd;  /* epoll(7): event_fd, timer_fd and the device's channel */
 	pid_t pid; /* the process that opened the engine */
-	/* turns that found nothing; every HELP_TURNS-th may help the service thread */
-	uint32_t idle_turns;
+	uint32_t idle_turns; /* turns that found nothing; every HELP_TURNS-th may help */
 	uint64_t helped;     /* verve_net_now() when this engine last helped the service thread */
 };
 
@@ -526,17 +523,20 @@ const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine)
 	return engine->head.lock;
 }
 
-bool verve_engine_turn(struct verve_engine *engine)
+/* A shared receive context has no device of its own: its members take the turns. */
+static __attribute__((noinline)) bool turn_members(struct verve_engine *shared)
 {
 	struct verve_engine *member;
 	bool any = false;
 
-	/* A shared receive context has no device of its own: its members take the turns. */
-	if (__builtin_expect(engine->head.xport->channel != NULL, 1))
-		return take_turn(engine);
-	LIST_FOREACH(member, &engine->members, member)
+	LIST_FOREACH(member, &shared->members, member)
 		any |= member->started && take_turn(member);
 	return any;
+}
+
+bool verve_engine_turn(struct verve_engine *engine)
+{
+	return engine->head.xport->channel ? take_turn(engine) : turn_members(engine);
 }
 
 bool verve_engine_progress(struct verve_engine *engine)

@@ -367,15 +367,3 @@ void verve_cm_events_drain(struct verve_xport *xport)
 	while (!verve_dispatch_drain(xport))
 		verve_cm_events_step(xport);
 }
-
-bool verve_cm_events_receive(struct verve_xport *xport)
-{
-	enum verve_dispatch_result result;
-
-	/* More packets may mean more completions, while the application reads none. */
-	if (__builtin_expect(verve_dispatch_is_flooded(xport), 0))
-		return false;
-	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)
-		verve_cm_events_step(xport);
-	return result == VERVE_DISPATCH_SOME;
-}

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-struct verve_xport;
+#include "xport/dispatch.h"
 
 /* Handles all events of the manager that have come. True if there was any. */
 bool verve_cm_events_step(struct verve_xport *xport);
@@ -17,7 +17,17 @@ bool verve_cm_events_step(struct verve_xport *xport);
  * Handles one batch of arrived packets, and the events that the packets wait for. True if there was
  * any packet. While the completion queue is flooded, no packet is taken.
  */
-bool verve_cm_events_receive(struct verve_xport *xport);
+static inline bool verve_cm_events_receive(struct verve_xport *xport)
+{
+	enum verve_dispatch_result result;
+
+	/* More packets may mean more completions, while the application reads none. */
+	if (__builtin_expect(verve_dispatch_is_flooded(xport), 0))
+		return false;
+	while ((result = verve_dispatch_poll(xport)) == VERVE_DISPATCH_STALLED)
+		verve_cm_events_step(xport);
+	return result == VERVE_DISPATCH_SOME;
+}
 /*
  * Handles all packets that have arrived by now, flooded or not, and the events that the packets
  * wait for: xport->rx_count packets at most after each event, however many more arrive meanwhile.

@@ -179,8 +179,7 @@ static inline bool handle(struct verve_xport *xport, const struct verve_slab *sl
 	return wc->opcode != VERVE_NET_WC_RECV_IMM || handle_write(xport, wc);
 }
 
-/* False: no packet has arrived. */
-static bool fill_batch(struct verve_xport *xport)
+bool verve_dispatch_fill(struct verve_xport *xport)
 {
 	struct verve_recv_batch *batch = &xport->batch;
 
@@ -204,8 +203,7 @@ static bool fill_batch(struct verve_xport *xport)
 	return false;
 }
 
-/* Not inlined, so that a turn that finds nothing needs no registers for it. */
-static __attribute__((noinline)) enum verve_dispatch_result handle_batch(struct verve_xport *xport)
+enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport)
 {
 	struct verve_recv_batch *batch = &xport->batch;
 
@@ -222,13 +220,6 @@ static __attribute__((noinline)) enum verve_dispatch_result handle_batch(struct 
 	if (xport->rx_free_count >= xport->rx_batch)
 		refill(xport, xport->rx_batch);
 	return VERVE_DISPATCH_SOME;
-}
-
-enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
-{
-	if (xport->batch.at == xport->batch.count && !fill_batch(xport))
-		return VERVE_DISPATCH_NONE;
-	return handle_batch(xport);
 }
 
 bool verve_dispatch_drain(struct verve_xport *xport)

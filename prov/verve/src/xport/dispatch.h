@@ -41,8 +41,18 @@ static inline bool verve_dispatch_is_flooded(const struct verve_xport *xport)
 
 	return queue && verve_comp_queue_is_flooded(queue);
 }
+
+/* For verve_dispatch_poll alone: polls a batch (false: no packet has arrived); handles it. */
+bool verve_dispatch_fill(struct verve_xport *xport);
+enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport);
 /* Handles one batch of arrived packets, of VERVE_POLL_BATCH at most. */
-enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport);
+static inline enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
+{
+	if (xport->batch.at == xport->batch.count && !verve_dispatch_fill(xport))
+		return VERVE_DISPATCH_NONE;
+	return verve_dispatch_handle(xport);
+}
+
 /*
  * Handles all packets that have arrived by now: xport->rx_count at most, however many more arrive
  * meanwhile. False: stalled, and packets are left; the caller tries again in a later turn, or uses
