@@ -459,16 +459,14 @@ static struct verve_match_msg *walk(struct verve_match *match, uint32_t source, 
 	return NULL;
 }
 
-struct verve_match_msg *verve_match_find(struct verve_match *match, uint32_t source, uint64_t tag,
-					 uint64_t ignore)
+struct verve_match_msg *verve_match_search(struct verve_match *match, uint32_t source, uint64_t tag,
+					   uint64_t ignore)
 {
 	struct verve_match_class *mclass;
 	struct verve_match_node *node;
 	struct verve_match_msg *msg;
 	uint32_t any = any_of(source);
 
-	if (!match->unexpected_count)
-		return NULL;
 	match->finds++;
 	mclass = class_find(match, ~ignore, any);
 	if (!mclass || !mclass->indexed) {

@@ -105,11 +105,17 @@ struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t 
 int verve_match_add(struct verve_match *match, struct verve_match_msg *msg);
 /* Takes a message out of the table. */
 void verve_match_remove(struct verve_match *match, struct verve_match_msg *msg);
+/* For verve_match_find alone: there are messages. */
+struct verve_match_msg *verve_match_search(struct verve_match *match, uint32_t source, uint64_t tag,
+					   uint64_t ignore);
 /*
  * The oldest message that a receive with this source, tag and ignore matches; NULL: none. The
  * message stays in the table.
  */
-struct verve_match_msg *verve_match_find(struct verve_match *match, uint32_t source, uint64_t tag,
-					 uint64_t ignore);
+static inline struct verve_match_msg *verve_match_find(struct verve_match *match, uint32_t source,
+						       uint64_t tag, uint64_t ignore)
+{
+	return match->unexpected_count ? verve_match_search(match, source, tag, ignore) : NULL;
+}
 
 #endif

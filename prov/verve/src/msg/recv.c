@@ -89,8 +89,8 @@ static bool ends_at_once(const struct verve_xport *xport, const struct verve_rec
  * Ends the receive as verve_recv_finish would: copies, frees, reports. There is no registration to
  * give back, because an eager message needs none.
  */
-static void end_at_once(struct verve_xport *xport, struct verve_recv_op *recv,
-			struct verve_peer *peer, const struct verve_wire_packet *packet)
+static inline void end_at_once(struct verve_xport *xport, struct verve_recv_op *recv,
+			       struct verve_peer *peer, const struct verve_wire_packet *packet)
 {
 	const struct verve_memory *memory = &recv->memory;
 	const struct verve_sink *sink = &xport->attr.sink;
@@ -113,17 +113,12 @@ static void end_at_once(struct verve_xport *xport, struct verve_recv_op *recv,
 	verve_report_now(sink->rx_queue, sink->recv, notify, &comp);
 }
 
-/* The receive takes the message. The receive is in no queue and no table. */
-static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
-		    uint32_t link_id, const struct verve_wire_packet *packet)
+/* The receive takes a message, and ends later, or owes an answer. */
+static void begin(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
+		  uint32_t link_id, const struct verve_wire_packet *packet)
 {
 	const struct verve_memory *memory = &recv->memory;
 
-	if (ends_at_once(xport, recv, packet)) {
-		end_at_once(xport, recv, peer, packet);
-		verve_credit_return(xport, link_id, packet->len);
-		return;
-	}
 	recv_label(xport, recv, peer, packet);
 	recv->op.peer = peer;
 	if (packet->type == VERVE_WIRE_RTS) {
@@ -135,6 +130,19 @@ static void deliver(struct verve_xport *xport, struct verve_recv_op *recv, struc
 	if (packet->flags & VERVE_WIRE_ACK && verve_link_live(xport, link_id))
 		recv->fin.id = packet->op_id;
 	verve_recv_finish(xport, recv, 0, NULL);
+	verve_credit_return(xport, link_id, packet->len);
+}
+
+/* The receive takes the message. The receive is in no queue and no table. */
+static inline void deliver(struct verve_xport *xport, struct verve_recv_op *recv,
+			   struct verve_peer *peer, uint32_t link_id,
+			   const struct verve_wire_packet *packet)
+{
+	if (!ends_at_once(xport, recv, packet)) {
+		begin(xport, recv, peer, link_id, packet);
+		return;
+	}
+	end_at_once(xport, recv, peer, packet);
 	verve_credit_return(xport, link_id, packet->len);
 }
 

@@ -2,8 +2,6 @@
 /* Receive operation: its beginning, its end, its completion. */
 #include "msg/recv_op.h"
 
-#include <string.h>
-
 #include "comp/comp.h"
 #include "xport/report.h"
 #include "xport/start.h"
@@ -11,13 +9,6 @@
 
 _Static_assert(offsetof(struct verve_recv_op, memory.region[1]) <= 4 * 64,
 	       "a posted receive of one piece lies in four cache lines");
-
-void verve_recv_begin(struct verve_recv_op *recv, uint64_t tag)
-{
-	memset(&recv->fin, 0,
-	       offsetof(struct verve_recv_op, transfer) - offsetof(struct verve_recv_op, fin));
-	recv->tag = tag;
-}
 
 void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, int error,
 		       const char *reason)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "msg/fin.h"
 #include "msg/match.h"
@@ -54,7 +55,12 @@ static inline struct verve_recv_op *verve_recv_op_of_match(struct verve_match_re
  * A multi-receive buffer begins when it is posted. tag: the receive's own, until a message brings
  * its tag.
  */
-void verve_recv_begin(struct verve_recv_op *recv, uint64_t tag);
+static inline void verve_recv_begin(struct verve_recv_op *recv, uint64_t tag)
+{
+	memset(&recv->fin, 0,
+	       offsetof(struct verve_recv_op, transfer) - offsetof(struct verve_recv_op, fin));
+	recv->tag = tag;
+}
 
 /*
  * Ends the receive. error: positive FI errno, and reason says why; 0: the message is in the buffer.

@@ -36,9 +36,9 @@ static inline size_t verve_iov_scatter(const struct iovec *iov, size_t count, si
 /* Bytes of all pieces together. */
 static inline size_t verve_iov_len(const struct iovec *iov, size_t count)
 {
-	size_t len = 0;
+	size_t len = count ? iov->iov_len : 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 1; i < count; i++)
 		len += iov[i].iov_len;
 	return len;
 }

@@ -273,15 +273,6 @@ void verve_link_end(struct verve_xport *xport, struct verve_link *link)
 	verve_link_close(xport, link);
 }
 
-struct verve_link *verve_link_of(struct verve_xport *xport, uint32_t conn_id)
-{
-	struct verve_link *link = verve_conn_id_find(xport, conn_id);
-
-	if (link && (link->conn_id == conn_id || verve_replay_is_next(link, conn_id)))
-		return link;
-	return NULL;
-}
-
 struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id)
 {
 	struct verve_link *link = verve_idtab_get(&xport->link_ids, link_id);

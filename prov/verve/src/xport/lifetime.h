@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct verve_link;
+#include "xport/conn_id.h"
+#include "xport/link.h"
+#include "xport/replay_state.h"
+
 struct verve_net_qp;
 struct verve_peer;
-struct verve_xport;
 
 /*
  * Opens a link in xport->links that owns the queue pair; peer->link is the caller's to set.
@@ -31,7 +33,14 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 void verve_link_close(struct verve_xport *xport, struct verve_link *link);
 
 /* The link, broken or not, of connection conn_id, or the next one's (replay). NULL: stale. */
-struct verve_link *verve_link_of(struct verve_xport *xport, uint32_t conn_id);
+static inline struct verve_link *verve_link_of(struct verve_xport *xport, uint32_t conn_id)
+{
+	struct verve_link *link = verve_conn_id_find(xport, conn_id);
+
+	if (!link || __builtin_expect(link->conn_id == conn_id, 1))
+		return link;
+	return verve_replay_is_next(link, conn_id) ? link : NULL;
+}
 /* The unbroken link of this id in xport->link_ids. NULL: it is gone, or has broken. */
 struct verve_link *verve_link_live(struct verve_xport *xport, uint32_t link_id);
 
