@@ -45,7 +45,7 @@ post_eager(struct verve_xport *xport, struct verve_link *link, struct verve_wire
 
 	if (slab)
 		out = (struct verve_outgoing) {
-			(char *)slab->data + VERVE_WIRE_PREFIX - prefix, slab};
+			.data = (char *)slab->data + VERVE_WIRE_PREFIX - prefix, .slab = slab};
 	else if (verve_link_reserve(xport, link, prefix + len, &out))
 		verve_iov_gather(out.data + prefix, iov, count, 0, len);
 	else

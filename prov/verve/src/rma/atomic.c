@@ -102,7 +102,7 @@ static enum verve_outcome atomic_start(struct verve_xport *xport, struct verve_l
 		return VERVE_LATER;
 	len = verve_wire_atomic_prefix(packet.segment_count) + payload;
 	if (memory->slab) {
-		out = (struct verve_outgoing) {memory->slab->data, memory->slab};
+		out = (struct verve_outgoing) {.data = memory->slab->data, .slab = memory->slab};
 		memory->slab = NULL; /* from here on, the work request owns the slab */
 	} else if (verve_link_reserve(xport, link, len, &out)) {
 		gather_operands(atomic, out.data);

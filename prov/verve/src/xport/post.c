@@ -15,13 +15,6 @@
 
 _Static_assert((VERVE_LINK_COPIES & (VERVE_LINK_COPIES - 1)) == 0, "copies are found by masking");
 
-static bool has_slab(const struct verve_slot *slot)
-{
-	if (slot->kind == VERVE_SLOT_MEMORY)
-		return verve_op_memory(slot->op)->slab;
-	return slot->kind != VERVE_SLOT_COPY && slot->slab;
-}
-
 /* True if there is room for one more request, without regard to the link's share of the send CQ. */
 static bool has_place(const struct verve_xport *xport, const struct verve_link *link)
 {
@@ -34,11 +27,17 @@ static struct verve_slot *next_slot(struct verve_link *link)
 	return verve_link_slot(link, link->produced);
 }
 
+static bool has_slab(const struct verve_slot *slot)
+{
+	if (slot->kind == VERVE_SLOT_MEMORY)
+		return verve_op_memory(slot->op)->slab;
+	return slot->kind != VERVE_SLOT_COPY && slot->slab;
+}
+
+/* The request of the slot will hold a slab until it retires. */
 static void hold_slab(struct verve_xport *xport, struct verve_link *link, struct verve_slot *slot)
 {
-	slot->has_slab = has_slab(slot);
-	if (!slot->has_slab)
-		return;
+	slot->has_slab = true;
 	if (slot->kind != VERVE_SLOT_MEMORY)
 		verve_slab_release(slot->slab);
 	link->slabs++;
@@ -63,7 +62,7 @@ static __attribute__((noinline, cold)) int refused(struct verve_xport *xport,
 	return ret;
 }
 
-/* Posts the request of the link's next slot, which is filled in. */
+/* Posts the request of the link's next slot, which is filled in, has_slab included. */
 static inline __attribute__((always_inline)) int post(struct verve_xport *xport,
 						      struct verve_link *link,
 						      struct verve_net_wr *wr,
@@ -74,7 +73,6 @@ static inline __attribute__((always_inline)) int post(struct verve_xport *xport,
 
 	assert(verve_lock_held(xport->lock));
 	assert(!link->broken && has_place(xport, link));
-	hold_slab(xport, link, slot);
 	if (number - link->signaled >= VERVE_LINK_SIGNAL ||
 	    link->copied - link->copied_signaled >= VERVE_LINK_COPIES / 4 ||
 	    verve_xport_is_tight(xport))
@@ -101,22 +99,15 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 	struct verve_slot *slot = next_slot(link);
 
 	*slot = *holds;
+	slot->has_slab = false;
+	if (has_slab(slot))
+		hold_slab(xport, link, slot);
 	return post(xport, link, wr, slot);
 }
 
 struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link)
 {
 	return verve_slab_alloc_share(&xport->tx_slabs, link->slabs);
-}
-
-/* The value of link->copied behind a packet that was written to link->copies. */
-static uint64_t copied_with(const struct verve_link *link, const struct verve_outgoing *out,
-			    size_t len)
-{
-	uint32_t begin = (unsigned char *)out->data - link->copies;
-
-	/* Bytes that are skipped at the end of the ring count as used, too. */
-	return link->copied + ((begin - link->copied) & (VERVE_LINK_COPIES - 1)) + len;
 }
 
 int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
@@ -140,11 +131,15 @@ int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,
 		slot->kind = VERVE_SLOT_SLAB;
 		slot->slab = out->slab;
 		slot->at = out->data - (char *)out->slab->data;
+		hold_slab(xport, link, slot);
 		sge.lkey = out->slab->lkey;
 	} else {
-		assert(len <= verve_link_inline_room(link));
+		assert(len <= link->inline_size);
 		slot->kind = VERVE_SLOT_COPY;
-		slot->copied = link->copied = copied_with(link, out, len);
+		slot->has_slab = false;
+		/* Bytes that are skipped at the end of the ring count as used, too. */
+		slot->copied = link->copied = out->copied + len;
+		assert(link->copied - link->copied_retired <= VERVE_LINK_COPIES);
 		wr.flags |= VERVE_NET_INLINE;
 	}
 	link->sent++;

@@ -22,6 +22,7 @@
 struct verve_outgoing {
 	char *data;		 /* first byte of the packet */
 	struct verve_slab *slab; /* has the packet; NULL: it lies in link->copies, to go inline */
+	uint64_t copied;	 /* without slab: the value of link->copied at its first byte */
 };
 
 /* Entries of the send CQ that are left, but for the last few. */
@@ -43,7 +44,8 @@ static inline bool verve_link_has_room(const struct verve_xport *xport,
 {
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, has = link->produced - link->retired;
 
-	return has < VERVE_LINK_REQUESTS - reserve && has < verve_xport_wr_left(xport, reserve);
+	return has < VERVE_LINK_REQUESTS - reserve &&
+	       has + xport->wr_used + xport->link_count + reserve < xport->wr_limit;
 }
 
 /* True if the link holds its share of the send CQ or of the slabs, so that it must wait. */
@@ -58,18 +60,6 @@ static inline bool verve_link_has_share(const struct verve_xport *xport,
 		       link->slabs >= slabs);
 }
 
-/* Bytes of a packet that may go inline: the device takes them, and link->copies has room. */
-static inline uint32_t verve_link_inline_room(const struct verve_link *link)
-{
-	uint32_t room = VERVE_LINK_COPIES - (uint32_t)(link->copied - link->copied_retired);
-	uint32_t end = VERVE_LINK_COPIES - (uint32_t)(link->copied & (VERVE_LINK_COPIES - 1));
-
-	/* A packet lies in one piece: before the ring's end, or at its beginning. */
-	if (room > end)
-		room = room - end > end ? room - end : end;
-	return room < link->inline_size ? room : link->inline_size;
-}
-
 /* A slab within the link's share of the pool. NULL: there is none now. */
 struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link);
 /*
@@ -82,9 +72,12 @@ static inline bool verve_link_reserve(struct verve_xport *xport, struct verve_li
 {
 	uint32_t at = link->copied & (VERVE_LINK_COPIES - 1);
 
-	if (__builtin_expect(len <= verve_link_inline_room(link), 1)) {
+	/* A packet lies in one piece: before the ring's end, or at its beginning. */
+	out->copied = link->copied + (at + len > VERVE_LINK_COPIES ? VERVE_LINK_COPIES - at : 0);
+	if (__builtin_expect(len <= link->inline_size &&
+			     out->copied + len - link->copied_retired <= VERVE_LINK_COPIES, 1)) {
 		/* Replay sends the packet again from here: the device keeps no copy of it. */
-		out->data = (char *)&link->copies[at + len <= VERVE_LINK_COPIES ? at : 0];
+		out->data = (char *)&link->copies[out->copied & (VERVE_LINK_COPIES - 1)];
 		out->slab = NULL;
 		return true;
 	}

@@ -228,7 +228,7 @@ static bool repeat_packet(struct verve_xport *xport, struct verve_link *link,
 	struct verve_outgoing out;
 
 	if (verve_slot_is_in_slab(slot)) {
-		out = (struct verve_outgoing) {packet_of(entry), slot->slab};
+		out = (struct verve_outgoing) {.data = packet_of(entry), .slab = slot->slab};
 		slot->slab = NULL; /* the request owns the slab from here on */
 	} else if (verve_link_reserve(xport, link, slot->length, &out)) {
 		memcpy(out.data, entry->bytes, slot->length);
