@@ -69,15 +69,14 @@ static struct batch collect(const struct verve_xport *xport, const struct verve_
 static char *write_record(struct verve_send_op *send, char *at)
 {
 	const struct verve_memory *memory = &send->memory;
-	struct verve_wire_packet packet = {
-		.flags = verve_send_wire_flags(send->op.flags),
-		.dest = record_len(&send->op),
-		.tag = send->tag,
-		.data = send->data,
-	};
-	char *payload = at + verve_wire_prefix(packet.flags);
+	size_t prefix = verve_wire_prefix(verve_send_wire_flags(send->op.flags));
+	char *payload = at + prefix;
 	struct iovec copied = {.iov_len = send->op.len};
+	struct verve_wire_packet packet;
 
+	verve_send_describe(&packet, send->op.flags, send->tag, send->data);
+	packet.dest = prefix + send->op.len;
+	packet.credits = 0;
 	verve_wire_encode_eager(&packet, at);
 	if (memory->slab) {
 		copied.iov_base = (char *)memory->slab->data + VERVE_WIRE_PREFIX;

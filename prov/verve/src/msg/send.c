@@ -134,10 +134,7 @@ int verve_send(struct verve_xport *xport, const struct verve_request *request)
 		return ret;
 	if (!can_go_now(xport, peer, request, len))
 		return send_later(xport, peer, request, len);
-	packet.flags = verve_send_wire_flags(request->flags);
-	packet.tag = request->tag;
-	packet.data = request->data;
-	packet.op_id = 0;
+	verve_send_describe(&packet, request->flags, request->tag, request->data);
 	/* If no slab is free, or the link breaks, the message waits in the peer's queue. */
 	if (post_eager(xport, peer->link, &packet, request->iov, request->iov_count, len, NULL,
 		       NULL))
@@ -153,12 +150,8 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	bool await = op->flags & VERVE_OP_ACK, tell = !await && op->flags & VERVE_OP_TRANSMIT;
 	struct verve_send_op *send = verve_send_op_of(op);
 	struct verve_memory *memory = &send->memory;
-	struct verve_wire_packet packet = {
-		.flags = verve_send_wire_flags(op->flags),
-		.tag = send->tag,
-		.data = send->data,
-	};
 	struct verve_slab *slab = memory->slab;
+	struct verve_wire_packet packet;
 	bool direct;
 	int ret;
 
@@ -179,6 +172,7 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 
 	if (await && verve_op_name(xport, op))
 		return VERVE_LATER;
+	verve_send_describe(&packet, op->flags, send->tag, send->data);
 	packet.op_id = op->id;
 	direct = verve_direct_register(xport, send);
 	tell |= direct;

@@ -39,6 +39,19 @@ static inline uint8_t verve_send_wire_flags(uint32_t flags)
 	       (flags & VERVE_OP_ACK ? VERVE_WIRE_ACK : 0);
 }
 
+/*
+ * Fills in what an EAGER packet has, but its link's part (verve_link_address). The other fields
+ * stay undefined: to zero a packet takes as long as all the rest.
+ */
+static inline void verve_send_describe(struct verve_wire_packet *packet, uint32_t flags,
+				       uint64_t tag, uint64_t data)
+{
+	packet->flags = verve_send_wire_flags(flags);
+	packet->tag = tag;
+	packet->data = data;
+	packet->op_id = 0;
+}
+
 /* A peer's packet may name any operation by its id: whether the operation is a send. */
 static inline bool verve_op_is_send(const struct verve_op *op)
 {

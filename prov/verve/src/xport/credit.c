@@ -7,19 +7,28 @@
 #include "xport/post.h"
 #include "xport/xport.h"
 
-void verve_credit_give_back(struct verve_xport *xport, uint32_t link_id)
+/*
+ * In a packet of their own. Without room, the next packet carries the credits, or the next consumed
+ * message does. Not inlined: only one message of many gets here.
+ */
+static __attribute__((noinline)) void send_credits(struct verve_xport *xport,
+						   struct verve_link *link)
 {
 	struct verve_wire_packet packet = {.type = VERVE_WIRE_CREDIT};
+
+	if (verve_link_has_room(xport, link, true))
+		verve_link_send(xport, link, &packet, NULL);
+}
+
+void verve_credit_give_back(struct verve_xport *xport, uint32_t link_id)
+{
 	struct verve_link *link = verve_link_live(xport, link_id);
 
 	if (!link)
 		return;
 	link->held--;
-	if (++link->owed < xport->attr.window / 2 || !verve_link_is_open(link))
-		return;
-	/* Without room, the next packet carries the credits, or the next consumed message does. */
-	if (verve_link_has_room(xport, link, true))
-		verve_link_send(xport, link, &packet, NULL);
+	if (++link->owed >= xport->attr.window / 2 && verve_link_is_open(link))
+		send_credits(xport, link);
 }
 
 void verve_credit_return_small(struct verve_xport *xport, uint32_t link_id, uint32_t waited)
