@@ -15,7 +15,7 @@ void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op)
 	verve_memory_release(xport, verve_op_memory(op));
 }
 
-void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory)
+void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory)
 {
 	for (uint32_t i = 0; memory->owned; i++, memory->owned >>= 1) {
 		if (!(memory->owned & 1))

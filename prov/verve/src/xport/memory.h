@@ -89,8 +89,14 @@ int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *
  */
 uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, size_t len,
 			     bool is_inline, struct verve_net_sge *sge);
+/* For verve_memory_unregister alone: there are some. */
+void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory);
 /* Gives the regions from the cache back. Harmless if there are none. No request uses them. */
-void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory);
+static inline void verve_memory_unregister(struct verve_xport *xport, struct verve_memory *memory)
+{
+	if (memory->owned)
+		verve_memory_give_back(xport, memory);
+}
 /*
  * Frees the windows for a peer of all operations in the queue (xport/window.h) that may be bound to
  * a queue pair in error, which is going to be closed.

@@ -48,9 +48,10 @@ static uint64_t comp_flags(const struct verve_op *op)
 }
 
 /* Makes the operation's completion, and marks the operation as reported. */
-static inline struct verve_comp make_comp(struct verve_xport *xport, struct verve_op *op)
+static inline void make_comp(struct verve_xport *xport, struct verve_op *op,
+			     struct verve_comp *comp)
 {
-	struct verve_comp comp = {
+	*comp = (struct verve_comp) {
 		.context = op->context,
 		.flags = comp_flags(op),
 		.len = op->len,
@@ -66,16 +67,16 @@ static inline struct verve_comp make_comp(struct verve_xport *xport, struct verv
 	if (op->cls->memory_at)
 		verve_memory_unregister(xport, verve_op_memory(op));
 	if (op->cls->describe)
-		op->cls->describe(xport, op, &comp);
-	return comp;
+		op->cls->describe(xport, op, comp);
 }
 
 void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_comp_queue *queue = queue_of(xport, op);
 	struct verve_comp_counter *counter = counter_of(xport, op);
-	struct verve_comp comp = make_comp(xport, op);
+	struct verve_comp comp;
 
+	make_comp(xport, op, &comp);
 	/* A completion that gives a multi-receive buffer back is never suppressed. */
 	verve_report_now(queue, counter,
 			 op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV, &comp);
@@ -87,13 +88,13 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 	struct verve_comp_queue *queue = queue_of(xport, op);
 	struct verve_comp_counter *counter = counter_of(xport, op);
 	struct verve_comp_error entry = {
-		.comp = make_comp(xport, op),
 		.err = error,
 		.prov_errno = status,
 	};
 	char name[VERVE_ADDR_STRLEN];
 
 	assert(error > 0);
+	make_comp(xport, op, &entry.comp);
 	if (!op->cls->is_receive)
 		entry.comp.len = 0;
 	if (op->cls->blame)
