@@ -2,6 +2,7 @@
 #include "msg/fin.h"
 
 #include "xport/link.h"
+#include "xport/op_pool.h"
 #include "xport/post.h"
 #include "xport/wire.h"
 

@@ -18,6 +18,7 @@
 #include "xport/iov.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/op_pool.h"
 #include "xport/peer.h"
 #include "xport/report.h"
 #include "xport/request.h"
@@ -46,7 +47,8 @@ const struct verve_op_class verve_recv_class = {
 	.release = verve_op_release_memory,
 };
 
-struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags)
+static inline __attribute__((always_inline)) struct verve_recv_op *
+recv_alloc(struct verve_xport *xport, uint32_t flags)
 {
 	struct verve_recv_op *recv =
 		verve_recv_op_of(verve_op_alloc(xport, &verve_recv_class, flags));
@@ -54,6 +56,11 @@ struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags
 	if (recv)
 		verve_memory_init(&recv->memory);
 	return recv;
+}
+
+struct verve_recv_op *verve_recv_alloc(struct verve_xport *xport, uint32_t flags)
+{
+	return recv_alloc(xport, flags);
 }
 
 static uint64_t source_of(struct verve_xport *xport, struct verve_peer *peer)
@@ -109,7 +116,7 @@ static inline void end_at_once(struct verve_xport *xport, struct verve_recv_op *
 
 	verve_iov_scatter(memory->iov, memory->iov_count, 0, packet->payload, packet->len);
 	assert(!memory->slab && !memory->owned);
-	verve_op_free_bare(xport, &recv->op);
+	verve_op_free_bare(xport, &verve_recv_class, &recv->op);
 	verve_report_now(sink->rx_queue, sink->recv, notify, &comp);
 }
 
@@ -134,9 +141,9 @@ static void begin(struct verve_xport *xport, struct verve_recv_op *recv, struct 
 }
 
 /* The receive takes the message. The receive is in no queue and no table. */
-static inline void deliver(struct verve_xport *xport, struct verve_recv_op *recv,
-			   struct verve_peer *peer, uint32_t link_id,
-			   const struct verve_wire_packet *packet)
+static inline __attribute__((always_inline)) void
+deliver(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
+	uint32_t link_id, const struct verve_wire_packet *packet)
 {
 	if (!ends_at_once(xport, recv, packet)) {
 		begin(xport, recv, peer, link_id, packet);
@@ -335,7 +342,7 @@ int verve_recv(struct verve_xport *xport, const struct verve_request *request)
 	/* The new receive must not take a message that waits for an older buffer. */
 	if (__builtin_expect(verve_msg_of(xport)->starved, 0) && !verve_recv_feed(xport))
 		return xport->home->failed ? -xport->home->failed : -FI_EAGAIN;
-	recv = verve_recv_alloc(xport, request->flags);
+	recv = recv_alloc(xport, request->flags);
 	if (!recv)
 		return -FI_EAGAIN;
 	match = recv_prepare(xport, request, recv, &ret);

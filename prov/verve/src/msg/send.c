@@ -19,6 +19,7 @@
 #include "xport/fence_ask.h"
 #include "xport/iov.h"
 #include "xport/link.h"
+#include "xport/op_pool.h"
 #include "xport/peer.h"
 #include "xport/places.h"
 #include "xport/post.h"

@@ -2,6 +2,7 @@
 #include "msg/withdraw.h"
 
 #include "xport/op.h"
+#include "xport/op_pool.h"
 #include "xport/post.h"
 #include "xport/start.h"
 #include "xport/wire.h"

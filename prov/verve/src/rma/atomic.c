@@ -15,6 +15,7 @@
 #include "xport/iov.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/op_pool.h"
 #include "xport/peer.h"
 #include "xport/places.h"
 #include "xport/post.h"

@@ -9,6 +9,7 @@
 #include "net/mr.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/op_pool.h"
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/report.h"

@@ -9,6 +9,7 @@
 #include "rma/rma_op.h"
 #include "xport/iov.h"
 #include "xport/link.h"
+#include "xport/op_pool.h"
 #include "xport/peer.h"
 #include "xport/places.h"
 #include "xport/post.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Operations: allocation, the state table, queues. */
+/* Operations: the state table, queues, freeing. */
 #include "xport/op.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "xport/xport.h"
@@ -64,42 +63,6 @@ void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from,
 	TAILQ_CONCAT(to, from, link);
 }
 
-/* The pool of the smallest objects that are large enough for the class. */
-static struct verve_pool *pool_of(struct verve_xport *xport, const struct verve_op_class *cls)
-{
-	struct verve_pool *pool = xport->home->ops;
-
-	assert(cls->size <= VERVE_OP_SIZE_MAX);
-	while (pool->size < cls->size)
-		pool++;
-	return pool;
-}
-
-struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op_class *cls,
-				uint32_t flags)
-{
-	struct verve_op *op;
-
-	assert(verve_lock_held(xport->lock));
-	if ((flags & VERVE_OP_TX) && xport->tx_used >= xport->attr.tx_size)
-		return NULL;
-	op = verve_pool_alloc(pool_of(xport, cls));
-	if (!op)
-		return NULL;
-	*op = (struct verve_op){.cls = cls, .flags = flags};
-	if (cls->cleared > sizeof(*op))
-		memset(op + 1, 0, cls->cleared - sizeof(*op));
-	if (flags & VERVE_OP_TX)
-		xport->tx_used++;
-	return op;
-}
-
-void verve_op_free_bare(struct verve_xport *xport, struct verve_op *op)
-{
-	assert(!op->queue && !op->id && !(op->flags & VERVE_OP_TX));
-	verve_pool_free(pool_of(xport, op->cls), op);
-}
-
 void verve_op_free(struct verve_xport *xport, struct verve_op *op)
 {
 	verve_op_dequeue(op);
@@ -109,7 +72,7 @@ void verve_op_free(struct verve_xport *xport, struct verve_op *op)
 		op->cls->release(xport, op);
 	if (op->flags & VERVE_OP_TX)
 		xport->tx_used--;
-	verve_pool_free(pool_of(xport, op->cls), op);
+	verve_pool_free(verve_op_pool(xport, op->cls), op);
 }
 
 int verve_op_name(struct verve_xport *xport, struct verve_op *op)

@@ -12,19 +12,21 @@
 #ifndef VERVE_XPORT_OP_H
 #define VERVE_XPORT_OP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/log.h"
+#include "base/pool.h"
+#include "xport/xport.h"
 
 struct verve_comp;
 struct verve_comp_error;
 struct verve_link;
 struct verve_op;
 struct verve_peer;
-struct verve_xport;
 
 enum verve_op_state {
 	VERVE_OP_NEW,	 /* allocated, in no queue */
@@ -63,7 +65,8 @@ enum verve_outcome {
 	VERVE_BROKE, /* the link broke and took the operation along: do not touch either */
 };
 
-enum { VERVE_OP_SIZE_MAX = 1024 }; /* bytes of an operation; objects of the largest pool */
+/* Bytes of the objects of each pool (xport/op_pool.h); of an operation, at most. */
+enum { VERVE_OP_SIZE_SMALL = 256, VERVE_OP_SIZE_MEDIUM = 512, VERVE_OP_SIZE_MAX = 1024 };
 
 /* A kind of operation: a constant beside its protocol. A function that is NULL is never called. */
 struct verve_op_class {
@@ -127,19 +130,20 @@ struct verve_op {
 	uint8_t state;	 /* enum verve_op_state */
 };
 
-/*
- * A new operation in state NEW, zeroed as far as its class says. NULL: no memory, or VERVE_OP_TX is
- * in flags and attr.tx_size operations are in use.
- */
-struct verve_op *verve_op_alloc(struct verve_xport *xport, const struct verve_op_class *cls,
-				uint32_t flags);
+/* The pool of the smallest objects that are large enough for the class. */
+static inline struct verve_pool *verve_op_pool(struct verve_xport *xport,
+					       const struct verve_op_class *cls)
+{
+	assert(cls->size <= VERVE_OP_SIZE_MAX);
+	return &xport->home->ops[(cls->size > VERVE_OP_SIZE_SMALL) +
+				 (cls->size > VERVE_OP_SIZE_MEDIUM)];
+}
+
 /*
  * Takes the operation out of its queue, releases all that it has, and frees it. It must have been
  * reported, or never accepted.
  */
 void verve_op_free(struct verve_xport *xport, struct verve_op *op);
-/* The same for one that is in no queue, does not count as TX, and has neither id nor memory. */
-void verve_op_free_bare(struct verve_xport *xport, struct verve_op *op);
 
 /* For verve_op_set_state alone: bits of the legal next states; logs a step, or asserts. */
 extern const uint16_t verve_op_next_states[VERVE_OP_STATES];

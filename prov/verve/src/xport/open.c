@@ -30,7 +30,8 @@ _Static_assert((int)VERVE_WIRE_RTS_MAX <= VERVE_CONFIG_EAGER_MIN + (int)VERVE_CO
 	       "the configuration fits larger buffers into RLIMIT_MEMLOCK");
 
 /* Bytes of an object in each pool of operations. */
-static const size_t op_sizes[VERVE_OP_SIZES] = {256, 512, VERVE_OP_SIZE_MAX};
+static const size_t op_sizes[VERVE_OP_SIZES] = {
+	VERVE_OP_SIZE_SMALL, VERVE_OP_SIZE_MEDIUM, VERVE_OP_SIZE_MAX};
 
 static uint32_t choose(int wanted, uint32_t other)
 {

@@ -12,6 +12,7 @@
 #include "msg/send.h"
 #include "rma/rma.h"
 #include "rma/rma_op.h"
+#include "xport/op_pool.h"
 
 static struct node a;
 static char buffer[4096];
