@@ -6,28 +6,21 @@
 
 #include "api/ep.h"
 #include "api/request.h"
+#include "xport/iov.h"
 
 static const uint64_t write_flags = FI_REMOTE_CQ_DATA | FI_COMPLETION | FI_MORE | FI_INJECT |
 	FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
 static const uint64_t read_flags = FI_COMPLETION | FI_MORE | FI_DELIVERY_COMPLETE |
 	FI_TRANSMIT_COMPLETE | FI_INJECT_COMPLETE | FI_FENCE;
 
-static size_t iov_len(const struct iovec *iov, size_t count)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < count; i++)
-		len += iov[i].iov_len;
-	return len;
-}
-
 /* For the calls with one remote segment, which is as long as the local segments together. */
-static ssize_t rma(struct fid_ep *fid, enum verve_rma_kind kind, struct verve_request *request,
-		   uint64_t addr, uint64_t key)
+static inline __attribute__((always_inline)) ssize_t
+rma(struct fid_ep *fid, enum verve_rma_kind kind, struct verve_request *request, uint64_t addr,
+    uint64_t key)
 {
 	struct verve_wire_segment remote = {
 		.addr = addr,
-		.len = iov_len(request->iov, request->iov_count),
+		.len = verve_iov_len(request->iov, request->iov_count),
 		.key = key,
 	};
 
@@ -64,7 +57,7 @@ static ssize_t rma_msg(struct fid_ep *fid, enum verve_rma_kind kind, const struc
 			msg->rma_iov[i].addr, msg->rma_iov[i].len, msg->rma_iov[i].key};
 		len += msg->rma_iov[i].len;
 	}
-	if (len != iov_len(msg->msg_iov, msg->iov_count))
+	if (len != verve_iov_len(msg->msg_iov, msg->iov_count))
 		return -FI_EINVAL;
 	return verve_request_rma(ep, kind, &request);
 }
