@@ -101,7 +101,8 @@ static const char *iface_refusal(const struct verve_net_port *ports, size_t coun
 		why = ports[i].reason;
 	}
 	if (!why) {
-		size_t at = snprintf(text, size, "no RDMA device or interface of one has that name; ");
+		size_t at = snprintf(text, size,
+				     "no RDMA device or interface of one has that name; ");
 
 		list_ifaces(ports, count, text + at, size - at);
 		why = text;
