@@ -27,14 +27,21 @@ enum {
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
+/* Bytes. The locks of two entries in one cache line would make threads wait for each other. */
+enum { CACHE_LINE = 64 };
+
 /*
  * Whoever works on engine has lock. So the engine's own lock is needed, too, unless it is this one.
  * The entry stays until verve_wait_fini: a thread that walks through the entries may look at any of
  * them at any time.
  */
 struct verve_wait_engine {
-	struct verve_lock lock;
-	struct verve_engine *engine; /* NULL: none; changes under wait->lock, too */
+	_Alignas(CACHE_LINE) struct verve_lock lock;
+	/*
+	 * struct verve_engine *; 0: none. It changes under wait->lock and lock, and is used under one
+	 * of them.
+	 */
+	volatile AO_t engine;
 	bool is_lock_of_engine;
 	bool lent; /* lock is an engine's, or is to be one's; guarded by wait->lock */
 	volatile AO_t next; /* struct verve_wait_engine *; 0: this is the last one */
@@ -126,6 +133,20 @@ static struct verve_wait_engine *entry_at(const volatile AO_t *place)
 	return (struct verve_wait_engine *)AO_load_acquire(place);
 }
 
+/* NULL: none. Without a lock the answer is good for nothing but not to look further. */
+static struct verve_engine *engine_of(const struct verve_wait_engine *entry)
+{
+	return (struct verve_engine *)AO_load(&entry->engine);
+}
+
+/* wait->lock is held. */
+static void set_engine(struct verve_wait_engine *entry, struct verve_engine *engine)
+{
+	verve_lock_acquire(&entry->lock);
+	AO_store(&entry->engine, (AO_t)engine);
+	verve_lock_release(&entry->lock);
+}
+
 void verve_wait_fini(struct verve_wait *wait)
 {
 	struct verve_wait_engine *entry, *next;
@@ -151,7 +172,7 @@ static struct verve_wait_engine *wait_find(const struct verve_wait *wait,
 {
 	struct verve_wait_engine *entry = entry_at(&wait->entries);
 
-	while (entry && (entry->engine != engine || (!engine && entry->lent)))
+	while (entry && (engine_of(entry) != engine || (!engine && entry->lent)))
 		entry = entry_at(&entry->next);
 	return entry;
 }
@@ -163,9 +184,10 @@ static struct verve_wait_engine *wait_find_free(struct verve_wait *wait)
 
 	if (entry)
 		return entry;
-	entry = calloc(1, sizeof(*entry));
+	entry = aligned_alloc(CACHE_LINE, sizeof(*entry));
 	if (!entry)
 		return NULL;
+	memset(entry, 0, sizeof(*entry));
 	verve_lock_init(&entry->lock, wait->elide);
 	entry->next = wait->entries;
 	AO_store_release(&wait->entries, (AO_t)entry);
@@ -239,10 +261,9 @@ static int bind_new(struct verve_wait *wait, struct verve_engine *engine)
 	ret = watch_engine(wait, engine);
 	if (ret)
 		return ret;
-	verve_lock_acquire(&entry->lock);
-	entry->engine = engine;
+	/* No thread reads this while the entry has no engine. */
 	entry->is_lock_of_engine = is_lock;
-	verve_lock_release(&entry->lock);
+	set_engine(entry, engine);
 	return 0;
 }
 
@@ -270,9 +291,7 @@ void verve_wait_unbind(struct verve_wait *wait, struct verve_engine *engine)
 	entry = wait_find(wait, engine);
 	if (entry) {
 		unwatch_engine(wait, engine);
-		verve_lock_acquire(&entry->lock);
-		entry->engine = NULL;
-		verve_lock_release(&entry->lock);
+		set_engine(entry, NULL);
 	}
 	verve_lock_release(&wait->lock);
 }
@@ -283,7 +302,7 @@ bool verve_wait_is_bound(struct verve_wait *wait)
 
 	verve_lock_acquire(&wait->lock);
 	entry = entry_at(&wait->entries);
-	while (entry && !entry->engine)
+	while (entry && !engine_of(entry))
 		entry = entry_at(&entry->next);
 	verve_lock_release(&wait->lock);
 	return entry;
@@ -291,16 +310,23 @@ bool verve_wait_is_bound(struct verve_wait *wait)
 
 enum { FOUND = 1, BUSY = 2 };
 
-/* A turn of the entry's engine: FOUND something, or 0; BUSY: another thread has the lock. */
+/*
+ * A turn of the entry's engine: FOUND something, or 0; BUSY: another thread has the lock. Without
+ * an engine the lock is left alone: an endpoint that closes may have it for long.
+ */
 static inline unsigned poll_entry(struct verve_wait_engine *entry)
 {
+	struct verve_engine *engine = engine_of(entry);
 	unsigned found = 0;
 
+	if (!engine)
+		return 0;
 	if (!verve_lock_try(&entry->lock))
 		return BUSY;
-	if (entry->engine)
-		found = entry->is_lock_of_engine ? verve_engine_turn(entry->engine) :
-						   verve_engine_progress(entry->engine);
+	engine = engine_of(entry);
+	if (engine)
+		found = entry->is_lock_of_engine ? verve_engine_turn(engine) :
+						   verve_engine_progress(engine);
 	verve_lock_release(&entry->lock);
 	return found;
 }
@@ -332,13 +358,18 @@ void verve_wait_progress(struct verve_wait *wait)
 		verve_net_yield();
 }
 
-/* entry->lock is held. False: the engine has something to do. */
-static bool arm_engine(const struct verve_wait_engine *entry)
+/* wait->lock is held. False: the entry's engine has something to do. */
+static bool arm_engine(struct verve_wait_engine *entry)
 {
-	if (!entry->engine)
+	struct verve_engine *engine = engine_of(entry);
+	int ret;
+
+	if (!engine)
 		return true;
-	return !(entry->is_lock_of_engine ? verve_engine_arm_locked(entry->engine) :
-					    verve_engine_arm(entry->engine));
+	verve_lock_acquire(&entry->lock);
+	ret = entry->is_lock_of_engine ? verve_engine_arm_locked(engine) : verve_engine_arm(engine);
+	verve_lock_release(&entry->lock);
+	return !ret;
 }
 
 /* Arms all engines. False: one has something to do. An engine that is bound later wakes. */
@@ -348,11 +379,8 @@ static bool arm_engines(struct verve_wait *wait)
 	bool idle = true;
 
 	verve_lock_acquire(&wait->lock);
-	for (entry = entry_at(&wait->entries); entry; entry = entry_at(&entry->next)) {
-		verve_lock_acquire(&entry->lock);
+	for (entry = entry_at(&wait->entries); entry; entry = entry_at(&entry->next))
 		idle &= arm_engine(entry);
-		verve_lock_release(&entry->lock);
-	}
 	verve_lock_release(&wait->lock);
 	return idle;
 }

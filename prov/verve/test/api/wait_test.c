@@ -381,6 +381,35 @@ static void poll_in_vain(int polls)
 	cr_expect_eq(fake_yields(), before);
 }
 
+/* It has the lock that the queue lent for as long as its queue pairs take to stop. */
+Test(wait, endpoint_that_closes_keeps_nobody_waiting, .timeout = 60)
+{
+	struct verve_lock *lock, *next;
+	struct verve_engine *engine;
+	uintptr_t before;
+
+	subject_init(FI_WAIT_FD, 0);
+	lock = verve_wait_lend(&subject.wait);
+	engine = fake_engine_open_with(lock, put, NULL);
+	cr_assert_eq(verve_wait_bind(&subject.wait, engine), 0);
+	verve_wait_unbind(&subject.wait, engine);
+	verve_lock_acquire(lock);
+	/* Threads that poll do not take it for one of theirs. */
+	before = fake_yields();
+	verve_wait_progress(&subject.wait);
+	cr_expect_eq(fake_yields(), before);
+	cr_expect_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	cr_expect_eq(verve_wait_for(&subject.wait, 0, &ops, NULL), -FI_ETIMEDOUT);
+	next = verve_wait_lend(&subject.wait);
+	cr_expect_neq(next, lock);
+	/* Each is in cache lines of its own. */
+	cr_expect_geq(labs((char *)next - (char *)lock), 64);
+	cr_expect_eq((uintptr_t)next % 64, 0);
+	verve_lock_release(lock);
+	fake_engine_close(engine);
+	subject_fini();
+}
+
 /* Where threads are more than processors, another one may have the message in its hand. */
 Test(wait, polling_in_vain_yields_the_processor)
 {
