@@ -132,6 +132,7 @@ static void forked(void)
 	shmv_ctx_forked();
 	shmv_seg_forked();
 	shmv_note_forked();
+	shmv_ports_forked();
 	shmv_thread_forked();
 }
 

@@ -197,6 +197,11 @@ struct shmv_ports *shmv_ports_get(void)
 	return ports;
 }
 
+void shmv_ports_forked(void)
+{
+	pthread_mutex_init(&mutex, NULL);
+}
+
 static int find_gid(const union ibv_gid *gid, uint32_t type)
 {
 	for (uint32_t dev = 0; dev < ports->devs; dev++) {

@@ -50,6 +50,9 @@ struct shmv_ports {
  */
 struct shmv_ports *shmv_ports_get(void);
 
+/* In a child: another thread of its parent may have had the lock. */
+void shmv_ports_forked(void);
+
 /* Number of devices in the configuration. */
 uint32_t shmv_ports_count(void);
 
