@@ -38,8 +38,8 @@ enum { CACHE_LINE = 64 };
 struct verve_wait_engine {
 	_Alignas(CACHE_LINE) struct verve_lock lock;
 	/*
-	 * struct verve_engine *; 0: none. It changes under wait->lock and lock, and is used under one
-	 * of them.
+	 * struct verve_engine *; 0: none. It changes under wait->lock and lock, and is used
+	 * under one of them.
 	 */
 	volatile AO_t engine;
 	bool is_lock_of_engine;
