@@ -54,6 +54,7 @@ void verve_cq_put(struct verve_cq *cq);
 /* As verve_wait_lend and verve_wait_take_back: for an endpoint that holds a reference. */
 struct verve_lock *verve_cq_lend_lock(struct verve_cq *cq);
 void verve_cq_take_back(struct verve_cq *cq, struct verve_lock *lock);
+
 /*
  * From bind to unbind, reading the queue makes progress on the engine. As verve_wait_bind and
  * verve_wait_unbind.

@@ -43,7 +43,7 @@ struct verve_engine {
 	bool timer_set;
 	int wait_fd;  /* epoll(7): event_fd, timer_fd and the device's channel */
 	pid_t pid; /* the process that opened the engine */
-	uint32_t idle_turns; /* turns that found nothing; every HELP_TURNS-th may help */
+	uint32_t idle_turns; /* found nothing; each HELP_TURNS-th may help the service thread */
 	uint64_t helped;     /* verve_net_now() when this engine last helped the service thread */
 };
 
@@ -71,8 +71,9 @@ static int watch_fd(int wait_fd, int fd)
 
 static int open_wait(struct verve_engine *engine)
 {
-	int ret = engine->event_fd = verve_wakefd_open();
+	int ret;
 
+	ret = engine->event_fd = verve_wakefd_open();
 	if (ret < 0)
 		return ret;
 	engine->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
