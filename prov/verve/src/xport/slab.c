@@ -2,6 +2,7 @@
 /* Slabs: a pool grows and shrinks by registered chunks. */
 #include "xport/slab.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -75,8 +76,10 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 	/* Registering pins whole pages: no other memory may share them. */
 	chunk->memory =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (chunk->memory == MAP_FAILED)
+	if (chunk->memory == MAP_FAILED) {
+		pool_explain(pool, bytes, errno);
 		goto err_free;
+	}
 	chunk->bytes = bytes;
 	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, VERVE_NET_LOCAL_WRITE, &chunk->mr);
 	if (ret) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../support/fake_net.h"
+#include "../support/oom.h"
 #include "base/log.h"
 #include "net/device.h"
 
@@ -163,6 +164,19 @@ Test(slab, refused_registration_leaves_the_pool_as_it_was)
 		slab = verve_slab_alloc(&pool);
 	cr_assert_not_null(slab);
 	cr_expect_eq(pool.used, 1);
+}
+
+/* As where mlockall(2) holds all memory to RLIMIT_MEMLOCK. */
+Test(slab, refused_mapping_is_not_tried_again_at_once)
+{
+	oom_fail(1, false);
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect_eq(oom_stop(), 1);
+	cr_expect_eq(registrations(), 0);
+	cr_expect_eq(pool.failures, 1);
+	oom_fail(0, true);
+	cr_expect_null(verve_slab_alloc(&pool));
+	cr_expect_eq(oom_stop(), 0);
 }
 
 Test(slab, pool_that_has_grown_again_grows_as_before)
