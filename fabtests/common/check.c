@@ -85,7 +85,6 @@ static void print_failure(const char *format, va_list args)
 	printf("failed: ");
 	vprintf(format, args);
 	printf("\n");
-	failed++;
 }
 
 void check_fail(const char *format, ...)
@@ -93,8 +92,10 @@ void check_fail(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	print_failure(format, args);
+	if (speak())
+		print_failure(format, args);
 	va_end(args);
+	count(false);
 }
 
 void check_require(bool held)
@@ -110,6 +111,7 @@ void check_fatal(const char *format, ...)
 	va_start(args, format);
 	print_failure(format, args);
 	va_end(args);
+	count(false);
 	/* Objects stay open: a provider could hang while it cleans up. */
 	fflush(stdout);
 	_exit(CHECK_FAIL);
