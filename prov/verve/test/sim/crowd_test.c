@@ -7,7 +7,7 @@
 #include "base/config.h"
 #include "crowd.h"
 
-enum { MEMBERS = 200, HOSTS = 10, BYTES_A_CONNECTION = 16384, LIMIT = 8 };
+enum { MEMBERS = 100, HOSTS = 10, BYTES_A_CONNECTION = 16384, LIMIT = 8 };
 
 /* Small endpoints: it is their connections that are looked at. */
 static void configure(void)
