@@ -7,13 +7,19 @@
 vm_cache=${VERVE_VM_CACHE:-/var/cache/verve-vm}
 
 # Name of the kernel release to boot: what linux-image-amd64 depends on, else the newest one in
-# the cache.
+# the cache. Where apt keeps no cache of its own it reads all of its lists, for two seconds, so that its
+# answer is kept until they change.
 kernel_newest()
 {
-	local release
+	local kept=$vm_cache/newest lists=/var/lib/apt/lists release=''
 
-	release=$(apt-cache depends linux-image-amd64 2>/dev/null |
-		sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
+	if [[ $kept -nt $lists ]]; then
+		release=$(<"$kept")
+	else
+		release=$(apt-cache depends linux-image-amd64 2>/dev/null |
+			sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
+		[[ ! $release ]] || { echo "$release" >"$kept.$$" && mv "$kept.$$" "$kept"; }
+	fi
 	[[ $release ]] ||
 		release=$(cd "$vm_cache" && ls -d [0-9]*/ 2>/dev/null | sort -V | tail -n 1)
 	printf '%s\n' "${release%/}"
