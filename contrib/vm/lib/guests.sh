@@ -107,10 +107,10 @@ guest_start()
 	qemu=(qemu-system-x86_64 "${vm_accel[@]}" -m "$opt_mem" -smp "$cpus"
 		-nodefaults -display none -no-reboot
 		-kernel "$kernel_image" -initrd "$kernel_initrd"
-		-append "$append verve.run=$run_dir verve.host=$i"
+		-append "$append verve_shape=$opt_shape verve_run=$run_dir verve_host=$i"
 		-virtfs "$share,path=/,mount_tag=host,readonly=on"
 		-virtfs "$share,path=${VERVE_OUT//,/,,},mount_tag=out"
-		-device virtio-rng-pci -device virtio-serial-pci
+		-device virtio-serial-pci
 		-chardev file,id=output,path=/dev/fd/5
 		-device virtserialport,chardev=output,name=output
 		-chardev file,id=control,path=/dev/fd/6

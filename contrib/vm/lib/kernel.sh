@@ -61,28 +61,32 @@ kernel_unpack()
 		[[ $(number "$file" 0 4) == $((0x464c457f)) ]]
 }
 
-# initrd_make KERNEL_DIR RELEASE FILE: busybox, the modules on the way to the root file system,
-# guest/initramfs.
+# initrd_make KERNEL_DIR RELEASE FILE: busybox, guest/initramfs and the modules of guest/modules.
 initrd_make()
 {
-	local dir=$1 release=$2 file=$3 tree=$3.tree module
+	local dir=$1 release=$2 file=$3 tree=$3.tree words module modules=()
+	local into=$tree/lib/modules/$release
 
-	mkdir -p "$tree/bin" "$tree/modules"
+	mkdir -p "$tree/bin" "$into"
 	cp "$(command -v busybox)" "$tree/bin/"
+	cp "$vm_lab/guest/modules" "$tree/"
 	install -m 755 "$vm_lab/guest/initramfs" "$tree/init"
-	for module in virtio_pci 9pnet_virtio 9p overlay virtio_console; do
+	while read -ra words; do
+		[[ ${words[0]} == \#* ]] || modules+=("${words[@]:1}")
+	done <"$vm_lab/guest/modules"
+	for module in "${modules[@]}"; do
 		modprobe -d "$dir" -S "$release" --show-depends "$module" 2>/dev/null ||
 			die "kernel $release has no module $module, the lab cannot boot it"
-	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree/list"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree.list"
 	while read -r module; do
 		case $module in
-		*.xz) xz -dc "$module" >"$tree/modules/$(basename "$module" .xz)" ;;
-		*) cp "$module" "$tree/modules/" ;;
+		*.xz) xz -dc "$module" >"$into/$(basename "$module" .xz)" ;;
+		*) cp "$module" "$into/" ;;
 		esac
-		basename "$module" .xz >>"$tree/modules/order"
-	done <"$tree/list"
+	done <"$tree.list"
+	depmod -b "$tree" "$release" 2>/dev/null
 	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$file"
-	rm -rf "$tree"
+	rm -rf "$tree" "$tree.list"
 }
 
 # kernel_prune RELEASE: removes other releases that no run holds a lock on.
@@ -106,7 +110,7 @@ kernel_get()
 	[[ $kernel_release ]] ||
 		die "apt knows no linux-image-amd64 and $vm_cache has no kernel: run apt-get update"
 	kernel_dir=$vm_cache/$kernel_release
-	kernel_initrd=$kernel_dir/initrd-$(sha256sum "$vm_lab/guest/initramfs" | head -c 16)
+	kernel_initrd=$kernel_dir/initrd-$(cat "$vm_lab"/guest/{initramfs,modules} | sha256sum | head -c 16)
 
 	exec {lock}>"$vm_cache/lock"
 	flock "$lock"
@@ -147,7 +151,7 @@ kvm_boot()
 		qemu-system-x86_64 -accel kvm -cpu host -m 512 \
 		-nodefaults -display none -no-reboot -serial stdio \
 		-kernel "$kernel_image" -initrd "$kernel_initrd" \
-		-append "console=ttyS0 quiet panic=-1 verve.probe=1" </dev/null
+		-append "console=ttyS0 quiet panic=-1 verve_probe=1" </dev/null
 }
 
 # accel_probe: sets vm_accel, QEMU's -accel and -cpu options. A /dev/kvm may exist and still not
