@@ -101,6 +101,8 @@ guest_start()
 	append+=" init_on_alloc=0 apparmor=0 cryptomgr.notests"
 	# QEMU translates a program anew for each address at which it is started: at the same one it starts in half of the time.
 	append+=" norandmaps"
+	# guest/init starts the second one; to rewrite the kernel's code for one processor and back takes half a second.
+	[[ $opt_shape == hosts ]] || append+=" maxcpus=1 noreplace-smp"
 	((opt_hosts > 2)) || peer=net$((1 - i))
 	share=local,security_model=none,multidevs=remap
 	[[ $opt_shape == devices ]] || cpus=1
