@@ -99,6 +99,7 @@ guest_start()
 	append+=" no_timer_check"
 	# Clearing all memory twice, a security module and testing ciphers show nothing here.
 	append+=" init_on_alloc=0 apparmor=0 cryptomgr.notests"
+	append+=$vm_append
 	# QEMU translates a program anew for each address at which it is started: at the same one it starts in half of the time.
 	append+=" norandmaps"
 	# guest/init starts the second one; to rewrite the kernel's code for one processor and back takes half a second.

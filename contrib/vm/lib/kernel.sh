@@ -154,20 +154,27 @@ kvm_boot()
 		-append "console=ttyS0 quiet panic=-1 verve_probe=1" </dev/null
 }
 
-# accel_probe: sets vm_accel, QEMU's -accel and -cpu options. A /dev/kvm may exist and still not
-# boot a stock kernel, so trying it decides; the verdict holds until the host restarts.
+# accel_probe: sets vm_accel, QEMU's -accel and -cpu options, and vm_append, what the kernel should know of that. A
+# /dev/kvm may exist and still not boot a stock kernel, so trying it decides; the verdict holds until the host restarts.
 accel_probe()
 {
-	local verdict=$kernel_dir/accel.$(</proc/sys/kernel/random/boot_id)
+	local verdict=$kernel_dir/kvm.$(</proc/sys/kernel/random/boot_id)
 
 	if [[ ! -f $verdict ]]; then
-		rm -f "$kernel_dir"/accel.*
+		rm -f "$kernel_dir"/{accel,kvm}.*
 		# The shell, too, has something to say when QEMU aborts.
 		if [[ -w /dev/kvm ]] && kvm_boot 2>/dev/null | grep -q verve-probe-ok; then
-			echo "-accel kvm -cpu host" >"$verdict"
+			echo yes >"$verdict"
 		else
-			echo "-accel tcg,thread=multi -cpu max" >"$verdict"
+			echo no >"$verdict"
 		fi
 	fi
-	read -ra vm_accel <"$verdict"
+	if [[ $(<"$verdict") == yes ]]; then
+		vm_accel=(-accel kvm -cpu host) vm_append=""
+		return
+	fi
+	# A processor that says that it copies bytes fast (erms) is made to copy each by itself: eight at a time otherwise.
+	vm_accel=(-accel tcg,thread=multi -cpu max,-erms)
+	# All emulated processors have the same time stamp, and to read another clock leaves the translated code.
+	vm_append=" tsc=reliable"
 }
