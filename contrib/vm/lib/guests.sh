@@ -14,7 +14,7 @@ start()
 	exec setpriv --pdeathsig KILL "$@"
 }
 
-# guests_describe: what guest/init and the job read. The job's environment is the caller's, then
+# guests_describe: what guest/initramfs, guest/init and the job read. The job's environment is the caller's, then
 # the lab's.
 guests_describe()
 {
@@ -92,7 +92,7 @@ control_follow()
 # guest_start INDEX
 guest_start()
 {
-	local i=$1 qemu share cpus=2 peer=hub$1
+	local i=$1 qemu share cpus=1 peer=hub$1
 	local append="console=ttyS0 quiet oops=panic panic=-1 mitigations=off net.ifnames=0"
 
 	# On a busy machine a guest may get no time while its kernel counts ticks, which then takes its timer for broken.
@@ -104,10 +104,10 @@ guest_start()
 	# QEMU translates a program anew for each address at which it is started: at the same one it starts in half of the time.
 	append+=" norandmaps"
 	# guest/init starts the second one; to rewrite the kernel's code for one processor and back takes half a second.
-	[[ $opt_shape == hosts ]] || append+=" maxcpus=1 noreplace-smp"
+	[[ $opt_shape != devices ]] || append+=" maxcpus=1 noreplace-smp"
 	((opt_hosts > 2)) || peer=net$((1 - i))
 	share=local,security_model=none,multidevs=remap
-	[[ $opt_shape == devices ]] || cpus=1
+	[[ $opt_shape != devices ]] || cpus=2
 	qemu=(qemu-system-x86_64 "${vm_accel[@]}" -m "$opt_mem" -smp "$cpus"
 		-nodefaults -display none -no-reboot
 		-kernel "$kernel_image" -initrd "$kernel_initrd"
@@ -126,7 +126,7 @@ guest_start()
 	else
 		qemu+=(-chardev "file,id=console,path=$run_dir/console$i")
 	fi
-	[[ $opt_shape == devices ]] || qemu+=(
+	[[ $opt_shape != hosts ]] || qemu+=(
 		-netdev "$(netdev net "net$i" "$peer")"
 		-device "virtio-net-pci,netdev=net,mac=52:54:00:00:00:0$i,host_mtu=9000")
 	start "${qemu[@]}" <&"$stdin" 2>"$run_dir/qemu$i.log" \
