@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The engine: its lock, its poll loop, its wait descriptor, and the close that drains operations.
- */
+/* The engine: opening, shared receive contexts, and the close that drains operations. */
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -17,6 +15,7 @@
 #include "base/wakefd.h"
 #include "conn/cm.h"
 #include "conn/hello.h"
+#include "engine/engine_state.h"
 #include "engine/service.h"
 #include "engine/share.h"
 #include "net/cq.h"
@@ -30,26 +29,7 @@
 #include "xport/request.h"
 #include <rdma/fi_errno.h>
 
-struct verve_engine {
-	struct verve_engine_head head; /* first: verve_engine_head casts an engine to its head */
-	struct verve_lock own_lock;
-	struct verve_engine *shared; /* of the shared receive context that it uses; NULL: none */
-	LIST_HEAD(, verve_engine) members; /* that use this shared context; guarded by lock */
-	LIST_ENTRY(verve_engine) member;
-	bool started; /* turns of the shared receive context are turns of this engine, too */
-	struct verve_proto proto;
-	int event_fd; /* eventfd(2): mail of the service thread, or work that a turn left behind */
-	int timer_fd; /* timerfd(2): wakes a sleeper that must look after its peers */
-	bool timer_set;
-	int wait_fd;  /* epoll(7): event_fd, timer_fd and the device's channel */
-	pid_t pid; /* the process that opened the engine */
-	uint32_t idle_turns; /* found nothing; each HELP_TURNS-th may help the service thread */
-	uint64_t helped;     /* verve_net_now() when this engine last helped the service thread */
-};
-
-enum { HELP_TURNS = 64 };
-
-static const uint64_t ms = 1000000, help_interval = 2 * 1000000;
+static const uint64_t ms = 1000000;
 
 static void notify(void *arg)
 {
@@ -147,14 +127,6 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 	return verve_cm_open(&attr, &engine->head.xport->cm);
 }
 
-_Static_assert(!offsetof(struct verve_engine, head), "verve_engine_head casts");
-
-/* The engine whose lock counts: head.group is its head. */
-static struct verve_engine *group_of(struct verve_engine *engine)
-{
-	return engine->shared ? engine->shared : engine;
-}
-
 static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 {
 	struct verve_engine *engine = calloc(1, sizeof(*engine));
@@ -165,8 +137,8 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	engine->pid = getpid();
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
 	engine->shared = attr->shared;
-	engine->head.group = &group_of(engine)->head;
-	engine->head.lock = attr->lock ? attr->lock : &group_of(engine)->own_lock;
+	engine->head.group = &verve_engine_group(engine)->head;
+	engine->head.lock = attr->lock ? attr->lock : &verve_engine_group(engine)->own_lock;
 	LIST_INIT(&engine->members);
 	return engine;
 }
@@ -325,49 +297,6 @@ void verve_engine_start(struct verve_engine *engine)
 }
 
 /*
- * Where every processor has a thread that polls, the service thread gets a processor only for the
- * scheduler's time slices, and handshakes would wait for these. So a polling thread that finds
- * nothing steps its own manager every 2 ms.
- */
-static void help_service(struct verve_engine *engine)
-{
-	uint64_t now = verve_net_now();
-
-	if (now - engine->helped < help_interval)
-		return;
-	engine->helped = now;
-	verve_service_help(engine->head.xport->cm, now);
-}
-
-/*
- * Ends the receives of an engine that has failed. The receives of a shared receive context end when
- * all of its engines have failed. True: there were any.
- */
-static bool fail_receives(struct verve_engine *engine)
-{
-	const struct verve_engine *member;
-
-	LIST_FOREACH(member, &group_of(engine)->members, member)
-		if (!member->head.xport->failed)
-			return false;
-	return verve_recv_fail_all(group_of(engine)->head.xport, engine->head.xport->failed);
-}
-
-/* The lock is held. */
-static inline __attribute__((always_inline)) bool
-take_turn(struct verve_engine *engine)
-{
-	bool any = verve_proto_poll(&engine->proto);
-
-	if (__builtin_expect(!any && engine->head.xport->failed, 0))
-		return fail_receives(engine);
-	/* Late in verve_engine_stop the manager is closed, and xport->cm is NULL. */
-	if (!any && engine->head.xport->cm && !(++engine->idle_turns % HELP_TURNS))
-		help_service(engine);
-	return any;
-}
-
-/*
  * Takes turns, and tries done() after each, until done() is true or the deadline has passed, which
  * includes the transport time-out, because a device needs that long to report a dead peer.
  */
@@ -378,7 +307,7 @@ static void poll_until(struct verve_engine *engine, bool (*done)(struct verve_en
 		bool any, end;
 
 		verve_lock_acquire(engine->head.lock);
-		any = take_turn(engine);
+		any = verve_engine_turn(engine);
 		end = done(engine);
 		verve_lock_release(engine->head.lock);
 		if (end || verve_net_now() >= deadline)
@@ -472,44 +401,6 @@ const struct verve_addr *verve_engine_addr(const struct verve_engine *engine)
 	return verve_cm_addr(engine->head.xport->cm);
 }
 
-static void set_timer(struct verve_engine *engine, uint64_t ns)
-{
-	struct itimerspec when = {
-		.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
-	};
-
-	engine->timer_set = ns;
-	if (timerfd_settime(engine->timer_fd, 0, &when, NULL))
-		VERVE_WARN(EP_CTRL, "cannot set the timer of an endpoint's wait descriptor: %s\n",
-			   strerror(errno));
-}
-
-static void set_timer_of_sleeper(struct verve_engine *engine)
-{
-	if (!engine->head.asleep)
-		return;
-	engine->head.asleep = false;
-	set_timer(engine, engine->head.xport->attr.keepalive);
-}
-
-/*
- * In a shared receive context any member may have new work: a receive takes a message that waits at
- * any member.
- */
-void verve_engine_set_timers(struct verve_engine *engine)
-{
-	struct verve_engine *member;
-
-	if (!engine->shared && engine->head.xport->channel) {
-		set_timer_of_sleeper(engine);
-		return;
-	}
-	engine = group_of(engine);
-	engine->head.asleep = false;
-	LIST_FOREACH(member, &engine->members, member)
-		set_timer_of_sleeper(member);
-}
-
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr)
 {
 	verve_lock_acquire(engine->head.lock);
@@ -524,76 +415,7 @@ const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine)
 	return engine->head.lock;
 }
 
-/* A shared receive context has no device of its own: its members take the turns. */
-static __attribute__((noinline)) bool turn_members(struct verve_engine *shared)
-{
-	struct verve_engine *member;
-	bool any = false;
-
-	LIST_FOREACH(member, &shared->members, member)
-		any |= member->started && take_turn(member);
-	return any;
-}
-
-bool verve_engine_turn(struct verve_engine *engine)
-{
-	return engine->head.xport->channel ? take_turn(engine) : turn_members(engine);
-}
-
-bool verve_engine_progress(struct verve_engine *engine)
-{
-	bool any = verve_lock_try(engine->head.lock);
-
-	if (any) {
-		any = verve_engine_turn(engine);
-		verve_lock_release(engine->head.lock);
-	}
-	return any;
-}
-
 int verve_engine_fd(const struct verve_engine *engine)
 {
 	return engine->wait_fd;
-}
-
-/*
- * A sleeper that waits for a peer's answer, or is to ask a peer again, needs the timer. Setting it
- * also makes timer_fd unreadable again after it has expired.
- */
-static void arm_timer(struct verve_engine *engine)
-{
-	bool wanted = verve_proto_is_waiting(&engine->proto);
-
-	if (wanted || engine->timer_set)
-		set_timer(engine, wanted ? verve_proto_pause(&engine->proto) : 0);
-	engine->head.asleep = !wanted;
-	engine->head.group->asleep |= !wanted;
-}
-
-int verve_engine_arm_locked(struct verve_engine *engine)
-{
-	bool any;
-
-	/* Mail that comes between drain and poll is found by the poll; later, it writes again. */
-	verve_wakefd_drain(engine->event_fd);
-	arm_timer(engine);
-	verve_proto_arm(&engine->proto);
-	any = verve_proto_poll(&engine->proto);
-	/*
-	 * One turn may leave work behind. Also, draining may have taken the wake-up of
-	 * another sleeper. So make event_fd readable again.
-	 */
-	if (any)
-		notify(engine);
-	return any ? -FI_EAGAIN : 0;
-}
-
-int verve_engine_arm(struct verve_engine *engine)
-{
-	int ret;
-
-	verve_lock_acquire(engine->head.lock);
-	ret = verve_engine_arm_locked(engine);
-	verve_lock_release(engine->head.lock);
-	return ret;
 }

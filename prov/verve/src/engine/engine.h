@@ -15,9 +15,10 @@
 
 #include "base/addr.h"
 #include "base/lock.h"
+#include "engine/engine_head.h"
+#include "engine/engine_turn.h"
 
 struct verve_auth_key;
-struct verve_engine;
 struct verve_sink;
 struct verve_xport;
 struct verve_xport_attr;
@@ -87,33 +88,6 @@ void verve_engine_set_sink(struct verve_engine *engine, const struct verve_sink 
 const struct verve_addr *verve_engine_addr(const struct verve_engine *engine);
 
 /*
- * The beginning of each engine, public so that verve_engine_lock and verve_engine_unlock are
- * inline, and used by nothing else outside engine.c. The lock guards asleep.
- */
-struct verve_engine_head {
-	struct verve_lock *lock; /* its own, the caller's, or that of the shared receive context */
-	struct verve_xport *xport;
-	struct verve_engine_head *group; /* of the engine whose lock counts: this one, or shared */
-	/*
-	 * A thread may sleep on the wait descriptor without a timer: the next verve_engine_unlock
-	 * sets the timer. In the engine of a shared receive context: this is so for at least one
-	 * of the engines that use it.
-	 */
-	bool asleep;
-};
-
-static inline struct verve_engine_head *verve_engine_head(struct verve_engine *engine)
-{
-	return (struct verve_engine_head *)engine; /* its first member */
-}
-
-/*
- * For verve_engine_unlock alone: sets the timer of each thread that may sleep without one, because
- * the caller may have started work that needs turns. The lock is held.
- */
-void verve_engine_set_timers(struct verve_engine *engine);
-
-/*
  * Lock and unlock for the length of one API call. verve_engine_lock returns the transport, which
  * may be used until verve_engine_unlock.
  */
@@ -143,26 +117,8 @@ const struct verve_lock *verve_engine_lock_of(const struct verve_engine *engine)
 void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
 
 /*
- * One turn of the loop: handles connection events, arrived packets and finished work. True if there
- * was any of these. False also if another thread has the lock, or waits for it: it probably polls,
- * and does this thread's work, too. So this call never waits.
- */
-bool verve_engine_progress(struct verve_engine *engine);
-/* The same for a caller that has the engine's lock. */
-bool verve_engine_turn(struct verve_engine *engine);
-
-/*
  * The wait descriptor, for epoll(7) or poll(2): once armed, it is readable when a turn would find
  * something. The engine owns it.
  */
 int verve_engine_fd(const struct verve_engine *engine);
-/*
- * Arms the wait descriptor. 0: armed, and there is nothing to do. -FI_EAGAIN: there was something
- * to do; take turns until they find nothing, then arm again. In this case the descriptor also
- * becomes readable for other sleepers. Takes the lock.
- */
-int verve_engine_arm(struct verve_engine *engine);
-/* The same for a caller that has the engine's lock. */
-int verve_engine_arm_locked(struct verve_engine *engine);
-
 #endif
