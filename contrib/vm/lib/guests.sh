@@ -99,12 +99,8 @@ guest_start()
 	append+=" no_timer_check"
 	# Clearing all memory twice, a security module and testing ciphers show nothing here.
 	append+=" init_on_alloc=0 apparmor=0 cryptomgr.notests initcall_blacklist=crypto_kdf108_init"
-	# Virtio devices have interrupts of their own kind (MSI): to look in ACPI's tables for a line takes 0.2 s for each.
-	append+=" acpi=noirq$vm_append"
 	# QEMU translates a program anew for each address at which it is started: at the same one it starts in half of the time.
-	append+=" norandmaps"
-	# guest/init starts the second one; to rewrite the kernel's code for one processor and back takes half a second.
-	[[ $opt_shape != devices ]] || append+=" maxcpus=1 noreplace-smp"
+	append+=" norandmaps$vm_append"
 	((opt_hosts > 2)) || peer=net$((1 - i))
 	share=local,security_model=none,multidevs=remap
 	[[ $opt_shape != devices ]] || cpus=2

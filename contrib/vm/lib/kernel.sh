@@ -11,14 +11,21 @@ vm_cache=${VERVE_VM_CACHE:-/var/cache/verve-vm}
 # answer is kept until they change.
 kernel_newest()
 {
-	local kept=$vm_cache/newest lists=/var/lib/apt/lists release=''
+	local kept=$vm_cache/newest lists=/var/lib/apt/lists release='' new when
 
-	if [[ $kept -nt $lists ]]; then
+	# The answer has the time of the lists that it is from.
+	if [[ -f $kept && ! $kept -nt $lists && ! $kept -ot $lists ]]; then
 		release=$(<"$kept")
 	else
+		when=$(stat -c %y "$lists" 2>/dev/null)
 		release=$(apt-cache depends linux-image-amd64 2>/dev/null |
 			sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -n 1)
-		[[ ! $release ]] || { echo "$release" >"$kept.$$" && mv "$kept.$$" "$kept"; }
+		if [[ $release && $when ]]; then
+			new=$(mktemp "$vm_cache/new.XXXXXX")
+			echo "$release" >"$new"
+			touch -d "$when" "$new"
+			mv "$new" "$kept" 2>/dev/null || true # another run takes new.* away
+		fi
 	fi
 	[[ $release ]] ||
 		release=$(cd "$vm_cache" && ls -d [0-9]*/ 2>/dev/null | sort -V | tail -n 1)
@@ -31,9 +38,11 @@ kernel_download()
 	local release=$1 dir=$2
 
 	note "fetching Debian's kernel $release (about 70 MB, once)"
-	(cd "$dir" && apt-get -qq -o APT::Sandbox::User=root download "linux-image-$release") ||
+	(cd "$dir" && apt-get -qq -o APT::Sandbox::User=root download "linux-image-$release") || {
+		rm -f "$vm_cache/newest"
 		die "cannot download linux-image-$release: is the network up? is the list of" \
 			"packages recent (apt-get update)?"
+	}
 	dpkg -x "$dir"/linux-image-*.deb "$dir"
 	rm -rf "$dir"/linux-image-*.deb "$dir/usr/share"
 	[[ -d $dir/lib/modules ]] || ln -s usr/lib "$dir/lib"
@@ -61,11 +70,12 @@ kernel_unpack()
 		[[ $(number "$file" 0 4) == $((0x464c457f)) ]]
 }
 
-# initrd_make KERNEL_DIR RELEASE FILE: busybox, guest/initramfs and the modules of guest/modules.
+# initrd_make KERNEL_DIR RELEASE FILE: busybox, guest/initramfs and the modules of guest/modules, with the names of those
+# that the kernel has built in.
 initrd_make()
 {
 	local dir=$1 release=$2 file=$3 tree=$3.tree words module modules=()
-	local into=$tree/lib/modules/$release
+	local into=$tree/lib/modules/$release find=(modprobe -d "$1" -S "$2" --show-depends)
 
 	mkdir -p "$tree/bin" "$into"
 	cp "$(command -v busybox)" "$tree/bin/"
@@ -75,8 +85,13 @@ initrd_make()
 		[[ ${words[0]} == \#* ]] || modules+=("${words[@]:1}")
 	done <"$vm_lab/guest/modules"
 	for module in "${modules[@]}"; do
-		modprobe -d "$dir" -S "$release" --show-depends "$module" 2>/dev/null ||
+		if "${find[@]}" "${module%\?}" 2>/dev/null; then
+			sed -i "s/ ${module%\?}?/ ${module%\?}/" "$tree/modules"
+		elif [[ $module == *\? ]]; then
+			sed -i "s/ $module//" "$tree/modules"
+		else
 			die "kernel $release has no module $module, the lab cannot boot it"
+		fi
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree.list"
 	while read -r module; do
 		case $module in
@@ -84,7 +99,8 @@ initrd_make()
 		*) cp "$module" "$into/" ;;
 		esac
 	done <"$tree.list"
-	depmod -b "$tree" "$release" 2>/dev/null
+	cp "$dir/lib/modules/$release"/modules.{builtin*,order} "$into/"
+	depmod -b "$tree" "$release" || die "cannot list the modules of kernel $release (depmod)"
 	# Not compressed: to undo that takes an emulated processor 0.2 s.
 	(cd "$tree" && find . | cpio -o -H newc --quiet) >"$file"
 	rm -rf "$tree" "$tree.list"
@@ -111,7 +127,7 @@ kernel_get()
 	[[ $kernel_release ]] ||
 		die "apt knows no linux-image-amd64 and $vm_cache has no kernel: run apt-get update"
 	kernel_dir=$vm_cache/$kernel_release
-	kernel_initrd=$kernel_dir/initrd-$(cat "$vm_lab"/guest/{initramfs,modules} | sha256sum | head -c 16)
+	kernel_initrd=$kernel_dir/initrd-$(cat "$vm_lab"/guest/{initramfs,modules} "$vm_lab/lib/kernel.sh" | sha256sum | head -c 16)
 
 	exec {lock}>"$vm_cache/lock"
 	flock "$lock"
@@ -127,6 +143,7 @@ kernel_get()
 		new=$(mktemp "$vm_cache/new.XXXXXX")
 		initrd_make "$kernel_dir" "$kernel_release" "$new"
 		mv "$new" "$kernel_initrd"
+		find "$kernel_dir" -maxdepth 1 -name 'initrd-*' -mtime +0 -delete
 	fi
 	kernel_image=$kernel_dir/boot/vmlinux
 	if [[ ! -f $kernel_image ]]; then
@@ -165,10 +182,11 @@ accel_probe()
 		rm -f "$kernel_dir"/{accel,kvm}.*
 		# The shell, too, has something to say when QEMU aborts.
 		if [[ -w /dev/kvm ]] && kvm_boot 2>/dev/null | grep -q verve-probe-ok; then
-			echo yes >"$verdict"
+			echo yes >"$verdict.new"
 		else
-			echo no >"$verdict"
+			echo no >"$verdict.new"
 		fi
+		mv "$verdict.new" "$verdict"
 	fi
 	if [[ $(<"$verdict") == yes ]]; then
 		vm_accel=(-accel kvm -cpu host) vm_append=""
@@ -178,4 +196,8 @@ accel_probe()
 	vm_accel=(-accel tcg,thread=multi -cpu max,-erms)
 	# All emulated processors have the same time stamp, and to read another clock leaves the translated code.
 	vm_append=" tsc=reliable"
+	# Virtio devices have interrupts of their own kind (MSI): to look in ACPI's tables for a line takes 0.2 s for each.
+	vm_append+=" acpi=noirq"
+	# guest/init starts the second processor; to rewrite the kernel's code for one and back takes half a second.
+	vm_append+=" maxcpus=1 noreplace-smp"
 }

@@ -39,7 +39,7 @@ native_devices()
 # native_run: sets guests_status.
 native_run()
 {
-	[[ $opt_shape == devices ]] || die "--native has no hosts shape: run it in the lab"
+	[[ $opt_shape == devices ]] || die "--native has no $opt_shape shape: run it in the lab"
 	if ! native_devices; then
 		modprobe rdma_rxe 2>/dev/null ||
 			die "no active RDMA device with an IPv4 address, and no rdma_rxe:" \
