@@ -75,7 +75,7 @@ kernel_unpack()
 initrd_make()
 {
 	local dir=$1 release=$2 file=$3 tree=$3.tree words module modules=()
-	local into=$tree/lib/modules/$release find=(modprobe -d "$1" -S "$2" --show-depends)
+	local into=$tree/lib/modules/$release
 
 	mkdir -p "$tree/bin" "$into"
 	cp "$(command -v busybox)" "$tree/bin/"
@@ -85,13 +85,11 @@ initrd_make()
 		[[ ${words[0]} == \#* ]] || modules+=("${words[@]:1}")
 	done <"$vm_lab/guest/modules"
 	for module in "${modules[@]}"; do
-		if "${find[@]}" "${module%\?}" 2>/dev/null; then
-			sed -i "s/ ${module%\?}?/ ${module%\?}/" "$tree/modules"
-		elif [[ $module == *\? ]]; then
-			sed -i "s/ $module//" "$tree/modules"
-		else
-			die "kernel $release has no module $module, the lab cannot boot it"
+		if modprobe -d "$dir" -S "$release" --show-depends "${module%\?}" 2>/dev/null; then
+			continue
 		fi
+		[[ $module == *\? ]] || die "kernel $release has no module $module, the lab cannot boot it"
+		sed -i "s/ $module//" "$tree/modules"
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tree.list"
 	while read -r module; do
 		case $module in
@@ -99,6 +97,7 @@ initrd_make()
 		*) cp "$module" "$into/" ;;
 		esac
 	done <"$tree.list"
+	sed -i '/^#/!s/?//g' "$tree/modules"
 	cp "$dir/lib/modules/$release"/modules.{builtin*,order} "$into/"
 	depmod -b "$tree" "$release" || die "cannot list the modules of kernel $release (depmod)"
 	# Not compressed: to undo that takes an emulated processor 0.2 s.
