@@ -121,4 +121,5 @@ void verve_engine_forget(struct verve_engine *engine, uint64_t fi_addr);
  * something. The engine owns it.
  */
 int verve_engine_fd(const struct verve_engine *engine);
+
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Turns: an engine handles what has happened, and a thread sleeps until something happens. */
+/*
+ * An engine's turns, and its wait descriptor's arming: once it is armed, the descriptor wakes a
+ * thread that sleeps on it when a turn would find something.
+ */
 #ifndef VERVE_ENGINE_ENGINE_TURN_H
 #define VERVE_ENGINE_ENGINE_TURN_H
 

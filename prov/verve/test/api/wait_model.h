@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Model of waiting (api/wait.c, comp/comp_queue.c, comp/counter.c, engine/engine_turn.c). Each
- * thread is
- * a small program of atomic steps. The model runs the threads in every possible interleaving.
+ * thread is a small program of atomic steps. The model runs the threads in every possible
+ * interleaving.
  */
 #ifndef VERVE_TEST_WAIT_MODEL_H
 #define VERVE_TEST_WAIT_MODEL_H

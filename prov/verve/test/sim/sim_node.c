@@ -375,10 +375,12 @@ void sim_node_close(struct sim_node *node)
 	node->closing = true;
 	await_silent(node);
 	if (sim_chance(sim, 500)) {
-		/* The turn that a look at one queue takes may write a completion into the other. */
-		for (int looks = 0; looks < 4; looks++)
-			if (sim_progress(node, 16))
-				looks = 0;
+		/*
+		 * The turn that a look at one queue takes may write a completion into the other, or
+		 * leave work to the next turn: so four looks in a row are to find nothing.
+		 */
+		for (int empty = 0; empty < 4;)
+			empty = sim_progress(node, 16) ? 0 : empty + 1;
 		node->hushed = true;
 	}
 	for (uint32_t i = 0; i < node->members; i++)
