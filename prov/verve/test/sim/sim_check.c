@@ -8,17 +8,9 @@
 
 #include "sim.h"
 #include "sim_check.h"
+#include "sim_identify.h"
 
 enum { BATCH = 8 };
-
-/* A completion, of success or error (err not 0). */
-struct end {
-	const struct fi_cq_tagged_entry *entry;
-	fi_addr_t src;
-	bool source; /* src says something */
-	int err;
-	size_t olen;
-};
 
 const char *const sim_kind_names[] = {"send", "receive", "write", "read", "peek", "atomic"};
 
@@ -55,12 +47,6 @@ static struct sim_op *op_of(struct sim_node *node, void *context)
 		sim_fail(node->sim, "node %u: %s %lu completes twice", node->index,
 			 sim_kind_names[op->kind], op->id);
 	return op;
-}
-
-/* True if the completion names the message's sender, or no sender. */
-static bool is_from(const struct sim_op *send, const struct end *end)
-{
-	return !end->source || sim_node_addr(send->peer, send->node, send->from) == end->src;
 }
 
 bool sim_has_failures(const struct sim *sim)
@@ -110,7 +96,7 @@ static void check_swap(const struct sim_op *op)
 /* A cancelled operation must have had no effect, and must have none later. */
 static void end_cancelled(struct sim_op *op)
 {
-	if (op->received)
+	if (op->received && !sim_give_back(op))
 		sim_fail(op->node->sim, "node %u: %s %lu is cancelled, and arrived all the same",
 			 op->node->index, sim_kind_names[op->kind], op->id);
 	if (op->kind == SIM_SEND)
@@ -132,7 +118,7 @@ void sim_put_aside(struct sim_op *op)
 }
 
 /* Sends, writes, reads and atomics. */
-static void end_initiator(struct sim_op *op, const struct end *end)
+static void end_initiator(struct sim_op *op, const struct sim_completion *end)
 {
 	struct sim *sim = op->node->sim;
 
@@ -189,121 +175,8 @@ static void end_initiator(struct sim_op *op, const struct end *end)
 	sim_buffer_fini(&op->buf);
 }
 
-static bool looks_like(const struct sim_op *send, const struct sim_op *recv,
-		       const struct fi_cq_tagged_entry *entry, size_t total)
-{
-	bool data = entry->flags & FI_REMOTE_CQ_DATA;
-
-	return sim_op_takes(recv, send) && send->len == total && send->has_data == data &&
-	       (!data || send->data == entry->data) && (!send->tagged || send->tag == entry->tag);
-}
-
-/* By its first bytes, the receive can have got the message. */
-static bool is_like(const struct sim_op *op, const struct sim_op *recv, const struct end *end,
-		    uint64_t start)
-{
-	const struct fi_cq_tagged_entry *entry = end->entry;
-	uint64_t mask = entry->len ? UINT64_MAX >> (64 - 8 * entry->len) : 0;
-
-	return looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start;
-}
-
-/* The oldest message of a queue that it can have got; rather one that must come. */
-static struct sim_op *find_short(const struct sim_op_queue *queue, const struct sim_op *recv,
-				 const struct end *end, uint64_t start)
-{
-	struct sim_op *op, *doubtful = NULL;
-
-	TAILQ_FOREACH (op, queue, link) {
-		if (!is_from(op, end) || !is_like(op, recv, end, start))
-			continue;
-		if (!sim_may_be_lost(op))
-			return op;
-		doubtful = doubtful ? doubtful : op;
-	}
-	return doubtful;
-}
-
-static void take(struct sim_op *recv, struct sim_op *send, uint64_t offset)
-{
-	if (!send->received) {
-		TAILQ_REMOVE(send->stray ? &send->peer->strays : &send->peer->inbound, send, link);
-		if (send->delivery_complete && send->done && !send->error)
-			TAILQ_REMOVE(&send->node->sim->delivered, send, delivery);
-	}
-	send->received = true;
-	send->taken_by = recv;
-	send->taken_order = recv->order;
-	send->taken_offset = offset;
-}
-
-/* A message that was taken for this one, by bytes that both have: it is the other that came. */
-static bool give_back(struct sim_op *op)
-{
-	struct sim *sim = op->node->sim;
-	struct sim_op *twin;
-
-	if (!op->guessed)
-		return false;
-	TAILQ_FOREACH (twin, &op->peer->inbound, link)
-		if (twin->tagged == op->tagged && twin->tag == op->tag && twin->len == op->len &&
-		    twin->has_data == op->has_data && twin->data == op->data)
-			break;
-	if (!twin)
-		return false;
-	take(op->taken_by, twin, op->taken_offset);
-	twin->taken_order = op->taken_order;
-	twin->guessed = true;
-	op->received = op->guessed = op->stray = false;
-	TAILQ_INSERT_HEAD(&op->peer->inbound, op, link);
-	if (op->delivery_complete && op->done && !op->error)
-		TAILQ_INSERT_TAIL(&sim->delivered, op, delivery);
-	return true;
-}
-
-/* The message that a receive got: by its id, or, if it has none, the oldest that it can be. */
-static struct sim_op *identify(struct sim_op *recv, const struct sim_buffer *buf,
-			       const struct end *end)
-{
-	const struct fi_cq_tagged_entry *entry = end->entry;
-	struct sim_node *node = recv->node;
-	uint64_t start = sim_buffer_start(buf, entry->len);
-	struct sim *sim = node->sim;
-	struct sim_op *op;
-
-	if (entry->len >= 8) {
-		op = start && start <= sim->op_count ? sim->ops[start - 1] : NULL;
-		if (!op || op->kind != SIM_SEND || op->peer != node)
-			sim_fail(sim, "node %u: receive %lu got %zu bytes of nobody's (%#lx)",
-				 node->index, recv->id, entry->len, start);
-		if (op->withdrawn)
-			sim_fail(sim, "node %u: message %lu arrives, which was cancelled",
-				 node->index, op->id);
-		if (op->received && !give_back(op))
-			sim_fail(sim, "node %u: message %lu arrives twice", node->index, op->id);
-		return op;
-	}
-	op = find_short(&node->inbound, recv, end, start);
-	if (!op)
-		op = find_short(&node->strays, recv, end, start);
-	for (size_t i = 0; !op && i < sim->op_count; i++) {
-		struct sim_op *other = sim->ops[i];
-
-		/* A message that was taken for another, by fewer bytes than these. */
-		if (other->kind == SIM_SEND && other->peer == node && is_from(other, end) &&
-		    is_like(other, recv, end, start) && give_back(other))
-			op = other;
-	}
-	if (op) {
-		op->guessed = true;
-		return op;
-	}
-	sim_fail(sim, "node %u: receive %lu got a message of %zu bytes that nobody sent",
-		 node->index, recv->id, entry->len + end->olen);
-}
-
-static void check_message(struct sim_op *recv, const struct sim_op *send, const struct end *end,
-			  size_t room)
+static void check_message(struct sim_op *recv, const struct sim_op *send,
+			  const struct sim_completion *end, size_t room)
 {
 	const struct fi_cq_tagged_entry *entry = end->entry;
 	struct sim *sim = recv->node->sim;
@@ -321,13 +194,13 @@ static void check_message(struct sim_op *recv, const struct sim_op *send, const 
 			 "node %u: message %lu of %zu bytes in %zu: len %zu, olen %zu, error %s",
 			 recv->node->index, send->id, send->len, room, entry->len, end->olen,
 			 fi_strerror(end->err));
-	if (!looks_like(send, recv, entry, send->len))
+	if (!sim_looks_like(send, recv, entry, send->len))
 		sim_fail(sim,
 			 "node %u: message %lu arrives with tag %#lx, data %#lx, flags %#lx; sent "
 			 "tag %#lx, data %#lx",
 			 recv->node->index, send->id, entry->tag, entry->data, entry->flags,
 			 send->tag, send->data);
-	if (!is_from(send, end))
+	if (!sim_is_from(send, end))
 		sim_fail(sim, "node %u: message %lu comes from %lu, not node %u", recv->node->index,
 			 send->id, end->src, send->node->index);
 }
@@ -344,7 +217,7 @@ void sim_recv_over(struct sim_op *op)
 }
 
 /* A message in a multi-receive buffer. */
-static void end_multi(struct sim_op *op, const struct end *end)
+static void end_multi(struct sim_op *op, const struct sim_completion *end)
 {
 	const struct fi_cq_tagged_entry *entry = end->entry;
 	struct sim *sim = op->node->sim;
@@ -357,11 +230,11 @@ static void end_multi(struct sim_op *op, const struct end *end)
 	if (!entry->buf || offset > op->len || entry->len > op->len - offset)
 		sim_fail(sim, "multi-receive %lu: a message outside of it", op->id);
 	expect_flags(op, &(struct fi_cq_tagged_entry){.flags = flags}, FI_RECV | FI_MSG);
-	send = identify(op, &piece, end);
+	send = sim_identify(op, &piece, end);
 	check_message(op, send, end, end->err ? entry->len : op->len - offset);
 	if (!sim_bytes_hold(entry->buf, send->id, entry->len))
 		sim_fail(sim, "multi-receive %lu: message %lu arrives damaged", op->id, send->id);
-	take(op, send, offset);
+	sim_take(op, send, offset);
 	op->used += entry->len;
 	op->node->counted[SIM_CNTR_RECV] += !end->err;
 	if (entry->flags & FI_MULTI_RECV) {
@@ -376,7 +249,7 @@ static void end_multi(struct sim_op *op, const struct end *end)
  * only the flag says that the buffer is the application's again, or that it was cancelled before
  * any came.
  */
-static void fail_recv(struct sim_op *op, const struct end *end)
+static void fail_recv(struct sim_op *op, const struct sim_completion *end)
 {
 	struct sim *sim = op->node->sim;
 	bool cancelled = end->err == FI_ECANCELED && (op->cancelled || op->node->closing);
@@ -393,7 +266,7 @@ static void fail_recv(struct sim_op *op, const struct end *end)
 		op->over = true;
 }
 
-static void end_recv(struct sim_op *op, const struct end *end)
+static void end_recv(struct sim_op *op, const struct sim_completion *end)
 {
 	struct sim *sim = op->node->sim;
 	struct sim_op *send;
@@ -409,7 +282,7 @@ static void end_recv(struct sim_op *op, const struct end *end)
 	}
 	expect_flags(op, end->entry,
 		     FI_RECV | message_flag(op) | (end->entry->flags & FI_REMOTE_CQ_DATA));
-	send = identify(op, &op->buf, end);
+	send = sim_identify(op, &op->buf, end);
 	check_message(op, send, end, op->len);
 	if (!sim_buffer_holds(&op->buf, send->id, end->entry->len))
 		sim_fail(sim, "node %u: message %lu of %zu bytes arrives damaged", op->node->index,
@@ -418,36 +291,36 @@ static void end_recv(struct sim_op *op, const struct end *end)
 			    (send->has_data && send->data != op->claim_data)))
 		sim_fail(sim, "node %u: claim %lu got message %lu, which is not the one peeked at",
 			 op->node->index, op->id, send->id);
-	take(op, send, 0);
+	sim_take(op, send, 0);
 	op->node->counted[SIM_CNTR_RECV] += !end->err;
 	sim_recv_over(op);
 }
 
 /* The oldest message that the peek can have seen. */
-static struct sim_op *find_peeked(struct sim_op *peek, const struct end *end)
+static struct sim_op *find_peeked(struct sim_op *peek, const struct sim_completion *end)
 {
 	struct sim *sim = peek->node->sim;
 	size_t len = end->entry->len;
 	struct sim_op *op;
 
-	TAILQ_FOREACH (op, &peek->node->inbound, link)
-		if (is_from(op, end) && looks_like(op, peek, end->entry, len))
+	TAILQ_FOREACH(op, &peek->node->inbound, link)
+		if (sim_is_from(op, end) && sim_looks_like(op, peek, end->entry, len))
 			return op;
-	TAILQ_FOREACH (op, &peek->node->strays, link)
-		if (is_from(op, end) && looks_like(op, peek, end->entry, len))
+	TAILQ_FOREACH(op, &peek->node->strays, link)
+		if (sim_is_from(op, end) && sim_looks_like(op, peek, end->entry, len))
 			return op;
 	for (size_t i = 0; i < sim->op_count; i++) {
 		op = sim->ops[i];
 		/* A receive without room for its bytes got it, or its sender took it back. */
-		if (op->kind == SIM_SEND && op->peer == peek->node && is_from(op, end) &&
-		    looks_like(op, peek, end->entry, len) &&
-		    (give_back(op) || sim_may_be_gone(op, peek)))
+		if (op->kind == SIM_SEND && op->peer == peek->node && sim_is_from(op, end) &&
+		    sim_looks_like(op, peek, end->entry, len) &&
+		    (sim_give_back(op) || sim_may_be_gone(op, peek)))
 			return op;
 	}
 	return NULL;
 }
 
-static void end_peek(struct sim_op *op, const struct end *end)
+static void end_peek(struct sim_op *op, const struct sim_completion *end)
 {
 	struct sim *sim = op->node->sim;
 	struct sim_op *send;
@@ -467,7 +340,7 @@ static void end_peek(struct sim_op *op, const struct end *end)
 			 "sent",
 			 op->node->index, op->id, end->entry->len, end->entry->tag);
 	if (op->peek_flags & FI_DISCARD) {
-		take(op, send, 0);
+		sim_take(op, send, 0);
 	} else if (op->peek_flags & FI_CLAIM) {
 		op->claim_tag = end->entry->tag;
 		op->claim_len = end->entry->len;
@@ -477,7 +350,7 @@ static void end_peek(struct sim_op *op, const struct end *end)
 }
 
 /* The data of another's write. */
-static void end_remote(struct sim_node *node, const struct end *end)
+static void end_remote(struct sim_node *node, const struct sim_completion *end)
 {
 	const struct fi_cq_tagged_entry *entry = end->entry;
 	uint32_t id = (uint32_t)entry->data;
@@ -502,7 +375,7 @@ static void end_remote(struct sim_node *node, const struct end *end)
 	node->counted[SIM_CNTR_REMOTE_WRITE]++;
 }
 
-static void handle(struct sim_node *node, const struct end *end)
+static void handle(struct sim_node *node, const struct sim_completion *end)
 {
 	struct sim_op *op;
 
@@ -518,9 +391,9 @@ static void handle(struct sim_node *node, const struct end *end)
 	if (!end->entry->op_context) {
 		if (!end->err)
 			sim_fail(node->sim, "node %u: an injected message completes", node->index);
-		node->counted[end->entry->flags & FI_SEND    ? SIM_CNTR_SEND
-			      : end->entry->flags & FI_WRITE ? SIM_CNTR_WRITE
-							     : SIM_CNTR_READ]--;
+		node->counted[end->entry->flags & FI_SEND  ? SIM_CNTR_SEND :
+			      end->entry->flags & FI_WRITE ? SIM_CNTR_WRITE :
+							     SIM_CNTR_READ]--;
 		return;
 	}
 	op = op_of(node, end->entry->op_context);
@@ -559,7 +432,7 @@ static void read_error(struct sim_node *node, struct fid_cq *cq)
 		.data = err.data,
 		.tag = err.tag,
 	};
-	handle(node, &(struct end){.entry = &entry, .err = err.err, .olen = err.olen});
+	handle(node, &(struct sim_completion){.entry = &entry, .err = err.err, .olen = err.olen});
 }
 
 static uint32_t read_cq(struct sim_node *node, struct fid_cq *cq, uint32_t max)
@@ -582,9 +455,10 @@ static uint32_t read_cq(struct sim_node *node, struct fid_cq *cq, uint32_t max)
 		if (ret <= 0)
 			sim_fail(node->sim, "node %u: fi_cq_readfrom: %zd", node->index, ret);
 		for (ssize_t i = 0; i < ret; i++)
-			handle(node, &(struct end){.entry = &entries[i],
-						   .src = src[i],
-						   .source = entries[i].flags & FI_RECV});
+			handle(node,
+			       &(struct sim_completion){.entry = &entries[i],
+							.src = src[i],
+							.source = entries[i].flags & FI_RECV});
 		count += (uint32_t)ret;
 	}
 	return count;
