@@ -140,5 +140,8 @@ static __attribute__((constructor)) void start(void)
 {
 	shmv_pid = getpid();
 	shmv_device_init(shmv_conf_read());
+	/* Memory that nobody touches is to cost nothing: no huge page for the first byte of one. */
+	if (!shmv_conf.populate)
+		prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	pthread_atfork(NULL, NULL, forked);
 }
