@@ -21,8 +21,9 @@ struct verve_slab_chunk {
 };
 
 enum {
-	ALIGN = 64,   /* bytes: a cache line */
-	RETRY = 1024, /* after a failure, one call in so many tries to register again */
+	ALIGN = 64,	     /* bytes: a cache line */
+	RETRY = 1024,	     /* after a failure, one call in so many tries to register again */
+	HUGE_PAGE = 2 << 20, /* bytes, on most systems; a guess that is wrong costs nothing */
 };
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
@@ -62,6 +63,31 @@ static void pool_explain(struct verve_slab_pool *pool, size_t bytes, int error)
 		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(error));
 }
 
+/*
+ * Registering pins whole pages, which no other memory may share. It takes a fraction of the time
+ * for huge ones, and so does the device where it looks up addresses. NULL: there is no memory.
+ */
+static void *memory_map(size_t bytes)
+{
+	size_t more = bytes < HUGE_PAGE ? 0 : HUGE_PAGE; /* what aligning may leave before it */
+	char *map = mmap(NULL, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	size_t before;
+
+	if (map == MAP_FAILED)
+		return NULL;
+	if (!more)
+		return map;
+	before = -(uintptr_t)map % HUGE_PAGE;
+	if (before)
+		munmap(map, before);
+	if (more > before)
+		munmap(map + before + bytes, more - before);
+	/* Without huge pages in the kernel, small ones do. */
+	madvise(map + before, bytes, MADV_HUGEPAGE);
+	return map + before;
+}
+
 static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 {
 	struct verve_slab_chunk *chunk;
@@ -73,10 +99,8 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 	if (!chunk)
 		return -FI_ENOMEM;
 	ret = -FI_ENOMEM;
-	/* Registering pins whole pages: no other memory may share them. */
-	chunk->memory =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (chunk->memory == MAP_FAILED) {
+	chunk->memory = memory_map(bytes);
+	if (!chunk->memory) {
 		pool_explain(pool, bytes, errno);
 		goto err_free;
 	}

@@ -71,6 +71,27 @@ Test(slab, grows_by_batches_up_to_the_limit_and_no_further)
 	cr_expect_eq(registrations(), 3);
 }
 
+Test(slab, a_large_chunk_begins_at_a_huge_page)
+{
+	enum { HUGE_PAGE = 2 << 20, LARGE = HUGE_PAGE / BATCH + 64 };
+	struct verve_slab_pool large;
+	struct verve_slab *slab;
+	uintptr_t first = UINTPTR_MAX;
+
+	verve_slab_pool_init(&large, dev, LARGE, BATCH, 2 * BATCH);
+	for (int i = 1; i <= 2 * BATCH; i++) {
+		slab = verve_slab_alloc(&large);
+		cr_assert_not_null(slab);
+		memset(slab->data, i, LARGE);
+		first = (uintptr_t)slab->data < first ? (uintptr_t)slab->data : first;
+		if (i % BATCH)
+			continue;
+		cr_expect_eq(first % HUGE_PAGE, 0);
+		first = UINTPTR_MAX;
+	}
+	verve_slab_pool_fini(&large);
+}
+
 Test(slab, each_has_memory_of_its_own_on_cache_lines)
 {
 	struct verve_slab *slab[LIMIT];
