@@ -243,6 +243,7 @@ void verve_net_device_close(struct verve_net_device *dev)
 		fake_fatal("%s is closed with %u queues and %u regions open on it",
 			   dev->port.device, dev->users, dev->mr_count);
 	LIST_REMOVE(dev, link);
+	fake_world.eventful -= dev->async_events > 0;
 	close(dev->async_fd);
 	free(dev);
 	fake_closed(FAKE_DEVICE);
@@ -257,10 +258,20 @@ void fake_device_async(struct verve_net_device *dev)
 {
 	uint64_t one = 1;
 
-	dev->async_events++;
+	fake_world.eventful += !dev->async_events++;
 	if (write(dev->async_fd, &one, sizeof(one)) != sizeof(one))
 		fake_fatal("eventfd is full");
 	fake_threads_wake();
+}
+
+bool fake_device_has_fd(int fd)
+{
+	struct verve_net_device *dev;
+
+	LIST_FOREACH (dev, &fake_world.devices, link)
+		if (dev->async_fd == fd)
+			return true;
+	return false;
 }
 
 int verve_net_device_async_fd(const struct verve_net_device *dev)
@@ -289,8 +300,11 @@ int verve_net_device_async_next(struct verve_net_device *dev, struct verve_net_f
 		return -FI_ENODEV;
 	if (!dev->async_events)
 		return -FI_EAGAIN;
-	if (!--dev->async_events && read(dev->async_fd, &count, sizeof(count)) < 0)
-		fake_fatal("eventfd is empty");
+	if (!--dev->async_events) {
+		fake_world.eventful--;
+		if (read(dev->async_fd, &count, sizeof(count)) < 0)
+			fake_fatal("eventfd is empty");
+	}
 	*fault = dev->fault;
 	dev->fault = (struct verve_net_fault){0};
 	return 0;

@@ -20,7 +20,7 @@ struct verve_net_thread {
 	void *arg;
 	bool running, woken;
 	int epoll_fd;
-	uint32_t watched;
+	uint32_t watched, devices; /* descriptors; how many of them are of devices */
 };
 
 static LIST_HEAD(, verve_net_thread) threads = LIST_HEAD_INITIALIZER(threads);
@@ -128,13 +128,21 @@ void fake_threads_wake(void)
 		wake(thread);
 }
 
+/* Asking the kernel takes longer than most events of the simulation: not for devices without news. */
+static bool has_readable(const struct verve_net_thread *thread)
+{
+	struct epoll_event event;
+
+	return (fake_world.eventful ? thread->watched : thread->watched - thread->devices) &&
+	       epoll_wait(thread->epoll_fd, &event, 1, 0) > 0;
+}
+
 void fake_threads_look(void)
 {
 	struct verve_net_thread *thread;
-	struct epoll_event event;
 
 	LIST_FOREACH (thread, &threads, link)
-		if (thread->watched && epoll_wait(thread->epoll_fd, &event, 1, 0) > 0)
+		if (has_readable(thread))
 			wake(thread);
 }
 
@@ -188,11 +196,14 @@ int verve_net_thread_watch(struct verve_net_thread *thread, int fd)
 	if (epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, fd, &event))
 		fake_fatal("thread %s cannot watch descriptor %d", thread->name, fd);
 	thread->watched++;
+	thread->devices += fake_device_has_fd(fd);
 	return 0;
 }
 
 void verve_net_thread_unwatch(struct verve_net_thread *thread, int fd)
 {
-	if (fd >= 0 && !epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, fd, NULL))
-		thread->watched--;
+	if (fd < 0 || epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, fd, NULL))
+		return;
+	thread->watched--;
+	thread->devices -= fake_device_has_fd(fd);
 }

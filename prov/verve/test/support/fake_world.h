@@ -78,6 +78,7 @@ struct fake_world {
 	size_t heap_count, heap_size;
 	struct fake_host *hosts;
 	LIST_HEAD(, verve_net_device) devices;
+	uint32_t eventful; /* devices whose asynchronous events wait */
 	size_t open[FAKE_OBJECTS];
 	uint32_t fail_kinds;
 	uint64_t fail_in;
@@ -163,6 +164,9 @@ void fake_cq_push(struct verve_net_cq *cq, const struct verve_net_wc *wc, struct
 void fake_cq_forget(struct verve_net_cq *cq, struct verve_net_qp *qp, uint32_t qp_num);
 /* Counts users. */
 void fake_cq_use(struct verve_net_cq *cq, int users);
+
+/* True if the descriptor is that of a device's asynchronous events. */
+bool fake_device_has_fd(int fd);
 
 /* Every thread has something to look at. */
 void fake_threads_wake(void);
