@@ -23,7 +23,7 @@ struct verve_slab_chunk {
 enum {
 	ALIGN = 64,	     /* bytes: a cache line */
 	RETRY = 1024,	     /* after a failure, one call in so many tries to register again */
-	HUGE_PAGE = 2 << 20, /* bytes, on most systems; a guess that is wrong costs nothing */
+	HUGE_PAGE = 2 << 20, /* bytes, on most systems; a wrong guess means small pages */
 };
 
 void verve_slab_pool_init(struct verve_slab_pool *pool, struct verve_net_device *dev, size_t size,
@@ -63,26 +63,29 @@ static void pool_explain(struct verve_slab_pool *pool, size_t bytes, int error)
 		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(error));
 }
 
-/*
- * Registering pins whole pages, which no other memory may share. It takes a fraction of the time
- * for huge ones, and so does the device where it looks up addresses. NULL: there is no memory.
- */
+/* Registering pins whole pages, which no other memory may share. NULL: there is no memory. */
 static void *memory_map(size_t bytes)
 {
-	size_t more = bytes < HUGE_PAGE ? 0 : HUGE_PAGE; /* what aligning may leave before it */
-	char *map = mmap(NULL, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return map == MAP_FAILED ? NULL : map;
+}
+
+/*
+ * The same, in huge pages where the kernel has some: it pins them in a fraction of the time. NULL
+ * also where the room is missing that aligning takes for a moment.
+ */
+static void *memory_map_huge(size_t bytes)
+{
+	char *map = memory_map(bytes + HUGE_PAGE);
 	size_t before;
 
-	if (map == MAP_FAILED)
+	if (!map)
 		return NULL;
-	if (!more)
-		return map;
 	before = -(uintptr_t)map % HUGE_PAGE;
 	if (before)
 		munmap(map, before);
-	if (more > before)
-		munmap(map + before + bytes, more - before);
+	munmap(map + before + bytes, HUGE_PAGE - before);
 	/* Without huge pages in the kernel, small ones do. */
 	madvise(map + before, bytes, MADV_HUGEPAGE);
 	return map + before;
@@ -99,7 +102,13 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 	if (!chunk)
 		return -FI_ENOMEM;
 	ret = -FI_ENOMEM;
-	chunk->memory = memory_map(bytes);
+	/*
+	 * The first chunk comes when the endpoint is enabled. Later ones come during traffic, which
+	 * must not wait while the kernel makes a huge page of scattered small ones.
+	 */
+	chunk->memory = !pool->chunks && bytes >= HUGE_PAGE ? memory_map_huge(bytes) : NULL;
+	if (!chunk->memory)
+		chunk->memory = memory_map(bytes);
 	if (!chunk->memory) {
 		pool_explain(pool, bytes, errno);
 		goto err_free;
