@@ -18,14 +18,20 @@ bool sim_looks_like(const struct sim_op *send, const struct sim_op *recv,
 	       (!data || send->data == entry->data) && (!send->tagged || send->tag == entry->tag);
 }
 
+/* The bits of a message's id that its first bytes show; of less than 8. */
+static uint64_t shown_mask(size_t bytes)
+{
+	return bytes ? UINT64_MAX >> (64 - 8 * bytes) : 0;
+}
+
 /* By its first bytes, the receive can have got the message. */
 static bool is_like(const struct sim_op *op, const struct sim_op *recv,
 		    const struct sim_completion *end, uint64_t start)
 {
 	const struct fi_cq_tagged_entry *entry = end->entry;
-	uint64_t mask = entry->len ? UINT64_MAX >> (64 - 8 * entry->len) : 0;
 
-	return sim_looks_like(op, recv, entry, entry->len + end->olen) && (op->id & mask) == start;
+	return sim_looks_like(op, recv, entry, entry->len + end->olen) &&
+	       (op->id & shown_mask(entry->len)) == start;
 }
 
 /* The oldest message of a queue that it can have got; rather one that must come. */
@@ -57,6 +63,15 @@ void sim_take(struct sim_op *recv, struct sim_op *send, uint64_t offset)
 	send->taken_offset = offset;
 }
 
+/* The receive that got the message can have got twin instead, by all that it was told. */
+static bool is_twin(const struct sim_op *twin, const struct sim_op *op)
+{
+	return !((twin->id ^ op->id) & shown_mask(op->shown)) &&
+	       (!op->named || (twin->node == op->node && twin->from == op->from)) &&
+	       sim_op_takes(op->taken_by, twin) && twin->tag == op->tag && twin->len == op->len &&
+	       twin->has_data == op->has_data && twin->data == op->data;
+}
+
 bool sim_give_back(struct sim_op *op)
 {
 	struct sim *sim = op->node->sim;
@@ -65,15 +80,15 @@ bool sim_give_back(struct sim_op *op)
 	if (!op->guessed)
 		return false;
 	TAILQ_FOREACH(twin, &op->peer->inbound, link)
-		if (sim_op_takes(op->taken_by, twin) && twin->tag == op->tag &&
-		    twin->len == op->len && twin->has_data == op->has_data &&
-		    twin->data == op->data)
+		if (is_twin(twin, op))
 			break;
 	if (!twin)
 		return false;
 	sim_take(op->taken_by, twin, op->taken_offset);
 	twin->taken_order = op->taken_order;
 	twin->guessed = true;
+	twin->named = op->named;
+	twin->shown = op->shown;
 	op->taken_by = NULL;
 	op->received = op->guessed = op->stray = false;
 	TAILQ_INSERT_HEAD(&op->peer->inbound, op, link);
@@ -116,6 +131,8 @@ struct sim_op *sim_identify(struct sim_op *recv, const struct sim_buffer *buf,
 	}
 	if (op) {
 		op->guessed = true;
+		op->named = end->source;
+		op->shown = entry->len;
 		return op;
 	}
 	sim_fail(sim, "node %u: receive %lu got a message of %zu bytes that nobody sent",

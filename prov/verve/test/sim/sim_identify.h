@@ -34,8 +34,9 @@ struct sim_op *sim_identify(struct sim_op *recv, const struct sim_buffer *buf,
 /* The receive, claim or discard has the message; offset: where in its buffer. */
 void sim_take(struct sim_op *recv, struct sim_op *send, uint64_t offset);
 /*
- * The message was taken by a receive that may have got another one that looks the same. If there
- * is such a one that nobody has taken, the receive has that one now, and the message waits again.
+ * The message was taken by a receive that may have got another one that looks the same: by the
+ * bytes that arrived, and by the sender if that was named. If there is such a one that nobody has
+ * taken, the receive has that one now, and the message waits again.
  */
 bool sim_give_back(struct sim_op *op);
 

@@ -44,7 +44,9 @@ struct sim_op {
 	/* send: */
 	bool delivery_complete;
 	bool received; /* taken, or thrown away */
-	bool guessed;  /* taken without its id */
+	bool guessed;  /* taken without its id; then also: */
+	bool named;    /* the completion named its sender */
+	size_t shown;  /* bytes that the receive got */
 	bool stray;    /* in peer->strays */
 	bool withdrawn; /* cancelled in time */
 	struct sim_op *taken_by;
