@@ -128,7 +128,7 @@ void fake_threads_wake(void)
 		wake(thread);
 }
 
-/* Asking the kernel takes longer than most events: not for devices without news. */
+/* Asking the kernel takes longer than most events, so not where only quiet devices are watched. */
 static bool has_readable(const struct verve_net_thread *thread)
 {
 	struct epoll_event event;
