@@ -3,18 +3,21 @@
 #include "rma/rma.h"
 
 #include "comp/comp.h"
+#include "net/device.h"
 #include "net/mr.h"
 #include "rma/key.h"
 #include "rma/rma_event.h"
 #include "rma/rma_op.h"
 #include "xport/iov.h"
 #include "xport/link.h"
+#include "xport/memory.h"
 #include "xport/op_pool.h"
 #include "xport/peer.h"
 #include "xport/places.h"
 #include "xport/post.h"
 #include "xport/report.h"
 #include "xport/start.h"
+#include "xport/transfer.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -63,28 +66,41 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
 }
 
+/* The local memory is one piece, and one request can move it as it is: inline, or by its region. */
+static bool is_one_request(const struct verve_xport *xport, const struct verve_link *link,
+			   const struct verve_rma_op *rma, bool write)
+{
+	const struct verve_net_port *port;
+	size_t len = rma->op.len;
+
+	if (write && len <= link->inline_size)
+		return rma->memory.iov_count == 1;
+	port = verve_net_device_port(xport->attr.dev);
+	return verve_memory_is_described(&rma->memory, write ? 0 : VERVE_NET_LOCAL_WRITE) &&
+	       len <= (write ? port->limits.msg_size : verve_transfer_read_size(port));
+}
+
 /*
- * A write may take the short way: nothing waits in the peer's queues, and the write is one inline
- * request behind which no packet follows, to memory whose key the device checks. A request that is
+ * The operation may take the short way: nothing waits in the peer's queues, and it is one request
+ * behind which no packet follows, with memory whose key the device checks. A request that is
  * repeated (xport/replay.h) reads the buffer anew, so a write that gives the buffer back at once
  * (INJECT) may not.
  */
 static bool can_go_now(const struct verve_xport *xport, const struct verve_peer *peer,
-		       const struct verve_request *request)
+		       const struct verve_rma_op *rma, bool write)
 {
 	const struct verve_link *link = peer->link;
-	size_t len = request->iov_count == 1 ? request->iov->iov_len : 0;
 
 	return link && verve_link_is_open(link) && !link->greets && !link->rma_event &&
-	       !verve_peer_has_work(peer) && len && len <= link->inline_size &&
-	       request->remote_count == 1 &&
-	       verve_key_is_checked_there(link, request->remote->key) &&
-	       !(request->flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
-	       verve_link_has_room(xport, link, false);
+	       !verve_peer_has_work(peer) && rma->op.len && rma->transfer.remote_count == 1 &&
+	       verve_key_is_checked_there(link, rma->transfer.remote->key) &&
+	       !(rma->op.flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
+	       is_one_request(xport, link, rma, write) && verve_link_has_room(xport, link, false);
 }
 
 /* The short way. If the link breaks, it has the operation. */
-static void write_now(struct verve_xport *xport, struct verve_peer *peer, struct verve_rma_op *rma)
+static void go_now(struct verve_xport *xport, struct verve_peer *peer, struct verve_rma_op *rma,
+		   bool write)
 {
 	struct verve_link *link = peer->link;
 
@@ -92,7 +108,7 @@ static void write_now(struct verve_xport *xport, struct verve_peer *peer, struct
 	rma->posted = true;
 	verve_watched_owe(xport, link);
 	verve_op_enqueue(&rma->op, &peer->active, VERVE_OP_SENT);
-	verve_transfer_post_short(xport, link, &rma->op);
+	verve_transfer_post_whole(xport, link, &rma->op, write ? VERVE_NET_WRITE : VERVE_NET_READ);
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
@@ -127,8 +143,8 @@ int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
 		verve_iov_gather(rma->memory.slab->data, request->iov, request->iov_count, 0,
 				 op->len);
 	}
-	if (write && can_go_now(xport, peer, request))
-		write_now(xport, peer, rma);
+	if (can_go_now(xport, peer, rma, write))
+		go_now(xport, peer, rma, write);
 	else
 		verve_peer_queue(xport, peer, op);
 	return 0;

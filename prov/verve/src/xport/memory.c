@@ -61,6 +61,12 @@ static bool serves(const struct verve_mr_region *region, const void *from, size_
 	       (region->access & access) == access && !(access & VERVE_NET_REMOTE_READ);
 }
 
+bool verve_memory_is_described(const struct verve_memory *memory, unsigned access)
+{
+	return memory->iov_count == 1 && memory->region[0] &&
+	       serves(memory->region[0], memory->iov->iov_base, memory->iov->iov_len, access);
+}
+
 /* verve_mr_cache_get, or a function of the same kind */
 typedef int region_getter(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 			  struct verve_mr_region **region);

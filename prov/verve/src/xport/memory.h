@@ -63,6 +63,11 @@ static inline size_t verve_memory_fill(struct verve_memory *memory,
 }
 
 /*
+ * True if the memory is one piece, and the application's descriptor opens it to the device. access:
+ * as of verve_memory_register.
+ */
+bool verve_memory_is_described(const struct verve_memory *memory, unsigned access);
+/*
  * Every piece gets a region: the application's descriptor, or a region from the cache. access:
  * VERVE_NET_*, without remote access. -FI_ENOMEM, or the error of the registration: the memory has
  * no region from the cache then.

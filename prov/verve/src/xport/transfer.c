@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "mr/region.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/memory.h"
@@ -170,12 +171,14 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 	return verve_link_post_slot(xport, link, &wr, slot);
 }
 
-int verve_transfer_post_short(struct verve_xport *xport, struct verve_link *link,
-			      struct verve_op *op)
+int verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link,
+			      struct verve_op *op, enum verve_net_wr_op verb)
 {
-	const struct iovec *iov = verve_op_memory(op)->iov;
+	const struct verve_memory *memory = verve_op_memory(op);
+	const struct iovec *iov = memory->iov;
 	struct verve_transfer *transfer = verve_op_transfer(op);
 	const struct verve_wire_segment *remote = transfer->remote;
+	bool is_inline = verb == VERVE_NET_WRITE && iov->iov_len <= link->inline_size;
 	struct verve_net_sge sge = {(uintptr_t)iov->iov_base, iov->iov_len, 0};
 	struct verve_slot slot = {
 		.op = op,
@@ -183,20 +186,25 @@ int verve_transfer_post_short(struct verve_xport *xport, struct verve_link *link
 		.rkey = (uint32_t)remote->key,
 		.length = iov->iov_len,
 		.kind = VERVE_SLOT_MEMORY,
-		.verb = VERVE_NET_WRITE,
+		.verb = verb,
 		.tell = true,
 	};
 	struct verve_net_wr wr = {
-		.op = VERVE_NET_WRITE,
-		.flags = (asks(link, &slot) ? VERVE_NET_SIGNALED : 0) | VERVE_NET_INLINE,
+		.op = verb,
+		.flags = (asks(link, &slot) ? VERVE_NET_SIGNALED : 0) |
+			 (is_inline ? VERVE_NET_INLINE : 0),
 		.remote_addr = slot.remote_addr,
 		.rkey = slot.rkey,
 		.sge = &sge,
 		.sge_count = 1,
 	};
 
+	if (!is_inline) {
+		sge.addr += memory->region[0]->shift;
+		sge.lkey = memory->region[0]->lkey;
+	}
 	transfer->offset = transfer->len;
-	verve_stat_request(link->peer->stat, VERVE_NET_WRITE, slot.length);
+	verve_stat_request(link->peer->stat, verb, slot.length);
 	return verve_link_post_slot(xport, link, &wr, &slot);
 }
 

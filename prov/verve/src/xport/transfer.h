@@ -89,12 +89,13 @@ bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct
 				   struct verve_op *op);
 
 /*
- * Posts a transfer that is one inline write: one piece on each side, with bytes to move, and a key
- * that is an rkey. The link has room. Its end calls the class's done, as of verve_transfer_post.
- * Negative FI errno: the link broke, and has the operation.
+ * Posts a transfer that is one request: one piece on each side, with bytes to move, no more than
+ * the device takes, and a key that is an rkey. verb: VERVE_NET_READ or VERVE_NET_WRITE. Unless it
+ * is a write that goes inline, the piece has its region. The link has room. Its end calls the
+ * class's done, as of verve_transfer_post. Negative FI errno: the link broke, and has it.
  */
-int verve_transfer_post_short(struct verve_xport *xport, struct verve_link *link,
-			      struct verve_op *op);
+int verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link,
+			      struct verve_op *op, enum verve_net_wr_op verb);
 
 /*
  * Posts the request that the slot describes, also a second time (replay). The link has room; on a
