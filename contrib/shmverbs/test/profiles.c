@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Profiles: the device behaves as a file of ../profiles says. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <linux/capability.h>
@@ -249,6 +252,61 @@ void test_profile_wire(void)
 	CHECK(get(a.scq, &wc, 5) == 1 && !wc.status && now() - t >= 0.016040);
 	side_close(&a);
 	side_close(&b);
+}
+
+/* The time of a registration of so many pages; 0: it failed. */
+static double time_reg(struct side *s, int pages)
+{
+	double t = now();
+	struct ibv_mr *mr = ibv_reg_mr(s->pd, s->buf, pages * 4096, ALL_ACCESS);
+
+	t = now() - t;
+	return CHECK(mr != NULL) && CHECK(!ibv_dereg_mr(mr)) ? t : 0;
+}
+
+/*
+ * With SHMV_QP_US=3000, SHMV_REG_US=2000, SHMV_REG_NS_PER_PAGE=10000 and SHMV_RESOLVE_MS=50: what
+ * firmware and the kernel do takes at least so long.
+ */
+void test_profile_times(void)
+{
+	struct side a, b;
+	struct name bn;
+	double t;
+
+	side_open(&a, 0, false);
+	side_open(&b, 1, false);
+	bn = name_of(&b);
+	t = now();
+	CHECK(!to_init(a.qp) && now() - t >= 0.003);
+	bn.gid.raw[15] = 77; /* nobody's */
+	t = now();
+	CHECK(to_rtr(a.qp, &bn) == ETIMEDOUT && now() - t >= 0.050);
+	bn = name_of(&b);
+	t = now();
+	CHECK(!to_rtr(a.qp, &bn) && now() - t >= 0.003);
+	CHECK(time_reg(&a, 1) >= 0.002);
+	CHECK(time_reg(&a, 512) >= 0.007);
+	side_close(&a);
+	side_close(&b);
+}
+
+/* With SHMV_POPULATE=0 nobody looks whether there is memory; otherwise there must be. */
+void test_profile_populate(void)
+{
+	const char *populate = getenv("SHMV_POPULATE");
+	char *hole = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+	struct side a;
+
+	side_open(&a, 0, false);
+	mr = ibv_reg_mr(a.pd, hole, SIZE, IBV_ACCESS_LOCAL_WRITE);
+	if (populate && !strcmp(populate, "0"))
+		CHECK(mr && !ibv_dereg_mr(mr) && prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1);
+	else
+		CHECK(!mr && errno == EFAULT && !prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+	munmap(hole, SIZE);
+	side_close(&a);
 }
 
 /* Events and wake-ups come late, but they come. */
