@@ -527,9 +527,9 @@ static void log_missing(int error)
 		   "no registration is kept, because the kernel does not tell when memory is "
 		   "unmapped (userfaultfd(2) with write protection and unmap events: %s); messages "
 		   "and RMA of more than some 64 KiB register their memory each time, and take two "
-		   "or three times as long: use a kernel from 5.15, a container that allows "
-		   "userfaultfd, or FI_VERVE_MR_CACHE_MONITOR=notify (see MEMORY in fi_verve(7)); "
-		   "FI_VERVE_MR_CACHE=off is the same without this line\n",
+		   "or three times as long: use a kernel from 5.15 (arm64: 6.10), a container that "
+		   "allows userfaultfd, or FI_VERVE_MR_CACHE_MONITOR=notify (see MEMORY in "
+		   "fi_verve(7)); FI_VERVE_MR_CACHE=off is the same without this line\n",
 		   strerror(error));
 }
 
