@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # shellcheck shell=bash
-# Running tests by check.table. Sourced by jobs/check, which sets place, table_place (the place as the table has it)
-# and failed.
+# Running tests by check.table. Sourced by jobs/check, which sets place, table_place (the place as the table has it),
+# whole (not empty: what is brief runs, too) and failed.
 
 plan_table=$VERVE_LAB/jobs/check.table
 refusal_seconds=60	# patience with a test that is to be refused
@@ -22,13 +22,13 @@ plan()
 	while IFS='|' read -r places tests verdict_ how_ why_; do
 		[[ $places && $places != '#'* ]] || continue
 		[[ " $places " == *" $table_place "* || $places == '* ' ]] || continue
-		[[ $verdict_ != ' set ' ]] || continue
+		[[ $verdict_ != ' set ' && ! ($whole && $verdict_ == ' brief ') ]] || continue
 		set -f
 		for pattern in $tests; do
 			# shellcheck disable=SC2053 # a pattern
 			[[ $1 == $pattern ]] || continue
 			set +f
-			trim "$verdict_" && verdict=$trimmed
+			trim "$verdict_" && verdict=${trimmed/brief/left}
 			trim "$how_" && how=$trimmed
 			trim "$why_" && why=$trimmed
 			[[ $how != - ]] || how=''
