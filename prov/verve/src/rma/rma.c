@@ -56,7 +56,8 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	int ret;
 
 	*reason = "cannot register the local buffer";
-	if (memory->slab || memory->owned || (write && rma->op.len <= link->inline_size))
+	if (memory->slab || memory->owned ||
+	    (write && verve_transfer_is_inline(link, VERVE_NET_WRITE, rma->op.len)))
 		return 0;
 	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size &&
 	    (!verve_memory_register_short(xport, memory, rma->op.len, access) ||
@@ -67,24 +68,24 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 }
 
 /* The local memory is one piece, and one request can move it as it is: inline, or by its region. */
-static bool is_one_request(const struct verve_xport *xport, const struct verve_link *link,
+static bool is_one_piece(const struct verve_xport *xport, const struct verve_link *link,
 			   const struct verve_rma_op *rma, bool write)
 {
-	const struct verve_net_port *port;
+	enum verve_net_wr_op verb = write ? VERVE_NET_WRITE : VERVE_NET_READ;
 	size_t len = rma->op.len;
 
-	if (write && len <= link->inline_size)
+	if (verve_transfer_is_inline(link, verb, len))
 		return rma->memory.iov_count == 1;
-	port = verve_net_device_port(xport->attr.dev);
 	return verve_memory_is_described(&rma->memory, write ? 0 : VERVE_NET_LOCAL_WRITE) &&
-	       len <= (write ? port->limits.msg_size : verve_transfer_read_size(port));
+	       len <= verve_transfer_longest(verve_net_device_port(xport->attr.dev), verb);
 }
 
 /*
  * The operation may take the short way: nothing waits in the peer's queues, and it is one request
  * behind which no packet follows, with memory whose key the device checks. A request that is
  * repeated (xport/replay.h) reads the buffer anew, so a write that gives the buffer back at once
- * (INJECT) may not.
+ * (INJECT) may not; nor may one that waits for those before it (FENCE). Whatever else
+ * verve_rma_op_start comes to ask, this has to ask, too.
  */
 static bool can_go_now(const struct verve_xport *xport, const struct verve_peer *peer,
 		       const struct verve_rma_op *rma, bool write)
@@ -95,7 +96,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	       !verve_peer_has_work(peer) && rma->op.len && rma->transfer.remote_count == 1 &&
 	       verve_key_is_checked_there(link, rma->transfer.remote->key) &&
 	       !(rma->op.flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
-	       is_one_request(xport, link, rma, write) && verve_link_has_room(xport, link, false);
+	       is_one_piece(xport, link, rma, write) && verve_link_has_room(xport, link, false);
 }
 
 /* The short way. If the link breaks, it has the operation. */

@@ -2,6 +2,7 @@
 /* Transfers: cuts the memory of both sides into work requests. */
 #include "xport/transfer.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/config.h"
@@ -143,13 +144,18 @@ static bool asks(const struct verve_link *link, const struct verve_slot *slot)
 	return slot->tell && (slot->length > SHARED_MAX || !verve_link_may_share(link));
 }
 
+bool verve_transfer_is_inline(const struct verve_link *link, enum verve_net_wr_op verb, size_t len)
+{
+	return (verb == VERVE_NET_WRITE || verb == VERVE_NET_WRITE_IMM) &&
+	       len <= link->inline_size;
+}
+
 int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 			     const struct verve_slot *slot)
 {
 	const struct verve_transfer *transfer = verve_op_transfer(slot->op);
 	bool has_imm = slot->verb == VERVE_NET_WRITE_IMM;
-	bool is_inline = (slot->verb == VERVE_NET_WRITE || has_imm) &&
-			 slot->length <= link->inline_size;
+	bool is_inline = verve_transfer_is_inline(link, slot->verb, slot->length);
 	struct verve_net_sge sge[VERVE_IOV_LIMIT];
 	struct verve_net_wr wr = {
 		.op = slot->verb,
@@ -171,14 +177,14 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 	return verve_link_post_slot(xport, link, &wr, slot);
 }
 
-int verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link,
-			      struct verve_op *op, enum verve_net_wr_op verb)
+void verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link,
+			       struct verve_op *op, enum verve_net_wr_op verb)
 {
 	const struct verve_memory *memory = verve_op_memory(op);
 	const struct iovec *iov = memory->iov;
 	struct verve_transfer *transfer = verve_op_transfer(op);
 	const struct verve_wire_segment *remote = transfer->remote;
-	bool is_inline = verb == VERVE_NET_WRITE && iov->iov_len <= link->inline_size;
+	bool is_inline = verve_transfer_is_inline(link, verb, iov->iov_len);
 	struct verve_net_sge sge = {(uintptr_t)iov->iov_base, iov->iov_len, 0};
 	struct verve_slot slot = {
 		.op = op,
@@ -199,13 +205,15 @@ int verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link
 		.sge_count = 1,
 	};
 
+	assert(memory->iov_count == 1 && transfer->remote_count == 1);
+	assert(is_inline || memory->region[0]);
 	if (!is_inline) {
 		sge.addr += memory->region[0]->shift;
 		sge.lkey = memory->region[0]->lkey;
 	}
 	transfer->offset = transfer->len;
 	verve_stat_request(link->peer->stat, verb, slot.length);
-	return verve_link_post_slot(xport, link, &wr, &slot);
+	verve_link_post_slot(xport, link, &wr, &slot);
 }
 
 bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct verve_link *link,
@@ -227,13 +235,16 @@ size_t verve_transfer_read_size(const struct verve_net_port *port)
 		   verve_config_is_auto(asked) ? port->limits.read_size : asked);
 }
 
+size_t verve_transfer_longest(const struct verve_net_port *port, enum verve_net_wr_op verb)
+{
+	return verb == VERVE_NET_READ ? verve_transfer_read_size(port) : port->limits.msg_size;
+}
+
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell)
 {
 	struct verve_transfer *transfer = verve_op_transfer(op);
-	const struct verve_net_port *port = verve_net_device_port(xport->attr.dev);
-	size_t longest = verb == VERVE_NET_READ ? verve_transfer_read_size(port) :
-						  port->limits.msg_size;
+	size_t longest = verve_transfer_longest(verve_net_device_port(xport->attr.dev), verb);
 	uint64_t end = end_of_piece(xport, op);
 
 	do {

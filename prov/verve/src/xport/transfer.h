@@ -88,14 +88,21 @@ size_t verve_transfer_read_size(const struct verve_net_port *port);
 bool verve_transfer_is_one_request(const struct verve_xport *xport, const struct verve_link *link,
 				   struct verve_op *op);
 
+/* Bytes of one request of a transfer, at most: of a read verve_transfer_read_size. Any thread. */
+size_t verve_transfer_longest(const struct verve_net_port *port, enum verve_net_wr_op verb);
+
+/* True if a request of so many bytes carries them itself: their memory needs no registration. */
+bool verve_transfer_is_inline(const struct verve_link *link, enum verve_net_wr_op verb,
+			      size_t len);
+
 /*
  * Posts a transfer that is one request: one piece on each side, with bytes to move, no more than
- * the device takes, and a key that is an rkey. verb: VERVE_NET_READ or VERVE_NET_WRITE. Unless it
- * is a write that goes inline, the piece has its region. The link has room. Its end calls the
- * class's done, as of verve_transfer_post. Negative FI errno: the link broke, and has it.
+ * verve_transfer_longest, and a key that is an rkey. verb: VERVE_NET_READ or VERVE_NET_WRITE. The
+ * piece has its region, unless it goes inline. The link has room. Its end calls the class's done,
+ * as of verve_transfer_post. If the link breaks, it has the operation.
  */
-int verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link,
-			      struct verve_op *op, enum verve_net_wr_op verb);
+void verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *link,
+			       struct verve_op *op, enum verve_net_wr_op verb);
 
 /*
  * Posts the request that the slot describes, also a second time (replay). The link has room; on a

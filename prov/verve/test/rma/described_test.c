@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "base/config.h"
 #include "mr/region.h"
 #include "rma/rma.h"
 
@@ -119,6 +120,46 @@ Test(described, an_access_looks_the_same_whichever_way_it_takes)
 			compare(VERVE_RMA_WRITE, lens[i], levels[level]);
 			compare(VERVE_RMA_WRITE, lens[i], levels[level] | VERVE_OP_NOTIFY);
 		}
+}
+
+static uint32_t requests_of(enum verve_rma_kind kind, size_t len, struct verve_mr_region *region)
+{
+	uint32_t produced = node_link(&a, &b)->produced;
+
+	access_pieces(kind, len, 1, VERVE_OP_NOTIFY, region);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	expect_none(&a.tx_queue);
+	cr_expect(pattern_holds(kind == VERVE_RMA_READ ? local : remote, len, 1));
+	return node_link(&a, &b)->produced - produced;
+}
+
+Test(described, a_read_that_is_too_long_for_one_request_is_cut)
+{
+	enum { LONGEST = 1000 };
+
+	verve_config.read_size = LONGEST;
+	cr_expect_eq(requests_of(VERVE_RMA_READ, LONGEST, ours), 1);
+	cr_expect_eq(requests_of(VERVE_RMA_READ, LONGEST + 1, ours), 2);
+	cr_expect_eq(requests_of(VERVE_RMA_READ, SIZE, ours), 3);
+	cr_expect_eq(requests_of(VERVE_RMA_WRITE, SIZE, ours), 1);
+	verve_config.read_size = SIZE_MAX;
+}
+
+/* The device knows the memory by addresses that begin in the first page. */
+Test(described, addresses_are_those_that_go_with_the_key)
+{
+	struct verve_mr_region *shifted;
+	uint32_t base;
+
+	cr_assert_eq(verve_mr_region_open_offset(a.dev, local, SIZE, VERVE_NET_LOCAL_WRITE, &base,
+						 &shifted),
+		     0);
+	cr_assert_neq(shifted->shift, 0);
+	cr_expect_eq(requests_of(VERVE_RMA_READ, SIZE, shifted), 1);
+	cr_expect_eq(requests_of(VERVE_RMA_WRITE, SIZE, shifted), 1);
+	cr_expect_eq(requests_of(VERVE_RMA_WRITE, 1, shifted), 1);
+	verve_mr_region_close(shifted);
 }
 
 /* The application's region is too short, or grants too little: verve registers for itself. */
