@@ -88,6 +88,24 @@ static long mapped(void)
 	return pages;
 }
 
+/* True if the kernel was asked for huge pages at this address: proc(5), smaps. */
+static bool wants_huge(uintptr_t at)
+{
+	FILE *file = fopen("/proc/self/smaps", "re");
+	bool here = false, found = false;
+	uintptr_t from, to;
+	char line[512];
+
+	cr_assert_not_null(file);
+	while (!found && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = from <= at && at < to;
+		found = here && !strncmp(line, "VmFlags:", 8) && strstr(line, " hg");
+	}
+	fclose(file);
+	return found;
+}
+
 /* Takes slabs that fill a chunk, and writes to them. Returns the lowest address. */
 static uintptr_t fill_chunk(struct verve_slab_pool *large)
 {
@@ -107,15 +125,19 @@ Test(slab, a_large_first_chunk_begins_at_a_huge_page)
 {
 	struct verve_slab_pool large;
 	long before, chunk = LARGE * BATCH / sysconf(_SC_PAGESIZE) + 1;
+	uintptr_t first;
 
 	/* The C library and the sanitizer map what they need for this, once. */
 	mapped();
 	verve_slab_pool_init(&large, dev, LARGE, BATCH, 2 * BATCH);
 	verve_slab_pool_fini(&large);
 	before = mapped();
-	cr_expect_eq(fill_chunk(&large) % HUGE_PAGE, 0);
+	first = fill_chunk(&large);
+	cr_expect_eq(first % HUGE_PAGE, 0);
+	cr_expect_eq(wants_huge(first), !access("/sys/kernel/mm/transparent_hugepage", F_OK));
 	cr_expect_lt(mapped() - before, chunk + HUGE_PAGE / sysconf(_SC_PAGESIZE) / 2);
-	fill_chunk(&large);
+	/* Those that come during traffic do not. */
+	cr_expect_not(wants_huge(fill_chunk(&large)));
 	verve_slab_pool_fini(&large);
 	cr_expect_lt(mapped() - before, chunk / 2);
 }
