@@ -72,6 +72,16 @@ static bool is_twin(const struct sim_op *twin, const struct sim_op *op)
 	       twin->has_data == op->has_data && twin->data == op->data;
 }
 
+static struct sim_op *find_twin(const struct sim_op_queue *queue, const struct sim_op *op)
+{
+	struct sim_op *twin;
+
+	TAILQ_FOREACH(twin, queue, link)
+		if (is_twin(twin, op))
+			return twin;
+	return NULL;
+}
+
 bool sim_give_back(struct sim_op *op)
 {
 	struct sim *sim = op->node->sim;
@@ -79,9 +89,9 @@ bool sim_give_back(struct sim_op *op)
 
 	if (!op->guessed)
 		return false;
-	TAILQ_FOREACH(twin, &op->peer->inbound, link)
-		if (is_twin(twin, op))
-			break;
+	twin = find_twin(&op->peer->inbound, op);
+	if (!twin)
+		twin = find_twin(&op->peer->strays, op);
 	if (!twin)
 		return false;
 	sim_take(op->taken_by, twin, op->taken_offset);
