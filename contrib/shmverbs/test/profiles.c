@@ -299,12 +299,14 @@ void test_profile_populate(void)
 	struct ibv_mr *mr;
 	struct side a;
 
+	if (!CHECK(hole != MAP_FAILED))
+		return;
 	side_open(&a, 0, false);
 	mr = ibv_reg_mr(a.pd, hole, SIZE, IBV_ACCESS_LOCAL_WRITE);
 	if (populate && !strcmp(populate, "0"))
 		CHECK(mr && !ibv_dereg_mr(mr) && prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1);
 	else
-		CHECK(!mr && errno == EFAULT && !prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+		CHECK(!mr && errno == EFAULT);
 	munmap(hole, SIZE);
 	side_close(&a);
 }

@@ -22,13 +22,18 @@ plan()
 	while IFS='|' read -r places tests verdict_ how_ why_; do
 		[[ $places && $places != '#'* ]] || continue
 		[[ " $places " == *" $table_place "* || $places == '* ' ]] || continue
-		[[ $verdict_ != ' set ' && ! ($whole && $verdict_ == ' brief ') ]] || continue
+		trim "$verdict_" && verdict_=$trimmed
+		[[ $verdict_ == @(run|refused|left|brief|set) ]] || {
+			echo "$plan_table: no verdict: $verdict_" >&2
+			exit 2
+		}
+		[[ $verdict_ != set && ! ($whole && $verdict_ == brief) ]] || continue
 		set -f
 		for pattern in $tests; do
 			# shellcheck disable=SC2053 # a pattern
 			[[ $1 == $pattern ]] || continue
 			set +f
-			trim "$verdict_" && verdict=${trimmed/brief/left}
+			verdict=${verdict_/brief/left}
 			trim "$how_" && how=$trimmed
 			trim "$why_" && why=$trimmed
 			[[ $how != - ]] || how=''
