@@ -136,7 +136,7 @@ Test(slab, a_large_first_chunk_begins_at_a_huge_page)
 	cr_expect_eq(first % HUGE_PAGE, 0);
 	cr_expect_eq(wants_huge(first), !access("/sys/kernel/mm/transparent_hugepage", F_OK));
 	cr_expect_lt(mapped() - before, chunk + HUGE_PAGE / sysconf(_SC_PAGESIZE) / 2);
-	/* Those that come during traffic do not. */
+	/* A later chunk comes during traffic, and asks for no huge pages. */
 	cr_expect_not(wants_huge(fill_chunk(&large)));
 	verve_slab_pool_fini(&large);
 	cr_expect_lt(mapped() - before, chunk / 2);
