@@ -123,7 +123,7 @@ static const struct verve_config_param params[] = {
 			"beginning on.",
 		.unit = "buffers",
 		.number = &verve_config.rx_buffers,
-		.automatic = "the windows of its connections, one at least, and 32 more, up to 256",
+		.automatic = "the window of one connection and 32 more, up to 256",
 		.min = VERVE_CONFIG_RX_BUFFERS_MIN,
 		.max = VERVE_CONFIG_RX_MAX,
 	},

@@ -239,7 +239,7 @@ static void choose_buffers(struct verve_xport_attr *xport)
 {
 	xport->rx_limit = verve_share_buffers(xport->eager_size + VERVE_CONFIG_BUFFER_EXTRA);
 	xport->rx_buffers = verve_share_usual_buffers(xport->rx_limit);
-	xport->rx_by_links = verve_config_is_auto(verve_config.rx_buffers);
+	xport->rx_first = verve_share_first_buffers(xport->window, xport->rx_buffers);
 }
 
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)

@@ -7,14 +7,19 @@
 
 #include "base/config.h"
 #include "net/device.h"
+#include "xport/xport.h"
 
 enum {
 	CONNS_MIN = 16,
 	CONNS_MAX = 4096,
 	BUFFERS_MIN = 1024,
+	BESIDES = 32,
 	OF_MEMORY = 32, /* all processes together take this part of the memory at most */
 	PROCESSES_MAX = 65536,
 };
+
+_Static_assert((int)BESIDES >= 2 * (int)VERVE_POLL_BATCH,
+	       "one batch is posted while another one is handled");
 
 /* Each is a number; of Slurm's, such as "128(x2)", the number of the first nodes. */
 static const char *const of_launchers[] = {
@@ -75,4 +80,11 @@ uint32_t verve_share_usual_buffers(uint32_t limit)
 	if (!verve_config_is_auto(verve_config.rx_buffers))
 		return verve_config.rx_buffers;
 	return limit < VERVE_CONFIG_RX_BUFFERS_AUTO ? limit : VERVE_CONFIG_RX_BUFFERS_AUTO;
+}
+
+uint32_t verve_share_first_buffers(uint32_t window, uint32_t usual)
+{
+	uint64_t first = (uint64_t)window + BESIDES;
+
+	return verve_config_is_auto(verve_config.rx_buffers) && first < usual ? first : usual;
 }

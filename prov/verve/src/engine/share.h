@@ -29,9 +29,15 @@ uint32_t verve_share_conns(const struct verve_net_limits *limits);
  */
 uint32_t verve_share_buffers(size_t size);
 /*
- * Receive buffers that an endpoint keeps for its links, at most: FI_VERVE_RX_BUFFERS, or for "auto"
- * 256, but no more than limit, which is verve_share_buffers.
+ * Receive buffers that packets without credit may bring, such as chunks: FI_VERVE_RX_BUFFERS, or
+ * for "auto" 256, but no more than limit, which is verve_share_buffers.
  */
 uint32_t verve_share_usual_buffers(uint32_t limit);
+/*
+ * Receive buffers that an endpoint always has: FI_VERVE_RX_BUFFERS, or for "auto" as many as one
+ * peer can fill while this side keeps up with it: its window, and 32 for packets without credit;
+ * but no more than usual, which is verve_share_usual_buffers.
+ */
+uint32_t verve_share_first_buffers(uint32_t window, uint32_t usual);
 
 #endif

@@ -57,7 +57,6 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 	TAILQ_INIT(&link->doomed);
 	TAILQ_INSERT_TAIL(&xport->links, link, all);
 	xport->link_count++;
-	verve_rx_buffers_expect(xport);
 	*linkp = link;
 	return 0;
 }

@@ -61,6 +61,8 @@ static void fit_buffers(struct verve_xport_attr *attr, const struct verve_net_li
 		most = VERVE_CONFIG_RX_MAX;
 	if (attr->rx_buffers > most)
 		attr->rx_buffers = most;
+	if (attr->rx_first > attr->rx_buffers)
+		attr->rx_first = attr->rx_buffers;
 	if (attr->rx_limit > most)
 		attr->rx_limit = most;
 	if (attr->rx_limit < attr->rx_buffers)

@@ -10,36 +10,11 @@
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-enum {
-	SPARED = 4, /* a run of less than one in so many of the buffers: half of them would do */
-	BESIDES = 32, /* buffers beside the links' windows, for packets that cost no credit */
-};
+enum { SPARED = 4 }; /* a run of less than one in so many of the buffers: half would do */
 
 _Static_assert(VERVE_CONFIG_RX_MAX - 1 <= UINT16_MAX, "a slab has its place");
-_Static_assert((int)BESIDES >= 2 * (int)VERVE_POLL_BATCH,
-	       "one batch is posted while another one is handled");
 
 static const uint64_t quiet_time = 10000000000; /* nanoseconds */
-
-/* As many as the links fill while this side keeps up with them. */
-static uint32_t expected(const struct verve_xport *xport)
-{
-	uint64_t links = xport->link_count ? xport->link_count : 1;
-	uint64_t most = links * xport->attr.window + BESIDES;
-
-	return xport->attr.rx_by_links && most < xport->attr.rx_buffers ? most :
-									  xport->attr.rx_buffers;
-}
-
-/* As many as expected, and what else was registered together with these. */
-static uint32_t kept(const struct verve_xport *xport)
-{
-	uint32_t first = xport->rx_load.first, least = expected(xport);
-
-	if (least <= first)
-		return first;
-	return first + (least - first + VERVE_RX_STEP - 1) / VERVE_RX_STEP * VERVE_RX_STEP;
-}
 
 /* The pool's free slabs become free buffers. */
 static void add_free(struct verve_xport *xport)
@@ -55,7 +30,7 @@ static void add_free(struct verve_xport *xport)
 
 int verve_rx_buffers_open(struct verve_xport *xport)
 {
-	uint32_t first = expected(xport);
+	uint32_t first = xport->attr.rx_first;
 	int ret;
 
 	xport->lost.buffers = calloc(xport->attr.rx_limit, sizeof(struct verve_slab *));
@@ -71,28 +46,19 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 	return 0;
 }
 
-/* Of the buffers that are put aside, those below this place are free again. */
-static void bring_back(struct verve_xport *xport, uint32_t end)
-{
-	struct verve_rx_load *load = &xport->rx_load;
-	struct verve_slab **at = &load->aside, *slab;
-
-	while ((slab = *at)) {
-		if (slab->place >= end) {
-			at = &slab->next;
-			continue;
-		}
-		*at = slab->next;
-		load->aside_count--;
-		verve_rx_buffers_take_back(xport, slab);
-	}
-}
-
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 {
-	xport->rx_load.shrinking = false;
-	xport->rx_load.quiet = 0;
-	bring_back(xport, UINT32_MAX);
+	struct verve_rx_load *load = &xport->rx_load;
+
+	load->shrinking = false;
+	load->quiet = 0;
+	while (load->aside) {
+		struct verve_slab *slab = load->aside;
+
+		load->aside = slab->next;
+		verve_rx_buffers_take_back(xport, slab);
+	}
+	load->aside_count = 0;
 }
 
 /* The packet is no longer than a small message, which costs no credit of its own. */
@@ -158,25 +124,6 @@ static bool add_step(struct verve_xport *xport)
 	return true;
 }
 
-void verve_rx_buffers_expect(struct verve_xport *xport)
-{
-	xport->rx_load.behind = xport->rx_load.shrinking || xport->rx_count < expected(xport);
-}
-
-bool verve_rx_buffers_follow(struct verve_xport *xport)
-{
-	struct verve_rx_load *load = &xport->rx_load;
-	uint32_t before = xport->rx_free_count, least = expected(xport);
-
-	if (load->shrinking)
-		bring_back(xport, kept(xport));
-	if (xport->rx_count < least && add_step(xport))
-		VERVE_INFO(EP_DATA, "%u links: %u receive buffers\n", xport->link_count,
-			   xport->rx_count);
-	load->behind = xport->rx_count < least;
-	return xport->rx_free_count > before;
-}
-
 void verve_rx_buffers_press(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
@@ -203,7 +150,7 @@ void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now)
 
 	load->peak = 0;
 	load->refused = false;
-	if (busy || xport->rx_count <= kept(xport))
+	if (busy || xport->rx_count <= load->first)
 		load->quiet = 0;
 	else if (!load->quiet)
 		load->quiet = now;
@@ -215,13 +162,12 @@ static void put_aside(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
 	struct verve_slab *slab = xport->rx_free;
-	uint32_t end = kept(xport);
 
 	xport->rx_free = NULL;
 	xport->rx_free_count = 0;
 	for (struct verve_slab *next; slab; slab = next) {
 		next = slab->next;
-		if (slab->place < end) {
+		if (slab->place < load->first) {
 			verve_rx_buffers_take_back(xport, slab);
 			continue;
 		}
@@ -264,9 +210,9 @@ void verve_rx_buffers_shrink(struct verve_xport *xport)
 {
 	put_aside(xport);
 	/* Deregistering takes time, so one step at a time. */
-	if (xport->rx_count > kept(xport) && is_complete(xport))
+	if (xport->rx_count > xport->rx_load.first && is_complete(xport))
 		free_newest(xport);
-	if (xport->rx_count > kept(xport))
+	if (xport->rx_count > xport->rx_load.first)
 		return;
 	verve_rx_buffers_stop_shrinking(xport);
 	VERVE_INFO(EP_DATA, "back to %u receive buffers\n", xport->rx_count);

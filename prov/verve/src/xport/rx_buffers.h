@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive buffers: attr.rx_buffers of them always, or with attr.rx_by_links as many as the windows
- * of the links fill, and a few more, up to that number. More, up to attr.rx_limit, while peers send
- * faster than this side handles packets. doc/links.md says why so many are enough, and why fewer
- * are faster.
- *
- * For links that are opened, turns add a step each, until there are as many as these fill.
+ * Receive buffers: attr.rx_first of them always; more, up to attr.rx_limit, while peers send faster
+ * than this side handles packets. doc/links.md says why so many are enough, and why fewer are
+ * faster.
  *
  * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
  * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
@@ -31,9 +28,9 @@
 enum { VERVE_RX_STEP = 32 }; /* buffers that are added together */
 
 /*
- * Allocates the first free buffers: attr.rx_buffers, or with attr.rx_by_links those for one link,
- * and so many more that whole steps lead from there to attr.rx_buffers. verve_xport_fini frees all
- * buffers, and the list of them. -FI_ENOMEM, or the error of registering them.
+ * Allocates the first free buffers: attr.rx_first, and so many more that whole steps lead from
+ * there to attr.rx_buffers. verve_xport_fini frees all buffers, and the list of them. -FI_ENOMEM,
+ * or the error of registering them.
  */
 int verve_rx_buffers_open(struct verve_xport *xport);
 
@@ -54,15 +51,6 @@ static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
 
 /* Ends shrinking: buffers that were put aside are free again. */
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
-
-/* A link was opened: sets rx_load.behind if the links may need more buffers. */
-void verve_rx_buffers_expect(struct verve_xport *xport);
-/*
- * While rx_load.behind, after the opening of a link: adds a step if there are too few buffers for
- * the links, and keeps those that they need. True: buffers are free now. If no step can be
- * registered, the next watch causes another attempt.
- */
-bool verve_rx_buffers_follow(struct verve_xport *xport);
 
 /* The run is longer than peak: remembers that, and adds buffers if half of them may be in use. */
 void verve_rx_buffers_press(struct verve_xport *xport);

@@ -37,7 +37,6 @@ struct verve_rx_load {
 	uint64_t quiet; /* since when half of the buffers would have done, nanoseconds; 0: not */
 	uint32_t first; /* buffers that were registered when the transport was opened */
 	bool grown;	/* this turn has added a step */
-	bool behind;	/* there may be fewer than the links fill: each turn adds a step */
 	bool refused;	/* no step could be registered: not tried again before the next watch */
 	bool shrinking; /* buffers that come back are put aside, if not needed */
 	struct verve_slab *aside; /* buffers that are not posted any more: by next */

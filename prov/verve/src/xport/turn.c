@@ -70,7 +70,6 @@ bool verve_turn_is_due(struct verve_xport *xport)
 {
 	return !TAILQ_EMPTY(&xport->wanting) || !TAILQ_EMPTY(&xport->denied) ||
 	       xport->rx_refused || xport->lost.pressing ||
-	       (xport->rx_load.behind && !xport->rx_load.refused) ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }
@@ -132,16 +131,6 @@ static bool take_back(struct verve_xport *xport)
 	return any;
 }
 
-/* True: buffers were added; another step may be due. */
-static bool follow_links(struct verve_xport *xport)
-{
-	bool any = verve_rx_buffers_follow(xport);
-
-	if (any)
-		verve_dispatch_refill(xport);
-	return any;
-}
-
 bool verve_turn(struct verve_xport *xport)
 {
 	bool any;
@@ -153,8 +142,6 @@ bool verve_turn(struct verve_xport *xport)
 	any |= verve_complete_step(xport);
 	if (verve_xport_has_events(xport))
 		any |= verve_cm_events_step(xport);
-	if (__builtin_expect(xport->rx_load.behind, 0))
-		any |= follow_links(xport);
 	if (__builtin_expect(xport->drained_count, 0))
 		turn_detach(xport);
 	if (__builtin_expect(xport->leaving_count, 0))

@@ -53,9 +53,9 @@ struct verve_xport_attr {
 	size_t inline_size;    /* bytes of a request that may go inline, at most */
 	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
-	size_t rx_buffers;     /* receive buffers; open lowers it to the device's limits */
-	bool rx_by_links;      /* fewer than rx_buffers, while the links fill fewer */
-	size_t rx_limit;       /* receive buffers while peers send much, at most; likewise */
+	size_t rx_first;       /* receive buffers that are always there */
+	size_t rx_buffers;     /* while packets without credit press, at most */
+	size_t rx_limit;       /* at most; open lowers all three to the device's limits */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
 	uint32_t window;       /* credits of one peer (xport/credit.h) */

@@ -117,3 +117,12 @@ Test(share, buffers_without_pressure_are_what_the_user_says_or_a_number_below_th
 	verve_config.rx_buffers = 3000;
 	cr_expect_eq(verve_share_usual_buffers(100), 3000);
 }
+
+Test(share, first_buffers_are_what_the_user_says_or_one_window_and_some)
+{
+	cr_expect_eq(verve_share_first_buffers(64, 256), 96);
+	cr_expect_eq(verve_share_first_buffers(64, 95), 95);
+	cr_expect_eq(verve_share_first_buffers(UINT32_MAX, 256), 256);
+	verve_config.rx_buffers = 3000;
+	cr_expect_eq(verve_share_first_buffers(64, 3000), 3000);
+}

@@ -227,9 +227,9 @@ static void burst_on_a_number(uint64_t seed)
 	burst_often(seed, 32, 32, 32);
 }
 
-static void burst_by_links(uint64_t seed)
+static void burst_without_a_number(uint64_t seed)
 {
-	burst_often(seed, SIZE_MAX, 64 + 32, VERVE_CONFIG_RX_BUFFERS_AUTO);
+	burst_often(seed, SIZE_MAX, 64 + 32, 64 + 32);
 }
 
 Test(flood, bursts_of_many_find_buffers, .timeout = 3600)
@@ -239,7 +239,7 @@ Test(flood, bursts_of_many_find_buffers, .timeout = 3600)
 
 Test(flood, bursts_of_many_find_buffers_without_a_number, .timeout = 3600)
 {
-	crowd_seeds(3, burst_by_links);
+	crowd_seeds(3, burst_without_a_number);
 }
 
 static void incast(uint64_t seed)

@@ -11,13 +11,13 @@ enum { BUFFERS = 32, LIMIT = 112, ROOM = 100, SECOND = 1000000000, QUIET = 11 };
 
 static char out[ROOM], in[ROOM];
 
-static void open_nodes(uint32_t window, uint32_t buffers, uint32_t limit, bool by_links)
+static void open_nodes(uint32_t window, size_t first, uint32_t buffers, uint32_t limit)
 {
 	struct verve_xport_attr attr;
 
 	node_attr(&attr);
 	attr.rx_buffers = buffers;
-	attr.rx_by_links = by_links;
+	attr.rx_first = first;
 	attr.rx_limit = limit;
 	attr.window = window;
 	node_open(&a, 0, &attr);
@@ -28,7 +28,7 @@ static void open_nodes(uint32_t window, uint32_t buffers, uint32_t limit, bool b
 
 static void open_buffers(uint32_t window, uint32_t buffers, uint32_t limit)
 {
-	open_nodes(window, buffers, limit, false);
+	open_nodes(window, SIZE_MAX, buffers, limit);
 }
 
 static void open_with(uint32_t window)
@@ -203,18 +203,13 @@ Test(rx_buffers, run_while_they_go_brings_them_back)
 	expect_buffers(LIMIT, LIMIT - b.xport->rx_free_count);
 }
 
-/*
- * From here on, b has as many buffers as its links fill: a window each, and 32, and no more than
- * MANY without pressure. Its first link is a's.
- */
-enum { WINDOW = 40, BESIDES = 32, ONE = WINDOW + BESIDES, MANY = 200, MOST = 1000 };
+/* From here on, b has FIRST buffers always, and MANY where packets press that cost no credit. */
+enum { WINDOW = 40, FIRST = 72, MANY = 200, MOST = 1000 };
 
-static uint32_t conn_ids[16]; /* of the strangers' connections */
-
-static void open_by_links(void)
+static void open_few(void)
 {
-	open_nodes(WINDOW, MANY, MOST, true);
-	expect_buffers(ONE, ONE);
+	open_nodes(WINDOW, FIRST, MANY, MOST);
+	expect_buffers(FIRST, FIRST);
 }
 
 /* A peer of b that no test opens; only its address exists. */
@@ -227,87 +222,52 @@ static struct node *stranger(uint16_t i)
 	return &node;
 }
 
-/* Strangers from first on connect to b, which handles the events in its next turn. */
-static void strangers_come(uint16_t first, uint16_t count)
+/* So many strangers connect to b. */
+static void strangers_come(uint16_t count)
 {
-	for (uint16_t i = first; i < first + count; i++) {
+	for (uint16_t i = 0; i < count; i++) {
 		node_ask(&b, stranger(i));
-		conn_ids[i] = b.next_conn;
 		node_event(&b, VERVE_CM_READY, stranger(i), b.next_conn, 0);
 	}
-}
-
-static void stranger_goes(uint16_t i)
-{
-	uint32_t before = b.xport->link_count;
-
-	node_event(&b, VERVE_CM_DOWN, stranger(i), conn_ids[i], FI_ENOTCONN);
 	nodes_settle();
-	cr_assert_eq(b.xport->link_count, before - 1);
 }
 
-/* Messages come until b is done with putting buffers aside. It always has as many as it needs. */
-static void shrink_to(uint32_t count)
+/* Clearing and registering memory for peers that never send took most of the time to connect. */
+Test(rx_buffers, links_that_open_bring_none)
 {
-	uint32_t least = b.xport->link_count * WINDOW + BESIDES;
-
-	watch(1);
-	watch(QUIET);
-	cr_assert(b.xport->rx_load.shrinking);
-	for (int i = 0; i < 4 * MOST && b.xport->rx_load.shrinking; i++) {
-		one_message();
-		cr_assert_geq(verve_rx_buffers_in_use(b.xport), least);
-	}
-	cr_assert_not(b.xport->rx_load.shrinking);
-	verve_dispatch_refill(b.xport);
-	expect_buffers(count, count);
-	watch(2 * QUIET);
+	open_few();
+	strangers_come(16);
+	expect_buffers(FIRST, FIRST);
 	cr_expect_not(b.xport->rx_load.shrinking);
-}
-
-Test(rx_buffers, links_that_open_together_bring_a_step_in_each_turn)
-{
-	uint32_t count = ONE;
-
-	open_by_links();
-	strangers_come(0, 3);
-	while (count < 4 * WINDOW + BESIDES) {
-		count += VERVE_RX_STEP;
-		cr_expect(verve_proto_poll(&b.proto), "no sleep before all are there");
-		expect_buffers(count, count);
-	}
-	nodes_settle();
-	expect_buffers(count, count);
 	one_message();
 }
 
-Test(rx_buffers, links_bring_no_more_than_a_number)
+/* Each link may have a window under way. */
+Test(rx_buffers, links_that_send_bring_as_many_as_their_windows)
 {
-	open_by_links();
-	strangers_come(0, 16);
-	nodes_settle();
+	open_few();
+	packets_of(VERVE_WIRE_EAGER, 1000);
+	run_of(10 * MOST);
+	expect_buffers(FIRST, FIRST);
+	strangers_come(3);
+	packets_of(VERVE_WIRE_EAGER, 1000);
+	run_of(10 * MOST);
+	/* The last step leads beyond the windows. */
+	cr_expect_geq(b.xport->rx_count, 4 * WINDOW);
+	cr_expect_lt(b.xport->rx_count, 4 * WINDOW + VERVE_RX_STEP);
+	one_message();
+}
+
+Test(rx_buffers, steps_lead_to_a_number_and_not_beyond)
+{
+	open_nodes(WINDOW, FIRST - 9, MANY, MOST);
+	expect_buffers(FIRST, FIRST);
+	packets_of(VERVE_WIRE_CHUNK, 1000);
+	run_of(10 * MOST);
 	expect_buffers(MANY, MANY);
 }
 
-Test(rx_buffers, steps_lead_to_that_number_and_not_beyond)
-{
-	open_nodes(WINDOW - 9, MANY, MOST, true);
-	expect_buffers(ONE, ONE);
-	strangers_come(0, 16);
-	nodes_settle();
-	expect_buffers(MANY, MANY);
-}
-
-Test(rx_buffers, links_of_a_number_that_is_set_bring_none)
-{
-	open_buffers(WINDOW, BUFFERS, LIMIT);
-	expect_buffers(BUFFERS, BUFFERS);
-	strangers_come(0, 2);
-	nodes_settle();
-	expect_buffers(BUFFERS, BUFFERS);
-}
-
-Test(rx_buffers, number_that_is_set_is_there_without_links)
+Test(rx_buffers, number_that_is_set_is_always_there)
 {
 	open_buffers(WINDOW, MANY, MANY);
 	expect_buffers(MANY, MANY);
@@ -317,17 +277,15 @@ Test(rx_buffers, number_that_is_set_is_there_without_links)
 	cr_expect_eq(b.xport->rx_count, MANY);
 }
 
-Test(rx_buffers, device_may_take_fewer_than_one_link_fills)
+Test(rx_buffers, device_may_take_fewer_than_the_first)
 {
 	struct fake_net_config config;
 
 	fake_net_config_default(&config);
 	config.limits.srq_wr = 20;
 	fake_net_start(&config);
-	open_nodes(WINDOW, MANY, MOST, true);
+	open_nodes(WINDOW, FIRST, MANY, MOST);
 	expect_buffers(20, 20);
-	strangers_come(0, 2);
-	nodes_settle();
 	run_of(MOST);
 	expect_buffers(20, 20);
 	one_message();
@@ -336,7 +294,7 @@ Test(rx_buffers, device_may_take_fewer_than_one_link_fills)
 /* Chunks, offers, atomics and RMA with data cost no credit, whatever their length. */
 Test(rx_buffers, one_link_brings_as_many_as_all_links_by_packets_without_credit)
 {
-	open_by_links();
+	open_few();
 	packets_of(VERVE_WIRE_CHUNK, 1000);
 	run_of(10 * MOST);
 	expect_buffers(MANY, MANY);
@@ -349,14 +307,14 @@ Test(rx_buffers, one_link_brings_as_many_as_all_links_by_packets_without_credit)
 /* However long a link keeps this side busy, no more than its window has not been answered. */
 Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
 {
-	open_by_links();
+	open_few();
 	packets_of(VERVE_WIRE_EAGER, 1000);
 	run_of(10 * MOST);
-	expect_buffers(ONE, ONE);
+	expect_buffers(FIRST, FIRST);
 	/* A shorter run of others is not hidden by that. */
 	b.xport->batch.wc[VERVE_POLL_BATCH - 1].opcode = VERVE_NET_WC_RECV_IMM;
-	run_of(ONE / 2);
-	expect_buffers(ONE + VERVE_RX_STEP, ONE + VERVE_RX_STEP);
+	run_of(FIRST / 2);
+	expect_buffers(FIRST + VERVE_RX_STEP, FIRST + VERVE_RX_STEP);
 	run_of(10 * MOST);
 	expect_buffers(MANY, MANY);
 }
@@ -364,7 +322,7 @@ Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
 /* Seven small messages in a batch are too few for a flood of them, and cost no credit either. */
 Test(rx_buffers, one_link_brings_more_by_small_messages_among_others)
 {
-	open_by_links();
+	open_few();
 	packets_of(VERVE_WIRE_EAGER, 1000);
 	b.xport->batch.wc[3].byte_len = VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
 	run_of(10 * MOST);
@@ -374,138 +332,49 @@ Test(rx_buffers, one_link_brings_more_by_small_messages_among_others)
 /* A turn that polls many batches adds one step, and the next turn goes on from there. */
 Test(rx_buffers, run_of_one_turn_is_not_forgotten)
 {
-	open_by_links();
+	open_few();
 	begin_turn();
 	for (int i = 0; i < MANY; i++)
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
-	cr_expect_eq(b.xport->rx_count, ONE + VERVE_RX_STEP);
+	cr_expect_eq(b.xport->rx_count, FIRST + VERVE_RX_STEP);
 	b.xport->rx_load.run = 0;
 	run_of(MANY / 2);
-	cr_expect_gt(b.xport->rx_count, ONE + VERVE_RX_STEP);
+	cr_expect_gt(b.xport->rx_count, FIRST + VERVE_RX_STEP);
 }
 
-/* Nobody who sleeps would add the others. */
-Test(rx_buffers, sleepers_wake_for_links_that_lack_buffers)
+/* Links alone keep nothing. */
+Test(rx_buffers, all_but_the_first_go)
 {
-	open_by_links();
-	cr_expect_not(verve_turn_is_due(b.xport));
-	strangers_come(0, 3);
-	cr_expect(verve_proto_poll(&b.proto));
-	cr_expect(verve_turn_is_due(b.xport));
-	b.xport->rx_load.refused = true;
-	cr_expect_not(verve_turn_is_due(b.xport), "what is refused needs no timer");
-	b.xport->rx_load.refused = false;
-	nodes_settle();
-	cr_expect_not(verve_turn_is_due(b.xport));
-}
-
-Test(rx_buffers, what_pressure_brought_goes_but_for_the_links)
-{
-	open_by_links();
+	open_few();
 	run_of(10 * MOST);
 	expect_buffers(MOST, MOST);
-	strangers_come(0, 1);
-	nodes_settle();
-	/* Two steps, because of one the links would lack 8. */
-	shrink_to(ONE + 2 * VERVE_RX_STEP);
-}
-
-Test(rx_buffers, what_links_brought_goes_after_them)
-{
-	open_by_links();
-	strangers_come(0, 2);
-	nodes_settle();
-	expect_buffers(ONE + 3 * VERVE_RX_STEP, ONE + 3 * VERVE_RX_STEP);
-	watch(2 * QUIET);
-	cr_expect_not(b.xport->rx_load.shrinking, "the links may fill them");
-	stranger_goes(1);
-	shrink_to(ONE + 2 * VERVE_RX_STEP);
-	stranger_goes(0);
-	shrink_to(ONE);
-	/* And back again. */
-	strangers_come(0, 2);
-	nodes_settle();
-	expect_buffers(ONE + 3 * VERVE_RX_STEP, ONE + 3 * VERVE_RX_STEP);
-}
-
-/* Buffers with a place below end that are put aside. */
-static uint32_t count_aside(uint32_t end)
-{
-	const struct verve_slab *slab;
-	uint32_t count = 0;
-
-	for (slab = b.xport->rx_load.aside; slab; slab = slab->next)
-		count += slab->place < end;
-	return count;
-}
-
-Test(rx_buffers, links_that_come_while_others_go_keep_theirs)
-{
-	uint32_t wanted = ONE + 2 * VERVE_RX_STEP;
-
-	open_by_links();
-	run_of(10 * MOST);
-	/* Now the device has those soon that the next link will need. */
-	for (int i = 0; i < MOST - ONE - VERVE_RX_STEP; i++)
-		one_message();
+	strangers_come(1);
 	watch(1);
 	watch(QUIET);
-	for (int i = 0; i < 4 * MOST && b.xport->rx_load.aside_count < 3 * VERVE_RX_STEP; i++)
+	cr_assert(b.xport->rx_load.shrinking);
+	for (int i = 0; i < 4 * MOST && b.xport->rx_load.shrinking; i++) {
 		one_message();
-	cr_assert_gt(count_aside(wanted), 8);
-	cr_assert_gt(b.xport->rx_load.aside_count, count_aside(wanted));
-	strangers_come(0, 1);
-	verve_proto_poll(&b.proto);
-	cr_expect_eq(count_aside(wanted), 0);
-	cr_expect_gt(b.xport->rx_load.aside_count, 0);
-	cr_expect(b.xport->rx_load.shrinking, "others still go");
-	expect_buffers(b.xport->rx_count, verve_rx_buffers_in_use(b.xport));
-	shrink_to(ONE + 2 * VERVE_RX_STEP);
-}
-
-/* A step that was to be freed stays if a link comes that needs it, even before the next turn. */
-Test(rx_buffers, link_that_comes_at_the_last_moment_keeps_a_step)
-{
-	uint32_t count = ONE + VERVE_RX_STEP;
-
-	open_by_links();
-	strangers_come(0, 1);
-	nodes_settle();
-	stranger_goes(0);
-	watch(1);
-	watch(QUIET);
-	for (int i = 0; i < MOST && b.xport->rx_count > count; i++)
-		one_message();
-	cr_assert_eq(b.xport->rx_count, count);
-	cr_assert_eq(b.xport->rx_load.aside_count, VERVE_RX_STEP);
-	strangers_come(0, 1);
+		cr_assert_geq(verve_rx_buffers_in_use(b.xport), FIRST);
+	}
 	verve_dispatch_refill(b.xport);
-	expect_buffers(count, count);
+	expect_buffers(FIRST, FIRST);
+	watch(2 * QUIET);
 	cr_expect_not(b.xport->rx_load.shrinking);
-	nodes_settle();
-	expect_buffers(count + VERVE_RX_STEP, count + VERVE_RX_STEP);
 }
 
-Test(rx_buffers, steps_that_are_refused_are_tried_again_at_each_watch)
+Test(rx_buffers, step_that_is_refused_is_tried_again_after_a_watch)
 {
-	uint64_t tried;
-
-	open_by_links();
+	open_few();
+	packets_of(VERVE_WIRE_CHUNK, 1000);
 	fake_net_memlock(1);
-	tried = nodes_stats().regs;
-	strangers_come(0, 3);
-	nodes_settle();
-	expect_buffers(ONE, ONE);
-	one_message();
 	run_of(MOST);
-	watch(1);
-	nodes_settle();
-	expect_buffers(ONE, ONE);
+	expect_buffers(FIRST, FIRST);
+	one_message();
 	fake_net_memlock(UINT64_MAX);
+	packets_of(VERVE_WIRE_CHUNK, 1000);
 	run_of(2 * MOST);
-	expect_buffers(ONE, ONE);
+	expect_buffers(FIRST, FIRST);
 	watch(1);
-	nodes_settle();
+	run_of(2 * MOST);
 	expect_buffers(MANY, MANY);
-	cr_expect_eq(nodes_stats().regs, tried + 4);
 }
