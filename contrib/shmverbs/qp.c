@@ -61,6 +61,7 @@ void shmv_qp_reset(struct shmv_qp *qp)
 	qp->retrying = false;
 	qp->told = false;
 	qp->lost = false;
+	qp->wire = (struct shmv_qp_wire){0};
 	if (qp->peer)
 		shmv_seg_detach(qp->peer);
 	qp->peer = NULL;

@@ -15,6 +15,15 @@
 
 struct shmv_td;
 
+/* What the wire (wire.h) has of a queue pair: times in ns of CLOCK_MONOTONIC. */
+struct shmv_qp_wire {
+	uint64_t start;	   /* no request starts earlier, because one before it waited for reads */
+	uint64_t sent;	   /* the last message arrives at the peer */
+	uint64_t answered; /* the last answer to a read arrives, less a latency */
+	uint64_t ends[UINT8_MAX]; /* the last reads end; by their number modulo max_rd_atomic */
+	uint64_t reads;	   /* so many have been posted */
+};
+
 struct shmv_qp {
 	struct ibv_qp ib;
 	struct shmv_ctx *ctx;
@@ -28,6 +37,7 @@ struct shmv_qp {
 	uint32_t max_wr, max_sge, max_inline;
 	uint32_t len;	  /* length of the send that was executed last */
 	uint64_t arrival; /* time at which this send arrives; 0: at once */
+	struct shmv_qp_wire wire;
 	bool sig_all, told; /* told: the library knows of the error (property err_post) */
 	bool lost;	    /* no packet reaches the peer any more (property lose_one_in) */
 	struct shmv_rq *rq; /* its own receive queue; NULL: ib.srq has it */

@@ -73,7 +73,7 @@ static int deliver(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struc
 	if (shmv_unlikely(shmv_load32(&seg->dead)))
 		return SHMV_RETRY_SILENT;
 	if (!rdma)
-		qp->arrival = shmv_wire_send(qp->ctx->port, qp->peer_port, len);
+		qp->arrival = shmv_wire_send(qp, len);
 	if (shmv_unlikely(!shmv_complete_recv(seg, &seg->shm->cq[peer->cq], &entry, iov, count,
 					      qp->arrival)))
 		return IBV_WC_REM_OP_ERR;
@@ -102,8 +102,7 @@ static int read_or_write(struct shmv_qp *qp, const struct ibv_send_wr *wr, const
 		shmv_mr_release(shm, wr->wr.rdma.rkey);
 	}
 	if (!ret)
-		qp->arrival = shmv_wire_send(read ? qp->peer_port : qp->ctx->port,
-					     read ? qp->ctx->port : qp->peer_port, len);
+		qp->arrival = read ? shmv_wire_read(qp, len) : shmv_wire_send(qp, len);
 	return ret;
 }
 
@@ -133,7 +132,7 @@ static int atomic(struct shmv_qp *qp, const struct ibv_send_wr *wr, const struct
 	shmv_mr_release(shm, wr->wr.atomic.rkey);
 	if (!ret) {
 		memcpy(iov->iov_base, &old, 8);
-		qp->arrival = shmv_wire_send(qp->ctx->port, qp->peer_port, 8);
+		qp->arrival = shmv_wire_read(qp, 8);
 	}
 	return ret;
 }

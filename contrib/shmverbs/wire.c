@@ -5,6 +5,9 @@
 #include "conf.h"
 #include "lock.h"
 #include "ports.h"
+#include "qp.h"
+
+enum { PACKET = 4096 }; /* bytes of a packet, at most */
 
 /*
  * A random number. Each thread has a SplitMix64 generator; property seed makes its numbers
@@ -35,21 +38,51 @@ static uint64_t occupy(uint64_t *free_at, uint64_t from, uint64_t ns)
 	return end;
 }
 
-uint64_t shmv_wire_send(struct shmv_port *from, struct shmv_port *to, uint64_t len)
+/* Sends len bytes from one port to the other, at the earliest at a time; returns their arrival. */
+static uint64_t carry(struct shmv_port *from, struct shmv_port *to, uint64_t len, uint64_t at)
 {
-	uint64_t at, ns = 0;
+	uint64_t ns, packet, end;
 
-	if (!shmv_conf.timed)
-		return 0;
-	at = shmv_now();
 	if (shmv_conf.wire_mbps) {
 		ns = len * 8000 / shmv_conf.wire_mbps;
-		at = occupy(&from->tx_free, at, ns);
+		packet = PACKET * UINT64_C(8000) / shmv_conf.wire_mbps;
+		end = occupy(&from->tx_free, at, ns);
 		/* The receiver's wire takes the message while the sender's gives it, or later. */
-		at = occupy(&to->rx_free, at - ns, ns);
+		end = occupy(&to->rx_free, end - ns, ns);
+		at = len <= PACKET && end > at + packet + ns ? at + packet + ns : end;
 	}
 	at += shmv_conf.wire_ns;
 	return shmv_conf.jitter_ns ? at + draw() % shmv_conf.jitter_ns : at;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t shmv_wire_send(struct shmv_qp *qp, uint64_t len)
+{
+	uint64_t at;
+
+	if (!shmv_conf.timed)
+		return 0;
+	at = carry(qp->ctx->port, qp->peer_port, len, later(shmv_now(), qp->wire.start));
+	return qp->wire.sent = later(at, qp->wire.sent);
+}
+
+uint64_t shmv_wire_read(struct shmv_qp *qp, uint64_t len)
+{
+	struct shmv_qp_wire *wire = &qp->wire;
+	uint64_t at, *end;
+
+	if (!shmv_conf.timed)
+		return 0;
+	end = &wire->ends[wire->reads++ % later(qp->attr.max_rd_atomic, 1)];
+	wire->start = later(wire->start, *end);
+	at = carry(qp->peer_port, qp->ctx->port, len, later(shmv_now(), wire->start));
+	wire->answered = later(at, wire->answered);
+	*end = shmv_wire_ack(wire->answered);
+	return wire->answered;
 }
 
 uint64_t shmv_wire_ack(uint64_t arrival)

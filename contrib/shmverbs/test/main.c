@@ -60,6 +60,8 @@ static const struct {
 	{"profile_nosrq", test_profile_nosrq},
 	{"profile_memlock", test_profile_memlock},
 	{"profile_wire", test_profile_wire},
+	{"profile_reads", test_profile_reads},
+	{"profile_turns", test_profile_turns},
 	{"profile_times", test_profile_times},
 	{"profile_populate", test_profile_populate},
 	{"profile_hostile", test_profile_hostile},

@@ -254,6 +254,67 @@ void test_profile_wire(void)
 	side_close(&b);
 }
 
+/* Posts so many reads of 64 KiB, and a message behind them. */
+static void post_reads_and_send(struct side *a, struct side *b, int reads)
+{
+	for (int i = 0; i < reads; i++)
+		CHECK(!post(a, IBV_WR_RDMA_READ, 1, 0, 65536, IBV_SEND_SIGNALED, (uintptr_t)b->buf,
+			    b->mr->rkey));
+	CHECK(!post(a, IBV_WR_SEND, 2, 0, 8, IBV_SEND_SIGNALED, 0, 0));
+}
+
+/*
+ * With SHMV_WIRE_MBPS=1000, a read of 64 KiB takes 0.5 ms. Four may be under way (side.c): a
+ * message behind the fourth does not wait, behind the eighth it waits for the end of the fourth.
+ */
+void test_profile_reads(void)
+{
+	struct side a, b;
+	struct ibv_wc wc;
+	double t;
+
+	side_open(&a, 0, false);
+	side_open(&b, 1, false);
+	pair(&a, &b);
+	CHECK(!post_recv(&b, 1, 0, 64) && !post_recv(&b, 2, 0, 64));
+	post_reads_and_send(&a, &b, 4);
+	CHECK(get(b.rcq, &wc, 5) == 1 && !wc.status);
+	for (int i = 0; i < 5; i++)
+		CHECK(get(a.scq, &wc, 5) == 1 && !wc.status);
+	t = now();
+	post_reads_and_send(&a, &b, 8);
+	CHECK(get(b.rcq, &wc, 5) == 1 && !wc.status && now() - t >= 4 * 0.000524);
+	side_close(&a);
+	side_close(&b);
+}
+
+/*
+ * Answers to reads and a message the other way share the wire, a packet each: the message does not
+ * wait for the reads. It is looked for first, so that a pause of this process changes nothing.
+ */
+void test_profile_turns(void)
+{
+	struct side a, b;
+	struct ibv_wc wc;
+	int reads = 0, found = 0;
+
+	side_open(&a, 0, false);
+	side_open(&b, 1, false);
+	pair(&a, &b);
+	CHECK(!post_recv(&a, 1, 0, 64));
+	for (int i = 0; i < 4; i++)
+		CHECK(!post(&a, IBV_WR_RDMA_READ, 1, 0, 65536, IBV_SEND_SIGNALED, (uintptr_t)b.buf,
+			    b.mr->rkey));
+	CHECK(!post(&b, IBV_WR_SEND, 2, 0, 8, IBV_SEND_SIGNALED, 0, 0));
+	while (!found) {
+		found = ibv_poll_cq(a.rcq, 1, &wc);
+		reads += !found && ibv_poll_cq(a.scq, 1, &wc);
+	}
+	CHECK(found == 1 && !wc.status && !reads);
+	side_close(&a);
+	side_close(&b);
+}
+
 /* The time of a registration of so many pages; 0: it failed. */
 static double time_reg(struct side *s, int pages)
 {
