@@ -237,6 +237,8 @@ static void discard_events(struct verve_xport *xport)
 
 static void choose_buffers(struct verve_xport_attr *xport)
 {
+	/* 16 KiB by default: 1.3 us of a wire of 100 Gbit/s. */
+	xport->bulk_read = xport->eager_size / 4;
 	xport->rx_limit = verve_share_buffers(xport->eager_size + VERVE_CONFIG_BUFFER_EXTRA);
 	xport->rx_buffers = verve_share_usual_buffers(xport->rx_limit);
 	xport->rx_first = verve_share_first_buffers(xport->window, xport->rx_buffers);

@@ -43,6 +43,7 @@ struct verve_net_qp {
 	struct verve_srq_user user;
 	uint32_t inline_size;
 	uint32_t psn;
+	uint32_t reads;		/* under way at once: set by verve_net_qp_connect */
 	uint16_t dscp;		/* of struct verve_net_qp_attr */
 	bool receives;		/* it reached the state ready to receive */
 	struct verve_path path; /* what the peer is told of this end */
@@ -239,6 +240,11 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
 	return qp->inline_size;
 }
 
+uint32_t verve_net_qp_reads(const struct verve_net_qp *qp)
+{
+	return qp->reads;
+}
+
 /*
  * False: a queue pair must not be connected to this address, which came in a datagram. Numbers 0
  * and 1 are the management queue pairs (InfiniBand spec. vol. 1, 3.9); LIDs of ports: 4.1.3.
@@ -341,17 +347,17 @@ static int qp_to_rtr(struct verve_net_qp *qp, const struct verve_net_qp_addr *re
 static int qp_to_rts(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 		  uint32_t timeout_ms)
 {
-	uint32_t reads = qp->dev->port.limits.rd_atomic;
+	uint32_t ours = qp->dev->port.limits.rd_atomic, theirs = remote->rd_atomic_target;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = verve_net_timeout_choose(timeout_ms, verve_config.retry_count).exponent,
 		.retry_cnt = verve_config.retry_count,
 		.rnr_retry = verve_config.rnr_retry_count,
 		.sq_psn = qp->psn,
-		.max_rd_atomic =
-			reads < remote->rd_atomic_target ? reads : remote->rd_atomic_target,
+		.max_rd_atomic = ours < theirs ? ours : theirs,
 	};
 
+	qp->reads = attr.max_rd_atomic;
 	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }

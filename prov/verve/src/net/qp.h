@@ -119,6 +119,11 @@ uint32_t verve_net_qp_num(const struct verve_net_qp *qp);
 uint32_t verve_net_qp_serial(const struct verve_net_qp *qp);
 /* Bytes of inline data that the device granted; may be more or less than was wanted. */
 uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp);
+/*
+ * Reads and atomics of this side that the device has under way at once: at least 1. Of a queue pair
+ * that is connected.
+ */
+uint32_t verve_net_qp_reads(const struct verve_net_qp *qp);
 
 /*
  * Takes the queue pair from INIT through RTR to RTS, connected to remote. timeout_ms: how long the

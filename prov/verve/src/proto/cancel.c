@@ -34,8 +34,10 @@ int verve_cancel(struct verve_xport *xport, const void *context)
 	if (!context)
 		return -FI_ENOENT;
 	HASH_ITER(hh, xport->peers, peer, next) {
-		struct verve_op *op = find_cancellable(&peer->pending, context);
+		struct verve_op *op = find_cancellable(&peer->reads, context);
 
+		if (!op)
+			op = find_cancellable(&peer->pending, context);
 		if (!op)
 			op = find_cancellable(&peer->active, context);
 		if (!op)

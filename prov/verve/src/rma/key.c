@@ -170,13 +170,13 @@ static bool op_needs_keys(const struct verve_xport *xport, const struct verve_op
 }
 
 /*
- * Fails the operation at the head of the peer's queue if it waits for the answer about this key.
- * Only the head has asked; an operation behind it asks for the key when it is the head.
+ * Fails the operation at the head of the queue if it waits for the answer about this key. Only the
+ * head has asked; an operation behind it asks for the key when it is the head.
  */
-static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64_t key, int error,
-		      const char *reason)
+static void fail_head(struct verve_xport *xport, const struct verve_op_queue *queue, uint64_t key,
+		      int error, const char *reason)
 {
-	struct verve_op *op = TAILQ_FIRST(&peer->pending);
+	struct verve_op *op = TAILQ_FIRST(queue);
 
 	if (!op || !op_needs_keys(xport, op) || verve_op_transfer(op)->offset)
 		return;
@@ -188,6 +188,13 @@ static void fail_head(struct verve_xport *xport, struct verve_peer *peer, uint64
 			return;
 		}
 	}
+}
+
+static void fail_heads(struct verve_xport *xport, const struct verve_peer *peer, uint64_t key,
+		       int error, const char *reason)
+{
+	fail_head(xport, &peer->pending, key, error, reason);
+	fail_head(xport, &peer->reads, key, error, reason);
 }
 
 /* Takes the first packet of an answer. Makes room for all segments of the key. False: no memory. */
@@ -236,14 +243,14 @@ void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 	}
 	if (!packet->key.total) {
 		verve_remote_key_drop(&link->keys, key);
-		fail_head(xport, link->peer, packet->tag, FI_EACCES,
-			  "the target has no region with the key");
+		fail_heads(xport, link->peer, packet->tag, FI_EACCES,
+			   "the target has no region with the key");
 		return;
 	}
 	if (!packet->key.first && !answer_begin(key, packet)) {
 		verve_remote_key_drop(&link->keys, key);
-		fail_head(xport, link->peer, packet->tag, FI_ENOMEM,
-			  "no memory for what the target's key means");
+		fail_heads(xport, link->peer, packet->tag, FI_ENOMEM,
+			   "no memory for what the target's key means");
 		return;
 	}
 	if (packet->key.generation != key->generation || packet->key.total != key->total ||
@@ -255,8 +262,8 @@ void verve_key_learn(struct verve_xport *xport, struct verve_link *link,
 	answer_fill(key, packet);
 	if (!answer_makes_sense(key)) {
 		verve_remote_key_drop(&link->keys, key);
-		fail_head(xport, link->peer, packet->tag, FI_EIO,
-			  "the target's answer makes no sense");
+		fail_heads(xport, link->peer, packet->tag, FI_EIO,
+			   "the target's answer makes no sense");
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "rma/key.h"
 #include "rma/rma_event.h"
 #include "rma/rma_op.h"
+#include "xport/bulk.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/memory.h"
@@ -96,7 +97,9 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	       !verve_peer_has_work(peer) && rma->op.len && rma->transfer.remote_count == 1 &&
 	       verve_key_is_checked_there(link, rma->transfer.remote->key) &&
 	       !(rma->op.flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
-	       is_one_piece(xport, link, rma, write) && verve_link_has_room(xport, link, false);
+	       is_one_piece(xport, link, rma, write) && verve_link_has_room(xport, link, false) &&
+	       !verve_bulk_waits(xport, link, write ? VERVE_NET_WRITE : VERVE_NET_READ,
+				 rma->op.len);
 }
 
 /* The short way. If the link breaks, it has the operation. */
@@ -262,6 +265,7 @@ const struct verve_op_class verve_read_class = {
 	.move_at = offsetof(struct verve_rma_op, transfer),
 	.comp_flags = VERVE_COMP_RMA | VERVE_COMP_READ,
 	.counter_at = offsetof(struct verve_sink, read),
+	.may_be_passed = true,
 	.start = start_read,
 	.answer = read_answer,
 	.done = done_read,

@@ -49,10 +49,7 @@ struct verve_link {
 	TAILQ_ENTRY(verve_link) all; /* in xport->links, or xport->broken_links */
 	struct verve_peer *peer;
 	struct verve_net_qp *qp;     /* NULL: the queue pair was closed */
-	/*
-	 * A queue pair that was to continue the link, which broke first. In error, closed with the
-	 * link. NULL: there is none.
-	 */
+	/* Was to continue the link, which broke first. In error; closed with it. NULL: none. */
 	struct verve_net_qp *unused;
 	uint32_t id;	    /* in xport->link_ids; the upper half of wr_id */
 	uint32_t conn_id;   /* this side's id of the connection, in packets that arrive */
@@ -82,7 +79,8 @@ struct verve_link {
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* requests that have ended; the number of the oldest outstanding one */
 	uint32_t signaled;  /* number of the last request that asked for a completion */
-	uint32_t sharing;   /* outstanding requests that tell, but do not ask (xport/transfer.h) */
+	/* Outstanding: those that tell, but do not ask (xport/transfer.h); reads (xport/bulk.h). */
+	uint32_t sharing, bulk_reads;
 	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
 	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */
@@ -141,12 +139,16 @@ static inline bool verve_link_is_open(const struct verve_link *link)
 	return link->may_send && link->quiesce.state == VERVE_QUIESCE_OPEN;
 }
 
-/* True if many requests are outstanding, and a completion that tells of some of them will come. */
+/*
+ * True if many requests are outstanding, and a completion that tells of some will come soon: not
+ * while a bulk read takes its time, and with it the requests behind it, which end in order.
+ */
 static inline bool verve_link_is_busy(const struct verve_link *link)
 {
 	uint32_t has = link->produced - link->retired;
 
-	return has >= VERVE_LINK_SIGNAL && link->signaled - link->retired < has;
+	return has >= VERVE_LINK_SIGNAL && link->signaled - link->retired < has &&
+	       !link->bulk_reads;
 }
 
 /*

@@ -44,6 +44,13 @@ void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum ve
 	TAILQ_INSERT_TAIL(queue, op, link);
 }
 
+void verve_op_move(struct verve_op *op, struct verve_op_queue *queue)
+{
+	verve_op_dequeue(op);
+	op->queue = queue;
+	TAILQ_INSERT_TAIL(queue, op, link);
+}
+
 void verve_op_dequeue(struct verve_op *op)
 {
 	if (op->queue)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Operation: one accepted request of the application, or one packet that this side owes a peer,
- * from start to end.
+ * Operation: one accepted request of the application, or one packet that this side owes a peer.
  *
  * struct verve_op is the part that all operations have. Each protocol embeds it, first, in a struct
  * of its own, and describes its kind of operation with one struct verve_op_class; the transport
@@ -79,6 +78,7 @@ struct verve_op_class {
 	size_t counter_at;   /* offset of its counter in struct verve_sink; 0: never reported */
 	bool is_message; /* its completion says MSG or TAGGED */
 	bool is_receive; /* completes in the receive queue; waits in peer->reads */
+	bool may_be_passed; /* no order is promised with operations to the peer that come later */
 	bool is_fetch;	 /* an atomic that fetches: executing it twice would fetch another value */
 
 	/* Starts a QUEUED operation at the head of its queue; the link has room for a request. */
@@ -163,6 +163,8 @@ static inline void verve_op_set_state(struct verve_op *op, enum verve_op_state s
 void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum verve_op_state state);
 /* Takes the operation out of its queue. Harmless if it is in none. */
 void verve_op_dequeue(struct verve_op *op);
+/* Moves the operation to the end of another queue, without a step. */
+void verve_op_move(struct verve_op *op, struct verve_op_queue *queue);
 /* Moves all operations of one queue to the end of another one, in this state. */
 void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from,
 		       enum verve_op_state state);

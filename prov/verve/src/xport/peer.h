@@ -55,7 +55,7 @@ struct verve_peer {
 	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */
-	struct verve_op_queue reads;   /* receives to be read or pulled; start before pending */
+	struct verve_op_queue reads;   /* receives to be read or pulled, bulk reads; start first */
 	struct verve_op_queue control; /* operations that owe the peer a packet; sent first */
 	struct verve_op_queue active;  /* operations that have started, and not ended */
 	struct verve_fence fence;

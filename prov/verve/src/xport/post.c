@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "xport/bulk.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/memory.h"
@@ -102,6 +103,7 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 	slot->has_slab = false;
 	if (has_slab(slot))
 		hold_slab(xport, link, slot);
+	link->bulk_reads += verve_bulk_is(xport, slot->verb, slot->length);
 	return post(xport, link, wr, slot);
 }
 

@@ -3,6 +3,7 @@
 #include "xport/retire.h"
 
 #include "net/cq.h"
+#include "xport/bulk.h"
 #include "xport/link.h"
 #include "xport/xport.h"
 
@@ -12,6 +13,7 @@ void verve_link_uncount(struct verve_xport *xport, struct verve_link *link,
 	xport->wr_used--;
 	xport->asked -= slot->asks;
 	link->sharing -= slot->shares;
+	link->bulk_reads -= verve_bulk_is(xport, slot->verb, slot->length);
 	link->slabs -= slot->has_slab;
 	xport->tx_slabs.posted -= slot->has_slab;
 }

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "xport/bulk.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/link.h"
@@ -17,20 +18,27 @@ static bool may_start(const struct verve_xport *xport, const struct verve_peer *
 		      const struct verve_op *op)
 {
 	return verve_link_has_room(xport, peer->link, false) &&
-	       !(op->flags & VERVE_OP_FENCE && !TAILQ_EMPTY(&peer->active));
+	       !(op->flags & VERVE_OP_FENCE &&
+		 (!TAILQ_EMPTY(&peer->active) || verve_bulk_is_aside(peer)));
 }
 
 static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 			struct verve_op_queue *queue)
 {
+	enum verve_outcome outcome = VERVE_DONE;
 	struct verve_op *op;
 
 	/* If start breaks the link, verve_link_break empties the queue and peer->link is NULL. */
-	while (peer->link && (op = TAILQ_FIRST(queue)))
-		if (!may_start(xport, peer, op) ||
-		    (!verve_fence_fails(xport, peer, op) &&
-		     op->cls->start(xport, peer->link, op) != VERVE_DONE))
-			break;
+	while (outcome == VERVE_DONE && peer->link && (op = TAILQ_FIRST(queue))) {
+		if (!may_start(xport, peer, op))
+			return;
+		if (verve_fence_fails(xport, peer, op))
+			continue;
+		outcome = op->cls->start(xport, peer->link, op);
+		if (outcome == VERVE_LATER && queue == &peer->pending &&
+		    verve_bulk_step_aside(peer, op))
+			outcome = VERVE_DONE;
+	}
 }
 
 static void peer_answer(struct verve_xport *xport, struct verve_peer *peer)

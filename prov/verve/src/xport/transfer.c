@@ -7,6 +7,7 @@
 
 #include "base/config.h"
 #include "mr/region.h"
+#include "xport/bulk.h"
 #include "xport/iov.h"
 #include "xport/link.h"
 #include "xport/memory.h"
@@ -137,11 +138,13 @@ static int post_pieces(struct verve_xport *xport, struct verve_link *link, struc
 
 /*
  * A long request asks in any case: the application is to hear of its end at once, not at the end of
- * a later one.
+ * a later one. So does each bulk read, because others wait for its end.
  */
-static bool asks(const struct verve_link *link, const struct verve_slot *slot)
+static bool asks(const struct verve_xport *xport, const struct verve_link *link,
+		 const struct verve_slot *slot)
 {
-	return slot->tell && (slot->length > SHARED_MAX || !verve_link_may_share(link));
+	return (slot->tell && (slot->length > SHARED_MAX || !verve_link_may_share(link))) ||
+	       verve_bulk_is(xport, slot->verb, slot->length);
 }
 
 bool verve_transfer_is_inline(const struct verve_link *link, enum verve_net_wr_op verb, size_t len)
@@ -159,7 +162,7 @@ int verve_transfer_post_slot(struct verve_xport *xport, struct verve_link *link,
 	struct verve_net_sge sge[VERVE_IOV_LIMIT];
 	struct verve_net_wr wr = {
 		.op = slot->verb,
-		.flags = (asks(link, slot) ? VERVE_NET_SIGNALED : 0) |
+		.flags = (asks(xport, link, slot) ? VERVE_NET_SIGNALED : 0) |
 			 (is_inline ? VERVE_NET_INLINE : 0),
 		.remote_addr = slot->remote_addr,
 		.rkey = slot->rkey,
@@ -197,7 +200,7 @@ void verve_transfer_post_whole(struct verve_xport *xport, struct verve_link *lin
 	};
 	struct verve_net_wr wr = {
 		.op = verb,
-		.flags = (asks(link, &slot) ? VERVE_NET_SIGNALED : 0) |
+		.flags = (asks(xport, link, &slot) ? VERVE_NET_SIGNALED : 0) |
 			 (is_inline ? VERVE_NET_INLINE : 0),
 		.remote_addr = slot.remote_addr,
 		.rkey = slot.rkey,
@@ -255,6 +258,8 @@ enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_l
 		if (!verve_link_has_room(xport, link, false))
 			return VERVE_LATER;
 		len = min(min(locate_remote(link, transfer, &wr), left), longest);
+		if (verve_bulk_waits(xport, link, verb, len))
+			return VERVE_LATER;
 		slot = (struct verve_slot) {
 			.op = op,
 			.offset = transfer->offset,

@@ -53,6 +53,7 @@ struct verve_xport_attr {
 	size_t inline_size;    /* bytes of a request that may go inline, at most */
 	uint16_t dscp;	       /* of all packets: see struct verve_net_qp_attr */
 	size_t eager_size;     /* bytes of an eager payload, at most */
+	size_t bulk_read;      /* bytes of a read above which it is a bulk read (xport/bulk.h) */
 	size_t rx_first;       /* receive buffers that are always there */
 	size_t rx_buffers;     /* while packets without credit press, at most */
 	size_t rx_limit;       /* at most; open lowers all three to the device's limits */

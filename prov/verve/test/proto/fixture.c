@@ -47,6 +47,7 @@ void node_attr(struct verve_xport_attr *attr)
 		.tx_size = NODE_TX_SIZE,
 		.inline_size = NODE_INLINE,
 		.eager_size = NODE_EAGER,
+		.bulk_read = SIZE_MAX,
 		.rx_first = SIZE_MAX, /* all */
 		.rx_buffers = 64,
 		.window = NODE_WINDOW,

@@ -188,6 +188,11 @@ uint32_t verve_net_qp_inline_size(const struct verve_net_qp *qp)
 	return qp->attr.inline_size;
 }
 
+uint32_t verve_net_qp_reads(const struct verve_net_qp *qp)
+{
+	return qp->read_limit;
+}
+
 int verve_net_qp_connect(struct verve_net_qp *qp, const struct verve_net_qp_addr *remote,
 			 uint32_t timeout_ms)
 {

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Bulk reads: how many are under way, and what overtakes the others. */
+#include "xport/bulk.h"
+
+#include <string.h>
+
+#include "../proto/pair.h"
+#include "base/config.h"
+#include "mr/keytab.h"
+#include "mr/region.h"
+#include "proto/cancel.h"
+
+/* The devices have DEPTH reads under way, and of these FULL bulk reads. */
+enum { BULK = 100, LONG = 2000, DEPTH = 8, FULL = 6, MANY = 20 };
+
+static char out[LONG], in[LONG], local[MANY][LONG], remote[LONG];
+static struct verve_mr_region *theirs, *ours;
+static struct verve_mr_keytab keytab; /* of b: empty */
+static int contexts[MANY + 1];
+
+static void open_nodes(uint32_t depth)
+{
+	struct verve_xport_attr attr;
+	struct fake_net_config config;
+
+	fake_net_config_default(&config);
+	config.limits.rd_atomic = depth;
+	config.limits.rd_atomic_target = 2 * DEPTH;
+	fake_net_start(&config);
+	verve_mr_keytab_init(&keytab);
+	node_attr(&attr);
+	attr.bulk_read = BULK;
+	node_open(&a, 0, &attr);
+	attr.mr_keytab = &keytab;
+	node_open(&b, 1, &attr);
+	node_join(&a, &b, NODE_WINDOW);
+	nodes_settle();
+	cr_assert_eq(verve_mr_region_open(b.dev, remote, LONG,
+					  VERVE_NET_REMOTE_WRITE | VERVE_NET_REMOTE_READ, &theirs),
+		     0);
+	cr_assert_eq(verve_mr_region_open(a.dev, local, sizeof(local), VERVE_NET_LOCAL_WRITE,
+					  &ours), 0);
+	pattern_fill(remote, LONG, 1);
+	pattern_fill(out, LONG, 2);
+}
+
+static void setup(void)
+{
+	open_nodes(DEPTH);
+}
+
+static void teardown(void)
+{
+	verve_mr_region_close(ours);
+	verve_mr_region_close(theirs);
+	pair_close();
+	verve_mr_keytab_fini(&keytab);
+}
+
+TestSuite(bulk, .init = setup, .fini = teardown);
+
+/* a accesses len bytes of remote, from or to local[i]. */
+static void rma(enum verve_rma_kind kind, int i, size_t len, uint32_t flags)
+{
+	struct iovec iov = {local[i], len};
+	void *desc = ours;
+	struct verve_wire_segment to = {(uintptr_t)remote, len, theirs->rkey};
+
+	cr_assert_eq(verve_rma(a.xport, kind, &(struct verve_request) {
+			.iov = &iov,
+			.desc = &desc,
+			.iov_count = 1,
+			.addr = node_addr(&a, &b),
+			.context = &contexts[i],
+			.flags = flags | VERVE_OP_NOTIFY,
+			.remote = &to,
+			.remote_count = 1,
+		}), 0);
+}
+
+static void read_many(int count)
+{
+	for (int i = 0; i < count; i++)
+		rma(VERVE_RMA_READ, i, LONG, 0);
+}
+
+static uint32_t under_way(struct node *node, const struct node *to)
+{
+	return node_link(node, to)->produced - node_link(node, to)->retired;
+}
+
+static void send_short(uint32_t flags)
+{
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = 1,
+						     .flags = flags, .context = &contexts[MANY]}),
+		     0);
+}
+
+static void expect_reads(int count)
+{
+	for (int i = 0; i < count; i++)
+		cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[i], "in order");
+	for (int i = 0; i < count; i++)
+		cr_expect(pattern_holds(local[i], LONG, 1));
+	cr_expect_eq(node_link(&a, &b)->bulk_reads, 0);
+}
+
+Test(bulk, a_quarter_of_the_reads_is_left_for_others)
+{
+	read_many(MANY);
+	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(node_link(&a, &b)->bulk_reads, FULL);
+	nodes_settle();
+	expect_reads(MANY);
+	expect_none(&a.tx_queue);
+}
+
+Test(bulk, a_device_with_one_read_has_one)
+{
+	teardown();
+	open_nodes(1);
+	read_many(3);
+	cr_expect_eq(under_way(&a, &b), 1);
+	nodes_settle();
+	expect_reads(3);
+}
+
+/* Of a read that is cut, only the last piece tells of its end. */
+Test(bulk, pieces_of_one_read_wait_for_each_other)
+{
+	verve_config.read_size = BULK + 1;
+	read_many(3);
+	cr_expect_eq(under_way(&a, &b), FULL);
+	send_short(0);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	nodes_settle();
+	expect_reads(3);
+	verve_config.read_size = SIZE_MAX;
+}
+
+Test(bulk, short_requests_overtake)
+{
+	read_many(MANY);
+	send_short(0);
+	rma(VERVE_RMA_READ, 0, BULK, 0);
+	rma(VERVE_RMA_WRITE, 0, LONG, 0);
+	cr_expect_eq(under_way(&a, &b), FULL + 3);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	nodes_settle();
+}
+
+/* Behind a bulk read no request ends, so that many are outstanding without being work for long. */
+Test(bulk, short_messages_do_not_wait_to_leave_together)
+{
+	node_link(&a, &b)->batches = true;
+	read_many(FULL);
+	for (uint32_t i = 1; i <= 2 * VERVE_LINK_SIGNAL; i++) {
+		send_short(0);
+		cr_assert_eq(under_way(&a, &b), FULL + i);
+	}
+	nodes_settle();
+}
+
+/* Nobody is to see a write before the write that was posted earlier (FI_ORDER_RMA_WAW). */
+Test(bulk, writes_and_messages_keep_their_order)
+{
+	read_many(MANY);
+	memset(local[0], 7, LONG);
+	rma(VERVE_RMA_WRITE, 0, LONG, 0);
+	memset(local[1], 8, LONG);
+	rma(VERVE_RMA_WRITE, 1, LONG, 0);
+	send_short(0);
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = LONG}), 0);
+	nodes_settle();
+	expect_comp(&b.rx_queue);
+	cr_expect_eq(remote[0], 8);
+	cr_expect_eq(remote[LONG - 1], 8);
+}
+
+/* FI_ORDER_RMA_RAW: the reads see the write, also those that wait. */
+Test(bulk, reads_stay_behind_the_writes_before_them)
+{
+	read_many(FULL);
+	memset(local[MANY - 1], 9, LONG);
+	rma(VERVE_RMA_WRITE, MANY - 1, LONG, 0);
+	rma(VERVE_RMA_READ, 0, LONG, 0);
+	nodes_settle();
+	cr_expect_eq(local[0][0], 9);
+	cr_expect_eq(local[0][LONG - 1], 9);
+}
+
+Test(bulk, a_fence_waits_for_all_reads)
+{
+	read_many(MANY);
+	send_short(VERVE_OP_FENCE);
+	cr_expect_eq(under_way(&a, &b), FULL);
+	nodes_settle();
+	expect_reads(MANY);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+}
+
+/* What is posted behind an operation with a fence is deferred, too (fi_endpoint(3), FI_FENCE). */
+Test(bulk, nothing_overtakes_a_read_with_a_fence)
+{
+	read_many(FULL + 1);
+	rma(VERVE_RMA_READ, FULL + 1, LONG, VERVE_OP_FENCE);
+	send_short(0);
+	cr_expect_eq(under_way(&a, &b), FULL);
+	nodes_settle();
+	expect_reads(FULL + 1);
+	/* The message leaves behind the request of the read, and completes when it has left. */
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[FULL + 1]);
+}
+
+Test(bulk, a_read_that_waits_can_be_cancelled)
+{
+	read_many(MANY);
+	cr_expect_eq(verve_cancel(a.xport, &contexts[MANY - 1]), 0);
+	cr_expect_eq(expect_error(&a.tx_queue, FI_ECANCELED).comp.context, &contexts[MANY - 1]);
+	nodes_settle();
+	expect_reads(MANY - 1);
+	expect_none(&a.tx_queue);
+}
+
+Test(bulk, reads_that_wait_end_with_the_connection)
+{
+	read_many(MANY);
+	verve_link_break(a.xport, node_link(&a, &b), FI_ECONNRESET, 0, "test");
+	nodes_settle();
+	for (int i = 0; i < MANY; i++)
+		expect_error(&a.tx_queue, FI_ECONNRESET);
+	expect_none(&a.tx_queue);
+}
+
+/* A refused request ends the queue pair; on the next one nothing is counted that is not posted. */
+Test(bulk, reads_go_on_over_another_queue_pair)
+{
+	struct verve_wire_segment beyond = {(uintptr_t)remote + LONG, 8, theirs->rkey};
+	struct iovec iov = {local[MANY - 1], 8};
+
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_WRITE, &(struct verve_request) {
+			.iov = &iov,
+			.iov_count = 1,
+			.addr = node_addr(&a, &b),
+			.context = &contexts[MANY],
+			.flags = VERVE_OP_NOTIFY,
+			.remote = &beyond,
+			.remote_count = 1,
+		}), 0);
+	read_many(MANY - 1);
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_EACCES);
+	node_resume(&a, &b);
+	nodes_settle();
+	expect_reads(MANY - 1);
+}
+
+Test(bulk, messages_are_read_so_many_at_a_time)
+{
+	/* b may send when a packet of a has come. */
+	send_short(0);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	for (int i = 0; i < MANY; i++) {
+		cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = out, .len = LONG}),
+			     0);
+		cr_assert_eq(node_recv(&a, &(struct message){.buf = local[i], .len = LONG,
+							     .context = &contexts[i]}),
+			     0);
+	}
+	/* All offers come before a takes the first. */
+	do
+		verve_proto_poll(&b.proto);
+	while (fake_net_run_next());
+	while (verve_proto_poll(&a.proto))
+		;
+	cr_assert_eq(node_link(&a, &b)->bulk_reads, FULL);
+	send_short(0);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	nodes_settle();
+	for (int i = 0; i < MANY; i++)
+		expect_comp(&a.rx_queue);
+	for (int i = 0; i < MANY; i++)
+		cr_expect(pattern_holds(local[i], LONG, 2));
+}
+
+/* The target says that it has no such region, to a read that has stepped aside. */
+Test(bulk, a_read_that_waits_for_its_key_is_refused)
+{
+	struct verve_wire_segment unknown = {0, LONG, VERVE_MR_KEY_EXPORTED | 1};
+	struct iovec iov = {local[MANY - 1], LONG};
+
+	read_many(FULL);
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &(struct verve_request) {
+			.iov = &iov,
+			.iov_count = 1,
+			.addr = node_addr(&a, &b),
+			.context = &contexts[MANY],
+			.flags = VERVE_OP_NOTIFY,
+			.remote = &unknown,
+			.remote_count = 1,
+		}), 0);
+	send_short(0);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	nodes_settle();
+	cr_expect_eq(expect_error(&a.tx_queue, FI_EACCES).comp.context, &contexts[MANY]);
+	for (int i = 0; i < FULL; i++)
+		expect_comp(&a.tx_queue);
+	expect_none(&a.tx_queue);
+}
