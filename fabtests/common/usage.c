@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-long usage_status_kb(pid_t pid, const char *name)
+/* The number behind this word in a file of /proc/PID. */
+static long read_kb(pid_t pid, const char *of, const char *name)
 {
 	char path[64], line[256];
 	long value = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, of);
 	file = fopen(path, "r");
 	while (file && fgets(line, sizeof(line), file))
 		if (!strncmp(line, name, strlen(name)))
@@ -20,6 +21,16 @@ long usage_status_kb(pid_t pid, const char *name)
 	if (file)
 		fclose(file);
 	return value;
+}
+
+long usage_status_kb(pid_t pid, const char *name)
+{
+	return read_kb(pid, "status", name);
+}
+
+long usage_share_kb(pid_t pid)
+{
+	return read_kb(pid, "smaps_rollup", "Pss:");
 }
 
 long usage_heap(void)

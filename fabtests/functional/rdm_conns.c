@@ -29,7 +29,7 @@
 #define PEERS (2 * MOST_PROCESSES)
 #define POSTED 16 /* receives */
 
-/* Bytes of this process; pinned: by the device's driver. */
+/* Bytes of this process; pinned: by the device's driver; resident: its part of shared pages. */
 struct memory {
 	long heap, pinned, resident;
 };
@@ -76,7 +76,7 @@ static void meet(struct process *p)
 static struct memory measure(void)
 {
 	return (struct memory){ usage_heap(), 1024 * usage_status_kb(getpid(), "VmPin:"),
-				1024 * usage_status_kb(getpid(), "VmRSS:") };
+				1024 * usage_share_kb(getpid()) };
 }
 
 static unsigned peers_of(const struct process *p)
@@ -188,6 +188,7 @@ static int run_process(struct process *p, unsigned rounds)
 	before = measure();
 	meet(p);
 	exchange(p, 0);
+	meet(p);
 	after = measure();
 	p->board->grown[p->index] = (struct memory){ after.heap - before.heap,
 						     after.pinned - before.pinned,
@@ -253,7 +254,7 @@ static void report(const struct board *board, unsigned processes, uint64_t ns)
 
 static void lead(struct env *env, struct board *board, unsigned processes)
 {
-	uint64_t start;
+	uint64_t start, ns;
 
 	env->oob.timeout = 4 * env->opts.timeout;
 	if (env->server)
@@ -265,7 +266,9 @@ static void lead(struct env *env, struct board *board, unsigned processes)
 	hold_meeting(env, board, processes);
 	start = clock_now();
 	hold_meeting(env, board, processes);
-	report(board, processes, clock_now() - start);
+	ns = clock_now() - start;
+	hold_meeting(env, board, processes);
+	report(board, processes, ns);
 	hold_meeting(env, board, processes);
 	oob_close(&env->oob);
 }
