@@ -138,7 +138,7 @@ void verve_host_report_memlock(struct verve_report *report)
 			 "%llu KiB may be locked: %u receive buffers of %zu bytes are left, and "
 			 "memory above the limit is copied in pieces",
 			 (unsigned long long)limit.rlim_cur / 1024,
-			 verve_share_usual_buffers(most), verve_config.eager_size);
+			 verve_share_uncredited_buffers(most), verve_config.eager_size);
 }
 
 static void gone(void *arg, uintptr_t start, uintptr_t end)

@@ -25,6 +25,12 @@ struct shmv_gid {
 	uint32_t used;
 };
 
+/* One direction of a port's wire: times in ns of CLOCK_MONOTONIC. */
+struct shmv_lane {
+	uint64_t free;	     /* all messages have passed */
+	uint64_t short_free; /* the short ones have, if they do not wait for the long ones */
+};
+
 struct shmv_port {
 	_Alignas(64) uint32_t state; /* enum ibv_port_state */
 	uint32_t fatal;		     /* the device has failed for good */
@@ -33,8 +39,8 @@ struct shmv_port {
 	uint64_t subnet, guid; /* byte order of the host */
 	uint16_t pkeys[SHMV_PKEYS]; /* 0: none */
 	struct shmv_gid gids[SHMV_GIDS];
-	_Alignas(64) uint64_t tx_free; /* time at which its wire has sent all (wire.h) */
-	_Alignas(64) uint64_t rx_free; /* time at which its wire has received all */
+	_Alignas(64) struct shmv_lane tx; /* what its wire sends (wire.h) */
+	_Alignas(64) struct shmv_lane rx; /* and receives */
 	_Alignas(64) uint64_t sent, received; /* requests of queue pairs that are gone */
 };
 

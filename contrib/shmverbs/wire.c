@@ -26,7 +26,7 @@ static uint64_t draw(void)
 	return z ^ z >> 31;
 }
 
-/* Takes a wire for ns nanoseconds, at the earliest from a time on; returns the end. */
+/* Takes a clock for ns nanoseconds, at the earliest from a time on; returns the end. */
 static uint64_t occupy(uint64_t *free_at, uint64_t from, uint64_t ns)
 {
 	uint64_t free, end;
@@ -38,18 +38,30 @@ static uint64_t occupy(uint64_t *free_at, uint64_t from, uint64_t ns)
 	return end;
 }
 
+/* Time that len bytes take on the wire. */
+static uint64_t time_of(uint64_t len)
+{
+	return len * 8000 / shmv_conf.wire_mbps;
+}
+
+/* The end of a message that begins at a time at the earliest. */
+static uint64_t pass(struct shmv_lane *lane, uint64_t from, uint64_t len)
+{
+	uint64_t end = occupy(&lane->free, from, time_of(len)), turn;
+
+	if (len > PACKET)
+		return end;
+	turn = occupy(&lane->short_free, from, time_of(len)) + time_of(PACKET);
+	return end < turn ? end : turn;
+}
+
 /* Sends len bytes from one port to the other, at the earliest at a time; returns their arrival. */
 static uint64_t carry(struct shmv_port *from, struct shmv_port *to, uint64_t len, uint64_t at)
 {
-	uint64_t ns, packet, end;
-
 	if (shmv_conf.wire_mbps) {
-		ns = len * 8000 / shmv_conf.wire_mbps;
-		packet = PACKET * UINT64_C(8000) / shmv_conf.wire_mbps;
-		end = occupy(&from->tx_free, at, ns);
+		at = pass(&from->tx, at, len);
 		/* The receiver's wire takes the message while the sender's gives it, or later. */
-		end = occupy(&to->rx_free, end - ns, ns);
-		at = len <= PACKET && end > at + packet + ns ? at + packet + ns : end;
+		at = pass(&to->rx, at - time_of(len), len);
 	}
 	at += shmv_conf.wire_ns;
 	return shmv_conf.jitter_ns ? at + draw() % shmv_conf.jitter_ns : at;
@@ -77,7 +89,7 @@ uint64_t shmv_wire_read(struct shmv_qp *qp, uint64_t len)
 
 	if (!shmv_conf.timed)
 		return 0;
-	end = &wire->ends[wire->reads++ % later(qp->attr.max_rd_atomic, 1)];
+	end = &wire->ends[wire->reads++ % (qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1)];
 	wire->start = later(wire->start, *end);
 	at = carry(qp->peer_port, qp->ctx->port, len, later(shmv_now(), wire->start));
 	wire->answered = later(at, wire->answered);

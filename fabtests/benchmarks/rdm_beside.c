@@ -3,6 +3,7 @@
  * rdm_beside: from a short message to its answer, while -W long messages of -S bytes come from the
  * same peer all the time, or are read from its memory. Size 0: nothing else is under way.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@
 #include "common/suite.h"
 
 enum { TAG_ASK, TAG_ANSWER, TAG_BULK };
+enum { LOOKS = 4096 }; /* turns between two looks at the time */
 
 /* The client asks, and says how many long messages it has posted a receive for in all. */
 struct note {
@@ -31,6 +33,8 @@ struct side {
 	bool reads; /* the client reads; otherwise the server sends */
 	uint64_t posted, done; /* of the long ones */
 	unsigned notes_in, notes_out; /* completions of short messages */
+	uint64_t end;	 /* no completion has come until then: the test has failed */
+	unsigned turns;	 /* without a completion */
 };
 
 static const struct node_attr attr = { .caps = FI_TAGGED | FI_MSG | FI_RMA, .one_cq = true,
@@ -41,8 +45,16 @@ static void progress(struct side *s)
 {
 	struct comp comp;
 
-	if (!comp_read(&s->node, s->node.txcq, &comp))
+	if (!comp_read(&s->node, s->node.txcq, &comp)) {
+		if (s->node.env->opts.method != OPTS_SPIN)
+			sched_yield();
+		if (!(++s->turns % LOOKS) && clock_now() > s->end)
+			check_fatal("no completion within %u s", s->node.env->opts.timeout);
 		return;
+	}
+	if (s->turns >= LOOKS)
+		s->end = env_deadline(s->node.env);
+	s->turns = 0;
 	REQUIRE_RET(comp.err, 0);
 	s->done += comp.context == &s->bulk;
 	s->notes_in += comp.context == &s->in;
@@ -169,6 +181,7 @@ static void run_size(struct side *s, size_t size)
 {
 	s->size = size;
 	s->posted = s->done = 0;
+	s->end = env_deadline(s->node.env);
 	node_sync(&s->node);
 	if (s->node.env->server)
 		serve(s);

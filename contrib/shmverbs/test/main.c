@@ -62,6 +62,7 @@ static const struct {
 	{"profile_wire", test_profile_wire},
 	{"profile_reads", test_profile_reads},
 	{"profile_turns", test_profile_turns},
+	{"profile_shorts", test_profile_shorts},
 	{"profile_times", test_profile_times},
 	{"profile_populate", test_profile_populate},
 	{"profile_hostile", test_profile_hostile},

@@ -55,6 +55,7 @@ void test_profile_memlock(void);
 void test_profile_wire(void);
 void test_profile_reads(void);
 void test_profile_turns(void);
+void test_profile_shorts(void);
 void test_profile_times(void);
 void test_profile_populate(void);
 void test_profile_hostile(void);

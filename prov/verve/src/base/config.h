@@ -34,7 +34,7 @@ enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 /* Receive buffers of an endpoint that a variable may ask for. */
 enum { VERVE_CONFIG_RX_BUFFERS_MIN = 16, VERVE_CONFIG_RX_MAX = 32768 };
 
-/* Receive buffers that FI_VERVE_RX_BUFFERS=auto gives as links come, at most: 4 windows. */
+/* With FI_VERVE_RX_BUFFERS=auto, for packets without credit (engine/share.h): 4 windows. */
 enum { VERVE_CONFIG_RX_BUFFERS_AUTO = 256 };
 
 /* Receive buffers that FI_VERVE_RX_LIMIT=auto allows, at most: 8 messages of 512 peers. */

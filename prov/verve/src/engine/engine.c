@@ -28,6 +28,12 @@
 #include "xport/request.h"
 #include <rdma/fi_errno.h>
 
+/*
+ * Bytes. A quarter of the eager size is 16 KiB by default: 1.3 us of a wire of 100 Gbit/s. Where the
+ * eager size is small, a read of less than this is short all the same.
+ */
+enum { BULK_MIN = 4096 };
+
 static const uint64_t ms = 1000000;
 
 static void notify(void *arg)
@@ -237,11 +243,9 @@ static void discard_events(struct verve_xport *xport)
 
 static void choose_buffers(struct verve_xport_attr *xport)
 {
-	/* 16 KiB by default: 1.3 us of a wire of 100 Gbit/s. */
-	xport->bulk_read = xport->eager_size / 4;
 	xport->rx_limit = verve_share_buffers(xport->eager_size + VERVE_CONFIG_BUFFER_EXTRA);
-	xport->rx_buffers = verve_share_usual_buffers(xport->rx_limit);
-	xport->rx_first = verve_share_first_buffers(xport->window, xport->rx_buffers);
+	xport->rx_uncredited = verve_share_uncredited_buffers(xport->rx_limit);
+	xport->rx_first = verve_share_first_buffers(xport->window, xport->rx_uncredited);
 }
 
 int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine **enginep)
@@ -252,6 +256,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 
 	if (!engine)
 		return -FI_ENOMEM;
+	xport.bulk_read = xport.eager_size / 4 > BULK_MIN ? xport.eager_size / 4 : BULK_MIN;
 	xport.max_conns = verve_share_conns(&verve_net_device_port(xport.dev)->limits);
 	choose_buffers(&xport);
 	xport.shared = attr->shared ? attr->shared->head.xport : NULL;

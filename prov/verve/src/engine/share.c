@@ -13,7 +13,7 @@ enum {
 	CONNS_MIN = 16,
 	CONNS_MAX = 4096,
 	BUFFERS_MIN = 1024,
-	BESIDES = 32,
+	BESIDES = 32, /* for packets that cost no credit */
 	OF_MEMORY = 32, /* all processes together take this part of the memory at most */
 	PROCESSES_MAX = 65536,
 };
@@ -75,16 +75,18 @@ uint32_t verve_share_buffers(size_t size)
 	return share < VERVE_CONFIG_RX_BUFFERS_MIN ? VERVE_CONFIG_RX_BUFFERS_MIN : share;
 }
 
-uint32_t verve_share_usual_buffers(uint32_t limit)
+uint32_t verve_share_uncredited_buffers(uint32_t limit)
 {
 	if (!verve_config_is_auto(verve_config.rx_buffers))
 		return verve_config.rx_buffers;
 	return limit < VERVE_CONFIG_RX_BUFFERS_AUTO ? limit : VERVE_CONFIG_RX_BUFFERS_AUTO;
 }
 
-uint32_t verve_share_first_buffers(uint32_t window, uint32_t usual)
+uint32_t verve_share_first_buffers(uint32_t window, uint32_t uncredited)
 {
 	uint64_t first = (uint64_t)window + BESIDES;
 
-	return verve_config_is_auto(verve_config.rx_buffers) && first < usual ? first : usual;
+	if (!verve_config_is_auto(verve_config.rx_buffers) || first > uncredited)
+		return uncredited;
+	return first;
 }

@@ -32,12 +32,12 @@ uint32_t verve_share_buffers(size_t size);
  * Receive buffers that packets without credit may bring, such as chunks: FI_VERVE_RX_BUFFERS, or
  * for "auto" 256, but no more than limit, which is verve_share_buffers.
  */
-uint32_t verve_share_usual_buffers(uint32_t limit);
+uint32_t verve_share_uncredited_buffers(uint32_t limit);
 /*
  * Receive buffers that an endpoint always has: FI_VERVE_RX_BUFFERS, or for "auto" as many as one
  * peer can fill while this side keeps up with it: its window, and 32 for packets without credit;
- * but no more than usual, which is verve_share_usual_buffers.
+ * but no more than uncredited, which is verve_share_uncredited_buffers.
  */
-uint32_t verve_share_first_buffers(uint32_t window, uint32_t usual);
+uint32_t verve_share_first_buffers(uint32_t window, uint32_t uncredited);
 
 #endif

@@ -34,7 +34,7 @@ int verve_cancel(struct verve_xport *xport, const void *context)
 	if (!context)
 		return -FI_ENOENT;
 	HASH_ITER(hh, xport->peers, peer, next) {
-		struct verve_op *op = find_cancellable(&peer->reads, context);
+		struct verve_op *op = find_cancellable(&peer->aside, context);
 
 		if (!op)
 			op = find_cancellable(&peer->pending, context);

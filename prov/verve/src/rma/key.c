@@ -170,8 +170,8 @@ static bool op_needs_keys(const struct verve_xport *xport, const struct verve_op
 }
 
 /*
- * Fails the operation at the head of the queue if it waits for the answer about this key. Only the
- * head has asked; an operation behind it asks for the key when it is the head.
+ * Fails the operation at the head of the queue if it waits for the answer about this key. One that
+ * has asked and stepped aside behind others (xport/aside.h) asks again when it is the head.
  */
 static void fail_head(struct verve_xport *xport, const struct verve_op_queue *queue, uint64_t key,
 		      int error, const char *reason)
@@ -194,7 +194,7 @@ static void fail_heads(struct verve_xport *xport, const struct verve_peer *peer,
 		       int error, const char *reason)
 {
 	fail_head(xport, &peer->pending, key, error, reason);
-	fail_head(xport, &peer->reads, key, error, reason);
+	fail_head(xport, &peer->aside, key, error, reason);
 }
 
 /* Takes the first packet of an answer. Makes room for all segments of the key. False: no memory. */

@@ -6,6 +6,7 @@
 #include "comp/comp.h"
 #include "rma/key.h"
 #include "rma/rma_event.h"
+#include "xport/bulk.h"
 #include "xport/fence_ask.h"
 #include "xport/link.h"
 #include "xport/peer.h"
@@ -112,6 +113,9 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 		verve_op_fail(xport, op, FI_EACCES, reason);
 		return VERVE_DONE;
 	}
+	/* While it waits, it has neither a slab nor a registration that others may need. */
+	if (verve_bulk_waits(xport, link, way->verb(rma), rma->transfer.len - rma->transfer.offset))
+		return VERVE_LATER;
 	ret = way->prepare(xport, link, rma, &reason);
 	if (ret == -FI_EAGAIN)
 		return VERVE_LATER;

@@ -5,7 +5,7 @@
  * A device has so many reads of a queue pair under way as both sides agreed on (max_rd_atomic,
  * ibv_modify_qp(3)). One more waits in the send queue, and all requests behind it wait, too: a
  * short message would wait for megabytes. So bulk reads take three quarters of that number at most.
- * The others wait in the peer's queues, where short requests overtake them.
+ * The others wait in the peer's queues, where short requests overtake them (xport/aside.h).
  *
  * The engine's lock protects everything here.
  */
@@ -34,14 +34,5 @@ static inline bool verve_bulk_waits(const struct verve_xport *xport, const struc
 {
 	return verve_bulk_is(xport, verb, len) && verve_bulk_is_full(link);
 }
-
-/*
- * The operation, at the head of peer->pending, could not start. True: it waits for a bulk read to
- * end, and was moved to peer->reads, because no order is promised between a read of RMA and what
- * comes behind it (fi_endpoint(3), message ordering). The operations behind it can start.
- */
-bool verve_bulk_step_aside(struct verve_peer *peer, struct verve_op *op);
-/* True if a read of RMA has stepped aside and not started: a fence behind it waits. */
-bool verve_bulk_is_aside(const struct verve_peer *peer);
 
 #endif

@@ -28,8 +28,8 @@
  */
 static uint32_t batch_size(const struct verve_xport *xport)
 {
-	return xport->attr.rx_buffers < 2 * VERVE_POLL_BATCH ? (xport->attr.rx_buffers + 1) / 2 :
-							       VERVE_POLL_BATCH;
+	return xport->attr.rx_first < 2 * VERVE_POLL_BATCH ? (xport->attr.rx_first + 1) / 2 :
+							     VERVE_POLL_BATCH;
 }
 
 /*

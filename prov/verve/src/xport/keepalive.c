@@ -14,9 +14,12 @@
 /* True if the peer owes an answer: to an operation, to a started part of one, or to a question. */
 static bool is_waiting(const struct verve_link *link)
 {
-	bool begun = link->produced != link->retired && !TAILQ_EMPTY(&link->peer->pending);
+	const struct verve_peer *peer = link->peer;
+	bool begun = link->produced != link->retired &&
+		     (!TAILQ_EMPTY(&peer->reads) || !TAILQ_EMPTY(&peer->aside) ||
+		      !TAILQ_EMPTY(&peer->pending));
 
-	return begun || !TAILQ_EMPTY(&link->peer->active) || verve_link_awaits(link);
+	return begun || !TAILQ_EMPTY(&peer->active) || verve_link_awaits(link);
 }
 
 bool verve_keepalive_is_needed(struct verve_xport *xport)

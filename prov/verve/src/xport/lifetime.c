@@ -23,7 +23,6 @@
 #include "xport/replay_state.h"
 #include "xport/report.h"
 #include "xport/retire.h"
-#include "xport/rx_buffers.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -162,6 +161,7 @@ void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int er
 	 */
 	doom(link, &link->peer->control);
 	doom(link, &link->peer->reads);
+	doom(link, &link->peer->aside);
 	doom(link, &link->peer->pending);
 }
 
@@ -225,6 +225,7 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
 	xport->protocols->forget(xport, link);
 	doom(link, &peer->control);
 	doom(link, &peer->reads);
+	doom(link, &peer->aside);
 	doom(link, &peer->active);
 	if (!keeps_pending(link, stillborn && verve_places_note_lack(peer)))
 		doom(link, &peer->pending);

@@ -29,7 +29,7 @@ struct verve_peer;
 
 enum verve_op_state {
 	VERVE_OP_NEW,	 /* allocated, in no queue */
-	VERVE_OP_QUEUED, /* in peer->pending or peer->reads: not all of it is on the wire */
+	VERVE_OP_QUEUED, /* in peer->pending, reads or aside: not all of it is on the wire */
 	VERVE_OP_SENT,	 /* in peer->active: waits for its last work request to complete */
 	VERVE_OP_AWAIT,	 /* in peer->active: waits for the peer's answer */
 	VERVE_OP_POSTED, /* a receive in a match table */
@@ -163,7 +163,7 @@ static inline void verve_op_set_state(struct verve_op *op, enum verve_op_state s
 void verve_op_enqueue(struct verve_op *op, struct verve_op_queue *queue, enum verve_op_state state);
 /* Takes the operation out of its queue. Harmless if it is in none. */
 void verve_op_dequeue(struct verve_op *op);
-/* Moves the operation to the end of another queue, without a step. */
+/* Moves the operation to the end of another queue. Its state stays. */
 void verve_op_move(struct verve_op *op, struct verve_op_queue *queue);
 /* Moves all operations of one queue to the end of another one, in this state. */
 void verve_op_move_all(struct verve_op_queue *to, struct verve_op_queue *from,

@@ -59,14 +59,14 @@ static void fit_buffers(struct verve_xport_attr *attr, const struct verve_net_li
 
 	if (most > VERVE_CONFIG_RX_MAX)
 		most = VERVE_CONFIG_RX_MAX;
-	if (attr->rx_buffers > most)
-		attr->rx_buffers = most;
-	if (attr->rx_first > attr->rx_buffers)
-		attr->rx_first = attr->rx_buffers;
+	if (attr->rx_uncredited > most)
+		attr->rx_uncredited = most;
+	if (attr->rx_first > attr->rx_uncredited)
+		attr->rx_first = attr->rx_uncredited;
 	if (attr->rx_limit > most)
 		attr->rx_limit = most;
-	if (attr->rx_limit < attr->rx_buffers)
-		attr->rx_limit = attr->rx_buffers;
+	if (attr->rx_limit < attr->rx_uncredited)
+		attr->rx_limit = attr->rx_uncredited;
 }
 
 static int open_queues(struct verve_xport *xport)

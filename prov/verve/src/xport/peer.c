@@ -62,6 +62,7 @@ static struct verve_peer *peer_alloc(struct verve_xport *xport, const struct ver
 	peer->av_version = UINT64_MAX;
 	TAILQ_INIT(&peer->pending);
 	TAILQ_INIT(&peer->reads);
+	TAILQ_INIT(&peer->aside);
 	TAILQ_INIT(&peer->control);
 	TAILQ_INIT(&peer->active);
 	HASH_ADD(hh, xport->peers, addr, sizeof(peer->addr), peer);

@@ -55,7 +55,8 @@ struct verve_peer {
 	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */
-	struct verve_op_queue reads;   /* receives to be read or pulled, bulk reads; start first */
+	struct verve_op_queue reads;   /* receives to be read or pulled; start before pending */
+	struct verve_op_queue aside;   /* bulk reads of RMA (aside.h); start before pending, too */
 	struct verve_op_queue control; /* operations that owe the peer a packet; sent first */
 	struct verve_op_queue active;  /* operations that have started, and not ended */
 	struct verve_fence fence;
@@ -73,7 +74,7 @@ static inline struct verve_op_queue *verve_peer_queue_of(struct verve_peer *peer
 static inline bool verve_peer_has_work(const struct verve_peer *peer)
 {
 	return !TAILQ_EMPTY(&peer->control) || !TAILQ_EMPTY(&peer->reads) ||
-	       !TAILQ_EMPTY(&peer->pending);
+	       !TAILQ_EMPTY(&peer->aside) || !TAILQ_EMPTY(&peer->pending);
 }
 
 /* For verve_peer_find alone: the first time that the fi_addr_t is used. */

@@ -84,6 +84,7 @@ static void write_peer(const struct verve_peer *peer)
 		       link ? link->produced - link->retired : 0);
 	verve_page_set(entry, VERVE_STAT_PEER_PENDING,
 		       count_ops(&peer->pending) + count_ops(&peer->reads) +
+			       count_ops(&peer->aside) +
 			       count_ops(&peer->control));
 	verve_page_set(entry, VERVE_STAT_PEER_ACTIVE, count_ops(&peer->active));
 	if (!link)

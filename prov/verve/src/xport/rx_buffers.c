@@ -36,8 +36,8 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 	xport->lost.buffers = calloc(xport->attr.rx_limit, sizeof(struct verve_slab *));
 	if (!xport->lost.buffers)
 		return -FI_ENOMEM;
-	/* So that steps never lead beyond attr.rx_buffers. */
-	first += (xport->attr.rx_buffers - first) % VERVE_RX_STEP;
+	/* So that steps never lead beyond attr.rx_uncredited. */
+	first += (xport->attr.rx_uncredited - first) % VERVE_RX_STEP;
 	ret = verve_slab_reserve(&xport->rx_slabs, first);
 	if (ret)
 		return ret;
@@ -93,7 +93,7 @@ static bool batch_is_credited(const struct verve_xport *xport)
 
 /*
  * Buffers that the links could fill at a time: their windows, or with packets that cost no credit,
- * such as chunks, attr.rx_buffers. Of short packets one link may fill all.
+ * such as chunks, attr.rx_uncredited. Of short packets one link may fill all.
  */
 static uint64_t wanted(const struct verve_xport *xport)
 {
@@ -101,8 +101,8 @@ static uint64_t wanted(const struct verve_xport *xport)
 
 	if (batch_is_short(xport))
 		return xport->attr.rx_limit;
-	if (most < xport->attr.rx_buffers && !batch_is_credited(xport))
-		most = xport->attr.rx_buffers;
+	if (most < xport->attr.rx_uncredited && !batch_is_credited(xport))
+		most = xport->attr.rx_uncredited;
 	return most < xport->attr.rx_limit ? most : xport->attr.rx_limit;
 }
 
@@ -121,6 +121,15 @@ static bool add_step(struct verve_xport *xport)
 		return false;
 	load->grown = true;
 	add_free(xport);
+	return true;
+}
+
+bool verve_rx_buffers_reinforce(struct verve_xport *xport)
+{
+	if (xport->rx_count >= xport->attr.rx_uncredited || !add_step(xport))
+		return false;
+	VERVE_INFO(EP_DATA, "messages have begun in many receive buffers: %u of them\n",
+		   xport->rx_count);
 	return true;
 }
 

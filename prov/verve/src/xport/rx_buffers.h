@@ -8,7 +8,7 @@
  * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
  * of the buffers, a step is added, one in a turn at most, unless the links could not fill the
  * buffers: with longer messages a link fills no more than its window. With short ones it may fill
- * all, and all together fill attr.rx_buffers with whatever packets cost no credit.
+ * all, and all together fill attr.rx_uncredited with whatever packets cost no credit.
  *
  * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
  * the buffers have been enough for a quiet time, those of the steps that are not needed are put
@@ -29,8 +29,8 @@ enum { VERVE_RX_STEP = 32 }; /* buffers that are added together */
 
 /*
  * Allocates the first free buffers: attr.rx_first, and so many more that whole steps lead from
- * there to attr.rx_buffers. verve_xport_fini frees all buffers, and the list of them. -FI_ENOMEM,
- * or the error of registering them.
+ * there to attr.rx_uncredited. verve_xport_fini frees all buffers, and the list of them.
+ * -FI_ENOMEM, or the error of registering them.
  */
 int verve_rx_buffers_open(struct verve_xport *xport);
 
@@ -51,6 +51,12 @@ static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
 
 /* Ends shrinking: buffers that were put aside are free again. */
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
+
+/*
+ * Many buffers are taken, but have no packet yet: adds a step, up to attr.rx_uncredited. False: no
+ * more, or not in this turn.
+ */
+bool verve_rx_buffers_reinforce(struct verve_xport *xport);
 
 /* The run is longer than peak: remembers that, and adds buffers if half of them may be in use. */
 void verve_rx_buffers_press(struct verve_xport *xport);

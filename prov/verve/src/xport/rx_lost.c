@@ -260,6 +260,11 @@ static void search(struct verve_xport *xport)
 		verve_rx_buffers_stop_shrinking(xport);
 		verve_dispatch_refill(xport);
 	}
+	/* Other queue pairs for honest peers are dearer than buffers, while these may be added. */
+	if (scarce && verve_rx_buffers_reinforce(xport)) {
+		verve_dispatch_refill(xport);
+		return;
+	}
 	renew_links(xport, missing);
 }
 
@@ -313,6 +318,10 @@ void verve_rx_lost_watch(struct verve_xport *xport)
 	/* A link with this endpoint itself may have ended its requests without a packet. */
 	if (is_held_up(xport) || xport->lost.count || has_news(xport))
 		search(xport);
+	/* Many long messages that come at the same time are no run of packets. */
+	if (count_touched(xport) > verve_rx_buffers_in_use(xport) / URGENT &&
+	    verve_rx_buffers_reinforce(xport))
+		verve_dispatch_refill(xport);
 	remember_begun(xport);
 }
 

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "xport/bulk.h"
+#include "xport/aside.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/link.h"
@@ -19,11 +19,12 @@ static bool may_start(const struct verve_xport *xport, const struct verve_peer *
 {
 	return verve_link_has_room(xport, peer->link, false) &&
 	       !(op->flags & VERVE_OP_FENCE &&
-		 (!TAILQ_EMPTY(&peer->active) || verve_bulk_is_aside(peer)));
+		 (!TAILQ_EMPTY(&peer->active) || !TAILQ_EMPTY(&peer->aside)));
 }
 
-static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
-			struct verve_op_queue *queue)
+/* Returns what became of the operation that is now at the head; VERVE_DONE: there is none. */
+static enum verve_outcome start_queue(struct verve_xport *xport, struct verve_peer *peer,
+				       struct verve_op_queue *queue)
 {
 	enum verve_outcome outcome = VERVE_DONE;
 	struct verve_op *op;
@@ -31,14 +32,11 @@ static void start_queue(struct verve_xport *xport, struct verve_peer *peer,
 	/* If start breaks the link, verve_link_break empties the queue and peer->link is NULL. */
 	while (outcome == VERVE_DONE && peer->link && (op = TAILQ_FIRST(queue))) {
 		if (!may_start(xport, peer, op))
-			return;
-		if (verve_fence_fails(xport, peer, op))
-			continue;
-		outcome = op->cls->start(xport, peer->link, op);
-		if (outcome == VERVE_LATER && queue == &peer->pending &&
-		    verve_bulk_step_aside(peer, op))
-			outcome = VERVE_DONE;
+			return VERVE_LATER;
+		if (!verve_fence_fails(xport, peer, op))
+			outcome = op->cls->start(xport, peer->link, op);
 	}
+	return outcome;
 }
 
 static void peer_answer(struct verve_xport *xport, struct verve_peer *peer)
@@ -78,7 +76,10 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 	verve_fence_continue(xport, peer);
 	peer_answer(xport, peer);
 	start_queue(xport, peer, &peer->reads);
-	start_queue(xport, peer, &peer->pending);
+	start_queue(xport, peer, &peer->aside);
+	while (start_queue(xport, peer, &peer->pending) == VERVE_LATER &&
+	       verve_aside_step(xport, peer))
+		;
 	if (peer->link && verve_peer_has_work(peer))
 		verve_peer_wait(xport, peer);
 	if (peer->link && peer->link->greets)

@@ -22,7 +22,7 @@ void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct
 void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer,
 			      struct verve_op *op);
 /*
- * Starts the operations that room, credits and the connection allow: control, then reads, then
+ * Starts the operations that room, credits and the connection allow: control, reads, aside,
  * pending, each in order. May break the link. Without a link, asks for one (verve_peer_connect). On
  * a link that is suspended, or has asked to quiesce, no operation starts; replay or quiescing kicks
  * the peer when the link goes on. While the refusal of a QUIESCE is due, the peer waits for a later

@@ -55,7 +55,7 @@ struct verve_xport_attr {
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t bulk_read;      /* bytes of a read above which it is a bulk read (xport/bulk.h) */
 	size_t rx_first;       /* receive buffers that are always there */
-	size_t rx_buffers;     /* while packets without credit press, at most */
+	size_t rx_uncredited;  /* that packets without credit may bring, at most */
 	size_t rx_limit;       /* at most; open lowers all three to the device's limits */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */

@@ -80,6 +80,24 @@ Test(engine, has_as_many_receive_buffers_as_the_user_says)
 	cr_expect_eq(buffers_of_first_end(3000), 3000);
 }
 
+static size_t bulk_read_of(size_t eager_size)
+{
+	size_t bytes;
+
+	a.xport.eager_size = eager_size;
+	open_end(&a);
+	bytes = verve_engine_lock(a.engine)->attr.bulk_read;
+	verve_engine_unlock(a.engine);
+	close_end(&a);
+	return bytes;
+}
+
+Test(engine, reads_longer_than_a_quarter_of_the_eager_size_are_bulk_reads)
+{
+	cr_expect_eq(bulk_read_of(65536), 16384);
+	cr_expect_eq(bulk_read_of(256), 4096);
+}
+
 Test(engine, name_that_is_taken_is_refused)
 {
 	open_end(&a);

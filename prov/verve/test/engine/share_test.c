@@ -110,12 +110,12 @@ Test(share, buffers_are_what_the_user_says)
 	cr_expect_eq(buffers(SIZE_MAX, "128"), 32768);
 }
 
-Test(share, buffers_without_pressure_are_what_the_user_says_or_a_number_below_the_limit)
+Test(share, uncredited_buffers_are_what_the_user_says_or_a_number_below_the_limit)
 {
-	cr_expect_eq(verve_share_usual_buffers(4096), 256);
-	cr_expect_eq(verve_share_usual_buffers(100), 100);
+	cr_expect_eq(verve_share_uncredited_buffers(4096), 256);
+	cr_expect_eq(verve_share_uncredited_buffers(100), 100);
 	verve_config.rx_buffers = 3000;
-	cr_expect_eq(verve_share_usual_buffers(100), 3000);
+	cr_expect_eq(verve_share_uncredited_buffers(100), 3000);
 }
 
 Test(share, first_buffers_are_what_the_user_says_or_one_window_and_some)

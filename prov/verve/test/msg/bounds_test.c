@@ -252,7 +252,7 @@ Test(bounds, completions_that_nobody_asked_for_are_bounded)
 	unsigned char bytes[VERVE_WIRE_RTS_MAX];
 	struct verve_comp comp;
 
-	cr_assert_eq(b.xport->attr.rx_buffers, BUFFERS);
+	cr_assert_eq(b.xport->attr.rx_uncredited, BUFFERS);
 	for (uint64_t i = 0; i < COUNT; i++) {
 		packet.data = i;
 		node_send_raw(&a, &b, bytes, verve_wire_encode(&packet, bytes));
@@ -308,7 +308,7 @@ Test(bounds, a_flood_does_not_hold_the_receiving_call)
 	flood(NULL);
 	node_event(&b, VERVE_CM_DOWN, &a, conn_id, FI_ENOTCONN);
 	verve_cm_events_step(b.xport);
-	cr_expect_leq(AO_load(&b.rx_queue.count), b.xport->attr.rx_buffers,
+	cr_expect_leq(AO_load(&b.rx_queue.count), b.xport->attr.rx_uncredited,
 		      "%zu packets were taken", (size_t)AO_load(&b.rx_queue.count));
 	cr_expect_gt(AO_load(&b.rx_queue.count), 0);
 	flood_left = 0;
@@ -347,7 +347,7 @@ Test(bounds, a_connection_that_ends_slowly_takes_no_part_of_a_flood)
 
 Test(bounds, buffers_go_back_to_the_device_however_many_arrive)
 {
-	size_t count = 5 * b.xport->attr.rx_buffers;
+	size_t count = 5 * b.xport->attr.rx_uncredited;
 
 	for (size_t i = 0; i < count; i++) {
 		pair_send(1, 0, NULL);
@@ -356,7 +356,7 @@ Test(bounds, buffers_go_back_to_the_device_however_many_arrive)
 		expect_comp(&b.rx_queue);
 		expect_comp(&a.tx_queue);
 	}
-	cr_expect_eq(b.xport->rx_slabs.count, b.xport->attr.rx_buffers);
+	cr_expect_eq(b.xport->rx_slabs.count, b.xport->attr.rx_uncredited);
 	cr_expect_lt(b.xport->rx_free_count, VERVE_POLL_BATCH);
 }
 

@@ -188,6 +188,17 @@ Test(roce, a_queue_pair_without_memory_says_what_to_do)
 	expect_logged("locked memory (ulimit -l");
 }
 
+Test(roce, reads_under_way_are_as_many_as_both_sides_have)
+{
+	connect_qp();
+	cr_expect_eq(verve_net_qp_reads(qp), 1, "the peer's");
+	verve_net_qp_close(qp);
+	qp = NULL;
+	peer.rd_atomic_target = 255;
+	connect_qp();
+	cr_expect_eq(verve_net_qp_reads(qp), verve_net_device_port(dev)->limits.rd_atomic);
+}
+
 Test(infiniband, a_path_inside_the_subnet_has_no_global_route)
 {
 	connect_qp();

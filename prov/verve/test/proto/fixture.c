@@ -49,7 +49,7 @@ void node_attr(struct verve_xport_attr *attr)
 		.eager_size = NODE_EAGER,
 		.bulk_read = SIZE_MAX,
 		.rx_first = SIZE_MAX, /* all */
-		.rx_buffers = 64,
+		.rx_uncredited = 64,
 		.window = NODE_WINDOW,
 		.min_multi_recv = NODE_MIN_MULTI,
 		.keepalive = 1000000000,

@@ -253,7 +253,7 @@ static void open_sides(void)
 	config.rc_delay_min = config.rc_delay_max = 1000;
 	fake_net_start(&config);
 	node_attr(&attr);
-	attr.rx_buffers = 2;
+	attr.rx_uncredited = 2;
 	attr.window = 1;
 	attr.keepalive = UINT64_MAX;
 	for (int i = 0; i < 2; i++) {

@@ -121,7 +121,7 @@ Test(xport, receive_buffers_are_what_the_device_takes)
 	fake_net_start(&config);
 	node_attr(&attr);
 	open_both(&attr, NODE_WINDOW);
-	cr_expect_eq(a.xport->attr.rx_buffers, 20);
+	cr_expect_eq(a.xport->attr.rx_uncredited, 20);
 	cr_expect_eq(a.xport->rx_slabs.count, 20);
 	cr_expect_eq(a.xport->wr_limit, 4096);
 	exchange();
@@ -130,7 +130,7 @@ Test(xport, receive_buffers_are_what_the_device_takes)
 	config.limits.cqe = 40;
 	fake_net_start(&config);
 	open_both(&attr, NODE_WINDOW);
-	cr_expect_eq(a.xport->attr.rx_buffers, 40);
+	cr_expect_eq(a.xport->attr.rx_uncredited, 40);
 	cr_expect_eq(a.xport->wr_limit, 40);
 	exchange();
 	close_both();

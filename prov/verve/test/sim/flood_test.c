@@ -189,9 +189,9 @@ static void open_for_bursts(struct crowd *crowd, uint64_t seed, size_t buffers, 
 /*
  * Many send at once, again and again: there are buffers enough for them soon, so that nobody
  * repeats anything. When only one sends, now and then, the buffers go again. number: of buffers
- * that are set, or auto; first and usual: so many are there at the beginning, and at the end.
+ * that are set, or auto; first: so many are there at the beginning, and at the end.
  */
-static void burst_often(uint64_t seed, size_t number, uint32_t first, uint32_t usual)
+static void burst_often(uint64_t seed, size_t number, uint32_t first)
 {
 	struct crowd crowd;
 
@@ -204,13 +204,13 @@ static void burst_often(uint64_t seed, size_t number, uint32_t first, uint32_t u
 	cr_log_info("%u buffers", buffers(&crowd));
 	cr_expect_geq(buffers(&crowd), SENDERS * BURST);
 	cr_expect_leq(buffers(&crowd), 4 * SENDERS * BURST);
-	for (int i = 0; i < TRICKLE && buffers(&crowd) > usual; i++) {
+	for (int i = 0; i < TRICKLE && buffers(&crowd) > first; i++) {
 		burst_end[0]++;
 		go_on(&crowd);
 		crowd_run(&crowd);
 		fake_net_advance(50000000);
 	}
-	cr_expect_eq(buffers(&crowd), usual);
+	cr_expect_eq(buffers(&crowd), first);
 	crowd_close(&crowd);
 }
 
@@ -224,12 +224,12 @@ static void burst_on_a_number(uint64_t seed)
 		overflows += burst(&crowd);
 	cr_expect_gt(overflows, BURSTS * SENDERS, "without growth they overflow");
 	crowd_close(&crowd);
-	burst_often(seed, 32, 32, 32);
+	burst_often(seed, 32, 32);
 }
 
 static void burst_without_a_number(uint64_t seed)
 {
-	burst_often(seed, SIZE_MAX, 64 + 32, 64 + 32);
+	burst_often(seed, SIZE_MAX, 64 + 32);
 }
 
 Test(flood, bursts_of_many_find_buffers, .timeout = 3600)

@@ -9,6 +9,7 @@
 #include "mr/keytab.h"
 #include "mr/region.h"
 #include "proto/cancel.h"
+#include "xport/keepalive.h"
 
 /* The devices have DEPTH reads under way, and of these FULL bulk reads. */
 enum { BULK = 100, LONG = 2000, DEPTH = 8, FULL = 6, MANY = 20 };
@@ -59,12 +60,12 @@ static void teardown(void)
 
 TestSuite(bulk, .init = setup, .fini = teardown);
 
-/* a accesses len bytes of remote, from or to local[i]. */
-static void rma(enum verve_rma_kind kind, int i, size_t len, uint32_t flags)
+/* a accesses len bytes of the segment, from or to local[i]. */
+static void start(enum verve_rma_kind kind, int i, size_t len,
+		  const struct verve_wire_segment *segment, uint32_t flags)
 {
 	struct iovec iov = {local[i], len};
 	void *desc = ours;
-	struct verve_wire_segment to = {(uintptr_t)remote, len, theirs->rkey};
 
 	cr_assert_eq(verve_rma(a.xport, kind, &(struct verve_request) {
 			.iov = &iov,
@@ -73,7 +74,30 @@ static void rma(enum verve_rma_kind kind, int i, size_t len, uint32_t flags)
 			.addr = node_addr(&a, &b),
 			.context = &contexts[i],
 			.flags = flags | VERVE_OP_NOTIFY,
-			.remote = &to,
+			.remote = segment,
+			.remote_count = 1,
+		}), 0);
+}
+
+static void rma(enum verve_rma_kind kind, int i, size_t len, uint32_t flags)
+{
+	start(kind, i, len, &(struct verve_wire_segment){(uintptr_t)remote, len, theirs->rkey},
+	      flags);
+}
+
+/* A read by a key that b does not know; its context is contexts[MANY]. */
+static void read_unknown(size_t len)
+{
+	struct verve_wire_segment unknown = {0, len, VERVE_MR_KEY_EXPORTED | 1};
+	struct iovec iov = {local[MANY - 1], len};
+
+	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &(struct verve_request) {
+			.iov = &iov,
+			.iov_count = 1,
+			.addr = node_addr(&a, &b),
+			.context = &contexts[MANY],
+			.flags = VERVE_OP_NOTIFY,
+			.remote = &unknown,
 			.remote_count = 1,
 		}), 0);
 }
@@ -103,6 +127,18 @@ static void expect_reads(int count)
 	for (int i = 0; i < count; i++)
 		cr_expect(pattern_holds(local[i], LONG, 1));
 	cr_expect_eq(node_link(&a, &b)->bulk_reads, 0);
+}
+
+/* How many completions come before the error of a key that b does not know. */
+static int comps_until_error(void)
+{
+	struct verve_comp comp;
+	int count = 0;
+
+	while (verve_comp_queue_read(&a.tx_queue, &comp, 1) == 1)
+		count++;
+	expect_error(&a.tx_queue, FI_EACCES);
+	return count;
 }
 
 Test(bulk, a_quarter_of_the_reads_is_left_for_others)
@@ -140,13 +176,105 @@ Test(bulk, pieces_of_one_read_wait_for_each_other)
 
 Test(bulk, short_requests_overtake)
 {
-	read_many(MANY);
+	read_many(MANY - 2);
 	send_short(0);
-	rma(VERVE_RMA_READ, 0, BULK, 0);
-	rma(VERVE_RMA_WRITE, 0, LONG, 0);
+	rma(VERVE_RMA_READ, MANY - 1, BULK, 0);
+	pattern_fill(local[MANY - 2], LONG, 1); /* the device may write before it reads */
+	rma(VERVE_RMA_WRITE, MANY - 2, LONG, 0);
 	cr_expect_eq(under_way(&a, &b), FULL + 3);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 	nodes_settle();
+	cr_expect(pattern_holds(local[MANY - 1], BULK, 1));
+}
+
+/* It steps aside only behind reads that were posted before it, not behind megabytes. */
+Test(bulk, a_short_read_that_waits_for_its_key_is_not_put_behind_long_ones)
+{
+	read_many(MANY - 1);
+	read_unknown(BULK);
+	nodes_settle();
+	cr_expect_lt(comps_until_error(), MANY - 1, "it is refused before the last reads leave");
+}
+
+/* Only reads may be passed: two writes would change places (FI_ORDER_RMA_WAW). */
+Test(bulk, a_write_that_waits_does_not_step_aside)
+{
+	struct verve_wire_segment unknown = {0, LONG, VERVE_MR_KEY_EXPORTED | 1};
+
+	read_many(FULL);
+	start(VERVE_RMA_WRITE, MANY - 1, LONG, &unknown, 0);
+	rma(VERVE_RMA_WRITE, MANY - 2, LONG, 0);
+	cr_expect_eq(under_way(&a, &b), FULL + 1, "the reads, and the question about the key");
+	nodes_settle();
+	comps_until_error();
+	expect_comp(&a.tx_queue);
+}
+
+/* A slab that a waiting read holds is missing elsewhere. */
+Test(bulk, a_read_that_waits_holds_no_slab)
+{
+	uint32_t used;
+
+	for (int i = 0; i < MANY; i++) {
+		struct iovec iov = {local[i], NODE_EAGER};
+		struct verve_wire_segment from = {(uintptr_t)remote, NODE_EAGER, theirs->rkey};
+
+		cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &(struct verve_request) {
+				.iov = &iov,
+				.iov_count = 1,
+				.addr = node_addr(&a, &b),
+				.context = &contexts[i],
+				.flags = VERVE_OP_NOTIFY,
+				.remote = &from,
+				.remote_count = 1,
+			}), 0);
+	}
+	used = a.xport->tx_slabs.used;
+	cr_expect_eq(used, FULL, "%u slabs", used);
+	nodes_settle();
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[i]);
+}
+
+/* Receives are read first, as they were when no read stepped aside. */
+Test(bulk, receives_come_before_reads_that_stepped_aside)
+{
+	static int first;
+
+	send_short(0); /* b may send when a packet of a has come */
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	read_many(MANY - 1);
+	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = out, .len = LONG}), 0);
+	cr_assert_eq(node_recv(&a, &(struct message){.buf = local[MANY - 1], .len = LONG,
+						     .context = &first}),
+		     0);
+	nodes_settle();
+	/* The reads that were under way when the offer came end before it, and no others. */
+	cr_expect_eq(expect_comp(&a.rx_queue).context, &first);
+	cr_expect(pattern_holds(local[MANY - 1], LONG, 2));
+	expect_reads(MANY - 1);
+}
+
+/* soft-RoCE never says that a peer is dead: its port must be asked, also while a read is cut. */
+Test(bulk, a_half_posted_read_waits_for_its_peer)
+{
+	uint32_t produced;
+
+	verve_config.read_size = BULK + 1;
+	rma(VERVE_RMA_READ, 0, LONG, 0);
+	cr_assert_eq(under_way(&a, &b), FULL);
+	cr_assert(TAILQ_EMPTY(&node_peer(&a, &b)->active));
+	cr_assert(verve_keepalive_is_needed(a.xport));
+	node_link(&a, &b)->heard = node_link(&a, &b)->retired - 1;
+	node_link(&a, &b)->silent = true;
+	produced = node_link(&a, &b)->retired;
+	verve_keepalive_step(a.xport);
+	cr_expect_eq(node_link(&a, &b)->heard, produced, "it was probed");
+	cr_expect_not(node_link(&a, &b)->silent);
+	nodes_settle();
+	expect_reads(1);
+	verve_config.read_size = SIZE_MAX;
 }
 
 /* Behind a bulk read no request ends, so that many are outstanding without being work for long. */
@@ -285,27 +413,51 @@ Test(bulk, messages_are_read_so_many_at_a_time)
 		cr_expect(pattern_holds(local[i], LONG, 2));
 }
 
-/* The target says that it has no such region, to a read that has stepped aside. */
+/* The target says that it has no such region, to a read that has stepped aside behind others. */
 Test(bulk, a_read_that_waits_for_its_key_is_refused)
 {
-	struct verve_wire_segment unknown = {0, LONG, VERVE_MR_KEY_EXPORTED | 1};
-	struct iovec iov = {local[MANY - 1], LONG};
-
-	read_many(FULL);
-	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &(struct verve_request) {
-			.iov = &iov,
-			.iov_count = 1,
-			.addr = node_addr(&a, &b),
-			.context = &contexts[MANY],
-			.flags = VERVE_OP_NOTIFY,
-			.remote = &unknown,
-			.remote_count = 1,
-		}), 0);
+	read_many(FULL + 2);
+	read_unknown(LONG);
 	send_short(0);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 	nodes_settle();
-	cr_expect_eq(expect_error(&a.tx_queue, FI_EACCES).comp.context, &contexts[MANY]);
-	for (int i = 0; i < FULL; i++)
-		expect_comp(&a.tx_queue);
+	cr_expect_eq(comps_until_error(), FULL + 2);
 	expect_none(&a.tx_queue);
+}
+
+/* Half of it is posted: it ends behind these requests. */
+Test(bulk, a_half_posted_read_can_be_cancelled)
+{
+	verve_config.read_size = BULK + 1;
+	rma(VERVE_RMA_READ, 0, LONG, 0);
+	cr_expect_eq(verve_cancel(a.xport, &contexts[0]), 0);
+	nodes_settle();
+	cr_expect_eq(expect_error(&a.tx_queue, FI_ECANCELED).comp.context, &contexts[0]);
+	expect_none(&a.tx_queue);
+	verve_config.read_size = SIZE_MAX;
+}
+
+/* All that is under way are requests of a read that has not left its queue. */
+Test(bulk, a_fence_waits_for_a_half_posted_read)
+{
+	verve_config.read_size = BULK + 1;
+	rma(VERVE_RMA_READ, 0, LONG, 0);
+	send_short(VERVE_OP_FENCE);
+	cr_expect_eq(under_way(&a, &b), FULL);
+	nodes_settle();
+	expect_reads(1);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	verve_config.read_size = SIZE_MAX;
+}
+
+Test(bulk, nothing_passes_a_half_posted_read_with_a_fence)
+{
+	verve_config.read_size = BULK + 1;
+	rma(VERVE_RMA_READ, 0, LONG, VERVE_OP_FENCE);
+	send_short(0);
+	cr_expect_eq(under_way(&a, &b), FULL);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
+	expect_reads(1);
+	verve_config.read_size = SIZE_MAX;
 }

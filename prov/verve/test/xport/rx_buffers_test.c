@@ -2,8 +2,11 @@
 /* Receive buffers: when there are more of them, and when the others go. */
 #include "xport/rx_buffers.h"
 
+#include <string.h>
+
 #include "../proto/pair.h"
 #include "xport/dispatch.h"
+#include "xport/rx_lost.h"
 #include "xport/turn.h"
 #include "xport/wire.h"
 
@@ -16,7 +19,7 @@ static void open_nodes(uint32_t window, size_t first, uint32_t buffers, uint32_t
 	struct verve_xport_attr attr;
 
 	node_attr(&attr);
-	attr.rx_buffers = buffers;
+	attr.rx_uncredited = buffers;
 	attr.rx_first = first;
 	attr.rx_limit = limit;
 	attr.window = window;
@@ -232,7 +235,7 @@ static void strangers_come(uint16_t count)
 	nodes_settle();
 }
 
-/* Clearing and registering memory for peers that never send took most of the time to connect. */
+/* Clearing and registering memory for peers that never send would take most of the time. */
 Test(rx_buffers, links_that_open_bring_none)
 {
 	open_few();
@@ -292,7 +295,7 @@ Test(rx_buffers, device_may_take_fewer_than_the_first)
 }
 
 /* Chunks, offers, atomics and RMA with data cost no credit, whatever their length. */
-Test(rx_buffers, one_link_brings_as_many_as_all_links_by_packets_without_credit)
+Test(rx_buffers, packets_without_credit_bring_up_to_a_number)
 {
 	open_few();
 	packets_of(VERVE_WIRE_CHUNK, 1000);
@@ -377,4 +380,19 @@ Test(rx_buffers, step_that_is_refused_is_tried_again_after_a_watch)
 	watch(1);
 	run_of(2 * MOST);
 	expect_buffers(MANY, MANY);
+}
+
+/* Long messages of many peers, of which each arrives in several packets, are no run of packets. */
+Test(rx_buffers, messages_that_have_begun_bring_some)
+{
+	open_few();
+	/* As if the device had written the first packets of so many messages. */
+	for (uint32_t i = 0; i < FIRST / 2; i++)
+		memset(b.xport->lost.buffers[i]->data, 0, sizeof(b.xport->lost.mark));
+	begin_turn();
+	verve_rx_lost_watch(b.xport);
+	expect_buffers(FIRST, FIRST);
+	memset(b.xport->lost.buffers[FIRST / 2]->data, 0, sizeof(b.xport->lost.mark));
+	verve_rx_lost_watch(b.xport);
+	expect_buffers(FIRST + VERVE_RX_STEP, FIRST + VERVE_RX_STEP);
 }

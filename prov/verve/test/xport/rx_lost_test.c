@@ -24,11 +24,10 @@ static struct node a, b, c;
 static struct verve_mr_keytab keytab; /* of all: nobody has a region */
 static char in[2 * LEN], out[LEN];
 
-/* b has so many receive buffers, and at most limit of them; 0: as all nodes. */
-static void open_world_of(bool keeps, bool cleans, uint32_t buffers, uint32_t limit)
+static struct verve_xport_attr start_net(bool keeps, bool cleans)
 {
 	struct fake_net_config config;
-	struct verve_xport_attr attr, of_b;
+	struct verve_xport_attr attr;
 
 	fake_net_config_default(&config);
 	config.hosts = 3;
@@ -40,8 +39,15 @@ static void open_world_of(bool keeps, bool cleans, uint32_t buffers, uint32_t li
 	verve_mr_keytab_init(&keytab);
 	node_attr(&attr);
 	attr.mr_keytab = &keytab;
-	of_b = attr;
-	of_b.rx_buffers = buffers ? buffers : attr.rx_buffers;
+	return attr;
+}
+
+/* b has so many receive buffers, and at most limit of them; 0: as all nodes. */
+static void open_world_of(bool keeps, bool cleans, uint32_t buffers, uint32_t limit)
+{
+	struct verve_xport_attr attr = start_net(keeps, cleans), of_b = attr;
+
+	of_b.rx_uncredited = buffers ? buffers : attr.rx_uncredited;
 	of_b.rx_limit = buffers ? limit : attr.rx_limit;
 	node_open(&a, 0, &attr);
 	node_open(&b, 1, &of_b);
@@ -60,13 +66,18 @@ static void join_c(void)
 	node_event(&b, VERVE_CM_READY, &c, node_link(&b, &c)->conn_id, 0);
 }
 
-static void close_world(void)
+static void stop_net(void)
 {
-	node_close(&a);
 	node_close(&b);
 	node_close(&c);
 	verve_mr_keytab_fini(&keytab);
 	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+}
+
+static void close_world(void)
+{
+	node_close(&a);
+	stop_net();
 }
 
 static void send_to_b(struct node *from)
@@ -134,7 +145,7 @@ static void end_often(bool keeps, bool cleans)
 	open_world(keeps, cleans);
 	for (int i = 0; i < ROUNDS; i++) {
 		end_in_the_middle();
-		cr_assert_eq(found(), b.xport->attr.rx_buffers, "round %d", i);
+		cr_assert_eq(found(), b.xport->attr.rx_uncredited, "round %d", i);
 	}
 	send_to_b(&a);
 	expect_message();
@@ -168,20 +179,17 @@ Test(lost, a_connection_that_goes_on_is_not_suspected)
 	node_join(&c, &b, NODE_WINDOW);
 	end_in_the_middle();
 	cr_expect_eq(b.xport->lost.count, 1);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited - 1);
 	send_to_b(&c);
 	expect_message();
 	verve_rx_lost_watch(b.xport);
 	cr_expect_eq(b.xport->lost.count, 0);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited);
 	cr_expect_null(node_link(&b, &c)->replay);
 	close_world();
 }
 
-/*
- * Looking at every buffer in every turn would be slow while links end, and while a buffer is in
- * question, perhaps for ever.
- */
+/* Looking at every buffer in every turn would be slow while one is in question, maybe for ever. */
 Test(lost, turns_with_no_or_few_packets_do_not_search)
 {
 	uint64_t before;
@@ -218,10 +226,10 @@ Test(lost, a_receive_that_is_being_filled_is_left_alone)
 	run_until_begun(2);
 	verve_rx_lost_step(b.xport);
 	cr_expect_eq(b.xport->lost.count, 1);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers - 1);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited - 1);
 	expect_message();
 	verve_rx_lost_watch(b.xport);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited);
 	close_world();
 }
 
@@ -235,14 +243,13 @@ Test(lost, silence_ends_when_too_many_are_in_question)
 
 	open_world(true, true);
 	join_c();
-	tolerated = b.xport->attr.rx_buffers / PART;
+	tolerated = b.xport->attr.rx_uncredited / PART;
 	for (uint32_t round = 0; round < 3 * tolerated; round++) {
 		end_in_the_middle();
 		verve_rx_lost_step(b.xport);
 		nodes_settle();
-		cr_expect_geq(found(), b.xport->attr.rx_buffers - tolerated - 1);
-		cr_assert_null(node_link(&b, &c)->replay,
-			       "operations of c would stand still, or fail");
+		cr_expect_geq(found(), b.xport->attr.rx_uncredited - tolerated - 1);
+		cr_assert_null(node_link(&b, &c)->replay, "operations of c would stand still");
 		cr_assert_leq(node_link(&b, &c)->keys.asked, 1);
 	}
 	close_world();
@@ -268,11 +275,11 @@ Test(lost, silence_of_a_peer_that_does_not_answer_ends_when_half_are_in_question
 	open_world(true, true);
 	join_c();
 	node_link(&b, &c)->keys.asked = 1; /* long ago */
-	half = b.xport->attr.rx_buffers / 2;
+	half = b.xport->attr.rx_uncredited / 2;
 	while (!node_link(&b, &c)->replay) {
 		cr_assert_leq(rounds++, half);
 		end_in_the_middle();
-		cr_expect_geq(found(), b.xport->attr.rx_buffers - half - 1);
+		cr_expect_geq(found(), b.xport->attr.rx_uncredited - half - 1);
 	}
 	cr_expect_gt(rounds, half);
 	node_link(&b, &c)->keys.asked = 0;
@@ -280,9 +287,23 @@ Test(lost, silence_of_a_peer_that_does_not_answer_ends_when_half_are_in_question
 	cr_expect_null(node_link(&b, &c)->replay);
 	verve_rx_lost_step(b.xport);
 	cr_expect_eq(b.xport->lost.count, 0);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited);
 	send_to_b(&c);
 	expect_message();
+	close_world();
+}
+
+/* An endpoint begins with few buffers, but may have more before honest links are disturbed. */
+Test(lost, buffers_are_added_before_links_get_other_queue_pairs)
+{
+	open_world_of(true, true, 16, 16 + 2 * VERVE_RX_STEP);
+	b.xport->attr.rx_uncredited = b.xport->attr.rx_limit;
+	join_c();
+	node_link(&b, &c)->keys.asked = 1; /* c does not answer */
+	for (uint32_t i = 0; !node_link(&b, &c)->replay && i < 100; i++)
+		end_in_the_middle();
+	cr_expect_not_null(node_link(&b, &c)->replay);
+	cr_expect_eq(b.xport->rx_count, b.xport->attr.rx_limit);
 	close_world();
 }
 
@@ -308,7 +329,7 @@ Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 	AO_store(&b.rx_queue.uninvited, 0);
 	cr_assert(verve_cm_events_receive(b.xport));
 	verve_rx_lost_step(b.xport);
-	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited);
 	expect_message();
 	expect_message();
 	close_world();
@@ -317,11 +338,11 @@ Test(lost, what_a_flood_kept_in_the_device_is_no_news)
 /* Brings so many buffers into question that c's link would get another queue pair. */
 static void lose_too_many(void)
 {
-	uint32_t tolerated = b.xport->attr.rx_buffers / PART;
+	uint32_t tolerated = b.xport->attr.rx_uncredited / PART;
 
 	for (uint32_t i = 0; i <= tolerated; i++)
 		end_in_the_middle();
-	cr_assert_eq(found(), b.xport->attr.rx_buffers - tolerated - 1);
+	cr_assert_eq(found(), b.xport->attr.rx_uncredited - tolerated - 1);
 }
 
 /* First the buffers in question come back, then those that were lost meanwhile. */
@@ -423,10 +444,7 @@ Test(lost, a_half_open_connection_gets_no_other_queue_pair)
 	close_world();
 }
 
-/*
- * c's HELLO crossed b's, and c may not have b's yet. c would take the end of that connection for a
- * refusal of its own HELLO.
- */
+/* HELLOs crossed: c may not have b's, and would take that connection's end for a refusal. */
 Test(lost, a_connection_that_the_peer_may_not_have_gets_no_other_queue_pair)
 {
 	open_world(true, true);
@@ -438,10 +456,7 @@ Test(lost, a_connection_that_the_peer_may_not_have_gets_no_other_queue_pair)
 	close_world();
 }
 
-/*
- * b closes a's queue pair, over which packets of no bytes have arrived. Such a packet leaves the
- * buffer's mark alone, and closing the queue pair removes its completion.
- */
+/* They leave the buffers' marks alone. b closes a's queue pair, which removes the completions. */
 static void send_empty_packets(void)
 {
 	struct verve_net_wr wr = {.wr_id = UINT64_MAX, .op = VERVE_NET_SEND};
@@ -454,7 +469,7 @@ static void send_empty_packets(void)
 		cr_assert(fake_net_run_next());
 	while (fake_net_cq_count(b.xport->recv_cq) < count);
 	nodes_settle();
-	cr_expect_eq(found(), b.xport->attr.rx_buffers);
+	cr_expect_eq(found(), b.xport->attr.rx_uncredited);
 }
 
 Test(lost, a_connection_that_is_refused_takes_nothing_along)
@@ -480,18 +495,9 @@ static struct node hostile[HOSTILE];
 /* c is honest; each of the others has sent a packet, and then begins a message. */
 static void open_crowd(void)
 {
-	struct fake_net_config config;
-	struct verve_xport_attr attr;
+	struct verve_xport_attr attr = start_net(false, false);
 
-	fake_net_config_default(&config);
-	config.hosts = 3;
-	config.partial = 1000;
-	fake_net_start(&config);
-	pattern_fill(out, LEN, 1);
-	verve_mr_keytab_init(&keytab);
-	node_attr(&attr);
-	attr.mr_keytab = &keytab;
-	attr.rx_buffers = BUFFERS;
+	attr.rx_uncredited = BUFFERS;
 	node_open(&b, 1, &attr);
 	node_open(&c, 2, &attr);
 	join_c();
@@ -508,10 +514,7 @@ static void close_crowd(void)
 	fake_net_hold(0, false);
 	for (int i = 0; i < HOSTILE; i++)
 		node_close(&hostile[i]);
-	node_close(&b);
-	node_close(&c);
-	verve_mr_keytab_fini(&keytab);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
+	stop_net();
 }
 
 /* So many of them begin a message, and do not go on. */
