@@ -29,8 +29,8 @@
 #include <rdma/fi_errno.h>
 
 /*
- * Bytes. A quarter of the eager size is 16 KiB by default: 1.3 us of a wire of 100 Gbit/s. Where the
- * eager size is small, a read of less than this is short all the same.
+ * Bytes. A quarter of the eager size is 16 KiB by default: 1.3 us of a wire of 100 Gbit/s. Where
+ * the eager size is small, a read of less than this is short all the same.
  */
 enum { BULK_MIN = 4096 };
 

@@ -68,11 +68,16 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
 }
 
+static enum verve_net_wr_op verb_of(bool write)
+{
+	return write ? VERVE_NET_WRITE : VERVE_NET_READ;
+}
+
 /* The local memory is one piece, and one request can move it as it is: inline, or by its region. */
 static bool is_one_piece(const struct verve_xport *xport, const struct verve_link *link,
 			   const struct verve_rma_op *rma, bool write)
 {
-	enum verve_net_wr_op verb = write ? VERVE_NET_WRITE : VERVE_NET_READ;
+	enum verve_net_wr_op verb = verb_of(write);
 	size_t len = rma->op.len;
 
 	if (verve_transfer_is_inline(link, verb, len))
@@ -98,8 +103,7 @@ static bool can_go_now(const struct verve_xport *xport, const struct verve_peer 
 	       verve_key_is_checked_there(link, rma->transfer.remote->key) &&
 	       !(rma->op.flags & (VERVE_OP_INJECT | VERVE_OP_DATA | VERVE_OP_FENCE)) &&
 	       is_one_piece(xport, link, rma, write) && verve_link_has_room(xport, link, false) &&
-	       !verve_bulk_waits(xport, link, write ? VERVE_NET_WRITE : VERVE_NET_READ,
-				 rma->op.len);
+	       !verve_bulk_waits(xport, link, verb_of(write), rma->op.len);
 }
 
 /* The short way. If the link breaks, it has the operation. */
@@ -112,7 +116,7 @@ static void go_now(struct verve_xport *xport, struct verve_peer *peer, struct ve
 	rma->posted = true;
 	verve_watched_owe(xport, link);
 	verve_op_enqueue(&rma->op, &peer->active, VERVE_OP_SENT);
-	verve_transfer_post_whole(xport, link, &rma->op, write ? VERVE_NET_WRITE : VERVE_NET_READ);
+	verve_transfer_post_whole(xport, link, &rma->op, verb_of(write));
 }
 
 int verve_rma(struct verve_xport *xport, enum verve_rma_kind kind,
