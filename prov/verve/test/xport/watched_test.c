@@ -20,7 +20,7 @@ static void setup(void)
 
 	/* An endpoint with more links than half of its buffers looks after the buffers, too. */
 	node_attr(&attr);
-	attr.rx_buffers = 4 * MANY;
+	attr.rx_uncredited = 4 * MANY;
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, &attr);
 	node_join(&b, &a, NODE_WINDOW);
