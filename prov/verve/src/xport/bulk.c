@@ -3,7 +3,7 @@
 
 bool verve_bulk_is_full(const struct verve_link *link)
 {
-	uint32_t reads = verve_net_qp_reads(link->qp), others = (reads + 3) / 4;
+	uint32_t reads = verve_net_qp_reads(link->qp), most = reads - (reads + 3) / 4;
 
-	return link->bulk_reads >= (reads > 1 ? reads - others : reads);
+	return link->bulk_reads >= (most ? most : 1);
 }

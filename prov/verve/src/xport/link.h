@@ -79,8 +79,8 @@ struct verve_link {
 	uint32_t produced;  /* requests posted */
 	uint32_t retired;   /* requests that have ended; the number of the oldest outstanding one */
 	uint32_t signaled;  /* number of the last request that asked for a completion */
-	/* Outstanding: those that tell, but do not ask (xport/transfer.h); bulk reads. */
-	uint32_t sharing, bulk_reads;
+	uint32_t sharing;   /* outstanding requests that tell, but do not ask (xport/transfer.h) */
+	uint32_t bulk_reads; /* outstanding bulk reads (xport/bulk.h) */
 	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
 	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */

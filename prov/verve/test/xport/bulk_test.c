@@ -60,46 +60,43 @@ static void teardown(void)
 
 TestSuite(bulk, .init = setup, .fini = teardown);
 
-/* a accesses len bytes of the segment, from or to local[i]. */
-static void start(enum verve_rma_kind kind, int i, size_t len,
-		  const struct verve_wire_segment *segment, uint32_t flags)
+/* a accesses the segment, from or to local[i]; the completion has contexts[context]. */
+static void start(enum verve_rma_kind kind, int i, const struct verve_wire_segment *segment,
+		  struct verve_mr_region *region, int context, uint32_t flags)
 {
-	struct iovec iov = {local[i], len};
-	void *desc = ours;
+	struct iovec iov = {local[i], segment->len};
+	void *desc = region;
 
 	cr_assert_eq(verve_rma(a.xport, kind, &(struct verve_request) {
 			.iov = &iov,
 			.desc = &desc,
 			.iov_count = 1,
 			.addr = node_addr(&a, &b),
-			.context = &contexts[i],
+			.context = &contexts[context],
 			.flags = flags | VERVE_OP_NOTIFY,
 			.remote = segment,
 			.remote_count = 1,
 		}), 0);
 }
 
-static void rma(enum verve_rma_kind kind, int i, size_t len, uint32_t flags)
+static struct verve_wire_segment of_remote(size_t offset, size_t len)
 {
-	start(kind, i, len, &(struct verve_wire_segment){(uintptr_t)remote, len, theirs->rkey},
-	      flags);
+	return (struct verve_wire_segment){(uintptr_t)remote + offset, len, theirs->rkey};
 }
 
-/* A read by a key that b does not know; its context is contexts[MANY]. */
-static void read_unknown(size_t len)
+static void rma(enum verve_rma_kind kind, int i, size_t len, uint32_t flags)
+{
+	struct verve_wire_segment segment = of_remote(0, len);
+
+	start(kind, i, &segment, ours, i, flags);
+}
+
+/* An access by a key that b does not know. */
+static void rma_unknown(enum verve_rma_kind kind, size_t len)
 {
 	struct verve_wire_segment unknown = {0, len, VERVE_MR_KEY_EXPORTED | 1};
-	struct iovec iov = {local[MANY - 1], len};
 
-	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &(struct verve_request) {
-			.iov = &iov,
-			.iov_count = 1,
-			.addr = node_addr(&a, &b),
-			.context = &contexts[MANY],
-			.flags = VERVE_OP_NOTIFY,
-			.remote = &unknown,
-			.remote_count = 1,
-		}), 0);
+	start(kind, MANY - 1, &unknown, NULL, MANY, 0);
 }
 
 static void read_many(int count)
@@ -108,9 +105,9 @@ static void read_many(int count)
 		rma(VERVE_RMA_READ, i, LONG, 0);
 }
 
-static uint32_t under_way(struct node *node, const struct node *to)
+static uint32_t under_way(void)
 {
-	return node_link(node, to)->produced - node_link(node, to)->retired;
+	return node_link(&a, &b)->produced - node_link(&a, &b)->retired;
 }
 
 static void send_short(uint32_t flags)
@@ -144,7 +141,7 @@ static int comps_until_error(void)
 Test(bulk, a_quarter_of_the_reads_is_left_for_others)
 {
 	read_many(MANY);
-	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(under_way(), FULL);
 	cr_expect_eq(node_link(&a, &b)->bulk_reads, FULL);
 	nodes_settle();
 	expect_reads(MANY);
@@ -156,7 +153,7 @@ Test(bulk, a_device_with_one_read_has_one)
 	teardown();
 	open_nodes(1);
 	read_many(3);
-	cr_expect_eq(under_way(&a, &b), 1);
+	cr_expect_eq(under_way(), 1);
 	nodes_settle();
 	expect_reads(3);
 }
@@ -166,7 +163,7 @@ Test(bulk, pieces_of_one_read_wait_for_each_other)
 {
 	verve_config.read_size = BULK + 1;
 	read_many(3);
-	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(under_way(), FULL);
 	send_short(0);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 	nodes_settle();
@@ -181,17 +178,17 @@ Test(bulk, short_requests_overtake)
 	rma(VERVE_RMA_READ, MANY - 1, BULK, 0);
 	pattern_fill(local[MANY - 2], LONG, 1); /* the device may write before it reads */
 	rma(VERVE_RMA_WRITE, MANY - 2, LONG, 0);
-	cr_expect_eq(under_way(&a, &b), FULL + 3);
+	cr_expect_eq(under_way(), FULL + 3);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 	nodes_settle();
 	cr_expect(pattern_holds(local[MANY - 1], BULK, 1));
 }
 
-/* It steps aside only behind reads that were posted before it, not behind megabytes. */
+/* A short read steps aside for nobody, so that it does not wait for megabytes. */
 Test(bulk, a_short_read_that_waits_for_its_key_is_not_put_behind_long_ones)
 {
 	read_many(MANY - 1);
-	read_unknown(BULK);
+	rma_unknown(VERVE_RMA_READ, BULK);
 	nodes_settle();
 	cr_expect_lt(comps_until_error(), MANY - 1, "it is refused before the last reads leave");
 }
@@ -199,12 +196,10 @@ Test(bulk, a_short_read_that_waits_for_its_key_is_not_put_behind_long_ones)
 /* Only reads may be passed: two writes would change places (FI_ORDER_RMA_WAW). */
 Test(bulk, a_write_that_waits_does_not_step_aside)
 {
-	struct verve_wire_segment unknown = {0, LONG, VERVE_MR_KEY_EXPORTED | 1};
-
 	read_many(FULL);
-	start(VERVE_RMA_WRITE, MANY - 1, LONG, &unknown, 0);
+	rma_unknown(VERVE_RMA_WRITE, LONG);
 	rma(VERVE_RMA_WRITE, MANY - 2, LONG, 0);
-	cr_expect_eq(under_way(&a, &b), FULL + 1, "the reads, and the question about the key");
+	cr_expect_eq(under_way(), FULL + 1, "the reads, and the question about the key");
 	nodes_settle();
 	comps_until_error();
 	expect_comp(&a.tx_queue);
@@ -213,24 +208,11 @@ Test(bulk, a_write_that_waits_does_not_step_aside)
 /* A slab that a waiting read holds is missing elsewhere. */
 Test(bulk, a_read_that_waits_holds_no_slab)
 {
-	uint32_t used;
+	struct verve_wire_segment from = of_remote(0, NODE_EAGER);
 
-	for (int i = 0; i < MANY; i++) {
-		struct iovec iov = {local[i], NODE_EAGER};
-		struct verve_wire_segment from = {(uintptr_t)remote, NODE_EAGER, theirs->rkey};
-
-		cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &(struct verve_request) {
-				.iov = &iov,
-				.iov_count = 1,
-				.addr = node_addr(&a, &b),
-				.context = &contexts[i],
-				.flags = VERVE_OP_NOTIFY,
-				.remote = &from,
-				.remote_count = 1,
-			}), 0);
-	}
-	used = a.xport->tx_slabs.used;
-	cr_expect_eq(used, FULL, "%u slabs", used);
+	for (int i = 0; i < MANY; i++)
+		start(VERVE_RMA_READ, i, &from, NULL, i, 0);
+	cr_expect_eq(a.xport->tx_slabs.used, FULL, "%zu slabs", (size_t)a.xport->tx_slabs.used);
 	nodes_settle();
 	for (int i = 0; i < MANY; i++)
 		cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[i]);
@@ -259,18 +241,18 @@ Test(bulk, receives_come_before_reads_that_stepped_aside)
 /* soft-RoCE never says that a peer is dead: its port must be asked, also while a read is cut. */
 Test(bulk, a_half_posted_read_waits_for_its_peer)
 {
-	uint32_t produced;
+	uint32_t retired;
 
 	verve_config.read_size = BULK + 1;
 	rma(VERVE_RMA_READ, 0, LONG, 0);
-	cr_assert_eq(under_way(&a, &b), FULL);
+	cr_assert_eq(under_way(), FULL);
 	cr_assert(TAILQ_EMPTY(&node_peer(&a, &b)->active));
 	cr_assert(verve_keepalive_is_needed(a.xport));
-	node_link(&a, &b)->heard = node_link(&a, &b)->retired - 1;
+	retired = node_link(&a, &b)->retired;
+	node_link(&a, &b)->heard = retired - 1;
 	node_link(&a, &b)->silent = true;
-	produced = node_link(&a, &b)->retired;
 	verve_keepalive_step(a.xport);
-	cr_expect_eq(node_link(&a, &b)->heard, produced, "it was probed");
+	cr_expect_eq(node_link(&a, &b)->heard, retired, "it was probed");
 	cr_expect_not(node_link(&a, &b)->silent);
 	nodes_settle();
 	expect_reads(1);
@@ -284,7 +266,7 @@ Test(bulk, short_messages_do_not_wait_to_leave_together)
 	read_many(FULL);
 	for (uint32_t i = 1; i <= 2 * VERVE_LINK_SIGNAL; i++) {
 		send_short(0);
-		cr_assert_eq(under_way(&a, &b), FULL + i);
+		cr_assert_eq(under_way(), FULL + i);
 	}
 	nodes_settle();
 }
@@ -305,7 +287,7 @@ Test(bulk, writes_and_messages_keep_their_order)
 	cr_expect_eq(remote[LONG - 1], 8);
 }
 
-/* FI_ORDER_RMA_RAW: the reads see the write, also those that wait. */
+/* A read returns what an earlier write to the same memory has written (FI_ORDER_RMA_RAW). */
 Test(bulk, reads_stay_behind_the_writes_before_them)
 {
 	read_many(FULL);
@@ -321,19 +303,19 @@ Test(bulk, a_fence_waits_for_all_reads)
 {
 	read_many(MANY);
 	send_short(VERVE_OP_FENCE);
-	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(under_way(), FULL);
 	nodes_settle();
 	expect_reads(MANY);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 }
 
-/* What is posted behind an operation with a fence is deferred, too (fi_endpoint(3), FI_FENCE). */
+/* A message that is posted after a read with FI_FENCE starts after that read (fi_endpoint(3)). */
 Test(bulk, nothing_overtakes_a_read_with_a_fence)
 {
 	read_many(FULL + 1);
 	rma(VERVE_RMA_READ, FULL + 1, LONG, VERVE_OP_FENCE);
 	send_short(0);
-	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(under_way(), FULL);
 	nodes_settle();
 	expect_reads(FULL + 1);
 	/* The message leaves behind the request of the read, and completes when it has left. */
@@ -364,18 +346,9 @@ Test(bulk, reads_that_wait_end_with_the_connection)
 /* A refused request ends the queue pair; on the next one nothing is counted that is not posted. */
 Test(bulk, reads_go_on_over_another_queue_pair)
 {
-	struct verve_wire_segment beyond = {(uintptr_t)remote + LONG, 8, theirs->rkey};
-	struct iovec iov = {local[MANY - 1], 8};
+	struct verve_wire_segment beyond = of_remote(LONG, 8);
 
-	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_WRITE, &(struct verve_request) {
-			.iov = &iov,
-			.iov_count = 1,
-			.addr = node_addr(&a, &b),
-			.context = &contexts[MANY],
-			.flags = VERVE_OP_NOTIFY,
-			.remote = &beyond,
-			.remote_count = 1,
-		}), 0);
+	start(VERVE_RMA_WRITE, MANY - 1, &beyond, NULL, MANY, 0);
 	read_many(MANY - 1);
 	nodes_settle();
 	expect_error(&a.tx_queue, FI_EACCES);
@@ -417,7 +390,7 @@ Test(bulk, messages_are_read_so_many_at_a_time)
 Test(bulk, a_read_that_waits_for_its_key_is_refused)
 {
 	read_many(FULL + 2);
-	read_unknown(LONG);
+	rma_unknown(VERVE_RMA_READ, LONG);
 	send_short(0);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 	nodes_settle();
@@ -443,7 +416,7 @@ Test(bulk, a_fence_waits_for_a_half_posted_read)
 	verve_config.read_size = BULK + 1;
 	rma(VERVE_RMA_READ, 0, LONG, 0);
 	send_short(VERVE_OP_FENCE);
-	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(under_way(), FULL);
 	nodes_settle();
 	expect_reads(1);
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
@@ -455,7 +428,7 @@ Test(bulk, nothing_passes_a_half_posted_read_with_a_fence)
 	verve_config.read_size = BULK + 1;
 	rma(VERVE_RMA_READ, 0, LONG, VERVE_OP_FENCE);
 	send_short(0);
-	cr_expect_eq(under_way(&a, &b), FULL);
+	cr_expect_eq(under_way(), FULL);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[MANY]);
 	expect_reads(1);
