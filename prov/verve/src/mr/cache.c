@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "mr/costs_measure.h"
 #include "mr/region.h"
 #include "mr/reuse.h"
 #include "mr/store.h"

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Costs: what it costs to register memory with a device, to copy memory and to have a peer read it,
- * and the lengths from which on one is cheaper than the other. Any thread.
+ * Costs: what it costs to register memory with a device, to copy memory and to have a peer read it
+ * (mr/costs_measure.h), and the lengths from which on one is cheaper than the other. Any thread.
  */
 #ifndef VERVE_MR_COSTS_H
 #define VERVE_MR_COSTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct verve_net_device;
 
 /* Nanoseconds, each at least 1. A page has 4096 bytes here. */
 struct verve_mr_costs {
@@ -19,6 +18,7 @@ struct verve_mr_costs {
 	uint32_t copy_page; /* to copy a page */
 	uint32_t round;	    /* to offer a message and to request a read, before the bytes come */
 	uint32_t window;    /* to open kept memory to peers, and to end that */
+	bool reg_known, round_known, window_known; /* measured: reg to copy_page; round; window */
 };
 
 /* Bytes of a piece of memory, each a bound from which on that is cheaper; SIZE_MAX: never. */
@@ -33,14 +33,6 @@ struct verve_mr_crossover {
 
 /* The costs of a network card on PCI. They hold where nothing was measured. */
 extern const struct verve_mr_costs verve_mr_costs_default;
-
-/*
- * Measures the costs of the device, once in a process (the first 16 devices). May block for
- * a millisecond. Never fails: without memory, where the device refuses to register, and where the
- * clock stands still, the costs are verve_mr_costs_default. hit is what asking the monitor costs
- * where a cache has opened it (mr/monitor.h).
- */
-void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);
 
 /* Finds the bounds for these costs. FI_VERVE_RENDEZVOUS_SIZE overrides rendezvous. */
 void verve_mr_costs_compare(const struct verve_mr_costs *costs,

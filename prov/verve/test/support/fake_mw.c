@@ -156,6 +156,7 @@ static int binder_gate(struct verve_net_binder *binder)
 {
 	int ret = binder->broken ? -FI_EIO : fake_gate(FAKE_NET_MW_BIND);
 
+	fake_world.now += fake_world.config.binder_time;
 	if (!ret && binder->dev->host->removed)
 		ret = -FI_ENODEV;
 	binder->broken |= ret != 0;

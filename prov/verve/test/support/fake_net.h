@@ -29,6 +29,7 @@ struct fake_net_config {
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
 	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
 	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
+	uint64_t look_time, binder_time; /* of a look at the clock; of a binder's request */
 	bool mw_stale, mw_late, mw_stays, mw_no_atomics, mw_for_all, mw_refused; /* fake_mw.c */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
 	const char *starved;   /* the thread of this name never runs; NULL: all run */
@@ -36,8 +37,7 @@ struct fake_net_config {
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
 	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
 	uint32_t partial; /* chance that a message's beginning arrives some time before its end */
-	/* true: its receive is never flushed (newer soft-RoCE); false: it is, a little late */
-	bool error_keeps_recv;
+	bool error_keeps_recv; /* its receive is never flushed (newer soft-RoCE), or late */
 };
 
 /* Two hosts, no loss, limits as soft-RoCE has them, but no memory windows (limits.mw 0). */

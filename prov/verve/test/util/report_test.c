@@ -259,30 +259,19 @@ Test(report, program_agrees_with_itself)
 }
 
 /* Cheap reads make kept buffers be read from a shorter length on; a set variable hides nothing. */
-Test(report, tuning_names_the_variable_where_costs_differ)
+Test(report, tuning_shows_what_follows_from_the_costs)
 {
-	struct verve_tune tune = {.start = verve_mr_costs_default, .costs = verve_mr_costs_default,
-				  .eager = 65536};
-	char advice[VERVE_TUNE_TEXT_MAX], expected[VERVE_TUNE_TEXT_MAX];
+	struct verve_tune tune = {.costs = verve_mr_costs_default};
+	size_t before;
 
 	verve_config.rendezvous_size = 1000;
 	verve_tune_compare(&tune);
 	cr_expect_eq(verve_config.rendezvous_size, 1000);
-	cr_expect_gt(tune.chosen.offer_kept, 1001);
-	cr_expect_not(verve_tune_advise(&tune, advice));
-	tune.costs.round += 200;
-	verve_tune_compare(&tune);
-	cr_expect_neq(tune.better.offer_kept, tune.chosen.offer_kept);
-	cr_expect_not(verve_tune_advise(&tune, advice));
+	before = tune.crossover.offer_kept;
+	cr_expect_gt(before, 1001);
 	tune.costs.round = tune.costs.window = 100;
 	verve_tune_compare(&tune);
-	cr_expect_lt(tune.better.offer_kept, tune.chosen.offer_kept);
-	cr_assert(verve_tune_advise(&tune, advice));
-	snprintf(expected, sizeof(expected), "FI_VERVE_RENDEZVOUS_SIZE=%zu",
-		 tune.better.offer_kept - 1);
-	cr_expect_str_eq(advice, expected);
-	tune.eager = tune.better.offer_kept - 1;
-	cr_expect_not(verve_tune_advise(&tune, advice));
+	cr_expect_lt(tune.crossover.offer_kept, before);
 	verve_config.rendezvous_size = SIZE_MAX;
 }
 
@@ -305,12 +294,14 @@ static bool length_measured(struct verve_tune tune, const char *name)
 
 Test(report, length_is_measured_if_all_its_costs_are)
 {
-	struct verve_tune tune = {.start = verve_mr_costs_default, .costs = verve_mr_costs_default};
+	struct verve_tune tune = {.costs = verve_mr_costs_default};
 	FILE *file;
 
+	cr_expect_not(length_measured(tune, "fresh"));
+	tune.costs.reg_known = true;
 	cr_expect(length_measured(tune, "fresh"));
 	cr_expect_not(length_measured(tune, "rendezvous"));
-	tune.read = true;
+	tune.costs.round_known = true;
 	cr_expect(length_measured(tune, "rendezvous"));
 	cr_expect_not(length_measured(tune, "offer_kept"));
 	free(text);
@@ -318,6 +309,6 @@ Test(report, length_is_measured_if_all_its_costs_are)
 	verve_tune_print_port(&tune, "a:1", file);
 	fclose(file);
 	cr_expect_not_null(strstr(text, "from a default cost\n  all buffers"), "%s", text);
-	tune.window = true;
+	tune.costs.window_known = true;
 	cr_expect(length_measured(tune, "offer_kept"));
 }
