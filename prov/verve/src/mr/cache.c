@@ -438,6 +438,15 @@ int verve_mr_cache_get_kept_for_peer(struct verve_mr_cache *cache, void *addr, s
 	return cache_get_kept(cache, &want, PEER_WINDOWS, region);
 }
 
+int verve_mr_cache_get_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+			    struct verve_mr_region **region)
+{
+	int ret = region_open(cache, addr, len, access, NULL, region);
+
+	AO_fetch_and_add1(ret ? &cache->failures : &cache->misses);
+	return ret;
+}
+
 static struct verve_mr_entry *entry_of(const struct verve_mr_region *region)
 {
 	return region->base ? region->base->owner : region->owner;

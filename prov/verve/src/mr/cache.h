@@ -93,6 +93,12 @@ int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t
 int verve_mr_cache_get_kept_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
 				     unsigned access, struct verve_mr_region **region);
 /*
+ * As verve_mr_cache_get, but the memory is registered for this one use, and the cache learns
+ * nothing: for a part of memory that verve_mr_cache_get_kept did not find.
+ */
+int verve_mr_cache_get_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
+			    struct verve_mr_region **region);
+/*
  * As verve_mr_cache_get, but the region has exactly that range and access, and no other caller gets
  * it until put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset
  * explains. A region with base is never kept. Not under an engine's lock.

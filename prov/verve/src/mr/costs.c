@@ -17,6 +17,9 @@ enum {
 	 * Over shared memory the receiver's part of 64 KiB took three times the sender's.
 	 */
 	COPIES = 4,
+	/* Each stage costs one more registration: half of what its pages cost, at most. */
+	STAGE_PAGES = 2,
+	STAGE_MIN = 1 << 19, /* bytes: its request and its turn cost something, too */
 };
 
 const struct verve_mr_costs verve_mr_costs_default = {
@@ -32,6 +35,16 @@ static uint64_t cost_of_reg(const struct verve_mr_costs *costs, size_t len)
 	return costs->reg + (uint64_t)costs->reg_page * ((len - 1) / PAGE);
 }
 
+static size_t bytes_of_stage(const struct verve_mr_costs *costs)
+{
+	size_t bytes;
+
+	if (!costs->reg_page)
+		return SIZE_MAX;
+	bytes = (size_t)STAGE_PAGES * costs->reg / costs->reg_page * PAGE;
+	return bytes > STAGE_MIN ? bytes : STAGE_MIN;
+}
+
 /* Notes the length if it is the first one at which this costs no more than that. */
 static void note(size_t *bound, size_t len, uint64_t this, uint64_t that)
 {
@@ -45,7 +58,8 @@ void verve_mr_costs_compare(const struct verve_mr_costs *costs,
 	uint64_t offer = costs->round + costs->window + 2 * costs->hit;
 
 	*crossover = (struct verve_mr_crossover){SIZE_MAX, SIZE_MAX, SIZE_MAX,
-						 SIZE_MAX, SIZE_MAX, SIZE_MAX};
+						 SIZE_MAX, SIZE_MAX, SIZE_MAX,
+						 bytes_of_stage(costs)};
 	for (size_t len = STEP; len <= LONGEST; len += STEP) {
 		uint64_t copy = cost_of_copy(costs, len), reg = cost_of_reg(costs, len);
 		uint64_t hit = OPERATION + costs->hit;

@@ -29,6 +29,11 @@ struct verve_mr_crossover {
 	size_t fresh;	   /* to register for one use, than to copy */
 	size_t rendezvous; /* to offer a message to the peer, than to copy it at both ends */
 	size_t offer_kept; /* the same, of one that is used again and again */
+	/*
+	 * Memory of n times so many bytes, registered for one use, is registered in n stages: while
+	 * one stage is registered, the bytes of the stage before it move (xport/staged.h).
+	 */
+	size_t stage;
 };
 
 /* The costs of a network card on PCI. They hold where nothing was measured. */

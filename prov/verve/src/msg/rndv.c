@@ -17,6 +17,7 @@
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/report.h"
+#include "xport/staged.h"
 #include "xport/start.h"
 #include "xport/window.h"
 #include "xport/xport.h"
@@ -125,19 +126,22 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint3
 static int prepare_read(struct verve_xport *xport, const struct verve_link *link,
 			struct verve_recv_op *recv)
 {
+	const struct verve_transfer *transfer = &recv->transfer;
 	struct verve_memory *memory = &recv->memory;
+	bool begun = memory->slab || memory->owned || transfer->offset;
 
-	if (memory->slab || memory->owned || recv->transfer.offset)
+	if (begun && !memory->staged)
 		return 0;
-	if (recv->transfer.len <= xport->attr.eager_size && !memory->region[0] &&
-	    verve_memory_register_short(xport, memory, recv->transfer.len, VERVE_NET_LOCAL_WRITE))
+	if (!begun && transfer->len <= xport->attr.eager_size && !memory->region[0] &&
+	    verve_memory_register_short(xport, memory, transfer->len, VERVE_NET_LOCAL_WRITE))
 		memory->slab = verve_link_slab_alloc(xport, link);
-	if (memory->slab || memory->owned)
+	if (!begun && (memory->slab || memory->owned))
 		return 0;
-	return verve_memory_register(xport, memory, VERVE_NET_LOCAL_WRITE);
+	return verve_staged_register(xport, memory, transfer->len, transfer->offset,
+				     VERVE_NET_LOCAL_WRITE, !link->bulk_reads);
 }
 
-/* The keys of the message have ended: it is pulled, from its first byte on. */
+/* The message cannot be read, or not any more: it is pulled, from its first byte on. */
 static void pull_instead(struct verve_xport *xport, struct verve_recv_op *recv)
 {
 	if (recv->memory.slab)
@@ -146,6 +150,21 @@ static void pull_instead(struct verve_xport *xport, struct verve_recv_op *recv)
 	recv->transfer.remote_count = 0;
 	recv->transfer.offset = 0;
 	recv->bound_to = 0;
+	recv->pulls = false;
+}
+
+/*
+ * The rest of the message cannot be read. Reads of its beginning are under way, and the message is
+ * pulled when they have ended: an empty write is posted behind them.
+ */
+static enum verve_outcome pull_later(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_recv_op *recv)
+{
+	if (verve_link_post_nothing(xport, link, &recv->op))
+		return VERVE_BROKE;
+	recv->pulls = true;
+	verve_op_activate(&recv->op, VERVE_OP_SENT);
+	return VERVE_DONE;
 }
 
 bool verve_rndv_restart(struct verve_xport *xport, struct verve_op *op)
@@ -174,6 +193,8 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 	if (!recv->transfer.remote_count)
 		return verve_chunks_start(xport, link, recv);
 	ret = prepare_read(xport, link, recv);
+	if (ret && recv->transfer.offset)
+		return pull_later(xport, link, recv);
 	if (ret == -FI_ENOMEM) {
 		recv->transfer.remote_count = 0;
 		recv->bound_to = 0;
@@ -185,7 +206,7 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 		return VERVE_DONE;
 	}
 	progress = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
-	if (progress == VERVE_DONE)
+	if (progress == VERVE_DONE && recv->transfer.offset == recv->transfer.len)
 		verve_op_activate(op, VERVE_OP_SENT);
 	return progress;
 }
@@ -195,6 +216,14 @@ void verve_rndv_done(struct verve_xport *xport, struct verve_op *op)
 	struct verve_recv_op *recv = verve_recv_op_of(op);
 	struct verve_memory *memory = &recv->memory;
 
+	if (recv->pulls) {
+		pull_instead(xport, recv);
+		if (op->state != VERVE_OP_DOOMED) {
+			verve_op_dequeue(op);
+			verve_peer_queue(xport, op->peer, op);
+		}
+		return;
+	}
 	if (memory->slab) {
 		verve_iov_scatter(memory->iov, memory->iov_count, 0, memory->slab->data,
 				  recv->transfer.len);

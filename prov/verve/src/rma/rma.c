@@ -17,6 +17,7 @@
 #include "xport/places.h"
 #include "xport/post.h"
 #include "xport/report.h"
+#include "xport/staged.h"
 #include "xport/start.h"
 #include "xport/transfer.h"
 #include "xport/watched.h"
@@ -39,6 +40,7 @@ static int bounce(struct verve_xport *xport, const struct verve_link *link,
 	rma->memory.slab = verve_link_slab_alloc(xport, link);
 	if (!rma->memory.slab)
 		return -FI_EAGAIN;
+	rma->transfer.base = rma->transfer.offset;
 	verve_transfer_load(xport, &rma->op);
 	return 0;
 }
@@ -46,7 +48,8 @@ static int bounce(struct verve_xport *xport, const struct verve_link *link,
 /*
  * verve_rma_way.prepare of reads and writes. A short write goes inline. Memory without descriptors
  * is copied if it is no longer than the eager size, unless a registration costs less. All other
- * memory is registered or, where the process may not lock so much, copied piece by piece.
+ * memory is registered or, where the process may not lock so much, copied piece by piece. So is
+ * what is left if a part is under way: an error must not end the operation before that part.
  */
 static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
 		       const char **reason)
@@ -57,15 +60,16 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	int ret;
 
 	*reason = "cannot register the local buffer";
-	if (memory->slab || memory->owned ||
+	if (memory->slab || (memory->owned && !memory->staged) ||
 	    (write && verve_transfer_is_inline(link, VERVE_NET_WRITE, rma->op.len)))
 		return 0;
-	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size &&
+	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size && !memory->staged &&
 	    (!verve_memory_register_short(xport, memory, rma->op.len, access) ||
 	     !bounce(xport, link, rma)))
 		return 0;
-	ret = verve_memory_register(xport, memory, access);
-	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
+	ret = verve_staged_register(xport, memory, rma->op.len, rma->transfer.offset, access,
+				    write || !link->bulk_reads);
+	return ret == -FI_ENOMEM || (ret && rma->transfer.offset) ? bounce(xport, link, rma) : ret;
 }
 
 static enum verve_net_wr_op verb_of(bool write)

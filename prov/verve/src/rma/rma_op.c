@@ -147,7 +147,7 @@ enum verve_outcome verve_rma_op_start(struct verve_xport *xport, struct verve_li
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (!rma->posted) {
 		progress = rma_post(xport, link, rma, way, &notice, &over);
-		if (progress != VERVE_DONE || over)
+		if (progress != VERVE_DONE || over || rma->transfer.offset < rma->transfer.len)
 			return progress;
 		rma->posted = true;
 	}

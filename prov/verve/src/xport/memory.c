@@ -102,6 +102,12 @@ int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory
 	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get);
 }
 
+int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
+			       unsigned access)
+{
+	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get_kept);
+}
+
 int verve_memory_offer(struct verve_xport *xport, struct verve_memory *memory, bool binds)
 {
 	return register_pieces(xport, memory, SIZE_MAX, VERVE_NET_REMOTE_READ,

@@ -25,7 +25,8 @@ struct verve_xport;
  */
 struct verve_memory {
 	struct verve_slab *slab; /* the device uses it in place of iov; NULL: it uses iov */
-	uint32_t iov_count;
+	uint16_t iov_count;
+	bool staged; /* one piece of the application's in several, for xport/staged.h */
 	uint32_t owned; /* bit i: region[i] came from the cache and goes back there */
 	struct iovec iov[VERVE_IOV_LIMIT];
 	struct verve_mr_region *region[VERVE_IOV_LIMIT]; /* NULL: not registered */
@@ -41,7 +42,9 @@ static inline struct verve_memory *verve_op_memory(struct verve_op *op)
 static inline void verve_memory_init(struct verve_memory *memory)
 {
 	memory->slab = NULL;
-	memory->iov_count = memory->owned = 0;
+	memory->iov_count = 0;
+	memory->staged = false;
+	memory->owned = 0;
 }
 
 /*
@@ -79,7 +82,9 @@ int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory
  * Errors as verve_memory_register.
  */
 int verve_memory_offer(struct verve_xport *xport, struct verve_memory *memory, bool binds);
-/* The same, if the cache has a registration, or makes one to keep it. Else -FI_ENOENT. */
+/* The same two, if the cache has registrations, or makes them to keep them. Else -FI_ENOENT. */
+int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
+			       unsigned access);
 int verve_memory_offer_kept(struct verve_xport *xport, struct verve_memory *memory, bool binds);
 /*
  * As verve_memory_register, for the first len bytes alone, if a registration costs less than a copy

@@ -14,6 +14,7 @@
 #include "xport/peer.h"
 #include "xport/post.h"
 #include "xport/remote_key.h"
+#include "xport/staged.h"
 #include "xport/xport.h"
 
 _Static_assert((int)VERVE_IOV_LIMIT <= (int)VERVE_NET_SGE_MIN, "every usable device takes it");
@@ -65,7 +66,8 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 {
 	const struct verve_memory *memory = verve_op_memory(op);
 
-	if (memory->slab) {
+	/* Bytes before those in the slab have moved straight, or do so again (xport/replay.h). */
+	if (memory->slab && offset >= verve_op_transfer(op)->base) {
 		offset -= verve_op_transfer(op)->base;
 		sge[0] = (struct verve_net_sge) {(uintptr_t)memory->slab->data + offset, len,
 						 memory->slab->lkey};
@@ -74,14 +76,18 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 	return verve_memory_locate(memory, offset, len, is_inline, sge);
 }
 
-/* The offset at which the current piece ends: the transfer's end, or the last byte in the slab. */
+/*
+ * The offset at which the current piece ends: the transfer's end, the last byte in the slab, or the
+ * last one that has a region.
+ */
 static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *op)
 {
 	const struct verve_transfer *transfer = verve_op_transfer(op);
-	uint64_t left = transfer->len - transfer->base;
+	const struct verve_memory *memory = verve_op_memory(op);
 
-	return verve_op_memory(op)->slab ? transfer->base + min(left, xport->tx_slabs.size) :
-					   transfer->len;
+	if (memory->slab)
+		return transfer->base + min(transfer->len - transfer->base, xport->tx_slabs.size);
+	return __builtin_expect(memory->staged, 0) ? verve_staged_ready(memory) : transfer->len;
 }
 
 void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op)
@@ -113,7 +119,8 @@ bool verve_transfer_is_under_way(const struct verve_xport *xport, struct verve_o
 {
 	const struct verve_transfer *transfer = verve_op_transfer(op);
 
-	return transfer->offset < transfer->len && transfer->offset == end_of_piece(xport, op);
+	return verve_op_memory(op)->slab && transfer->offset < transfer->len &&
+	       transfer->offset == end_of_piece(xport, op);
 }
 
 /*
@@ -249,7 +256,9 @@ enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_l
 	struct verve_transfer *transfer = verve_op_transfer(op);
 	size_t longest = verve_transfer_longest(verve_net_device_port(xport->attr.dev), verb);
 	uint64_t end = end_of_piece(xport, op);
+	bool in_slab = verve_op_memory(op)->slab;
 
+	tell = end == transfer->len ? tell : in_slab;
 	do {
 		size_t len, left = end - transfer->offset;
 		struct verve_slot slot;
@@ -268,11 +277,11 @@ enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_l
 			.length = len,
 			.kind = VERVE_SLOT_MEMORY,
 			.verb = verb,
-			.tell = len == left && (tell || end < transfer->len),
+			.tell = len == left && tell,
 		};
 		if (verve_transfer_post_slot(xport, link, &slot))
 			return VERVE_BROKE;
 		transfer->offset += len;
 	} while (transfer->offset < end);
-	return end < transfer->len ? VERVE_LATER : VERVE_DONE;
+	return in_slab && end < transfer->len ? VERVE_LATER : VERVE_DONE;
 }

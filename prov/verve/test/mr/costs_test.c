@@ -81,6 +81,13 @@ Test(costs, copies_that_cost_nothing_are_always_made)
 	cr_expect_eq(bound.rendezvous, SIZE_MAX);
 }
 
+Test(costs, stage_costs_a_registration_for_twice_as_much_of_pages)
+{
+	cr_expect_eq(compare(15000, 60, 500, 300).stage, 500 * 4096);
+	cr_expect_eq(compare(15000, 1000, 500, 300).stage, 1 << 19, "and half a MiB at least");
+	cr_expect_eq(compare(15000, 0, 500, 300).stage, SIZE_MAX);
+}
+
 Test(costs, variable_overrides_the_costs)
 {
 	verve_config.rendezvous_size = 3000;

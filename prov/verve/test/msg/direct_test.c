@@ -21,7 +21,7 @@ static const uint32_t inlined = NODE_INLINE - VERVE_WIRE_HEADER;
 static void setup(void)
 {
 	const struct verve_mr_crossover direct = {inlined + 1, inlined + 1, inlined + 1, NEVER,
-						  NEVER, NEVER};
+						  NEVER, NEVER, NEVER};
 
 	fake_net_watch_allow(true);
 	pair_open(out, in, ROOM);

@@ -184,6 +184,7 @@ static void open_endpoints(struct sim_node *node)
 static void set_crossover(struct sim_node *node)
 {
 	static const size_t bounds[] = {64, 200, 400, 4096, SIZE_MAX};
+	static const size_t stages[] = {500, 2000, SIZE_MAX};
 	struct verve_mr_cache *cache = &verve_domain_from_fid(&node->domain->fid)->mr_cache;
 
 	cache->crossover = (struct verve_mr_crossover) {
@@ -193,6 +194,7 @@ static void set_crossover(struct sim_node *node)
 		.fresh = bounds[sim_below(node->sim, 5)],
 		.rendezvous = bounds[sim_below(node->sim, 5)],
 		.offer_kept = bounds[sim_below(node->sim, 5)],
+		.stage = stages[sim_below(node->sim, 3)],
 	};
 }
 
