@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-	VERVE_PAGE_LAYOUT = 2, /* changes with the layout of the file, or the numbers' meaning */
+	VERVE_PAGE_LAYOUT = 3, /* changes with the layout of the file, or the numbers' meaning */
 	VERVE_PAGE_ENTRIES = 4096, /* entries at most; further ones are only counted */
 	VERVE_PAGE_VALUES = 128,	   /* numbers of an entry */
 	VERVE_PAGE_EVENTS = 32,	   /* of an entry, the last ones */

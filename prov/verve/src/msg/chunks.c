@@ -54,7 +54,8 @@ void verve_chunks_arrived(struct verve_xport *xport, struct verve_link *link,
 		return;
 	recv = verve_recv_op_of(op);
 	transfer = &recv->transfer;
-	if (!op->cls->is_receive || !packet->len || packet->len > recv->asked - transfer->offset) {
+	if (!op->cls->is_receive || transfer->remote_count || !packet->len ||
+	    packet->len > recv->asked - transfer->offset) {
 		verve_link_break(xport, link, FI_EIO, 0, "the peer sends what nobody asked for");
 		return;
 	}
@@ -89,7 +90,7 @@ static struct verve_send_op *source_of(const struct verve_xport *xport,
 {
 	struct verve_op *source = verve_idtab_get(&xport->op_ids, chunk->source);
 
-	return source && verve_op_is_send(source) && verve_send_op_of(source)->chunk == &chunk->op ?
+	return source && verve_op_is_send(source) && verve_send_op_of(source)->answer == &chunk->op ?
 		       verve_send_op_of(source) :
 		       NULL;
 }
@@ -147,7 +148,7 @@ static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_lin
 	source->pulled += len;
 	op->len -= len;
 	if (!op->len)
-		source->chunk = NULL;
+		source->answer = NULL;
 	if (verve_link_post_packet(xport, link, &out, prefix + len, false, NULL))
 		return VERVE_BROKE;
 	if (!op->len)
@@ -165,14 +166,14 @@ static const struct verve_op_class chunk_class = {
 };
 
 /*
- * The peer may ask for len bytes now: the message was offered to the peer, no earlier PULL of the
- * message is still to be answered, and at least len bytes are left.
+ * The peer may ask for len bytes now: the message was offered to the peer, no earlier PULL or MORE
+ * of the message is still to be answered, and at least len bytes are left.
  */
 static bool may_pull(struct verve_op *op, uint64_t len)
 {
 	const struct verve_send_op *source = verve_send_op_of(op);
 
-	return verve_op_is_send(op) && source->offered && !source->chunk && len &&
+	return verve_op_is_send(op) && source->offered && !source->answer && len &&
 	       len <= op->len - source->pulled;
 }
 
@@ -195,7 +196,7 @@ void verve_chunks_asked(struct verve_xport *xport, struct verve_link *link,
 				 "no memory to send a part of a message");
 		return;
 	}
-	verve_send_op_of(source)->chunk = op;
+	verve_send_op_of(source)->answer = op;
 	chunk = (struct verve_chunk_op *)op;
 	chunk->source = source->id;
 	chunk->receiver = packet->status;

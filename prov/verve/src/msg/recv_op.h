@@ -37,7 +37,8 @@ struct verve_recv_op {
 	uint32_t bound_to;
 	uint32_t children;	/* multi-receive buffer: messages still being placed */
 	bool spent;		/* multi-receive buffer: takes no more messages */
-	bool pulls;		/* is pulled when the reads of its beginning have ended */
+	bool asks;		/* has asked the sender for segments: a PART will come */
+	bool pulls;		/* reads no more; is pulled when its reads have ended */
 	struct verve_transfer transfer; /* undefined before a rendezvous is accepted */
 };
 

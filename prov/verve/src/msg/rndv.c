@@ -7,6 +7,7 @@
 #include "mr/region.h"
 #include "msg/chunks.h"
 #include "msg/direct.h"
+#include "msg/parts.h"
 #include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "net/mr.h"
@@ -46,7 +47,7 @@ static bool copy_out(struct verve_xport *xport, struct verve_send_op *send)
 static void fill_segments(const struct verve_memory *memory, struct verve_wire_packet *packet)
 {
 	for (uint32_t i = 0; i < memory->iov_count; i++)
-		if (memory->iov[i].iov_len)
+		if (memory->iov[i].iov_len && memory->region[i])
 			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
 				(uintptr_t)memory->iov[i].iov_base + memory->region[i]->shift,
 				memory->iov[i].iov_len, memory->region[i]->rkey};
@@ -73,7 +74,8 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 	 * no peer may read these. An RTS without segments tells the peer to pull the message.
 	 */
 	if (!send->memory.slab && op->len && !copy_out(xport, send)) {
-		ret = verve_memory_offer(xport, &send->memory, link->bound_keys);
+		ret = verve_staged_offer(xport, &send->memory, op->len, link->bound_keys,
+					 TAILQ_EMPTY(&op->peer->active));
 		if (ret && ret != -FI_ENOMEM) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
@@ -105,6 +107,7 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint3
 	transfer->remote_count = offer->segment_count;
 	transfer->rkeys = true;
 	transfer->len = offer->len < recv->op.len ? offer->len : recv->op.len;
+	transfer->closed = transfer->remote_count ? verve_parts_closed(transfer) : 0;
 	recv->op.len = transfer->len;
 	recv->fin.id = offer->op_id;
 	/* A message of a link that has broken since cannot be pulled: the reads fail. */
@@ -132,7 +135,8 @@ static int prepare_read(struct verve_xport *xport, const struct verve_link *link
 
 	if (begun && !memory->staged)
 		return 0;
-	if (!begun && transfer->len <= xport->attr.eager_size && !memory->region[0] &&
+	if (!begun && transfer->len <= xport->attr.eager_size && !transfer->closed &&
+	    !memory->region[0] &&
 	    verve_memory_register_short(xport, memory, transfer->len, VERVE_NET_LOCAL_WRITE))
 		memory->slab = verve_link_slab_alloc(xport, link);
 	if (!begun && (memory->slab || memory->owned))
@@ -148,22 +152,33 @@ static void pull_instead(struct verve_xport *xport, struct verve_recv_op *recv)
 		verve_slab_free(&xport->tx_slabs, recv->memory.slab);
 	recv->memory.slab = NULL;
 	recv->transfer.remote_count = 0;
+	recv->transfer.closed = 0;
 	recv->transfer.offset = 0;
 	recv->bound_to = 0;
-	recv->pulls = false;
+	recv->asks = recv->pulls = false;
 }
 
 /*
- * The rest of the message cannot be read. Reads of its beginning are under way, and the message is
- * pulled when they have ended: an empty write is posted behind them.
+ * The message is pulled, as it cannot be read, or its rest cannot; or the receive fails, if it has
+ * an error. Before that, a PART comes that was asked for: no receive with another message may get
+ * it. And the reads that are under way end: an empty write is posted behind them.
  */
-static enum verve_outcome pull_later(struct verve_xport *xport, struct verve_link *link,
-				     struct verve_recv_op *recv)
+static enum verve_outcome stop_reading(struct verve_xport *xport, struct verve_link *link,
+				       struct verve_recv_op *recv)
 {
-	if (verve_link_post_nothing(xport, link, &recv->op))
-		return VERVE_BROKE;
 	recv->pulls = true;
-	verve_op_activate(&recv->op, VERVE_OP_SENT);
+	if (recv->asks) {
+		verve_op_activate(&recv->op, VERVE_OP_AWAIT);
+	} else if (recv->op.error) {
+		verve_recv_fail(xport, &recv->op, "cannot register the receive buffer");
+	} else if (recv->transfer.offset) {
+		if (verve_link_post_nothing(xport, link, &recv->op))
+			return VERVE_BROKE;
+		verve_op_activate(&recv->op, VERVE_OP_SENT);
+	} else {
+		pull_instead(xport, recv);
+		return verve_chunks_start(xport, link, recv);
+	}
 	return VERVE_DONE;
 }
 
@@ -185,29 +200,30 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 				     struct verve_op *op)
 {
 	struct verve_recv_op *recv = verve_recv_op_of(op);
+	struct verve_transfer *transfer = &recv->transfer;
 	enum verve_outcome progress;
 	int ret;
 
 	if (recv->bound_to && recv->bound_to != link->conn_id)
 		pull_instead(xport, recv);
-	if (!recv->transfer.remote_count)
+	if (recv->pulls)
+		return stop_reading(xport, link, recv);
+	if (!transfer->remote_count)
 		return verve_chunks_start(xport, link, recv);
-	ret = prepare_read(xport, link, recv);
-	if (ret && recv->transfer.offset)
-		return pull_later(xport, link, recv);
-	if (ret == -FI_ENOMEM) {
-		recv->transfer.remote_count = 0;
-		recv->bound_to = 0;
-		return verve_chunks_start(xport, link, recv);
+	/* At once: while this side registers and reads, the sender registers its next piece. */
+	progress = verve_parts_ask(xport, link, recv);
+	if (progress != VERVE_DONE)
+		return progress;
+	if (transfer->offset < transfer->len - transfer->closed) {
+		ret = prepare_read(xport, link, recv);
+		if (ret && ret != -FI_ENOMEM && !transfer->offset)
+			op->error = -ret;
+		if (ret)
+			return stop_reading(xport, link, recv);
+		progress = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
 	}
-	if (ret) {
-		op->error = -ret;
-		verve_recv_fail(xport, op, "cannot register the receive buffer");
-		return VERVE_DONE;
-	}
-	progress = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
-	if (progress == VERVE_DONE && recv->transfer.offset == recv->transfer.len)
-		verve_op_activate(op, VERVE_OP_SENT);
+	if (progress == VERVE_DONE && transfer->offset == transfer->len - transfer->closed)
+		verve_op_activate(op, transfer->closed ? VERVE_OP_AWAIT : VERVE_OP_SENT);
 	return progress;
 }
 

@@ -21,7 +21,7 @@ struct verve_send_op {
 	struct verve_op op;
 	uint64_t tag, data; /* data: remote CQ data, if op.flags has VERVE_OP_DATA */
 	uint64_t pulled; /* bytes that were sent in chunks, from the beginning of the message */
-	struct verve_op *chunk; /* the answer to the peer's PULL; NULL: no PULL is to be answered */
+	struct verve_op *answer; /* to the peer's PULL or MORE; NULL: none is to be answered */
 	bool offered;	 /* the peer has the message's RTS, and may pull the message */
 	struct verve_memory memory;
 };

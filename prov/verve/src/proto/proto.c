@@ -6,6 +6,7 @@
 
 #include "msg/batch.h"
 #include "msg/chunks.h"
+#include "msg/parts.h"
 #include "msg/send.h"
 #include "msg/unexpected.h"
 #include "net/cq.h"
@@ -62,6 +63,8 @@ static verve_packet_handler *const handlers[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_FENCE] = verve_fence_asked,
 	[VERVE_WIRE_FENCED] = verve_fence_answered,
 	[VERVE_WIRE_BATCH] = verve_batch_arrived,
+	[VERVE_WIRE_MORE] = verve_parts_asked,
+	[VERVE_WIRE_PART] = verve_parts_arrived,
 };
 
 static const struct verve_protocols protocols = {

@@ -12,7 +12,8 @@
 
 enum verve_wire_type {
 	VERVE_WIRE_EAGER = 1,	   /* a whole message: verve_wire_costs_credit */
-	VERVE_WIRE_RTS = 2,	   /* offers a message; without segments, it is to be pulled */
+	/* offers a message; without segments, it is to be pulled; with too few: MORE */
+	VERVE_WIRE_RTS = 2,
 	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
 	VERVE_WIRE_CREDIT = 4,	   /* credits in the header, no more */
 	VERVE_WIRE_WRITE_DATA = 5, /* remote CQ data of the RMA write just before; dispatch.c */
@@ -31,6 +32,8 @@ enum verve_wire_type {
 	VERVE_WIRE_FENCE = 18,	    /* asks if the messages before it are handled, or matched */
 	VERVE_WIRE_FENCED = 19,	    /* answers a FENCE: they are; xport/fence.h */
 	VERVE_WIRE_BATCH = 20,	    /* several small messages: EAGER packets without ACK */
+	VERVE_WIRE_MORE = 21,	    /* asks for further segments of an offered message: PART */
+	VERVE_WIRE_PART = 22,	    /* the next segments; without, the message is to be pulled */
 	VERVE_WIRE_TYPES,	    /* one more than the last */
 };
 
@@ -59,7 +62,7 @@ enum {
 enum { VERVE_WIRE_WROTE = 0, VERVE_WIRE_READ = 1 };
 
 /*
- * A piece of memory. In RTS and KEY_REPLY of the packet's sender; its key is an rkey. In ATOMIC of
+ * A piece of memory. In RTS, PART and KEY_REPLY of the packet's sender; its key is an rkey. In ATOMIC of
  * the recipient. In RMA_EVENT of the recipient, and only the key is on the wire.
  */
 struct verve_wire_segment {
@@ -88,12 +91,12 @@ struct verve_wire_packet {
 	uint64_t data;	   /* with flag DATA */
 	/*
 	 * An operation of the packet's sender: RTS, EAGER with ACK, ATOMIC, WITHDRAW; of its
-	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK. QUIESCE, RESUME: packets that its sender has
+	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK, MORE, PART. QUIESCE, RESUME: packets that its sender has
 	 * received. FENCE, FENCED: a number that the asking side chose.
 	 */
 	uint32_t op_id;
 	/*
-	 * FIN: positive FI errno; 0: success. PULL: an operation of the packet's sender. QUIESCE,
+	 * FIN: positive FI errno; 0: success. PULL, MORE: an operation of the packet's sender. QUIESCE,
 	 * RESUME, ATOMIC_REPLY: xport/wire_status.h. FENCE, FENCED: 1: matched, 0: handled.
 	 */
 	uint32_t status;
@@ -105,7 +108,7 @@ struct verve_wire_packet {
 	 */
 	uint64_t len;
 	struct verve_wire_key key; /* KEY_REPLY, KEY_REVOKE */
-	uint32_t segment_count; /* RTS, ATOMIC, RMA_EVENT, KEY_REPLY */
+	uint32_t segment_count; /* RTS, PART, ATOMIC, RMA_EVENT, KEY_REPLY */
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
 	const void *payload; /* as len's: in the decoded buffer */
 };

@@ -2,6 +2,7 @@
 #include "xport/staged.h"
 
 #include "mr/cache.h"
+#include "net/mr.h"
 #include "xport/memory.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -52,7 +53,7 @@ uint64_t verve_staged_ready(const struct verve_memory *memory)
 	return ready;
 }
 
-static int register_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
+int verve_staged_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
 {
 	uint32_t i = 0;
 	int ret;
@@ -78,7 +79,7 @@ int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory
 
 	if (memory->staged)
 		return offset < verve_staged_ready(memory) ?
-			       0 : register_next(xport, memory, access);
+			       0 : verve_staged_next(xport, memory, access);
 	count = alone ? count_pieces(xport, memory, len) : 1;
 	if (count == 1)
 		return verve_memory_register(xport, memory, access);
@@ -86,5 +87,24 @@ int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory
 	if (ret != -FI_ENOENT)
 		return ret;
 	cut(memory, len, count);
-	return register_next(xport, memory, access);
+	return verve_staged_next(xport, memory, access);
+}
+
+int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+		       bool binds, bool alone)
+{
+	uint32_t count;
+	int ret;
+
+	if (memory->staged)
+		return memory->region[0] ? 0 :
+			       verve_staged_next(xport, memory, VERVE_NET_REMOTE_READ);
+	count = alone ? count_pieces(xport, memory, len) : 1;
+	if (count == 1)
+		return verve_memory_offer(xport, memory, binds);
+	ret = verve_memory_offer_kept(xport, memory, binds);
+	if (ret != -FI_ENOENT)
+		return ret;
+	cut(memory, len, count);
+	return verve_staged_next(xport, memory, VERVE_NET_REMOTE_READ);
 }

@@ -24,6 +24,14 @@ struct verve_xport;
  */
 int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory, size_t len,
 			  uint64_t offset, unsigned access, bool alone);
+/*
+ * The same for memory that the peer is to read, of all its len bytes: as verve_memory_offer. Of
+ * memory that is cut, the first piece has a region, and no other one yet.
+ */
+int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+		       bool binds, bool alone);
+/* The next piece of memory that is cut gets a region of its own, if one has none. Any error. */
+int verve_staged_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
 /* Bytes from the beginning of memory that is cut, for which there are regions. */
 uint64_t verve_staged_ready(const struct verve_memory *memory);
 

@@ -78,7 +78,7 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 
 /*
  * The offset at which the current piece ends: the transfer's end, the last byte in the slab, or the
- * last one that has a region.
+ * last one that has a region here and is open there.
  */
 static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *op)
 {
@@ -87,7 +87,8 @@ static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *o
 
 	if (memory->slab)
 		return transfer->base + min(transfer->len - transfer->base, xport->tx_slabs.size);
-	return __builtin_expect(memory->staged, 0) ? verve_staged_ready(memory) : transfer->len;
+	return min(__builtin_expect(memory->staged, 0) ? verve_staged_ready(memory) : transfer->len,
+		   transfer->len - transfer->closed);
 }
 
 void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op)

@@ -136,7 +136,10 @@ static void get_segments(const uint8_t *at, struct verve_wire_packet *packet)
 	}
 }
 
-/* The segments must add up to the message's length, without wrap-around; each key is an rkey. */
+/*
+ * The segments add up to the message's length at most, without wrap-around; each key is an rkey.
+ * Segments of no bytes are no offer.
+ */
 static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
 	struct rts rts;
@@ -159,8 +162,20 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 			return -FI_EINVAL;
 		sum += packet->segment[i].len;
 	}
-	/* A message without segments is to be pulled. */
-	return sum == packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
+	return sum || !packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
+}
+
+/* How long the message is, only the receive knows (msg/parts.c). */
+static int get_part(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
+{
+	if (left % sizeof(struct segment) || left / sizeof(struct segment) > VERVE_WIRE_SEGMENTS)
+		return -FI_EINVAL;
+	packet->segment_count = left / sizeof(struct segment);
+	get_segments(at, packet);
+	for (uint32_t i = 0; i < packet->segment_count; i++)
+		if (packet->segment[i].key > UINT32_MAX)
+			return -FI_EINVAL;
+	return 0;
 }
 
 /* Does not check that operands fit the segments: that depends on the operation (rma/atomic.c). */
@@ -283,6 +298,8 @@ static const struct layout layouts[UINT8_MAX + 1] = {
 	[VERVE_WIRE_FENCED] = {WORD_ID, 0, NULL, get_fence},
 	/* The packets within are decoded one by one (msg/batch.c). */
 	[VERVE_WIRE_BATCH] = {WORD_TAG, 0, NULL, get_payload},
+	[VERVE_WIRE_MORE] = {WORD_ID, 0, NULL, NULL},
+	[VERVE_WIRE_PART] = {WORD_ID, 0, put_segments, get_part},
 };
 
 static uint64_t encode_word(enum word word, const struct verve_wire_packet *packet)

@@ -22,6 +22,7 @@
  *   PULL          8 bytes length
  *   CHUNK         payload
  *   BATCH         EAGER packets without ACK; the destination of each is its length in bytes
+ *   PART          segments
  *
  * A segment is 8 bytes address, 8 length, 8 key. Where the header has an operation id, it is the
  * lower half of the last 8 bytes. The upper half is a status (struct verve_wire_packet); of ATOMIC,

@@ -239,9 +239,9 @@ static void choose_segments(struct input *input, struct verve_wire_packet *packe
 		segment->key = how & 4 ? input_u8(input) + 70u : fi_mr_key(world.mr);
 		if (how & 8)
 			segment->addr = input_u64(input);
-		/* Only then it makes sense. */
+		/* Only then it makes sense; sometimes the rest is to be offered later. */
 		if (packet->type == VERVE_WIRE_RTS)
-			packet->len += segment->len;
+			packet->len += segment->len + (how & 16 ? input_u8(input) * 8ul : 0);
 	}
 }
 
@@ -315,12 +315,12 @@ static const struct verve_wire_packet *find_offer(struct verve_xport *xport, uns
 	return found;
 }
 
-/* Sends PULL or FIN, for a message that was offered or sent whole, or for any id. */
+/* Sends PULL, MORE or FIN, for a message that was offered or sent whole, or for any id. */
 static void answer(struct input *input)
 {
 	uint8_t how = input_u8(input), buf[VERVE_WIRE_RTS_MAX];
 	struct verve_wire_packet packet = {
-		.type = how & 1 ? VERVE_WIRE_PULL : VERVE_WIRE_FIN,
+		.type = how & 32 ? VERVE_WIRE_MORE : how & 1 ? VERVE_WIRE_PULL : VERVE_WIRE_FIN,
 		.dest = conn_of(VICTIM, HOSTILE),
 	};
 	const struct verve_wire_packet *offer = find_offer(wire_end_lock(HOSTILE), how / 64);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/domain.h"
 #include "api/ep.h"
 #include "base/config.h"
 #include "engine/engine.h"
@@ -121,6 +122,8 @@ void wire_world_open(bool app_keys, bool least_window)
 	verve_config.transport_timeout = 50;
 	open_info(app_keys);
 	wire_require(!fi_domain(world.fabric, world.info, &world.domain, NULL), "fi_domain");
+	/* Long messages are offered and read in parts. */
+	verve_domain_from_fid(&world.domain->fid)->mr_cache.crossover.stage = BUFFER / 3;
 	world.region = calloc(1, REGION);
 	wire_require(world.region, "memory");
 	wire_require(!fi_mr_reg(world.domain, world.region, REGION,

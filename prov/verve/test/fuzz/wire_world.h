@@ -16,7 +16,7 @@ struct verve_xport;
 enum { VICTIM, HOSTILE, HONEST, ENDS };
 enum {
 	REGION = 4096, /* bytes of world.region, which peers may access */
-	BUFFER = 3000, /* bytes of the longest message */
+	BUFFER = 5000, /* bytes of the longest message, in two pages at least */
 	LOOT = 16384,  /* bytes of world.loot */
 	SLOTS = 16,    /* receives of the victim at a time */
 	FILL = 0x50,   /* every byte that the honest peer sends, or is sent */

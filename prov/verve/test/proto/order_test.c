@@ -13,6 +13,7 @@
 
 #include "fixture.h"
 #include "msg/recv.h"
+#include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "msg/unexpected.h"
 #include "xport/dispatch.h"
@@ -21,6 +22,7 @@
 #include "xport/transfer.h"
 
 enum { ROOM = 3 * NODE_EAGER, MESSAGES = 4, WAY_MAX = 1000 };
+enum { PAGE = 4096, STAGED = 2 * PAGE }; /* bytes of a message that is registered in two stages */
 
 /* The messages that each application sends in one round, in order. */
 struct scene {
@@ -30,13 +32,15 @@ struct scene {
 	} from[2];
 	uint32_t flags;
 	bool poor; /* no memory can be registered any more */
+	bool staged; /* both sides register memory in stages */
+	bool parts;  /* the first side does */
 };
 
 struct side {
 	struct node node;
 	uint32_t index;
 	struct side *other;
-	char out[ROOM], in[MESSAGES][ROOM];
+	_Alignas(PAGE) char out[STAGED], in[MESSAGES][STAGED];
 	uint32_t sent, posted, completed, received; /* numbers in this round */
 };
 
@@ -80,15 +84,24 @@ static uint64_t digest_op(struct verve_op *op, uint64_t digest)
 	digest = mix(digest,
 		     (uint64_t)op->cls->name[0] << 48 | (uint64_t)op->state << 32 | op->flags);
 	digest = mix(digest, op->len);
-	if (op->cls->memory_at)
-		digest = mix(digest, verve_op_memory(op)->slab ? 2 : 1);
+	if (op->cls->memory_at) {
+		const struct verve_memory *memory = verve_op_memory(op);
+
+		digest = mix(digest, (uint64_t)memory->owned << 32 | memory->iov_count << 1 |
+				     !memory->slab);
+	}
 	if (op->cls->move_at && op->state != VERVE_OP_POSTED) {
 		const struct verve_transfer *transfer = verve_op_transfer(op);
 
 		digest = mix(digest, (uint64_t)transfer->remote_count << 32 | transfer->offset);
+		digest = mix(digest, transfer->closed);
 	}
-	if (verve_op_is_send(op))
+	if (verve_op_is_send(op)) {
 		digest = mix(digest, verve_send_op_of(op)->pulled);
+		digest = mix(digest, verve_send_op_of(op)->answer ? 2 : 1);
+	}
+	if (op->cls->is_receive && op->state != VERVE_OP_POSTED)
+		digest = mix(digest, 2 * verve_recv_op_of(op)->asks + verve_recv_op_of(op)->pulls);
 	return digest;
 }
 
@@ -203,7 +216,7 @@ static void post_next(struct side *side)
 	uint32_t i = side->posted++;
 
 	cr_assert_eq(node_recv(&side->node, &(struct message){.peer = &side->other->node,
-							      .buf = side->in[i], .len = ROOM,
+							      .buf = side->in[i], .len = STAGED,
 							      .context = (void *)(i + 1ul)}),
 		     0);
 }
@@ -260,8 +273,10 @@ static void open_sides(void)
 		memset(&sides[i], 0, sizeof(sides[i]));
 		sides[i].index = i;
 		sides[i].other = &sides[!i];
-		pattern_fill(sides[i].out, ROOM, 1);
+		pattern_fill(sides[i].out, STAGED, 1);
 		node_open(&sides[i].node, i, &attr);
+		if (scene->staged || (scene->parts && !i))
+			sides[i].node.mr_cache.crossover.stage = PAGE;
 	}
 	node_join(&sides[0].node, &sides[1].node, 1);
 	for (int i = 0; i < 2; i++)
@@ -401,6 +416,22 @@ Test(order, both_ways)
 Test(order, offers)
 {
 	try_all(&(struct scene){.from = {{{ROOM}, 1}, {{ROOM}, 1}}});
+}
+
+Test(order, staged)
+{
+	try_all(&(struct scene){.from = {{{STAGED}, 1}, {{0}, 0}}, .staged = true});
+}
+
+Test(order, staged_both_ways)
+{
+	try_all(&(struct scene){.from = {{{STAGED}, 1}, {{STAGED}, 1}}, .staged = true});
+}
+
+/* The first side offers in parts, and reads in stages what it is offered as a whole. */
+Test(order, parts_both_ways)
+{
+	try_all(&(struct scene){.from = {{{STAGED}, 1}, {{STAGED}, 1}}, .parts = true});
 }
 
 Test(order, pulled)

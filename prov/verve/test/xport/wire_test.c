@@ -183,8 +183,9 @@ Test(wire, rts_whose_segments_disagree_with_its_length_is_refused)
 	unsigned char buf[VERVE_WIRE_RTS_MAX];
 
 	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
-	in.segment[1].len = 39;
+	in.segment[0].len = in.segment[1].len = 0;
 	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
+	in.segment[0].len = 60;
 	in.segment[1].len = UINT64_MAX - 10;
 	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
 	in.segment[1].len = 40;
@@ -320,6 +321,64 @@ Test(wire, chunk_carries_an_id_and_bytes)
 	cr_assert_eq(out.op_id, in.op_id);
 	cr_assert_eq(out.len, 20);
 	cr_assert_eq(out.payload, buf + len);
+}
+
+Test(wire, more_carries_two_ids_and_nothing_else)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_MORE, .op_id = 0xfedcba98,
+					    .status = 0x12345678};
+	unsigned char buf[VERVE_WIRE_RTS_MAX] = {0};
+	size_t len = verve_wire_encode(&in, buf);
+
+	cr_assert_eq(verve_wire_decode(buf, len, &out), 0);
+	cr_assert_eq(out.op_id, in.op_id);
+	cr_assert_eq(out.status, in.status);
+	cr_expect_eq(verve_wire_decode(buf, len + 1, &out), -FI_EINVAL);
+}
+
+Test(wire, part_carries_an_id_and_segments)
+{
+	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {
+		struct verve_wire_packet out, in = {
+			.type = VERVE_WIRE_PART, .op_id = 0xfedcba98, .segment_count = count};
+		unsigned char buf[VERVE_WIRE_RTS_MAX + 24] = {0};
+		size_t len;
+
+		for (uint32_t i = 0; i < count; i++)
+			in.segment[i] = (struct verve_wire_segment){1ull << 40, 1ull << 33, i};
+		len = verve_wire_encode(&in, buf);
+		cr_assert_eq(verve_wire_decode(buf, len, &out), 0);
+		cr_assert_eq(out.op_id, in.op_id);
+		cr_assert_eq(out.segment_count, count);
+		for (uint32_t i = 0; i < count; i++) {
+			cr_assert_eq(out.segment[i].addr, in.segment[i].addr);
+			cr_assert_eq(out.segment[i].len, in.segment[i].len);
+			cr_assert_eq(out.segment[i].key, i);
+		}
+		cr_expect_eq(verve_wire_decode(buf, len + 1, &out), -FI_EINVAL);
+		cr_expect_eq(verve_wire_decode(buf, len + 24, &out),
+			     count < VERVE_WIRE_SEGMENTS ? 0 : -FI_EINVAL);
+	}
+}
+
+Test(wire, segments_of_a_part_have_rkeys)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_PART, .segment_count = 1,
+					    .segment = {{.len = 1, .key = 1ull << 32}}};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+
+	cr_expect_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
+}
+
+Test(wire, rts_with_too_few_segments_offers_its_beginning)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_RTS, .len = 100, .segment_count = 1,
+					    .segment = {{.len = 99}}};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+
+	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), 0);
+	cr_expect_eq(out.len, 100);
+	cr_expect_eq(out.segment[0].len, 99);
 }
 
 Test(wire, rts_without_segments_has_any_length)
