@@ -185,7 +185,7 @@ static const struct suite_case cases[] = {
 int main(int argc, char **argv)
 {
 	static const struct suite suite = {
-		.usage = { "rdm_new_buffers", "Long messages, reads and writes of new buffers.", true },
+		.usage = { "rdm_new_buffers", "Long transfers of new buffers.", true },
 		.cases = cases,
 		.count = sizeof(cases) / sizeof(*cases),
 	};

@@ -81,18 +81,11 @@ struct verve_chunk_op {
 	uint32_t receiver;  /* id of the peer's receive operation */
 };
 
-/*
- * The send whose bytes the chunk carries. NULL: the send ended before this chunk left, because the
- * receiver sent its FIN. By now another operation may have the send's id.
- */
+/* The send whose bytes the chunk carries. NULL: the send ended before this chunk left. */
 static struct verve_send_op *source_of(const struct verve_xport *xport,
 				       const struct verve_chunk_op *chunk)
 {
-	struct verve_op *source = verve_idtab_get(&xport->op_ids, chunk->source);
-
-	return source && verve_op_is_send(source) && verve_send_op_of(source)->answer == &chunk->op ?
-		       verve_send_op_of(source) :
-		       NULL;
+	return verve_send_op_answered(xport, chunk->source, &chunk->op);
 }
 
 /*

@@ -106,11 +106,7 @@ struct verve_part_op {
 static struct verve_send_op *source_of(const struct verve_xport *xport,
 				       const struct verve_part_op *part)
 {
-	struct verve_op *source = verve_idtab_get(&xport->op_ids, part->source);
-
-	return source && verve_op_is_send(source) && verve_send_op_of(source)->answer == &part->op ?
-		       verve_send_op_of(source) :
-		       NULL;
+	return verve_send_op_answered(xport, part->source, &part->op);
 }
 
 /* The segment of the last piece that has a region. */

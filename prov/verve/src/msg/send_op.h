@@ -12,6 +12,7 @@
 #include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/packet.h"
+#include "xport/xport.h"
 
 /* A message with one of these flags has an operation and a packet of its own. */
 enum { VERVE_SEND_ALONE = VERVE_OP_ACK | VERVE_OP_TRANSMIT | VERVE_OP_FENCE };
@@ -56,6 +57,21 @@ static inline void verve_send_describe(struct verve_wire_packet *packet, uint32_
 static inline bool verve_op_is_send(const struct verve_op *op)
 {
 	return op->cls->is_message && !op->cls->is_receive;
+}
+
+/*
+ * The send of this id, if the operation is its answer. NULL: the send has ended, because the
+ * receiver sent its FIN. By now another operation may have its id.
+ */
+static inline struct verve_send_op *verve_send_op_answered(const struct verve_xport *xport,
+							   uint32_t id,
+							   const struct verve_op *answer)
+{
+	struct verve_op *op = verve_idtab_get(&xport->op_ids, id);
+
+	if (!op || !verve_op_is_send(op) || verve_send_op_of(op)->answer != answer)
+		return NULL;
+	return verve_send_op_of(op);
 }
 
 #endif

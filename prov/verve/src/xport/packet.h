@@ -62,8 +62,8 @@ enum {
 enum { VERVE_WIRE_WROTE = 0, VERVE_WIRE_READ = 1 };
 
 /*
- * A piece of memory. In RTS, PART and KEY_REPLY of the packet's sender; its key is an rkey. In ATOMIC of
- * the recipient. In RMA_EVENT of the recipient, and only the key is on the wire.
+ * A piece of memory. In RTS, PART and KEY_REPLY of the packet's sender; its key is an rkey. In
+ * ATOMIC of the recipient. In RMA_EVENT of the recipient, and only the key is on the wire.
  */
 struct verve_wire_segment {
 	uint64_t addr;
@@ -91,12 +91,12 @@ struct verve_wire_packet {
 	uint64_t data;	   /* with flag DATA */
 	/*
 	 * An operation of the packet's sender: RTS, EAGER with ACK, ATOMIC, WITHDRAW; of its
-	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK, MORE, PART. QUIESCE, RESUME: packets that its sender has
-	 * received. FENCE, FENCED: a number that the asking side chose.
+	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK, MORE, PART. QUIESCE, RESUME: packets that its
+	 * sender has received. FENCE, FENCED: a number that the asking side chose.
 	 */
 	uint32_t op_id;
 	/*
-	 * FIN: positive FI errno; 0: success. PULL, MORE: an operation of the packet's sender. QUIESCE,
+	 * FIN: positive FI errno; 0: success. PULL, MORE: an operation of the sender. QUIESCE,
 	 * RESUME, ATOMIC_REPLY: xport/wire_status.h. FENCE, FENCED: 1: matched, 0: handled.
 	 */
 	uint32_t status;

@@ -146,13 +146,15 @@ static int post_pieces(struct verve_xport *xport, struct verve_link *link, struc
 
 /*
  * A long request asks in any case: the application is to hear of its end at once, not at the end of
- * a later one. So does each bulk read, because others wait for its end.
+ * a later one. So does each bulk read, because others wait for its end; and a request behind which
+ * the operation waits for the peer: without it, a queue pair that fails would not be noticed.
  */
 static bool asks(const struct verve_xport *xport, const struct verve_link *link,
 		 const struct verve_slot *slot)
 {
 	return (slot->tell && (slot->length > SHARED_MAX || !verve_link_may_share(link))) ||
-	       verve_bulk_is(xport, slot->verb, slot->length);
+	       verve_bulk_is(xport, slot->verb, slot->length) ||
+	       verve_op_transfer(slot->op)->closed;
 }
 
 bool verve_transfer_is_inline(const struct verve_link *link, enum verve_net_wr_op verb, size_t len)

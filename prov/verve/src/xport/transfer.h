@@ -59,10 +59,10 @@ static inline struct verve_transfer *verve_op_transfer(struct verve_op *op)
  * immediate data if verve_transfer_is_one_request, or an atomic of 8 bytes. tell: the end of the
  * last request calls the class's done; the end of a piece in a slab does in any case. A short
  * request among many others tells, but does not ask for a completion of its own: a later one
- * retires it (verve_link_may_share). VERVE_DONE: all is posted; or of staged memory
- * (xport/staged.h), all bytes that have regions; or all bytes that are not closed. VERVE_LATER: a part is not posted yet, because the
- * queue has no room, or the slab holds a piece that is under way. VERVE_BROKE: the link broke, and
- * has the operation.
+ * retires it (verve_link_may_share). VERVE_DONE: all bytes are posted that can be: offset may be
+ * before len if the memory is staged, or the end closed. VERVE_LATER: a part is not posted yet,
+ * because the queue has no room, or the slab holds a piece that is under way. VERVE_BROKE: the link
+ * broke, and has the operation.
  */
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell);
