@@ -397,6 +397,14 @@ int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t
 	return cache_get(cache, &want, PEER_WINDOWS, NULL, region);
 }
 
+/* Memory so short is copied, unless it has a registration. Memory of a stage or more never is. */
+static bool is_copied(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
+{
+	size_t len = want->end - want->start;
+
+	return len < cache->crossover.keep && len < cache->crossover.stage;
+}
+
 static int cache_get_kept(struct verve_mr_cache *cache, const struct verve_mr_want *want,
 			  enum window_use use, struct verve_mr_region **region)
 {
@@ -416,7 +424,7 @@ static int cache_get_kept(struct verve_mr_cache *cache, const struct verve_mr_wa
 		*region = entry->region;
 		return 0;
 	}
-	if (want->end - want->start < cache->crossover.keep || cache_get_new(cache, want, region))
+	if (is_copied(cache, want) || cache_get_new(cache, want, region))
 		return -FI_ENOENT;
 	AO_fetch_and_add1(&cache->misses);
 	return 0;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "msg/parts.h"
 #include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "xport/iov.h"
@@ -81,11 +82,16 @@ struct verve_chunk_op {
 	uint32_t receiver;  /* id of the peer's receive operation */
 };
 
-/* The send whose bytes the chunk carries. NULL: the send ended before this chunk left. */
+/*
+ * The send whose bytes the chunk carries. NULL: the send ended before this chunk left. By now
+ * another operation may have its id: ids repeat.
+ */
 static struct verve_send_op *source_of(const struct verve_xport *xport,
 				       const struct verve_chunk_op *chunk)
 {
-	return verve_send_op_answered(xport, chunk->source, &chunk->op);
+	struct verve_send_op *source = verve_send_op_find(xport, chunk->source);
+
+	return source && source->chunk == &chunk->op ? source : NULL;
 }
 
 /*
@@ -141,7 +147,7 @@ static enum verve_outcome send_chunk(struct verve_xport *xport, struct verve_lin
 	source->pulled += len;
 	op->len -= len;
 	if (!op->len)
-		source->answer = NULL;
+		source->chunk = NULL;
 	if (verve_link_post_packet(xport, link, &out, prefix + len, false, NULL))
 		return VERVE_BROKE;
 	if (!op->len)
@@ -159,14 +165,14 @@ static const struct verve_op_class chunk_class = {
 };
 
 /*
- * The peer may ask for len bytes now: the message was offered to the peer, no earlier PULL or MORE
- * of the message is still to be answered, and at least len bytes are left.
+ * The peer may ask for len bytes now: the message was offered to the peer, no earlier PULL of
+ * the message is still to be answered, and at least len bytes are left.
  */
 static bool may_pull(struct verve_op *op, uint64_t len)
 {
 	const struct verve_send_op *source = verve_send_op_of(op);
 
-	return verve_op_is_send(op) && source->offered && !source->answer && len &&
+	return verve_op_is_send(op) && source->offered && !source->chunk && len &&
 	       len <= op->len - source->pulled;
 }
 
@@ -189,7 +195,8 @@ void verve_chunks_asked(struct verve_xport *xport, struct verve_link *link,
 				 "no memory to send a part of a message");
 		return;
 	}
-	verve_send_op_of(source)->answer = op;
+	verve_send_op_of(source)->chunk = op;
+	verve_parts_end(xport, verve_send_op_of(source));
 	chunk = (struct verve_chunk_op *)op;
 	chunk->source = source->id;
 	chunk->receiver = packet->status;

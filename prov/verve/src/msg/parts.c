@@ -2,6 +2,8 @@
 /* Parts of an offer: the receiver's half, then the sender's. */
 #include "msg/parts.h"
 
+#include <string.h>
+
 #include "mr/region.h"
 #include "msg/recv_op.h"
 #include "msg/send_op.h"
@@ -16,76 +18,95 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-static uint64_t bytes_of_segments(const struct verve_transfer *transfer)
+_Static_assert((int)VERVE_IOV_LIMIT <= (int)VERVE_WIRE_SEGMENTS, "a receive takes all stages");
+
+static uint64_t bytes_of(const struct verve_wire_segment *segment, uint32_t count)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < transfer->remote_count; i++)
-		sum += transfer->remote[i].len;
+	for (uint32_t i = 0; i < count; i++)
+		sum += segment[i].len;
 	return sum;
 }
 
-uint64_t verve_parts_closed(const struct verve_transfer *transfer)
+uint64_t verve_parts_unoffered(const struct verve_transfer *transfer)
 {
-	uint64_t open = bytes_of_segments(transfer);
+	uint64_t offered = bytes_of(transfer->remote, transfer->remote_count);
 
-	return open < transfer->len ? transfer->len - open : 0;
+	return offered && offered < transfer->len ? transfer->len - offered : 0;
 }
 
-enum verve_outcome verve_parts_ask(struct verve_xport *xport, struct verve_link *link,
-				   struct verve_recv_op *recv)
+void verve_parts_expect(struct verve_link *link, const struct verve_wire_packet *rts)
 {
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_MORE, .op_id = recv->fin.id};
+	uint64_t left = rts->len - bytes_of(rts->segment, rts->segment_count);
 
-	if (!recv->transfer.closed || recv->asks)
-		return VERVE_DONE;
-	if (verve_op_name(xport, &recv->op) || !verve_link_has_room(xport, link, false))
-		return VERVE_LATER;
-	packet.status = recv->op.id;
-	if (!verve_link_send(xport, link, &packet, NULL))
-		return link->broken ? VERVE_BROKE : VERVE_LATER;
-	recv->asks = true;
-	return VERVE_DONE;
+	if (rts->segment_count && left)
+		link->parts = (struct verve_link_parts){
+			.id = rts->op_id,
+			.room = VERVE_WIRE_SEGMENTS - rts->segment_count,
+			.left = left,
+		};
+}
+
+int verve_parts_take(struct verve_xport *xport, struct verve_link *link, struct verve_recv_op *recv)
+{
+	struct verve_transfer *transfer = &recv->transfer;
+	struct verve_link_parts *parts = &link->parts;
+
+	/* A hostile peer may have begun another message: then this one waits for the link's end. */
+	if (!transfer->unoffered || parts->id != recv->fin.id)
+		return 0;
+	/* Or it may have named two messages alike. */
+	if (parts->count > VERVE_WIRE_SEGMENTS - transfer->remote_count)
+		return -FI_EIO;
+	if (verve_op_name(xport, &recv->op))
+		return -FI_EAGAIN;
+	parts->recv = recv->op.id;
+	memcpy(&transfer->remote[transfer->remote_count], parts->segment,
+	       parts->count * sizeof(*parts->segment));
+	transfer->remote_count += parts->count;
+	parts->count = 0;
+	transfer->unoffered = verve_parts_unoffered(transfer);
+	return transfer->unoffered ? -(int)parts->status : 0;
 }
 
 /* False: the segments reach beyond the message, or there are too many. */
-static bool add_segments(struct verve_recv_op *recv, const struct verve_wire_packet *packet)
+static bool keep(struct verve_link_parts *parts, const struct verve_wire_packet *packet)
 {
-	struct verve_transfer *transfer = &recv->transfer;
-	uint64_t left = recv->msg_len - bytes_of_segments(transfer);
-
-	if (packet->segment_count > VERVE_WIRE_SEGMENTS - transfer->remote_count)
+	if (packet->segment_count > parts->room)
 		return false;
 	for (uint32_t i = 0; i < packet->segment_count; i++) {
-		if (!packet->segment[i].len || packet->segment[i].len > left)
+		if (!packet->segment[i].len || packet->segment[i].len > parts->left)
 			return false;
-		left -= packet->segment[i].len;
-		transfer->remote[transfer->remote_count++] = packet->segment[i];
+		parts->left -= packet->segment[i].len;
+		parts->room--;
+		parts->segment[parts->count++] = packet->segment[i];
 	}
-	transfer->closed = verve_parts_closed(transfer);
+	/* The status comes from the peer, so it may be any number. */
+	if (packet->status)
+		parts->status = packet->status < FI_ERRNO_MAX ? packet->status : FI_EIO;
 	return true;
 }
 
 void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet)
 {
-	struct verve_op *op = verve_idtab_get(&xport->op_ids, packet->op_id);
-	struct verve_recv_op *recv;
+	struct verve_link_parts *parts = &link->parts;
+	struct verve_op *op;
 
-	if (!op || op->peer != link->peer || !op->cls->is_receive || !verve_recv_op_of(op)->asks) {
+	if (!parts->id || parts->id != packet->op_id) {
 		xport->count.stale++;
 		return;
 	}
-	recv = verve_recv_op_of(op);
-	recv->asks = false;
-	if (!packet->segment_count) {
-		recv->pulls = true;
-	} else if (!add_segments(recv, packet)) {
+	if (!keep(parts, packet)) {
 		verve_link_break(xport, link, FI_EIO, 0,
 				 "the peer offers what is not of its message");
 		return;
 	}
-	if (op->state != VERVE_OP_AWAIT)
+	op = parts->recv ? verve_idtab_get(&xport->op_ids, parts->recv) : NULL;
+	/* The receive may have ended, or not wait for parts: it is pulled, or has not read so far. */
+	if (!op || op->peer != link->peer || op->state != VERVE_OP_AWAIT || !op->cls->is_receive ||
+	    !verve_recv_op_of(op)->transfer.unoffered)
 		return;
 	verve_op_dequeue(op);
 	verve_peer_queue(xport, link->peer, op);
@@ -93,100 +114,92 @@ void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
 
 /* The sender. */
 
-/* The answer to one MORE. */
-struct verve_part_op {
+/* Sends the PARTs of one message. */
+struct verve_parts_op {
 	struct verve_op op;
-	uint32_t source;   /* id of the send operation */
-	uint32_t receiver; /* id of the peer's receive operation */
-	bool tried;	   /* the next piece has a region, or failed */
-	bool failed;
+	uint32_t source; /* id of the send operation */
+	bool tried;	 /* the next stage has a region, or failed; its PART has not left */
+	int error;	 /* negative FI errno of the next stage, or 0 */
 };
 
-/* The send whose piece the part offers. NULL: the send ended before, because FIN came. */
+/* The send. NULL: it has ended, or is pulled. By now another operation may have its id. */
 static struct verve_send_op *source_of(const struct verve_xport *xport,
-				       const struct verve_part_op *part)
+				       const struct verve_parts_op *parts)
 {
-	return verve_send_op_answered(xport, part->source, &part->op);
+	struct verve_send_op *source = verve_send_op_find(xport, parts->source);
+
+	return source && source->parts == &parts->op ? source : NULL;
 }
 
-/* The segment of the last piece that has a region. */
+/* The segment of the last stage that has a region. */
 static void fill_segment(const struct verve_memory *memory, struct verve_wire_packet *packet)
 {
-	uint32_t i = 0;
+	uint32_t i = verve_staged_count(memory) - 1;
 
-	while (i + 1 < memory->iov_count && memory->region[i + 1])
-		i++;
 	packet->segment_count = 1;
 	packet->segment[0] = (struct verve_wire_segment){
 		(uintptr_t)memory->iov[i].iov_base + memory->region[i]->shift,
 		memory->iov[i].iov_len, memory->region[i]->rkey};
 }
 
+/* Sends one PART. Ends the operation behind the last one. */
 static enum verve_outcome send_part(struct verve_xport *xport, struct verve_link *link,
 				    struct verve_op *op)
 {
-	struct verve_part_op *part = (struct verve_part_op *)op;
-	struct verve_wire_packet packet = {.type = VERVE_WIRE_PART, .op_id = part->receiver};
-	struct verve_send_op *source = source_of(xport, part);
+	struct verve_parts_op *parts = (struct verve_parts_op *)op;
+	struct verve_send_op *source = source_of(xport, parts);
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_PART, .op_id = parts->source};
 
 	if (!source) {
 		verve_op_free(xport, op);
 		return VERVE_DONE;
 	}
-	if (!part->tried)
-		part->failed = verve_staged_next(xport, &source->memory, VERVE_NET_REMOTE_READ);
-	part->tried = true;
-	if (!part->failed)
+	if (!parts->tried)
+		parts->error = verve_staged_next(xport, &source->memory, VERVE_NET_REMOTE_READ);
+	parts->tried = true;
+	packet.status = (uint32_t)-parts->error;
+	if (!parts->error)
 		fill_segment(&source->memory, &packet);
 	if (!verve_link_has_room(xport, link, true) ||
 	    !verve_link_send(xport, link, &packet, NULL))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
-	source->answer = NULL;
-	verve_op_free(xport, op);
+	parts->tried = false;
+	if (parts->error || !verve_staged_is_partial(&source->memory)) {
+		source->parts = NULL;
+		verve_op_free(xport, op);
+	}
 	return VERVE_DONE;
 }
 
-_Static_assert(sizeof(struct verve_part_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
+_Static_assert(sizeof(struct verve_parts_op) <= VERVE_OP_SIZE_MAX, "no pool has such objects");
 
-static const struct verve_op_class part_class = {
-	.name = "part",
-	.size = sizeof(struct verve_part_op),
-	.cleared = sizeof(struct verve_part_op),
+static const struct verve_op_class parts_class = {
+	.name = "parts",
+	.size = sizeof(struct verve_parts_op),
+	.cleared = sizeof(struct verve_parts_op),
 	.answer = send_part,
 };
 
-/* The message was offered, but not all of it, and no question about it is still to be answered. */
-static bool may_ask(struct verve_op *op)
+enum verve_outcome verve_parts_offer(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_send_op *send)
 {
-	const struct verve_send_op *source = verve_send_op_of(op);
+	struct verve_op *op = verve_op_alloc(xport, &parts_class, VERVE_OP_REPORTED);
 
-	return verve_op_is_send(op) && source->offered && !source->answer &&
-	       source->memory.staged && verve_staged_ready(&source->memory) < op->len;
-}
-
-void verve_parts_asked(struct verve_xport *xport, struct verve_link *link,
-		       struct verve_wire_packet *packet)
-{
-	struct verve_op *source = verve_op_find_awaiting(xport, link->peer, packet->op_id), *op;
-	struct verve_part_op *part;
-
-	if (!source)
-		return;
-	if (!may_ask(source)) {
-		verve_link_break(xport, link, FI_EIO, 0,
-				 "the peer asks for segments that there are not");
-		return;
-	}
-	op = verve_op_alloc(xport, &part_class, VERVE_OP_REPORTED);
 	if (!op) {
 		verve_link_break(xport, link, FI_ENOMEM, 0,
-				 "no memory to offer a part of a message");
-		return;
+				 "no memory to offer the rest of a message");
+		return VERVE_BROKE;
 	}
-	verve_send_op_of(source)->answer = op;
-	part = (struct verve_part_op *)op;
-	part->source = source->id;
-	part->receiver = packet->status;
+	send->parts = op;
+	((struct verve_parts_op *)op)->source = send->op.id;
 	op->peer = link->peer;
 	verve_peer_queue_control(xport, link->peer, op);
+	return link->broken ? VERVE_BROKE : VERVE_DONE;
+}
+
+void verve_parts_end(struct verve_xport *xport, struct verve_send_op *send)
+{
+	send->parts = NULL;
+	if (send->memory.staged)
+		verve_memory_unregister(xport, &send->memory);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Parts of an offer: a sender that registers its memory in stages (xport/staged.h) offers the first
- * piece by RTS. For each of the others the receiver asks (MORE), while it still reads the piece
- * before, and the sender answers with the next segment (PART); or without, if it cannot register
- * more: then the message is pulled. The engine's lock protects everything here.
+ * one by RTS, whose segments are shorter than the message, and each further one by a PART, at once
+ * when it is registered. So the receiver reads while the sender registers, and needs nothing more
+ * of the sender's processor. A PART with an error says that no more will come: of FI_ENOMEM, the
+ * message is pulled; of any other, it fails.
+ *
+ * A PART may come before the message has a receive. So the link keeps what came (struct
+ * verve_link_parts) until the receive takes it. The engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_PARTS_H
 #define VERVE_MSG_PARTS_H
@@ -14,21 +18,32 @@
 #include "xport/transfer.h"
 
 struct verve_recv_op;
+struct verve_send_op;
 struct verve_wire_packet;
 
-/* Bytes at the transfer's end that its segments do not reach. */
-uint64_t verve_parts_closed(const struct verve_transfer *transfer);
+/* Bytes at the transfer's end that its segments do not reach. Without segments 0: it is pulled. */
+uint64_t verve_parts_unoffered(const struct verve_transfer *transfer);
+/* Receiver: RTS has arrived. If it does not offer all of its message, PARTs will come. */
+void verve_parts_expect(struct verve_link *link, const struct verve_wire_packet *rts);
 /*
- * Receiver, for a receive in state QUEUED: asks for the next part, unless it has asked, or all of
- * the message is open. VERVE_DONE: it needs not, or has asked; the receive stays QUEUED.
+ * Receiver, for a receive in state QUEUED: takes what has come. If more is to come, and the receive
+ * is in state AWAIT then, verve_parts_arrived queues it again. 0; -FI_EAGAIN: no memory now; or the
+ * error of the peer.
  */
-enum verve_outcome verve_parts_ask(struct verve_xport *xport, struct verve_link *link,
-				   struct verve_recv_op *recv);
+int verve_parts_take(struct verve_xport *xport, struct verve_link *link,
+		     struct verve_recv_op *recv);
 /* Receiver: PART has arrived. */
 void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet);
-/* Sender: MORE has arrived. */
-void verve_parts_asked(struct verve_xport *xport, struct verve_link *link,
-		       struct verve_wire_packet *packet);
+
+/*
+ * Sender, for a send in state AWAIT whose first stage was offered: registers and offers the others,
+ * as far as there is room, and the rest when there is. VERVE_BROKE: there is no memory for that,
+ * and the link broke.
+ */
+enum verve_outcome verve_parts_offer(struct verve_xport *xport, struct verve_link *link,
+				     struct verve_send_op *send);
+/* Sender: the peer pulls the message. No more is offered, and what was is closed to the peer. */
+void verve_parts_end(struct verve_xport *xport, struct verve_send_op *send);
 
 #endif

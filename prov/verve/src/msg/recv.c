@@ -9,6 +9,7 @@
 #include "comp/comp.h"
 #include "msg/fin.h"
 #include "msg/msg.h"
+#include "msg/parts.h"
 #include "msg/recv_op.h"
 #include "msg/rndv.h"
 #include "msg/unexpected.h"
@@ -236,6 +237,8 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 				 "the peer has more messages under way than it can");
 		return;
 	}
+	if (!eager)
+		verve_parts_expect(link, packet);
 	recv = take_posted(xport, match, link->peer->id, packet);
 	link->unanswered_messages += verve_fin_is_wanted(packet);
 	if (recv) {

@@ -37,8 +37,8 @@ struct verve_recv_op {
 	uint32_t bound_to;
 	uint32_t children;	/* multi-receive buffer: messages still being placed */
 	bool spent;		/* multi-receive buffer: takes no more messages */
-	bool asks;		/* has asked the sender for segments: a PART will come */
-	bool pulls;		/* reads no more; is pulled when its reads have ended */
+	/* reads no more: when its reads have ended, it fails (op.error), or is pulled */
+	bool stopped;
 	struct verve_transfer transfer; /* undefined before a rendezvous is accepted */
 };
 

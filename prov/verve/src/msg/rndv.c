@@ -90,6 +90,8 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 
 	send->offered = true;
 	verve_op_activate(op, VERVE_OP_AWAIT);
+	if (packet.segment_count && verve_staged_is_partial(&send->memory))
+		return verve_parts_offer(xport, link, send);
 	if (send->memory.slab && !(op->flags & (VERVE_OP_ACK | VERVE_OP_TRANSMIT))) {
 		verve_fence_count(op->peer);
 		verve_op_report(xport, op);
@@ -107,7 +109,7 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint3
 	transfer->remote_count = offer->segment_count;
 	transfer->rkeys = true;
 	transfer->len = offer->len < recv->op.len ? offer->len : recv->op.len;
-	transfer->closed = transfer->remote_count ? verve_parts_closed(transfer) : 0;
+	transfer->unoffered = verve_parts_unoffered(transfer);
 	recv->op.len = transfer->len;
 	recv->fin.id = offer->op_id;
 	/* A message of a link that has broken since cannot be pulled: the reads fail. */
@@ -122,63 +124,67 @@ void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint3
 }
 
 /*
- * Finds the local memory of the read. A read of at most the eager size into an unregistered buffer
- * goes through a slab, unless a registration is at hand or costs less than the copy. What was found
- * stays while the reads go on.
+ * Finds the local memory of the read: of memory that is registered in stages, of the next stage. A
+ * read of at most the eager size into an unregistered buffer goes through a slab, unless a
+ * registration is at hand or costs less than the copy; or unless the sender offers the message in
+ * parts, as a slab takes one read. What was found stays while the reads go on.
  */
 static int prepare_read(struct verve_xport *xport, const struct verve_link *link,
 			struct verve_recv_op *recv)
 {
 	const struct verve_transfer *transfer = &recv->transfer;
 	struct verve_memory *memory = &recv->memory;
-	bool begun = memory->slab || memory->owned || transfer->offset;
 
-	if (begun && !memory->staged)
-		return 0;
-	if (!begun && transfer->len <= xport->attr.eager_size && !transfer->closed &&
-	    !memory->region[0] &&
-	    verve_memory_register_short(xport, memory, transfer->len, VERVE_NET_LOCAL_WRITE))
-		memory->slab = verve_link_slab_alloc(xport, link);
-	if (!begun && (memory->slab || memory->owned))
-		return 0;
+	if (!memory->staged) {
+		if (memory->slab || memory->owned || transfer->offset)
+			return 0;
+		if (transfer->len <= xport->attr.eager_size && !transfer->unoffered &&
+		    !memory->region[0] &&
+		    verve_memory_register_short(xport, memory, transfer->len,
+						VERVE_NET_LOCAL_WRITE))
+			memory->slab = verve_link_slab_alloc(xport, link);
+		if (memory->slab || memory->owned)
+			return 0;
+	}
+	/* Where a long read is under way, registering costs no time that is not used. */
 	return verve_staged_register(xport, memory, transfer->len, transfer->offset,
 				     VERVE_NET_LOCAL_WRITE, !link->bulk_reads);
 }
 
-/* The message cannot be read, or not any more: it is pulled, from its first byte on. */
+/*
+ * The message cannot be read, or not any more: it is pulled, from its first byte on. No read of it
+ * is under way.
+ */
 static void pull_instead(struct verve_xport *xport, struct verve_recv_op *recv)
 {
-	if (recv->memory.slab)
-		verve_slab_free(&xport->tx_slabs, recv->memory.slab);
-	recv->memory.slab = NULL;
+	verve_memory_release(xport, &recv->memory);
 	recv->transfer.remote_count = 0;
-	recv->transfer.closed = 0;
+	recv->transfer.unoffered = 0;
 	recv->transfer.offset = 0;
 	recv->bound_to = 0;
-	recv->asks = recv->pulls = false;
+	recv->stopped = false;
 }
 
 /*
- * The message is pulled, as it cannot be read, or its rest cannot; or the receive fails, if it has
- * an error. Before that, a PART comes that was asked for: no receive with another message may get
- * it. And the reads that are under way end: an empty write is posted behind them.
+ * Reads no more. The receive fails if it has an error, else the message is pulled. Reads that are
+ * under way write into the buffer, so they end before: an empty write is posted behind them, and
+ * then verve_rndv_done goes on.
  */
 static enum verve_outcome stop_reading(struct verve_xport *xport, struct verve_link *link,
 				       struct verve_recv_op *recv)
 {
-	recv->pulls = true;
-	if (recv->asks) {
-		verve_op_activate(&recv->op, VERVE_OP_AWAIT);
-	} else if (recv->op.error) {
-		verve_recv_fail(xport, &recv->op, "cannot register the receive buffer");
-	} else if (recv->transfer.offset) {
+	if (recv->transfer.offset) {
 		if (verve_link_post_nothing(xport, link, &recv->op))
 			return VERVE_BROKE;
+		recv->stopped = true;
 		verve_op_activate(&recv->op, VERVE_OP_SENT);
-	} else {
+		return VERVE_DONE;
+	}
+	if (!recv->op.error) {
 		pull_instead(xport, recv);
 		return verve_chunks_start(xport, link, recv);
 	}
+	verve_recv_fail(xport, &recv->op, "a side cannot register its buffer");
 	return VERVE_DONE;
 }
 
@@ -201,30 +207,33 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 {
 	struct verve_recv_op *recv = verve_recv_op_of(op);
 	struct verve_transfer *transfer = &recv->transfer;
-	enum verve_outcome progress;
+	enum verve_outcome outcome;
+	uint64_t offered;
 	int ret;
 
 	if (recv->bound_to && recv->bound_to != link->conn_id)
 		pull_instead(xport, recv);
-	if (recv->pulls)
-		return stop_reading(xport, link, recv);
 	if (!transfer->remote_count)
 		return verve_chunks_start(xport, link, recv);
-	/* At once: while this side registers and reads, the sender registers its next piece. */
-	progress = verve_parts_ask(xport, link, recv);
-	if (progress != VERVE_DONE)
-		return progress;
-	if (transfer->offset < transfer->len - transfer->closed) {
+	ret = verve_parts_take(xport, link, recv);
+	if (ret == -FI_EAGAIN)
+		return VERVE_LATER;
+	offered = transfer->len - transfer->unoffered;
+	if (!ret && transfer->offset < offered)
 		ret = prepare_read(xport, link, recv);
-		if (ret && ret != -FI_ENOMEM && !transfer->offset)
-			op->error = -ret;
-		if (ret)
-			return stop_reading(xport, link, recv);
-		progress = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
+	if (ret) {
+		op->error = ret == -FI_ENOMEM ? 0 : -ret;
+		return stop_reading(xport, link, recv);
 	}
-	if (progress == VERVE_DONE && transfer->offset == transfer->len - transfer->closed)
-		verve_op_activate(op, transfer->closed ? VERVE_OP_AWAIT : VERVE_OP_SENT);
-	return progress;
+	if (transfer->offset < offered) {
+		outcome = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
+		/* DONE: this stage is posted. This function is called again at once, for the next. */
+		if (outcome != VERVE_DONE || transfer->offset < offered)
+			return outcome;
+	}
+	/* verve_parts_arrived queues the receive again. */
+	verve_op_activate(op, transfer->unoffered ? VERVE_OP_AWAIT : VERVE_OP_SENT);
+	return VERVE_DONE;
 }
 
 void verve_rndv_done(struct verve_xport *xport, struct verve_op *op)
@@ -232,7 +241,11 @@ void verve_rndv_done(struct verve_xport *xport, struct verve_op *op)
 	struct verve_recv_op *recv = verve_recv_op_of(op);
 	struct verve_memory *memory = &recv->memory;
 
-	if (recv->pulls) {
+	if (recv->stopped && op->error) {
+		verve_recv_fail(xport, op, "a side cannot register its buffer");
+		return;
+	}
+	if (recv->stopped) {
 		pull_instead(xport, recv);
 		if (op->state != VERVE_OP_DOOMED) {
 			verve_op_dequeue(op);

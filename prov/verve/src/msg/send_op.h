@@ -22,7 +22,8 @@ struct verve_send_op {
 	struct verve_op op;
 	uint64_t tag, data; /* data: remote CQ data, if op.flags has VERVE_OP_DATA */
 	uint64_t pulled; /* bytes that were sent in chunks, from the beginning of the message */
-	struct verve_op *answer; /* to the peer's PULL or MORE; NULL: none is to be answered */
+	struct verve_op *chunk; /* the answer to the peer's PULL; NULL: no PULL is to be answered */
+	struct verve_op *parts; /* offers the rest of the message (msg/parts.h); NULL: none does */
 	bool offered;	 /* the peer has the message's RTS, and may pull the message */
 	struct verve_memory memory;
 };
@@ -59,19 +60,12 @@ static inline bool verve_op_is_send(const struct verve_op *op)
 	return op->cls->is_message && !op->cls->is_receive;
 }
 
-/*
- * The send of this id, if the operation is its answer. NULL: the send has ended, because the
- * receiver sent its FIN. By now another operation may have its id.
- */
-static inline struct verve_send_op *verve_send_op_answered(const struct verve_xport *xport,
-							   uint32_t id,
-							   const struct verve_op *answer)
+/* The send of this id. NULL: it has ended, as the receiver has sent FIN. */
+static inline struct verve_send_op *verve_send_op_find(const struct verve_xport *xport, uint32_t id)
 {
 	struct verve_op *op = verve_idtab_get(&xport->op_ids, id);
 
-	if (!op || !verve_op_is_send(op) || verve_send_op_of(op)->answer != answer)
-		return NULL;
-	return verve_send_op_of(op);
+	return op && verve_op_is_send(op) ? verve_send_op_of(op) : NULL;
 }
 
 #endif

@@ -63,7 +63,6 @@ static verve_packet_handler *const handlers[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_FENCE] = verve_fence_asked,
 	[VERVE_WIRE_FENCED] = verve_fence_answered,
 	[VERVE_WIRE_BATCH] = verve_batch_arrived,
-	[VERVE_WIRE_MORE] = verve_parts_asked,
 	[VERVE_WIRE_PART] = verve_parts_arrived,
 };
 

@@ -48,8 +48,7 @@ static int bounce(struct verve_xport *xport, const struct verve_link *link,
 /*
  * verve_rma_way.prepare of reads and writes. A short write goes inline. Memory without descriptors
  * is copied if it is no longer than the eager size, unless a registration costs less. All other
- * memory is registered or, where the process may not lock so much, copied piece by piece. So is
- * what is left if a part is under way: an error must not end the operation before that part.
+ * memory is registered or, where the process may not lock so much, copied piece by piece.
  */
 static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struct verve_rma_op *rma,
 		       const char **reason)
@@ -69,7 +68,7 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 		return 0;
 	ret = verve_staged_register(xport, memory, rma->op.len, rma->transfer.offset, access,
 				    write || !link->bulk_reads);
-	return ret == -FI_ENOMEM || (ret && rma->transfer.offset) ? bounce(xport, link, rma) : ret;
+	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
 }
 
 static enum verve_net_wr_op verb_of(bool write)
@@ -214,7 +213,8 @@ static bool piece_done(struct verve_xport *xport, struct verve_op *op)
 	if (op->error) {
 		verve_op_fail(xport, op, op->error,
 			      op->error == FI_ECANCELED ? "cancelled under way" :
-							  "the target closed the region meanwhile");
+			      op->error == FI_EACCES ? "the target closed the region meanwhile" :
+						       "cannot register all of the local buffer");
 		return false;
 	}
 	if (!verve_op_memory(op)->slab || verve_transfer_unload(xport, op))

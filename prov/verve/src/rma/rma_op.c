@@ -119,6 +119,8 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 	ret = way->prepare(xport, link, rma, &reason);
 	if (ret == -FI_EAGAIN)
 		return VERVE_LATER;
+	if (ret && rma->transfer.offset)
+		return rma_op_abandon(xport, link, op, -ret);
 	if (ret) {
 		verve_op_fail(xport, op, -ret, reason);
 		return VERVE_DONE;

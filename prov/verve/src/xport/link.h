@@ -44,6 +44,20 @@ struct verve_quiesce {
 	uint64_t not_before;	/* the peer is not asked again before this time, nanoseconds */
 };
 
+/*
+ * What PARTs of the peer have said of its message id, and no receive has taken yet (msg/parts.h).
+ * A sender offers no other message in parts before this one has ended.
+ */
+struct verve_link_parts {
+	uint32_t id;	 /* the peer's; 0: none */
+	uint32_t recv;	 /* id of the receive that waits for parts; 0: none yet */
+	uint32_t room;	 /* segments that may come */
+	uint32_t count;	 /* segments not taken yet */
+	uint32_t status; /* positive FI errno of the peer: no segments come any more; or 0 */
+	uint64_t left;	 /* bytes of the message whose segments have not come */
+	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
+};
+
 struct verve_link {
 	/* Identity. */
 	TAILQ_ENTRY(verve_link) all; /* in xport->links, or xport->broken_links */
@@ -98,6 +112,7 @@ struct verve_link {
 	uint64_t small_returned; /* credits that became owed for the others */
 	uint32_t unanswered_messages; /* of the peer; this side still owes each a FIN (msg/fin.h) */
 	struct verve_offer *offers; /* of these, those without a receive (msg/unexpected.h) */
+	struct verve_link_parts parts; /* of these, the last one whose RTS offers its beginning */
 
 	/* Atomics by the processor (rma/atomic.h). */
 	uint32_t unanswered; /* atomics of this side that the peer has not answered */

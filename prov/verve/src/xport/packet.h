@@ -12,7 +12,7 @@
 
 enum verve_wire_type {
 	VERVE_WIRE_EAGER = 1,	   /* a whole message: verve_wire_costs_credit */
-	/* offers a message; without segments, it is to be pulled; with too few: MORE */
+	/* offers a message; without segments, it is to be pulled; with too few, PART comes */
 	VERVE_WIRE_RTS = 2,
 	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
 	VERVE_WIRE_CREDIT = 4,	   /* credits in the header, no more */
@@ -32,8 +32,7 @@ enum verve_wire_type {
 	VERVE_WIRE_FENCE = 18,	    /* asks if the messages before it are handled, or matched */
 	VERVE_WIRE_FENCED = 19,	    /* answers a FENCE: they are; xport/fence.h */
 	VERVE_WIRE_BATCH = 20,	    /* several small messages: EAGER packets without ACK */
-	VERVE_WIRE_MORE = 21,	    /* asks for further segments of an offered message: PART */
-	VERVE_WIRE_PART = 22,	    /* the next segments; without, the message is to be pulled */
+	VERVE_WIRE_PART = 21,	    /* further segments of an offered message; msg/parts.h */
 	VERVE_WIRE_TYPES,	    /* one more than the last */
 };
 
@@ -90,13 +89,13 @@ struct verve_wire_packet {
 	uint64_t tag;	   /* EAGER, RTS, RMA_EVENT; KEY_*: the key */
 	uint64_t data;	   /* with flag DATA */
 	/*
-	 * An operation of the packet's sender: RTS, EAGER with ACK, ATOMIC, WITHDRAW; of its
-	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK, MORE, PART. QUIESCE, RESUME: packets that its
-	 * sender has received. FENCE, FENCED: a number that the asking side chose.
+	 * An operation of the packet's sender: RTS, PART, EAGER with ACK, ATOMIC, WITHDRAW; of its
+	 * recipient: FIN, ATOMIC_REPLY, PULL, CHUNK. QUIESCE, RESUME: packets that its sender has
+	 * received. FENCE, FENCED: a number that the asking side chose.
 	 */
 	uint32_t op_id;
 	/*
-	 * FIN: positive FI errno; 0: success. PULL, MORE: an operation of the sender. QUIESCE,
+	 * FIN, PART: positive FI errno; 0: success. PULL: an operation of the sender. QUIESCE,
 	 * RESUME, ATOMIC_REPLY: xport/wire_status.h. FENCE, FENCED: 1: matched, 0: handled.
 	 */
 	uint32_t status;

@@ -7,25 +7,27 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-enum { PAGE = 4096 };
-
-/* Into how many pieces memory of so many bytes is to be cut. 1: it is not. */
-static uint32_t count_pieces(const struct verve_xport *xport, const struct verve_memory *memory,
+/*
+ * In how many stages memory of so many bytes is to be registered. 1: it is not cut. Registering for
+ * on-demand paging pins no pages, so that there is nothing to gain.
+ */
+static uint32_t count_stages(const struct verve_xport *xport, const struct verve_memory *memory,
 			     size_t len)
 {
-	size_t count = len / xport->attr.mr_cache->crossover.stage;
+	const struct verve_mr_cache *cache = xport->attr.mr_cache;
+	size_t count = len / cache->crossover.stage;
 
-	if (memory->iov_count != 1 || memory->region[0] || count < 2)
+	if (memory->iov_count != 1 || memory->region[0] || cache->odp.on || count < 2)
 		return 1;
 	return count < VERVE_IOV_LIMIT ? (uint32_t)count : VERVE_IOV_LIMIT;
 }
 
 /*
- * Cuts between pages, as a page of two pieces would be registered twice. The lengths are as 1 to 2
- * to 3: the wire waits for the first piece, and the longer a piece moves, the more pages can be
+ * Cuts between pages, as a page of two stages would be pinned twice. The lengths are as 1 to 2 to
+ * 3: the wire waits for the first stage, and the longer a stage moves, the more pages can be
  * registered meanwhile.
  */
-static void cut(struct verve_memory *memory, size_t len, uint32_t count)
+static void cut(struct verve_memory *memory, size_t len, uint32_t count, size_t page)
 {
 	uintptr_t from = (uintptr_t)memory->iov[0].iov_base, end = from + len;
 	size_t part = len / (count * (count + 1) / 2);
@@ -33,7 +35,7 @@ static void cut(struct verve_memory *memory, size_t len, uint32_t count)
 	memory->iov_count = 0;
 	memory->staged = true;
 	for (uint32_t i = 0; from < end; i++) {
-		uintptr_t to = (from + part * (i + 1) + PAGE - 1) & -(uintptr_t)PAGE;
+		uintptr_t to = (from + part * (i + 1) + page - 1) & -(uintptr_t)page;
 
 		if (i + 1 == count || to > end)
 			to = end;
@@ -44,31 +46,51 @@ static void cut(struct verve_memory *memory, size_t len, uint32_t count)
 	}
 }
 
+uint32_t verve_staged_count(const struct verve_memory *memory)
+{
+	uint32_t count = 0;
+
+	while (count < memory->iov_count && memory->region[count])
+		count++;
+	return count;
+}
+
 uint64_t verve_staged_ready(const struct verve_memory *memory)
 {
 	uint64_t ready = 0;
 
-	for (uint32_t i = 0; i < memory->iov_count && memory->region[i]; i++)
+	for (uint32_t i = verve_staged_count(memory); i-- > 0;)
 		ready += memory->iov[i].iov_len;
 	return ready;
 }
 
+bool verve_staged_is_partial(const struct verve_memory *memory)
+{
+	return memory->staged && verve_staged_count(memory) < memory->iov_count;
+}
+
 int verve_staged_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
 {
-	uint32_t i = 0;
+	uint32_t i = verve_staged_count(memory);
+	struct verve_mr_region *region;
 	int ret;
 
-	while (i < memory->iov_count && memory->region[i])
-		i++;
 	if (i == memory->iov_count)
 		return 0;
 	ret = verve_mr_cache_get_once(xport->attr.mr_cache, memory->iov[i].iov_base,
-				      memory->iov[i].iov_len, access, &memory->region[i]);
+				      memory->iov[i].iov_len, access, &region);
 	if (ret)
-		memory->region[i] = NULL;
-	else
-		memory->owned |= 1u << i;
-	return ret;
+		return ret;
+	memory->region[i] = region;
+	memory->owned |= 1u << i;
+	return 0;
+}
+
+static int begin(struct verve_xport *xport, struct verve_memory *memory, size_t len, uint32_t count,
+		 unsigned access)
+{
+	cut(memory, len, count, xport->attr.mr_cache->page);
+	return verve_staged_next(xport, memory, access);
 }
 
 int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory, size_t len,
@@ -80,14 +102,11 @@ int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory
 	if (memory->staged)
 		return offset < verve_staged_ready(memory) ?
 			       0 : verve_staged_next(xport, memory, access);
-	count = alone ? count_pieces(xport, memory, len) : 1;
+	count = alone ? count_stages(xport, memory, len) : 1;
 	if (count == 1)
 		return verve_memory_register(xport, memory, access);
 	ret = verve_memory_register_kept(xport, memory, access);
-	if (ret != -FI_ENOENT)
-		return ret;
-	cut(memory, len, count);
-	return verve_staged_next(xport, memory, access);
+	return ret == -FI_ENOENT ? begin(xport, memory, len, count, access) : ret;
 }
 
 int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, size_t len,
@@ -97,14 +116,12 @@ int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, s
 	int ret;
 
 	if (memory->staged)
-		return memory->region[0] ? 0 :
-			       verve_staged_next(xport, memory, VERVE_NET_REMOTE_READ);
-	count = alone ? count_pieces(xport, memory, len) : 1;
+		return verve_staged_count(memory) ?
+			       0 : verve_staged_next(xport, memory, VERVE_NET_REMOTE_READ);
+	count = alone ? count_stages(xport, memory, len) : 1;
 	if (count == 1)
 		return verve_memory_offer(xport, memory, binds);
 	ret = verve_memory_offer_kept(xport, memory, binds);
-	if (ret != -FI_ENOENT)
-		return ret;
-	cut(memory, len, count);
-	return verve_staged_next(xport, memory, VERVE_NET_REMOTE_READ);
+	return ret == -FI_ENOENT ?
+		       begin(xport, memory, len, count, VERVE_NET_REMOTE_READ) : ret;
 }

@@ -30,9 +30,15 @@ int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory
  */
 int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, size_t len,
 		       bool binds, bool alone);
-/* The next piece of memory that is cut gets a region of its own, if one has none. Any error. */
+/*
+ * The next stage gets a region of its own. 0, also if all have one; or a negative FI errno of
+ * verve_mr_cache_get_once.
+ */
 int verve_staged_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
-/* Bytes from the beginning of memory that is cut, for which there are regions. */
+/* How many stages have regions, from the first one on, and how many bytes that is. */
+uint32_t verve_staged_count(const struct verve_memory *memory);
 uint64_t verve_staged_ready(const struct verve_memory *memory);
+/* True if the memory has stages without a region. */
+bool verve_staged_is_partial(const struct verve_memory *memory);
 
 #endif

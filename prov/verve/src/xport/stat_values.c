@@ -61,7 +61,6 @@ static const char *const packets[VERVE_WIRE_TYPES] = {
 	[VERVE_WIRE_FENCE] = "fence",
 	[VERVE_WIRE_FENCED] = "fenced",
 	[VERVE_WIRE_BATCH] = "batch",
-	[VERVE_WIRE_MORE] = "more",
 	[VERVE_WIRE_PART] = "part",
 };
 

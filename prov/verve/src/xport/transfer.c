@@ -77,8 +77,8 @@ static uint32_t locate_local(struct verve_op *op, size_t offset, size_t len, boo
 }
 
 /*
- * The offset at which the current piece ends: the transfer's end, the last byte in the slab, or the
- * last one that has a region here and is open there.
+ * The offset at which the current piece ends: the end of the bytes in the slab; or of those that
+ * have a region here and a segment there, whichever ends first.
  */
 static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *op)
 {
@@ -88,7 +88,7 @@ static uint64_t end_of_piece(const struct verve_xport *xport, struct verve_op *o
 	if (memory->slab)
 		return transfer->base + min(transfer->len - transfer->base, xport->tx_slabs.size);
 	return min(__builtin_expect(memory->staged, 0) ? verve_staged_ready(memory) : transfer->len,
-		   transfer->len - transfer->closed);
+		   transfer->len - transfer->unoffered);
 }
 
 void verve_transfer_load(const struct verve_xport *xport, struct verve_op *op)
@@ -154,7 +154,7 @@ static bool asks(const struct verve_xport *xport, const struct verve_link *link,
 {
 	return (slot->tell && (slot->length > SHARED_MAX || !verve_link_may_share(link))) ||
 	       verve_bulk_is(xport, slot->verb, slot->length) ||
-	       verve_op_transfer(slot->op)->closed;
+	       verve_op_transfer(slot->op)->unoffered;
 }
 
 bool verve_transfer_is_inline(const struct verve_link *link, enum verve_net_wr_op verb, size_t len)

@@ -165,10 +165,14 @@ static int get_rts(const uint8_t *at, size_t left, struct verve_wire_packet *pac
 	return sum || !packet->len || !packet->segment_count ? 0 : -FI_EINVAL;
 }
 
-/* How long the message is, only the receive knows (msg/parts.c). */
+/*
+ * Either segments or an error. Whether the segments are of the message, only its link knows
+ * (msg/parts.c).
+ */
 static int get_part(const uint8_t *at, size_t left, struct verve_wire_packet *packet)
 {
-	if (left % sizeof(struct segment) || left / sizeof(struct segment) > VERVE_WIRE_SEGMENTS)
+	if (left % sizeof(struct segment) || left / sizeof(struct segment) > VERVE_WIRE_SEGMENTS ||
+	    !left == !packet->status)
 		return -FI_EINVAL;
 	packet->segment_count = left / sizeof(struct segment);
 	get_segments(at, packet);
@@ -298,7 +302,6 @@ static const struct layout layouts[UINT8_MAX + 1] = {
 	[VERVE_WIRE_FENCED] = {WORD_ID, 0, NULL, get_fence},
 	/* The packets within are decoded one by one (msg/batch.c). */
 	[VERVE_WIRE_BATCH] = {WORD_TAG, 0, NULL, get_payload},
-	[VERVE_WIRE_MORE] = {WORD_ID, 0, NULL, NULL},
 	[VERVE_WIRE_PART] = {WORD_ID, 0, put_segments, get_part},
 };
 

@@ -315,12 +315,12 @@ static const struct verve_wire_packet *find_offer(struct verve_xport *xport, uns
 	return found;
 }
 
-/* Sends PULL, MORE or FIN, for a message that was offered or sent whole, or for any id. */
+/* Sends PULL or FIN, for a message that was offered or sent whole, or for any id. */
 static void answer(struct input *input)
 {
 	uint8_t how = input_u8(input), buf[VERVE_WIRE_RTS_MAX];
 	struct verve_wire_packet packet = {
-		.type = how & 32 ? VERVE_WIRE_MORE : how & 1 ? VERVE_WIRE_PULL : VERVE_WIRE_FIN,
+		.type = how & 1 ? VERVE_WIRE_PULL : VERVE_WIRE_FIN,
 		.dest = conn_of(VICTIM, HOSTILE),
 	};
 	const struct verve_wire_packet *offer = find_offer(wire_end_lock(HOSTILE), how / 64);

@@ -94,14 +94,14 @@ static uint64_t digest_op(struct verve_op *op, uint64_t digest)
 		const struct verve_transfer *transfer = verve_op_transfer(op);
 
 		digest = mix(digest, (uint64_t)transfer->remote_count << 32 | transfer->offset);
-		digest = mix(digest, transfer->closed);
+		digest = mix(digest, transfer->unoffered);
 	}
 	if (verve_op_is_send(op)) {
 		digest = mix(digest, verve_send_op_of(op)->pulled);
-		digest = mix(digest, verve_send_op_of(op)->answer ? 2 : 1);
+		digest = mix(digest, verve_send_op_of(op)->parts ? 2 : 1);
 	}
 	if (op->cls->is_receive && op->state != VERVE_OP_POSTED)
-		digest = mix(digest, 2 * verve_recv_op_of(op)->asks + verve_recv_op_of(op)->pulls);
+		digest = mix(digest, 1 + verve_recv_op_of(op)->stopped);
 	return digest;
 }
 
@@ -120,6 +120,8 @@ static uint64_t digest_link(const struct verve_link *link, uint64_t digest)
 	digest = mix(digest, link->signaled - link->retired);
 	digest = mix(digest, (uint64_t)link->credits << 32 | link->owed);
 	digest = mix(digest, (uint64_t)link->held << 32 | link->may_send);
+	digest = mix(digest, (uint64_t)link->parts.room << 32 | link->parts.count << 1 |
+			     !link->parts.recv);
 	for (uint32_t i = link->retired; i != link->produced; i++) {
 		const struct verve_slot *slot = verve_link_slot((struct verve_link *)link, i);
 

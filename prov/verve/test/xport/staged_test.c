@@ -6,6 +6,7 @@
 
 #include "../proto/pair.h"
 #include "../support/fake_memory.h"
+#include "../support/fake_world.h"
 #include "mr/keytab.h"
 #include "mr/region.h"
 #include "net/mr.h"
@@ -123,6 +124,68 @@ Test(staged_kept, memory_that_stays_registered_is_not_cut)
 	expect_whole(&memory, ROOM, true);
 }
 
+/* a moves len bytes between out and in of b. */
+static void move(enum verve_rma_kind kind, size_t len)
+{
+	struct verve_wire_segment segment = {(uintptr_t)in, len, theirs->rkey};
+	struct iovec iov = {out, len};
+
+	cr_assert_eq(verve_rma(a.xport, kind, &(struct verve_request){
+			.iov = &iov,
+			.iov_count = 1,
+			.addr = node_addr(&a, &b),
+			.context = out,
+			.flags = VERVE_OP_NOTIFY,
+			.remote = &segment,
+			.remote_count = 1,
+		}), 0);
+}
+
+static void expect_moved(enum verve_rma_kind kind, unsigned seed)
+{
+	cr_expect_eq(expect_comp(&a.tx_queue).len, ROOM);
+	cr_expect(pattern_holds(kind == VERVE_RMA_WRITE ? in : out, ROOM, seed));
+	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
+}
+
+static void prepare_move(enum verve_rma_kind kind, unsigned seed)
+{
+	bool write = kind == VERVE_RMA_WRITE;
+
+	a.mr_cache.crossover.stage = STAGE;
+	memset(write ? in : out, 0, ROOM);
+	pattern_fill(write ? out : in, ROOM, seed);
+}
+
+/* Pages that are not pinned cost nothing to register. */
+Test(staged, memory_of_on_demand_paging_is_not_cut)
+{
+	struct verve_memory memory = memory_of(in, ROOM);
+
+	fake_world.config.limits.odp_rc = true;
+	b.mr_cache.odp.on = true;
+	cr_assert_eq(stage(&memory, ROOM, 0), 0);
+	cr_expect_not(memory.staged);
+	verve_memory_release(b.xport, &memory);
+	b.mr_cache.odp.on = false;
+}
+
+/* Another long read is under way, whose bytes move meanwhile. */
+Test(staged, second_long_read_is_registered_at_once)
+{
+	uint64_t before;
+
+	prepare_move(VERVE_RMA_READ, 8);
+	a.xport->attr.bulk_read = 100;
+	before = nodes_stats().regs;
+	move(VERVE_RMA_READ, ROOM / 2);
+	move(VERVE_RMA_READ, ROOM / 2);
+	cr_expect_eq(nodes_stats().regs - before, 4 + 1);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	expect_comp(&a.tx_queue);
+}
+
 Test(staged, failed_stage_leaves_those_before_it)
 {
 	struct verve_memory memory = memory_of(in, ROOM);
@@ -186,8 +249,8 @@ Test(staged, message_is_pulled_if_a_later_stage_cannot_be_registered)
 	}
 }
 
-/* The same where the link breaks meanwhile: both sides end. */
-Test(staged, link_that_breaks_before_a_message_is_pulled_ends_both_sides)
+/* The same where the link breaks meanwhile. */
+Test(staged, link_that_breaks_before_a_message_is_pulled_ends_the_receive)
 {
 	fake_net_fail(FAKE_NET_MR_REG, 4, -FI_ENOMEM);
 	post(ROOM, ROOM);
@@ -199,39 +262,6 @@ Test(staged, link_that_breaks_before_a_message_is_pulled_ends_both_sides)
 	verve_link_break(b.xport, node_link(&b, &a), FI_EIO, 0, "a test");
 	nodes_settle();
 	expect_error(&b.rx_queue, FI_EIO);
-}
-
-/* a moves len bytes between out and in of b. */
-static void move(enum verve_rma_kind kind, size_t len)
-{
-	struct verve_wire_segment segment = {(uintptr_t)in, len, theirs->rkey};
-	struct iovec iov = {out, len};
-
-	cr_assert_eq(verve_rma(a.xport, kind, &(struct verve_request){
-			.iov = &iov,
-			.iov_count = 1,
-			.addr = node_addr(&a, &b),
-			.context = out,
-			.flags = VERVE_OP_NOTIFY,
-			.remote = &segment,
-			.remote_count = 1,
-		}), 0);
-}
-
-static void expect_moved(enum verve_rma_kind kind, unsigned seed)
-{
-	cr_expect_eq(expect_comp(&a.tx_queue).len, ROOM);
-	cr_expect(pattern_holds(kind == VERVE_RMA_WRITE ? in : out, ROOM, seed));
-	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
-}
-
-static void prepare_move(enum verve_rma_kind kind, unsigned seed)
-{
-	bool write = kind == VERVE_RMA_WRITE;
-
-	a.mr_cache.crossover.stage = STAGE;
-	memset(write ? in : out, 0, ROOM);
-	pattern_fill(write ? out : in, ROOM, seed);
 }
 
 Test(staged, reads_and_writes_are_registered_in_stages)
@@ -247,7 +277,7 @@ Test(staged, reads_and_writes_are_registered_in_stages)
 	}
 }
 
-/* What is left is copied, in pieces of a slab; also if the error says more than a shortage. */
+/* What is left is copied, in pieces of a slab. */
 Test(staged, the_rest_is_copied_if_a_later_stage_cannot_be_registered)
 {
 	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++)
@@ -255,11 +285,26 @@ Test(staged, the_rest_is_copied_if_a_later_stage_cannot_be_registered)
 			unsigned seed = 10 * (unsigned)kind + (unsigned)nth;
 
 			prepare_move(kind, seed);
-			fake_net_fail(FAKE_NET_MR_REG, nth, nth == 3 ? -FI_EFAULT : -FI_ENOMEM);
+			fake_net_fail(FAKE_NET_MR_REG, nth, -FI_ENOMEM);
 			move(kind, ROOM);
 			nodes_settle();
 			cr_expect(fake_net_has_failed());
 			expect_moved(kind, seed);
+		}
+}
+
+/* Copying would access memory that is not there. The stages before move, and end first. */
+Test(staged, other_errors_of_a_later_stage_fail_the_operation)
+{
+	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++)
+		for (uint64_t nth = 1; nth <= 4; nth++) {
+			prepare_move(kind, 3);
+			fake_net_fail(FAKE_NET_MR_REG, nth, -FI_EFAULT);
+			move(kind, ROOM);
+			cr_expect_eq(AO_load(&a.mr_cache.regions), nth - 1);
+			nodes_settle();
+			expect_error(&a.tx_queue, FI_EFAULT);
+			cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 		}
 }
 
@@ -290,7 +335,7 @@ Test(staged, stages_wait_for_room)
 	a.xport->wr_limit = limit;
 }
 
-/* The region goes while stages move: the operation ends, but not before its requests. */
+/* It is cancelled while stages move: it ends, but not before their requests. */
 Test(staged, cancelled_operation_waits_for_its_stages)
 {
 	uint32_t limit = a.xport->wr_limit;

@@ -174,7 +174,7 @@ Test(wire, rts_round_trips_with_every_segment_count)
 	}
 }
 
-Test(wire, rts_whose_segments_disagree_with_its_length_is_refused)
+Test(wire, rts_whose_segments_exceed_its_length_or_are_empty_is_refused)
 {
 	struct verve_wire_packet out, in = {
 		.type = VERVE_WIRE_RTS, .len = 100, .segment_count = 2,
@@ -323,22 +323,9 @@ Test(wire, chunk_carries_an_id_and_bytes)
 	cr_assert_eq(out.payload, buf + len);
 }
 
-Test(wire, more_carries_two_ids_and_nothing_else)
-{
-	struct verve_wire_packet out, in = {.type = VERVE_WIRE_MORE, .op_id = 0xfedcba98,
-					    .status = 0x12345678};
-	unsigned char buf[VERVE_WIRE_RTS_MAX] = {0};
-	size_t len = verve_wire_encode(&in, buf);
-
-	cr_assert_eq(verve_wire_decode(buf, len, &out), 0);
-	cr_assert_eq(out.op_id, in.op_id);
-	cr_assert_eq(out.status, in.status);
-	cr_expect_eq(verve_wire_decode(buf, len + 1, &out), -FI_EINVAL);
-}
-
 Test(wire, part_carries_an_id_and_segments)
 {
-	for (uint32_t count = 0; count <= VERVE_WIRE_SEGMENTS; count++) {
+	for (uint32_t count = 1; count <= VERVE_WIRE_SEGMENTS; count++) {
 		struct verve_wire_packet out, in = {
 			.type = VERVE_WIRE_PART, .op_id = 0xfedcba98, .segment_count = count};
 		unsigned char buf[VERVE_WIRE_RTS_MAX + 24] = {0};
@@ -359,6 +346,22 @@ Test(wire, part_carries_an_id_and_segments)
 		cr_expect_eq(verve_wire_decode(buf, len + 24, &out),
 			     count < VERVE_WIRE_SEGMENTS ? 0 : -FI_EINVAL);
 	}
+}
+
+Test(wire, part_has_either_segments_or_an_error)
+{
+	struct verve_wire_packet out, in = {.type = VERVE_WIRE_PART, .op_id = 7, .status = 12};
+	unsigned char buf[VERVE_WIRE_RTS_MAX];
+
+	cr_assert_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), 0);
+	cr_expect_eq(out.op_id, 7);
+	cr_expect_eq(out.status, 12);
+	cr_expect_eq(out.segment_count, 0);
+	in.segment_count = 1;
+	in.segment[0].len = 1;
+	cr_expect_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
+	in.segment_count = in.status = 0;
+	cr_expect_eq(verve_wire_decode(buf, verve_wire_encode(&in, buf), &out), -FI_EINVAL);
 }
 
 Test(wire, segments_of_a_part_have_rkeys)
@@ -491,12 +494,16 @@ Test(wire, numbers_that_make_no_sense_are_refused)
 	cr_expect_eq(decode_encoded(&event), -FI_EINVAL, "data with a read");
 }
 
-/* A type that has no row in the table of layouts is not decoded. WRITE_DATA always has data. */
+/*
+ * A type that has no row in the table of layouts is not decoded. WRITE_DATA always has data, and
+ * PART without segments an error.
+ */
 Test(wire, every_type_has_a_layout)
 {
 	for (int type = 1; type < VERVE_WIRE_TYPES; type++) {
 		struct verve_wire_packet packet = {
-			.type = type, .flags = type == VERVE_WIRE_WRITE_DATA ? VERVE_WIRE_DATA : 0};
+			.type = type, .flags = type == VERVE_WIRE_WRITE_DATA ? VERVE_WIRE_DATA : 0,
+			.status = type == VERVE_WIRE_PART};
 
 		cr_expect_eq(decode_encoded(&packet), 0, "type %d", type);
 	}
