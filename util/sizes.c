@@ -59,7 +59,7 @@ int verve_sizes_measure(const struct verve_net_port *port, struct verve_sizes_li
 		return ret;
 	limits->eager = verve_xport_eager_size(dev, verve_config.eager_size);
 	limits->read = verve_transfer_read_size(port);
-	verve_tune_start(dev, &costs);
+	verve_tune_measure(dev, &costs);
 	verve_mr_costs_compare(&costs, &limits->crossover);
 	ret = measure_qp(dev, &limits->granted);
 	verve_net_device_close(dev);

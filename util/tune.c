@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Tune: measures as an endpoint does, and prints a table, or JSON. */
+/* Tune: measures as a domain does when it is opened, and prints a table, or JSON. */
 #include "tune.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "mr/cache.h"
 #include "mr/costs_measure.h"
 
-void verve_tune_start(struct verve_net_device *dev, struct verve_mr_costs *costs)
+void verve_tune_measure(struct verve_net_device *dev, struct verve_mr_costs *costs)
 {
 	struct verve_mr_cache cache;
 
@@ -40,7 +40,7 @@ static int measure_port(const struct verve_net_port *port, struct verve_tune *tu
 
 	if (ret)
 		return ret;
-	verve_tune_start(dev, &tune->costs);
+	verve_tune_measure(dev, &tune->costs);
 	verve_tune_compare(tune);
 	verve_net_device_close(dev);
 	return 0;
@@ -53,7 +53,7 @@ struct row {
 	uint64_t value; /* a length of SIZE_MAX: never */
 };
 
-enum { COSTS = 6, LENGTHS = 6 };
+enum { COSTS = 6, LENGTHS = 7 };
 
 static void fill_costs(const struct verve_tune *tune, struct row row[COSTS])
 {
@@ -83,6 +83,7 @@ static void fill_lengths(const struct verve_tune *tune, struct row row[LENGTHS])
 		{"fresh", "a registration for one use", reg, length->fresh},
 		{"offer_kept", "kept buffers are read by the peer", offer, length->offer_kept},
 		{"rendezvous", "all buffers are read by the peer", read, length->rendezvous},
+		{"stage", "bytes of a stage of a registration", reg, length->stage},
 	};
 
 	memcpy(row, rows, sizeof(rows));

@@ -17,8 +17,8 @@ struct verve_tune {
 	struct verve_mr_crossover crossover; /* that follows, whatever the variables say */
 };
 
-/* Measures what an application's first endpoint would: with a cache of registrations open. */
-void verve_tune_start(struct verve_net_device *dev, struct verve_mr_costs *costs);
+/* Measures what an application's first domain would: with a cache of registrations open. */
+void verve_tune_measure(struct verve_net_device *dev, struct verve_mr_costs *costs);
 /* Fills crossover in from costs. */
 void verve_tune_compare(struct verve_tune *tune);
 

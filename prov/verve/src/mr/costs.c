@@ -18,7 +18,7 @@ enum {
 	 */
 	COPIES = 4,
 	/* Each stage costs one more registration: half of what its pages cost, at most. */
-	STAGE_PAGES = 2,
+	STAGE_RATIO = 2, /* a stage's pages cost so many registrations */
 	STAGE_MIN = 1 << 19, /* bytes: its request and its turn cost something, too */
 };
 
@@ -41,7 +41,7 @@ static size_t bytes_of_stage(const struct verve_mr_costs *costs)
 
 	if (!costs->reg_page)
 		return SIZE_MAX;
-	bytes = (size_t)STAGE_PAGES * costs->reg / costs->reg_page * PAGE;
+	bytes = (size_t)STAGE_RATIO * costs->reg / costs->reg_page * PAGE;
 	return bytes > STAGE_MIN ? bytes : STAGE_MIN;
 }
 

@@ -21,7 +21,7 @@ struct verve_mr_costs {
 	bool reg_known, round_known, window_known; /* measured: reg to copy_page; round; window */
 };
 
-/* Bytes of a piece of memory, each a bound from which on that is cheaper; SIZE_MAX: never. */
+/* Bytes of a piece of memory: from there on that is cheaper, but for stage. SIZE_MAX: never. */
 struct verve_mr_crossover {
 	size_t described;  /* to use a region that is at hand, than to copy */
 	size_t kept;	   /* to use a registration of the cache, than to copy */
@@ -30,8 +30,8 @@ struct verve_mr_crossover {
 	size_t rendezvous; /* to offer a message to the peer, than to copy it at both ends */
 	size_t offer_kept; /* the same, of one that is used again and again */
 	/*
-	 * Memory of n times so many bytes, registered for one use, is registered in n stages: while
-	 * one stage is registered, the bytes of the stage before it move (xport/staged.h).
+	 * Memory of n times so many bytes that is registered for one use is registered in n stages,
+	 * four at most: while one is registered, the bytes of the one before move (xport/staged.h).
 	 */
 	size_t stage;
 };

@@ -23,20 +23,27 @@ enum {
 	TRIES = 4,
 	REQUESTS = 8, /* tries of reads, and of windows: the first ones are slow */
 	LOOKS = 16, /* questions to the monitor that are measured together */
-	DEVICES = 16,
+	PORTS = 16,
 	/* Nanoseconds, both ways. The device reads its own memory, without a wire. */
 	WIRE = 1000,
 };
 
-/* The measured costs of each device. A device beyond the last place is measured each time. */
+/*
+ * Nanoseconds. A port may not loop packets back, and the device then never answers: costs are not
+ * worth the time of a binder that must know.
+ */
+static const uint64_t patience = 20000000;
+
+/* The measured costs of each port. A port beyond the last place is measured each time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	char device[VERVE_NET_NAME_MAX];
+	uint8_t port_num;
 	struct verve_mr_costs costs;
-} known[DEVICES];
+} known[PORTS];
 static size_t known_count;
 
-/* The thread that held the lock is not in the child: a half noted device is measured again. */
+/* The thread that held the lock is not in the child: a half noted port is measured again. */
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -47,13 +54,14 @@ static void register_fork(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-static bool known_find(const char *device, struct verve_mr_costs *costs)
+static bool known_find(const struct verve_net_port *port, struct verve_mr_costs *costs)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < known_count && !found; i++) {
-		found = !strcmp(known[i].device, device);
+		found = known[i].port_num == port->port_num &&
+			!strcmp(known[i].device, port->device);
 		if (found)
 			*costs = known[i].costs;
 	}
@@ -61,11 +69,12 @@ static bool known_find(const char *device, struct verve_mr_costs *costs)
 	return found;
 }
 
-static void known_add(const char *device, const struct verve_mr_costs *costs)
+static void known_add(const struct verve_net_port *port, const struct verve_mr_costs *costs)
 {
 	pthread_mutex_lock(&lock);
-	if (known_count < DEVICES) {
-		memcpy(known[known_count].device, device, VERVE_NET_NAME_MAX);
+	if (known_count < PORTS) {
+		memcpy(known[known_count].device, port->device, VERVE_NET_NAME_MAX);
+		known[known_count].port_num = port->port_num;
 		known[known_count++].costs = *costs;
 	}
 	pthread_mutex_unlock(&lock);
@@ -194,7 +203,7 @@ static bool measure_binder(struct verve_net_device *dev, char *memory,
 	struct verve_net_mw mw;
 	bool windows;
 
-	if (verve_net_binder_open(dev, &binder))
+	if (verve_net_binder_open(dev, patience, &binder))
 		return true;
 	windows = measure_read(binder, memory, mr, costs) && !verve_net_mw_alloc(dev, false, &mw);
 	if (windows)
@@ -225,11 +234,11 @@ static void measure_requests(struct verve_net_device *dev, struct verve_mr_costs
 void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs *costs)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	const char *device = verve_net_device_port(dev)->device;
+	const struct verve_net_port *port = verve_net_device_port(dev);
 	void *memory;
 
 	pthread_once(&once, register_fork);
-	if (known_find(device, costs))
+	if (known_find(port, costs))
 		return;
 	*costs = verve_mr_costs_default;
 	if (posix_memalign(&memory, PAGE, 2 * (size_t)COPY))
@@ -237,12 +246,14 @@ void verve_mr_costs_measure(struct verve_net_device *dev, struct verve_mr_costs 
 	memset(memory, 1, 2 * (size_t)COPY);
 	measure_memory(dev, memory, costs);
 	free(memory);
-	if (costs->reg_known)
+	if (costs->reg_known && port->usable)
 		measure_requests(dev, costs);
-	known_add(device, costs);
+	/* A port that is down now may be up when the next domain is opened. */
+	if (port->usable)
+		known_add(port, costs);
 	VERVE_INFO(MR,
 		   "%s: registering takes %u ns and %u ns for each further page, copying a "
 		   "page %u ns, finding a registration %u ns, a read %u ns, a window %u ns\n",
-		   device, costs->reg, costs->reg_page, costs->copy_page, costs->hit, costs->round,
-		   costs->window);
+		   port->device, costs->reg, costs->reg_page, costs->copy_page, costs->hit,
+		   costs->round, costs->window);
 }

@@ -46,7 +46,9 @@ static int binder_get(struct trial *trial)
 {
 	if (trial->spent)
 		binder_put(trial);
-	return trial->binder ? 0 : verve_net_binder_open(trial->dev, &trial->binder);
+	if (trial->binder)
+		return 0;
+	return verve_net_binder_open(trial->dev, VERVE_NET_BINDER_PATIENCE, &trial->binder);
 }
 
 /* -FI_ENOENT: others have all windows. */

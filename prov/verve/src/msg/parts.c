@@ -104,7 +104,7 @@ void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
 		return;
 	}
 	op = parts->recv ? verve_idtab_get(&xport->op_ids, parts->recv) : NULL;
-	/* The receive may have ended, or not wait for parts: it is pulled, or has not read so far. */
+	/* It may have ended, or not wait for parts: it is pulled, or has not read so far. */
 	if (!op || op->peer != link->peer || op->state != VERVE_OP_AWAIT || !op->cls->is_receive ||
 	    !verve_recv_op_of(op)->transfer.unoffered)
 		return;

@@ -227,7 +227,7 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 	}
 	if (transfer->offset < offered) {
 		outcome = verve_transfer_post(xport, link, op, VERVE_NET_READ, true);
-		/* DONE: this stage is posted. This function is called again at once, for the next. */
+		/* DONE: this stage is posted, and the next call, which comes at once, goes on. */
 		if (outcome != VERVE_DONE || transfer->offset < offered)
 			return outcome;
 	}

@@ -20,13 +20,12 @@ enum {
 	SPINS = 4096, /* polls until the processor is yielded between them: some 100 us */
 };
 
-static const uint64_t patience = 1000000000; /* ns until the device is given up */
-
 struct verve_net_binder {
 	struct verve_net_device *dev;
 	struct verve_net_cq *cq;
 	struct verve_net_srq *srq; /* stays empty */
 	struct verve_net_qp *qp;
+	uint64_t patience; /* nanoseconds until the device is given up */
 };
 
 /* Drivers of older libraries may lack the functions. */
@@ -59,7 +58,8 @@ static int binder_connect(struct verve_net_binder *binder)
 	return ret;
 }
 
-int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binderp)
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+			  struct verve_net_binder **binderp)
 {
 	struct verve_net_binder *binder;
 	int ret;
@@ -70,6 +70,7 @@ int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder 
 	if (!binder)
 		return -FI_ENOMEM;
 	binder->dev = dev;
+	binder->patience = patience;
 	ret = verve_net_cq_open(dev, DEPTH, NULL, 0, &binder->cq);
 	if (ret)
 		goto err_free;
@@ -150,7 +151,7 @@ static int binder_wait(struct verve_net_binder *binder)
 		if (polls < SPINS)
 			continue;
 		if (!until)
-			until = verve_net_now() + patience;
+			until = verve_net_now() + binder->patience;
 		late = verve_net_now() > until;
 		if (!late)
 			verve_net_pause();

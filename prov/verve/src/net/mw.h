@@ -32,11 +32,16 @@ struct verve_net_mr;
 /* Bytes of a window at most. mlx5 binds no more: its windows count bytes in 31 bits. */
 #define VERVE_NET_MW_MAX (1ull << 31)
 
+/* Nanoseconds until a binder gives the device up. */
+#define VERVE_NET_BINDER_PATIENCE 1000000000ull
+
 /*
- * Opens a binder. May block for milliseconds. Logs, but not -FI_EOPNOTSUPP: the driver binds no
- * windows. Other errors say nothing about windows (verve_net_mw_is_answer is false).
+ * Opens a binder, whose requests wait for the device for patience nanoseconds at most: usually
+ * VERVE_NET_BINDER_PATIENCE. May block for milliseconds. Logs, but not -FI_EOPNOTSUPP: the driver
+ * binds no windows. Other errors say nothing about windows (verve_net_mw_is_answer is false).
  */
-int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binder);
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+			  struct verve_net_binder **binder);
 /* Requests that have not ended are not executed any more. */
 void verve_net_binder_close(struct verve_net_binder *binder);
 
@@ -69,7 +74,7 @@ void verve_net_mw_posted(struct verve_net_mw *mw);
  * Binds the window to len bytes from addr on, 1 to VERVE_NET_MW_MAX of them, of the region mr. The
  * region has VERVE_NET_WINDOWS and, unless access is VERVE_NET_REMOTE_READ, VERVE_NET_LOCAL_WRITE.
  * Peers use virtual addresses. access: VERVE_NET_*; the REMOTE bits count. Waits for the device: a
- * microsecond, and a second at most. Logs an error: -FI_ETIMEDOUT (no answer); -FI_EIO (the device
+ * microsecond, and its patience at most. Logs an error: -FI_ETIMEDOUT (no answer); -FI_EIO (it
  * refuses this bind); -FI_ECONNABORTED (the binder's queue pair has failed for another reason, such
  * as a port that is down); or the error of libibverbs. After an error close the binder and free the
  * window. Order: a window of type 1 after its binder (a request that has not ended might bind it

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "xport/link_parts.h"
 #include "xport/op.h"
 #include "xport/remote_key.h"
 #include "xport/slot.h"
@@ -42,20 +43,6 @@ struct verve_quiesce {
 	uint32_t sent, arrived; /* ASKED: the link's packet counts before the question */
 	uint32_t seen;		/* produced + arrived, when the link was last examined */
 	uint64_t not_before;	/* the peer is not asked again before this time, nanoseconds */
-};
-
-/*
- * What PARTs of the peer have said of its message id, and no receive has taken yet (msg/parts.h).
- * A sender offers no other message in parts before this one has ended.
- */
-struct verve_link_parts {
-	uint32_t id;	 /* the peer's; 0: none */
-	uint32_t recv;	 /* id of the receive that waits for parts; 0: none yet */
-	uint32_t room;	 /* segments that may come */
-	uint32_t count;	 /* segments not taken yet */
-	uint32_t status; /* positive FI errno of the peer: no segments come any more; or 0 */
-	uint64_t left;	 /* bytes of the message whose segments have not come */
-	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
 };
 
 struct verve_link {

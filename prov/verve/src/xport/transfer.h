@@ -32,7 +32,7 @@ enum verve_transfer_way { VERVE_TRANSFER_NONE, VERVE_TRANSFER_OUT, VERVE_TRANSFE
 struct verve_transfer {
 	uint64_t len;	 /* bytes to move */
 	uint64_t offset; /* bytes posted */
-	uint64_t unoffered; /* bytes at the end for which remote has no segment yet (msg/parts.h) */
+	uint64_t unoffered; /* bytes at the end for which remote has no segments yet */
 	uint64_t base;	 /* offset at which the piece in the operation's slab begins */
 	uint64_t compare_add, swap; /* operands of an atomic of the device */
 	uint32_t imm;	 /* of a write with immediate data, in network byte order */
@@ -60,9 +60,9 @@ static inline struct verve_transfer *verve_op_transfer(struct verve_op *op)
  * last request calls the class's done; the end of a piece in a slab does in any case. A short
  * request among many others tells, but does not ask for a completion of its own: a later one
  * retires it (verve_link_may_share). VERVE_DONE: all bytes are posted that can be: offset may be
- * before len if the memory is staged, or bytes are unoffered. VERVE_LATER: a part is not posted yet,
- * because the queue has no room, or the slab holds a piece that is under way. VERVE_BROKE: the link
- * broke, and has the operation.
+ * before len if the memory is staged, or bytes are unoffered. VERVE_LATER: a part is not posted
+ * yet, because the queue has no room, or the slab holds a piece that is under way. VERVE_BROKE: the
+ * link broke, and has the operation. Unless len is 0, there is a byte to post.
  */
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell);

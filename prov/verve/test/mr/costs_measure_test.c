@@ -137,6 +137,33 @@ Test(costs_measure, device_without_windows_gets_no_queue_pair)
 	expect_default_requests(&costs);
 }
 
+/* It may be up when the next domain is opened. */
+Test(costs_measure, port_that_is_down_is_measured_later)
+{
+	struct verve_net_port *port = (struct verve_net_port *)verve_net_device_port(dev);
+	struct verve_mr_costs costs;
+
+	port->usable = false;
+	costs = measure();
+	cr_expect(costs.reg_known);
+	expect_default_requests(&costs);
+	port->usable = true;
+	costs = measure();
+	cr_expect(costs.round_known && costs.window_known);
+}
+
+Test(costs_measure, each_port_is_measured)
+{
+	struct verve_net_port *port = (struct verve_net_port *)verve_net_device_port(dev);
+	struct verve_mr_costs first = measure(), second;
+
+	fake_world.config.binder_time = 2 * REQUEST;
+	port->port_num++;
+	second = measure();
+	port->port_num--;
+	cr_expect_eq(second.round, first.round + REQUEST);
+}
+
 /* The clock of simulations stands still while a function runs. */
 Test(costs_measure, simulation_has_constant_costs)
 {

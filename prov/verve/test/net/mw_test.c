@@ -165,7 +165,7 @@ static struct verve_net_binder *open_all(struct verve_net_mw *mw)
 {
 	struct verve_net_binder *binder;
 
-	cr_assert_eq(verve_net_binder_open(dev, &binder), 0);
+	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder), 0);
 	cr_assert_eq(verve_net_mw_alloc(dev, false, mw), 0);
 	return binder;
 }
@@ -231,7 +231,7 @@ Test(mw, window_for_a_peer_is_bound_and_ended_by_requests)
 	struct verve_net_binder *binder;
 	struct verve_net_mw mw;
 
-	cr_assert_eq(verve_net_binder_open(dev, &binder), 0);
+	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder), 0);
 	cr_assert_eq(verve_net_mw_alloc(dev, true, &mw), 0);
 	cr_expect_eq(handle.type, IBV_MW_TYPE_2);
 	cr_expect_eq(verve_net_mw_next_key(&mw), 0x101);
@@ -364,8 +364,10 @@ Test(mw, driver_without_windows_is_not_called)
 	struct verve_net_binder *binder;
 
 	ctx->ops.bind_mw = NULL;
-	cr_expect_eq(verve_net_binder_open(dev, &binder), -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder),
+		     -FI_EOPNOTSUPP);
 	ctx->ops.bind_mw = bind_mw;
 	ctx->ops.dealloc_mw = NULL;
-	cr_expect_eq(verve_net_binder_open(dev, &binder), -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder),
+		     -FI_EOPNOTSUPP);
 }

@@ -35,11 +35,14 @@ struct window {
 	uint32_t next_key; /* for_peer: of the next bind */
 };
 
-int verve_net_binder_open(struct verve_net_device *dev, struct verve_net_binder **binderp)
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+			  struct verve_net_binder **binderp)
 {
 	struct verve_net_binder *binder;
 	int ret = fake_gate(FAKE_NET_BINDER_OPEN);
 
+	if (!patience)
+		fake_fatal("a binder without patience");
 	if (ret)
 		return ret;
 	if (!fake_world.config.limits.mw)
