@@ -3,7 +3,8 @@
  * rdm_new_buffers: messages, reads and writes of many MiB whose buffers are new each time, so that
  * no registration of them can be at hand: a provider may register them piece by piece while the
  * first bytes move. One at a time, as only then that pays; both ways at once; before they are
- * received; longer than their receive; a small message behind each.
+ * received; longer than their receive; a small message behind each. It passes, too, if the provider
+ * registers all at once.
  */
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>

@@ -2,11 +2,11 @@
 /*
  * Pulling: rendezvous without RDMA. A message is pulled if the sender has copied it into a slab,
  * because no peer may read slabs. A message is also pulled if the sender or the receiver cannot
- * register its memory (RLIMIT_MEMLOCK, limits of the device). The receiver asks for a few chunks
- * (PULL), then for the next few. Each chunk (CHUNK) goes through a buffer of the sender and a
- * buffer of the receiver, as a short message does. Pulling is slow for long messages, but it always
- * works. A copy that fits into one packet is sent from its slab. The engine's lock protects
- * everything here.
+ * register its memory, or the last part of it (RLIMIT_MEMLOCK, limits of the device). The receiver
+ * asks for a few chunks (PULL), then for the next few. Each chunk (CHUNK) goes through a buffer of
+ * the sender and a buffer of the receiver, as a short message does. Pulling is slow for long
+ * messages, but it always works. A copy that fits into one packet is sent from its slab. The
+ * engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_CHUNKS_H
 #define VERVE_MSG_CHUNKS_H

@@ -4,7 +4,8 @@
  * messages go this way, and messages that need a credit while the sender has none. A message of at
  * most the eager size is copied into a slab, unless a read costs less than the copies
  * (verve_direct_is_read) or no slab is free; the receiver pulls such a copy (msg/chunks.h) instead
- * of reading it. The engine's lock protects everything here.
+ * of reading it. Long memory may be registered, offered and read in parts (msg/parts.h). The
+ * engine's lock protects everything here.
  */
 #ifndef VERVE_MSG_RNDV_H
 #define VERVE_MSG_RNDV_H
@@ -25,12 +26,12 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
  */
 void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint32_t link_id,
 		       struct verve_recv_op *recv, const struct verve_wire_packet *offer);
-/* Receiver, for a receive in state QUEUED: posts the reads, or pulls. */
+/* Receiver, for a receive in state QUEUED: posts reads of what is offered, or pulls, or fails. */
 enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_op *op);
 /* Receiver: verve_op_class.restart. A message whose keys have ended is pulled. */
 bool verve_rndv_restart(struct verve_xport *xport, struct verve_op *op);
-/* Receiver: the last read has completed. */
+/* Receiver: the last read has completed, or the empty write behind reads that were stopped. */
 void verve_rndv_done(struct verve_xport *xport, struct verve_op *op);
 
 #endif

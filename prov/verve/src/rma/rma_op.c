@@ -84,7 +84,8 @@ static bool is_immediate(const struct verve_xport *xport, const struct verve_lin
 
 /*
  * Posts the rest of the transfer. VERVE_DONE with *over: the operation has failed, or it has left
- * its queue and will fail. VERVE_DONE without *over: the whole transfer is posted. *notice: a
+ * its queue and will fail. VERVE_DONE without *over: all that is registered is posted, or all of
+ * the transfer. *notice: a
  * packet follows; the class's done is called for that packet, not for the last work request. Clears
  * *notice if the request itself tells the target.
  */
@@ -113,7 +114,7 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 		verve_op_fail(xport, op, FI_EACCES, reason);
 		return VERVE_DONE;
 	}
-	/* While it waits, it has neither a slab nor a registration that others may need. */
+	/* While it waits, it has no slab, and no registration but of stages that are under way. */
 	if (verve_bulk_waits(xport, link, way->verb(rma), rma->transfer.len - rma->transfer.offset))
 		return VERVE_LATER;
 	ret = way->prepare(xport, link, rma, &reason);

@@ -25,7 +25,7 @@ struct verve_xport;
  */
 struct verve_memory {
 	struct verve_slab *slab; /* the device uses it in place of iov; NULL: it uses iov */
-	uint16_t iov_count;
+	uint16_t iov_count; /* so short that staged has room: a receive fills whole cache lines */
 	bool staged; /* one piece of the application's in several, for xport/staged.h */
 	uint32_t owned; /* bit i: region[i] came from the cache and goes back there */
 	struct iovec iov[VERVE_IOV_LIMIT];

@@ -31,7 +31,7 @@ enum verve_op_state {
 	VERVE_OP_NEW,	 /* allocated, in no queue */
 	VERVE_OP_QUEUED, /* in peer->pending, reads or aside: not all of it is on the wire */
 	VERVE_OP_SENT,	 /* in peer->active: waits for its last work request to complete */
-	VERVE_OP_AWAIT,	 /* in peer->active: waits for the peer's answer */
+	VERVE_OP_AWAIT,	 /* in peer->active: waits for the peer; its reads may be under way */
 	VERVE_OP_POSTED, /* a receive in a match table */
 	VERVE_OP_FINISH, /* in peer->control: owes the peer a packet */
 	VERVE_OP_DOOMED, /* in link->doomed: ends when the device has let go of the broken link */
