@@ -138,6 +138,27 @@ Test(parts, short_receive_reads_no_part_that_it_does_not_need)
 	expect_nothing_is_left();
 }
 
+/* Two messages, one after the other, in one multi-receive buffer. */
+Test(parts, multi_receive_buffer_takes_messages_in_parts)
+{
+	b.mr_cache.crossover.stage = PAGE;
+	pair_recv(LEN, VERVE_OP_MULTI, NULL);
+	for (int i = 0; i < 2; i++) {
+		size_t len = LEN / 2;
+		struct verve_comp comp;
+
+		pair_send(len, 0, NULL);
+		nodes_settle();
+		comp = expect_comp(&b.rx_queue);
+		cr_expect_eq(comp.len, len);
+		cr_expect_eq(comp.buf, in + i * len);
+		cr_expect(pattern_holds(in + i * len, len, 1));
+		cr_expect_eq(!!(comp.flags & VERVE_COMP_MULTI_RECV), i == 1);
+		expect_comp(&a.tx_queue);
+	}
+	expect_nothing_is_left();
+}
+
 /* What node has sent of these packets. */
 static uint64_t sent_of(struct node *node, const struct node *to, enum verve_wire_type type)
 {

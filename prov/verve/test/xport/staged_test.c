@@ -125,7 +125,7 @@ Test(staged_kept, memory_that_stays_registered_is_not_cut)
 }
 
 /* a moves len bytes between out and in of b. */
-static void move(enum verve_rma_kind kind, size_t len)
+static void move_with(enum verve_rma_kind kind, size_t len, uint32_t flags)
 {
 	struct verve_wire_segment segment = {(uintptr_t)in, len, theirs->rkey};
 	struct iovec iov = {out, len};
@@ -135,10 +135,16 @@ static void move(enum verve_rma_kind kind, size_t len)
 			.iov_count = 1,
 			.addr = node_addr(&a, &b),
 			.context = out,
-			.flags = VERVE_OP_NOTIFY,
+			.data = 77,
+			.flags = flags | VERVE_OP_NOTIFY,
 			.remote = &segment,
 			.remote_count = 1,
 		}), 0);
+}
+
+static void move(enum verve_rma_kind kind, size_t len)
+{
+	move_with(kind, len, 0);
 }
 
 static void expect_moved(enum verve_rma_kind kind, unsigned seed)
@@ -274,6 +280,29 @@ Test(staged, reads_and_writes_are_registered_in_stages)
 		nodes_settle();
 		expect_moved(kind, 3 + kind);
 		cr_expect_eq(nodes_stats().regs - before, 4);
+	}
+}
+
+/* The target hears of it once, when all stages are there; also if the last ones are copied. */
+Test(staged, remote_data_comes_behind_the_last_stage)
+{
+	for (uint64_t nth = 0; nth <= 4; nth++) {
+		struct verve_comp comp;
+
+		prepare_move(VERVE_RMA_WRITE, 20 + (unsigned)nth);
+		fake_net_fail(FAKE_NET_MR_REG, nth, -FI_ENOMEM);
+		move_with(VERVE_RMA_WRITE, ROOM, VERVE_OP_DATA);
+		while (verve_comp_queue_is_empty(&b.rx_queue)) {
+			verve_proto_poll(&a.proto);
+			verve_proto_poll(&b.proto);
+			cr_assert(fake_net_run_next() || !verve_comp_queue_is_empty(&b.rx_queue));
+		}
+		comp = expect_comp(&b.rx_queue);
+		cr_expect_eq(comp.data, 77);
+		cr_expect(pattern_holds(in, ROOM, 20 + (unsigned)nth));
+		nodes_settle();
+		expect_none(&b.rx_queue);
+		expect_moved(VERVE_RMA_WRITE, 20 + (unsigned)nth);
 	}
 }
 
