@@ -14,7 +14,7 @@
 bool verve_direct_is_offered(struct verve_xport *xport, const struct verve_link *link,
 			     struct verve_send_op *send)
 {
-	return send->op.len >= xport->attr.mr_cache->crossover.offer_kept &&
+	return send->op.len >= xport->attr.mr_cache->crossover.offer_kept && !send->memory.staged &&
 	       !verve_memory_offer_kept(xport, &send->memory, link->bound_keys);
 }
 

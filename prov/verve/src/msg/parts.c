@@ -70,6 +70,14 @@ int verve_parts_take(struct verve_xport *xport, struct verve_link *link, struct 
 	return transfer->unoffered ? -(int)parts->status : 0;
 }
 
+/* The status comes from the peer, so it may be any number. */
+static uint32_t error_of(uint32_t status)
+{
+	if (status == FI_EAGAIN)
+		return FI_ENOMEM;
+	return status < FI_ERRNO_MAX ? status : FI_EIO;
+}
+
 /* False: the segments reach beyond the message, or there are too many. */
 static bool keep(struct verve_link_parts *parts, const struct verve_wire_packet *packet)
 {
@@ -82,9 +90,8 @@ static bool keep(struct verve_link_parts *parts, const struct verve_wire_packet 
 		parts->room--;
 		parts->segment[parts->count++] = packet->segment[i];
 	}
-	/* The status comes from the peer, so it may be any number. */
 	if (packet->status)
-		parts->status = packet->status < FI_ERRNO_MAX ? packet->status : FI_EIO;
+		parts->status = error_of(packet->status);
 	return true;
 }
 
@@ -194,7 +201,7 @@ enum verve_outcome verve_parts_offer(struct verve_xport *xport, struct verve_lin
 	((struct verve_parts_op *)op)->source = send->op.id;
 	op->peer = link->peer;
 	verve_peer_queue_control(xport, link->peer, op);
-	return link->broken ? VERVE_BROKE : VERVE_DONE;
+	return VERVE_DONE;
 }
 
 void verve_parts_end(struct verve_xport *xport, struct verve_send_op *send)

@@ -3,8 +3,8 @@
  * Parts of an offer: a sender that registers its memory in stages (xport/staged.h) offers the first
  * one by RTS, whose segments are shorter than the message, and each further one by a PART, at once
  * when it is registered. So the receiver reads while the sender registers, and needs nothing more
- * of the sender's processor. A PART with an error says that no more will come: of FI_ENOMEM, the
- * message is pulled; of any other, it fails.
+ * of the sender's processor. A PART with an error says that no more will come: after a shortage
+ * (FI_ENOMEM, FI_EAGAIN) the message is pulled, after any other error it fails.
  *
  * A PART may come before the message has a receive. So the link keeps what came (struct
  * verve_link_parts) until the receive takes it. The engine's lock protects everything here.
@@ -37,9 +37,9 @@ void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
 			 struct verve_wire_packet *packet);
 
 /*
- * Sender, for a send in state AWAIT whose first stage was offered: registers and offers the others,
- * as far as there is room, and the rest when there is. VERVE_BROKE: there is no memory for that,
- * and the link broke.
+ * Sender, for a send in state AWAIT whose first stage was offered, within a kick of its peer: the
+ * kick goes on with registering and offering the others, as far as there is room, and a later one
+ * with the rest. VERVE_BROKE: there is no memory for that, and the link broke.
  */
 enum verve_outcome verve_parts_offer(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_send_op *send);

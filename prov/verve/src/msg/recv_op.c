@@ -87,7 +87,7 @@ void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
 	 * FI_EACCES: the peer's device refused our read, because the peer's memory is no longer
 	 * registered. Mostly the peer's process has ended. The application did nothing wrong.
 	 */
-	if (entry->err == FI_EACCES) {
+	if (entry->err == FI_EACCES && op->status) {
 		entry->err = FI_ENOTCONN;
 		*reason = "the peer's device does not let the message be read any more";
 	}

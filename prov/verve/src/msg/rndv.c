@@ -194,6 +194,10 @@ bool verve_rndv_restart(struct verve_xport *xport, struct verve_op *op)
 
 	if (!recv->bound_to)
 		return false;
+	if (op->error) {
+		verve_recv_fail(xport, op, "a side cannot register its buffer");
+		return true;
+	}
 	pull_instead(xport, recv);
 	if (op->state != VERVE_OP_QUEUED) {
 		verve_op_dequeue(op);

@@ -68,7 +68,7 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 		return 0;
 	ret = verve_staged_register(xport, memory, rma->op.len, rma->transfer.offset, access,
 				    write || !link->bulk_reads);
-	return ret == -FI_ENOMEM ? bounce(xport, link, rma) : ret;
+	return ret == -FI_ENOMEM || ret == -FI_EAGAIN ? bounce(xport, link, rma) : ret;
 }
 
 static enum verve_net_wr_op verb_of(bool write)
@@ -213,8 +213,9 @@ static bool piece_done(struct verve_xport *xport, struct verve_op *op)
 	if (op->error) {
 		verve_op_fail(xport, op, op->error,
 			      op->error == FI_ECANCELED ? "cancelled under way" :
-			      op->error == FI_EACCES ? "the target closed the region meanwhile" :
-						       "cannot register all of the local buffer");
+			      op->error == FI_EACCES ?
+			      "target closed the region, or local buffer cannot be registered" :
+			      "cannot register all of the local buffer");
 		return false;
 	}
 	if (!verve_op_memory(op)->slab || verve_transfer_unload(xport, op))

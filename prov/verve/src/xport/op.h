@@ -97,7 +97,7 @@ struct verve_op_class {
 	/*
 	 * The link goes on over another queue pair, and reads of the operation have not ended.
 	 * True: they need keys that ended with the old queue pair, so they must not be repeated;
-	 * the operation is QUEUED, to start anew. For replay only. NULL: false.
+	 * the operation is QUEUED, to start anew, or has failed. For replay only. NULL: false.
 	 */
 	bool (*restart)(struct verve_xport *xport, struct verve_op *op);
 	/* The application cancels the QUEUED or active operation. 0, or -FI_EAGAIN: no memory. */

@@ -22,7 +22,10 @@ static bool may_start(const struct verve_xport *xport, const struct verve_peer *
 		 (!TAILQ_EMPTY(&peer->active) || !TAILQ_EMPTY(&peer->aside)));
 }
 
-/* Returns what became of the operation that is now at the head; VERVE_DONE: there is none. */
+/*
+ * Returns what became of the operation that is now at the head; VERVE_DONE: there is none, or other
+ * work has come that is to be looked at first.
+ */
 static enum verve_outcome start_queue(struct verve_xport *xport, struct verve_peer *peer,
 				       struct verve_op_queue *queue)
 {
@@ -30,7 +33,8 @@ static enum verve_outcome start_queue(struct verve_xport *xport, struct verve_pe
 	struct verve_op *op;
 
 	/* If start breaks the link, verve_link_break empties the queue and peer->link is NULL. */
-	while (outcome == VERVE_DONE && peer->link && (op = TAILQ_FIRST(queue))) {
+	while (outcome == VERVE_DONE && peer->link && !peer->kick_again &&
+	       (op = TAILQ_FIRST(queue))) {
 		if (!may_start(xport, peer, op))
 			return VERVE_LATER;
 		if (!verve_fence_fails(xport, peer, op))
@@ -60,9 +64,8 @@ static void link_greet(struct verve_xport *xport, struct verve_link *link)
 		verve_peer_wait(xport, link->peer);
 }
 
-void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
+static void kick(struct verve_xport *xport, struct verve_peer *peer)
 {
-	assert(verve_lock_held(xport->lock));
 	if (!peer->link) {
 		verve_peer_connect(xport, peer);
 		return;
@@ -84,6 +87,25 @@ void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
 		verve_peer_wait(xport, peer);
 	if (peer->link && peer->link->greets)
 		link_greet(xport, peer->link);
+}
+
+/*
+ * An operation that starts or ends may queue others, as a receive does that fails and owes a FIN.
+ * These wait until it returns: else a peer could make each of many operations end within the one
+ * before, until the stack is full.
+ */
+void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer)
+{
+	assert(verve_lock_held(xport->lock));
+	peer->kick_again = peer->is_kicked;
+	if (peer->is_kicked)
+		return;
+	peer->is_kicked = true;
+	do {
+		peer->kick_again = false;
+		kick(xport, peer);
+	} while (peer->kick_again);
+	peer->is_kicked = false;
 }
 
 void verve_peer_queue(struct verve_xport *xport, struct verve_peer *peer, struct verve_op *op)

@@ -26,7 +26,8 @@ void verve_peer_queue_control(struct verve_xport *xport, struct verve_peer *peer
  * pending, each in order. May break the link. Without a link, asks for one (verve_peer_connect). On
  * a link that is suspended, or has asked to quiesce, no operation starts; replay or quiescing kicks
  * the peer when the link goes on. While the refusal of a QUIESCE is due, the peer waits for a later
- * turn.
+ * turn. Within a kick of the same peer it returns at once: the outer one looks again, before it
+ * starts the next operation.
  */
 void verve_peer_kick(struct verve_xport *xport, struct verve_peer *peer);
 

@@ -182,6 +182,15 @@ Test(parts, message_is_pulled_if_a_part_cannot_be_registered)
 	}
 }
 
+/* A shortage of another name. It is no sign to try again, which would be for ever. */
+Test(parts, part_that_may_not_be_registered_now_is_pulled)
+{
+	fake_net_fail(FAKE_NET_MR_REG, 2, -FI_EAGAIN);
+	send_and_receive();
+	expect_message(LEN);
+	cr_expect(fake_net_has_failed());
+}
+
 /* Copying would access memory that is not there. */
 Test(parts, buffer_that_cannot_be_registered_at_all_fails_both_sides)
 {
