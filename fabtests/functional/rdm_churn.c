@@ -263,8 +263,8 @@ static void commute_until(void *arg, unsigned thread)
 static bool is_child;
 
 /*
- * For the leak sanitizer: true, it looks for no leaks at the end. What only the stack of a thread of
- * the parent pointed to at the fork seems leaked in a child, which has no such thread.
+ * For the leak sanitizer: true, it looks for no leaks at the end. What only the stack of another
+ * thread of the parent pointed to at the fork seems leaked in a child, which has no such thread.
  */
 int __lsan_is_turned_off(void);
 
