@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "mr/region.h"
 #include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "net/mr.h"
@@ -144,9 +143,7 @@ static void fill_segment(const struct verve_memory *memory, struct verve_wire_pa
 	uint32_t i = verve_staged_count(memory) - 1;
 
 	packet->segment_count = 1;
-	packet->segment[0] = (struct verve_wire_segment){
-		(uintptr_t)memory->iov[i].iov_base + memory->region[i]->shift,
-		memory->iov[i].iov_len, memory->region[i]->rkey};
+	packet->segment[0] = verve_memory_segment(memory, i);
 }
 
 /* Sends one PART. Ends the operation behind the last one. */

@@ -43,7 +43,10 @@ void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
  */
 enum verve_outcome verve_parts_offer(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_send_op *send);
-/* Sender: the peer pulls the message. No more is offered, and what was is closed to the peer. */
+/*
+ * Sender: the peer pulls the message. The send offers no further stage, and the stages that it has
+ * offered lose their registrations, so that the peer cannot read them any more.
+ */
 void verve_parts_end(struct verve_xport *xport, struct verve_send_op *send);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "mr/region.h"
 #include "msg/chunks.h"
 #include "msg/direct.h"
 #include "msg/parts.h"
@@ -48,9 +47,7 @@ static void fill_segments(const struct verve_memory *memory, struct verve_wire_p
 {
 	for (uint32_t i = 0; i < memory->iov_count; i++)
 		if (memory->iov[i].iov_len && memory->region[i])
-			packet->segment[packet->segment_count++] = (struct verve_wire_segment) {
-				(uintptr_t)memory->iov[i].iov_base + memory->region[i]->shift,
-				memory->iov[i].iov_len, memory->region[i]->rkey};
+			packet->segment[packet->segment_count++] = verve_memory_segment(memory, i);
 }
 
 enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link *link,

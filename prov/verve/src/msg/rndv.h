@@ -26,7 +26,10 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
  */
 void verve_rndv_accept(struct verve_xport *xport, struct verve_peer *peer, uint32_t link_id,
 		       struct verve_recv_op *recv, const struct verve_wire_packet *offer);
-/* Receiver, for a receive in state QUEUED: posts reads of what is offered, or pulls, or fails. */
+/*
+ * Receiver, for a receive in state QUEUED: posts reads of the bytes that the sender has offered. If
+ * the message cannot be read, pulls it, or ends the receive with an error.
+ */
 enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link *link,
 				     struct verve_op *op);
 /* Receiver: verve_op_class.restart. A message whose keys have ended is pulled. */

@@ -15,6 +15,14 @@ void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op)
 	verve_memory_release(xport, verve_op_memory(op));
 }
 
+struct verve_wire_segment verve_memory_segment(const struct verve_memory *memory, uint32_t i)
+{
+	const struct verve_mr_region *region = memory->region[i];
+
+	return (struct verve_wire_segment){(uintptr_t)memory->iov[i].iov_base + region->shift,
+					   memory->iov[i].iov_len, region->rkey};
+}
+
 void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory)
 {
 	for (uint32_t i = 0; memory->owned; i++, memory->owned >>= 1) {

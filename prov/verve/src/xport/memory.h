@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "xport/op.h"
+#include "xport/packet.h"
 #include "xport/request.h"
 
 struct verve_mr_region;
@@ -99,6 +100,8 @@ int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *
  */
 uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, size_t len,
 			     bool is_inline, struct verve_net_sge *sge);
+/* What a peer that is to read piece i has to know of it. The piece has a region. */
+struct verve_wire_segment verve_memory_segment(const struct verve_memory *memory, uint32_t i);
 /* For verve_memory_unregister alone: there are some. */
 void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory);
 /* Gives the regions from the cache back. Harmless if there are none. No request uses them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Measuring costs: what follows from times, and what is done where nothing can be measured. */
+/* Measuring costs: the costs that follow from times; and the default costs, where a call fails. */
 #include "mr/costs_measure.h"
 
 #include <rdma/fi_errno.h>

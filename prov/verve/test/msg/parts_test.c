@@ -26,7 +26,7 @@ static void setup(void)
 	a.mr_cache.crossover.stage = PAGE;
 }
 
-/* The cache keeps what is used again. */
+/* The cache keeps the registration of memory that is used a second time. */
 static void setup_kept(void)
 {
 	fake_net_watch_allow(true);
@@ -523,7 +523,7 @@ Test(parts, part_that_nobody_waits_for_is_dropped)
 	expect_message(LEN);
 }
 
-/* A chunk of a message that is read would be written behind what was read. */
+/* If the receive took the chunk, its bytes would overwrite a part that RDMA reads bring. */
 Test(parts, chunk_of_a_message_that_is_read_ends_the_connection)
 {
 	unsigned char bytes[VERVE_WIRE_RTS_MAX + 8] = {0};

@@ -33,7 +33,7 @@ static void teardown(void)
 	pair_close();
 }
 
-/* The cache keeps what is used again. */
+/* The cache keeps the registration of memory that is used a second time. */
 static void setup_kept(void)
 {
 	fake_net_watch_allow(true);
@@ -306,7 +306,7 @@ Test(staged, remote_data_comes_behind_the_last_stage)
 	}
 }
 
-/* What is left is copied, in pieces of a slab. */
+/* The bytes of the failed stage, and those behind it, move through a slab, a slab at a time. */
 Test(staged, the_rest_is_copied_if_a_later_stage_cannot_be_registered)
 {
 	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Starting operations: what comes while an operation starts waits until it has. */
+/* Starting operations: an operation that is queued while another one starts waits for its end. */
 #include "xport/start.h"
 
 #include "../proto/pair.h"
