@@ -144,10 +144,10 @@ static void add_unmeasured(struct verve_report *report, const char *subject, int
 static void print_notes(const struct verve_style *style)
 {
 	fprintf(style->file,
-		"  messages wait at the sender behind %zu that have no receive (%s); %d of up to "
-		"%d bytes count as one\n",
+		"  messages wait at the sender behind %zu of the eager size that have no receive "
+		"(%s), behind more shorter ones: %d of up to %d bytes count as one\n",
 		verve_config.window, verve_settings_source_of(&verve_config.window),
-		VERVE_WIRE_SMALL_GROUP, VERVE_WIRE_SMALL);
+		VERVE_WIRE_WEIGHT, VERVE_WIRE_SMALL);
 	fprintf(style->file, "  fi_inject takes up to %zu bytes; remote CQ data and "
 		"FI_DELIVERY_COMPLETE take 8 bytes each of what is inline\n",
 		verve_attr_inject_size());

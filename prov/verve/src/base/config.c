@@ -140,8 +140,9 @@ static const struct verve_config_param params[] = {
 	},
 	{
 		.name = "window",
-		.help = "Eager messages of one peer that may wait at an endpoint without a "
-			"receive. 2048 messages of up to 64 bytes count as one.",
+		.help = "Messages of the eager size that one peer may have at an endpoint without "
+			"a receive. Shorter ones count as much less as they are shorter; 2048 of "
+			"up to 64 bytes count as one.",
 		.unit = "messages",
 		.number = &verve_config.window,
 		.min = VERVE_CONFIG_WINDOW_MIN,

@@ -18,8 +18,7 @@
 struct batch {
 	size_t len;    /* bytes of the packet */
 	unsigned count;
-	uint32_t credits;    /* of the link, behind the last message; likewise: */
-	uint64_t small_sent;
+	uint64_t weight; /* of its messages */
 };
 
 /* The message completes when it is copied, and nothing of it is registered. */
@@ -41,22 +40,17 @@ static bool add(struct batch *batch, const struct verve_link *link, const struct
 	size_t len = batch->len + record_len(op);
 
 	/* The peer's receive buffers take its eager size and more. */
-	if (!batch->credits || len > link->eager_size)
+	if (!verve_credit_is_left(link, batch->weight) || len > link->eager_size)
 		return false;
 	batch->len = len;
 	batch->count++;
-	if (verve_wire_costs_credit(op->len) || !(++batch->small_sent % VERVE_WIRE_SMALL_GROUP))
-		batch->credits--;
+	batch->weight += verve_credit_weight(link, op->len);
 	return true;
 }
 
 static struct batch collect(const struct verve_xport *xport, const struct verve_link *link)
 {
-	struct batch batch = {
-		.len = VERVE_WIRE_HEADER,
-		.credits = link->credits,
-		.small_sent = link->small_sent,
-	};
+	struct batch batch = {.len = VERVE_WIRE_HEADER};
 	const struct verve_op *op;
 
 	TAILQ_FOREACH(op, &link->peer->pending, link)
@@ -107,8 +101,7 @@ enum verve_outcome verve_batch_post(struct verve_xport *xport, struct verve_link
 	if (batch.count < 2 || !verve_link_reserve(xport, link, batch.len, &out))
 		return VERVE_LATER;
 	write_all(link, batch.count, out.data);
-	link->credits = batch.credits;
-	link->small_sent = batch.small_sent;
+	verve_credit_spend(link, batch.weight);
 	/* Asks for a completion: messages that wait for it may be there soon. */
 	if (verve_link_post_packet(xport, link, &out, batch.len, true, NULL))
 		return VERVE_BROKE;

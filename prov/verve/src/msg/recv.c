@@ -138,7 +138,6 @@ static void begin(struct verve_xport *xport, struct verve_recv_op *recv, struct 
 	if (packet->flags & VERVE_WIRE_ACK && verve_link_live(xport, link_id))
 		recv->fin.id = packet->op_id;
 	verve_recv_finish(xport, recv, 0, NULL);
-	verve_credit_return(xport, link_id, packet->len);
 }
 
 /* The receive takes the message. The receive is in no queue and no table. */
@@ -146,12 +145,10 @@ static inline __attribute__((always_inline)) void
 deliver(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer *peer,
 	uint32_t link_id, const struct verve_wire_packet *packet)
 {
-	if (!ends_at_once(xport, recv, packet)) {
+	if (ends_at_once(xport, recv, packet))
+		end_at_once(xport, recv, peer, packet);
+	else
 		begin(xport, recv, peer, link_id, packet);
-		return;
-	}
-	end_at_once(xport, recv, peer, packet);
-	verve_credit_return(xport, link_id, packet->len);
 }
 
 /*
@@ -243,8 +240,8 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 	link->unanswered_messages += verve_fin_is_wanted(packet);
 	if (recv) {
 		deliver(xport, recv, link->peer, link->id, packet);
-		if (eager && verve_credit_ends_group(link, packet->len))
-			verve_credit_return_small(xport, link->id, 0);
+		if (eager)
+			verve_credit_settle(xport, link);
 		return;
 	}
 	ret = verve_unexpected_keep(xport, link, packet);
@@ -284,8 +281,7 @@ void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected
 
 	verve_unexpected_take(unexpected);
 	deliver(xport, verve_recv_op_of(op), peer, unexpected->link_id, &unexpected->packet);
-	if (verve_unexpected_is_small(unexpected))
-		verve_credit_return_small(xport, unexpected->link_id, 1);
+	verve_unexpected_pay_back(unexpected);
 	verve_unexpected_free(unexpected);
 	verve_fence_continue(xport, peer);
 }

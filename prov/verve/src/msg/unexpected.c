@@ -89,7 +89,8 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 	if (verve_match_add(match, &unexpected->match))
 		goto err_unlist;
 	link->peer->fence.kept++;
-	link->small_kept += verve_unexpected_is_small(unexpected);
+	if (packet->type == VERVE_WIRE_EAGER)
+		verve_credit_keep(link, packet->len);
 	return 0;
 
 err_unlist:
@@ -105,6 +106,17 @@ void verve_unexpected_take(struct verve_unexpected *unexpected)
 	if (unexpected->offer.is_listed)
 		offer_unlist(verve_link_live(unexpected->xport, unexpected->link_id),
 			     &unexpected->offer);
+}
+
+void verve_unexpected_pay_back(const struct verve_unexpected *unexpected)
+{
+	struct verve_xport *xport = unexpected->xport;
+	struct verve_link *link = verve_link_live(xport, unexpected->link_id);
+
+	if (!link || unexpected->packet.type != VERVE_WIRE_EAGER)
+		return;
+	verve_credit_let_go(link, unexpected->packet.len);
+	verve_credit_settle(xport, link);
 }
 
 void verve_unexpected_free(struct verve_unexpected *unexpected)
@@ -136,10 +148,7 @@ void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_
 	verve_unexpected_take(unexpected);
 	if (fin)
 		verve_peer_queue_control(xport, unexpected->peer, fin);
-	if (unexpected->packet.type == VERVE_WIRE_EAGER)
-		verve_credit_return(xport, unexpected->link_id, unexpected->packet.len);
-	if (verve_unexpected_is_small(unexpected))
-		verve_credit_return_small(xport, unexpected->link_id, 1);
+	verve_unexpected_pay_back(unexpected);
 	verve_unexpected_free(unexpected);
 	verve_fence_continue(xport, peer);
 }

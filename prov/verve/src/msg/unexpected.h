@@ -43,13 +43,6 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
 					    offsetof(struct verve_unexpected, match));
 }
 
-/* True for a small message that is here: link->small_kept counts it. */
-static inline bool verve_unexpected_is_small(const struct verve_unexpected *unexpected)
-{
-	return unexpected->packet.type == VERVE_WIRE_EAGER &&
-	       !verve_wire_costs_credit(unexpected->packet.len);
-}
-
 /*
  * Keeps a message that came over the link, with a copy of its payload. Not kept: -FI_ENOMEM; or
  * -FI_EINVAL: the peer has named another message that waits alike, as no honest peer does.
@@ -61,6 +54,11 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
  * throw it away: verve_unexpected_forget leaves it alone from here on. Harmless if repeated.
  */
 void verve_unexpected_take(struct verve_unexpected *unexpected);
+/*
+ * The message, which the caller has taken, is consumed: its sender gets back what it cost. Harmless
+ * if the link is gone. May break the link.
+ */
+void verve_unexpected_pay_back(const struct verve_unexpected *unexpected);
 /* Frees the message, which the caller has taken out of its table or of verve_msg.claimed. */
 void verve_unexpected_free(struct verve_unexpected *unexpected);
 
@@ -72,7 +70,7 @@ void verve_unexpected_free(struct verve_unexpected *unexpected);
 int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, uint32_t status,
 				     struct verve_op **fin);
 /*
- * Second step: sends fin, returns the message's credit, and frees the message. The caller has taken
+ * Second step: sends fin, pays the message back, and frees the message. The caller has taken
  * the message out of its table or of verve_msg.claimed.
  */
 void verve_unexpected_discard(struct verve_unexpected *unexpected, struct verve_op *fin);

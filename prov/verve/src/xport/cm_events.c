@@ -9,6 +9,7 @@
 #include "conn/hello.h"
 #include "net/sys.h"
 #include "xport/conn_id.h"
+#include "xport/credit.h"
 #include "xport/dispatch.h"
 #include "xport/failure.h"
 #include "xport/let_go.h"
@@ -71,6 +72,7 @@ static void link_agree(const struct verve_xport *xport, struct verve_link *link,
 	link->credits = event->window;
 	link->eager_size = event->eager_size < xport->attr.eager_size ? event->eager_size :
 									xport->attr.eager_size;
+	link->byte_weight = verve_credit_byte_weight(link->eager_size);
 	link->may_send = event->may_send;
 	link->listen = event->listen;
 	link->listening = verve_net_now();

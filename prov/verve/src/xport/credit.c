@@ -20,31 +20,15 @@ static __attribute__((noinline)) void send_credits(struct verve_xport *xport,
 		verve_link_send(xport, link, &packet, NULL);
 }
 
-void verve_credit_give_back(struct verve_xport *xport, uint32_t link_id)
+void verve_credit_give_back(struct verve_xport *xport, struct verve_link *link, uint32_t count)
 {
-	struct verve_link *link = verve_link_live(xport, link_id);
-
-	if (!link)
+	if (link->broken)
 		return;
-	link->held--;
-	if (++link->owed >= xport->attr.window / 2 && verve_link_is_open(link))
+	link->returned += count;
+	link->held -= count;
+	link->owed += count;
+	if (link->owed >= xport->attr.window / 2 && verve_link_is_open(link))
 		send_credits(xport, link);
-}
-
-void verve_credit_return_small(struct verve_xport *xport, uint32_t link_id, uint32_t waited)
-{
-	struct verve_link *link = verve_link_live(xport, link_id);
-	uint64_t due;
-
-	if (!link)
-		return;
-	link->small_kept -= waited;
-	due = (link->small_arrived - link->small_kept) / VERVE_WIRE_SMALL_GROUP;
-	/* Messages that waited may have held back several groups. */
-	while (link->small_returned < due) {
-		link->small_returned++;
-		verve_credit_give_back(xport, link_id);
-	}
 }
 
 void verve_credit_receive(struct verve_xport *xport, struct verve_link *link,

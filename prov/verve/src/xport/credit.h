@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Credits: they bound what a receiver keeps for a peer. An eager message costs its sender one
- * credit; VERVE_WIRE_SMALL_GROUP small ones cost one together: each of them leaves only while
- * a credit is there, and the last one spends it. The receiver has attr.window credits out, and
- * gives one back for each message, or group of small ones, that was consumed: in the header of any
- * packet, or in a CREDIT packet. The engine's lock protects everything here.
+ * Credits: they bound what a receiver keeps for a peer. The receiver has attr.window credits out.
+ * Each buys eager messages of VERVE_WIRE_WEIGHT together, which is what one of the eager size
+ * weighs. Shorter messages weigh less, so that a window always has as many bytes of payload; small
+ * ones weigh 1. A message leaves only while a credit is there; the message with which a credit's
+ * weight is complete spends the credit. The receiver gives a credit back for each VERVE_WIRE_WEIGHT
+ * that was consumed: in the header of any packet, or in a CREDIT packet. The engine's lock protects
+ * everything here.
  */
 #ifndef VERVE_XPORT_CREDIT_H
 #define VERVE_XPORT_CREDIT_H
@@ -16,11 +18,42 @@
 #include "xport/packet.h"
 #include "xport/xport.h"
 
-/* This side sends an eager message of len bytes. link->credits must not be 0. */
-static inline void verve_credit_spend(struct verve_link *link, uint64_t len)
+/* What a byte of a message weighs on a link of this eager size, for link->byte_weight. */
+static inline uint64_t verve_credit_byte_weight(uint32_t eager_size)
 {
-	if (verve_wire_costs_credit(len) || !(++link->small_sent % VERVE_WIRE_SMALL_GROUP))
-		link->credits--;
+	/* Of eager size 0 no message has a byte. */
+	return eager_size ? ((uint64_t)VERVE_WIRE_WEIGHT << 32) / eager_size : 0;
+}
+
+/* What an eager message of len bytes weighs: 1 to VERVE_WIRE_WEIGHT. The same at both sides. */
+static inline uint64_t verve_credit_weight(const struct verve_link *link, uint64_t len)
+{
+	uint64_t weight;
+
+	if (len <= VERVE_WIRE_SMALL)
+		return 1;
+	weight = 1 + (len * link->byte_weight >> 32);
+	return weight < VERVE_WIRE_WEIGHT ? weight : VERVE_WIRE_WEIGHT;
+}
+
+/* Credits that are complete when this much more weight has left. */
+static inline uint32_t verve_credit_price(const struct verve_link *link, uint64_t weight)
+{
+	return (link->weight_sent + weight) / VERVE_WIRE_WEIGHT -
+	       link->weight_sent / VERVE_WIRE_WEIGHT;
+}
+
+/* True if a message may leave behind others of this weight, which are not spent for yet. */
+static inline bool verve_credit_is_left(const struct verve_link *link, uint64_t weight)
+{
+	return link->credits > verve_credit_price(link, weight);
+}
+
+/* Eager messages of this weight leave; before the last of them, there was a credit. */
+static inline void verve_credit_spend(struct verve_link *link, uint64_t weight)
+{
+	link->credits -= verve_credit_price(link, weight);
+	link->weight_sent += weight;
 }
 
 /*
@@ -30,39 +63,44 @@ static inline void verve_credit_spend(struct verve_link *link, uint64_t len)
 static inline bool verve_credit_arrive(const struct verve_xport *xport, struct verve_link *link,
 				       uint64_t len)
 {
-	if (!verve_wire_costs_credit(len) && ++link->small_arrived % VERVE_WIRE_SMALL_GROUP)
-		return true;
-	if (link->held + link->owed >= xport->attr.window)
+	uint64_t arrived = link->weight_arrived + verve_credit_weight(link, len);
+	bool complete = arrived / VERVE_WIRE_WEIGHT != link->weight_arrived / VERVE_WIRE_WEIGHT;
+
+	if (complete && link->held + link->owed >= xport->attr.window)
 		return false;
-	link->held++;
+	link->weight_arrived = arrived;
+	link->held += complete;
 	return true;
 }
 
-/* True if the eager message of len bytes that arrived last was small, and the last of its group. */
-static inline bool verve_credit_ends_group(const struct verve_link *link, uint64_t len)
+/* The eager message of len bytes that has arrived waits for a receive. */
+static inline void verve_credit_keep(struct verve_link *link, uint64_t len)
 {
-	return !verve_wire_costs_credit(len) && !(link->small_arrived % VERVE_WIRE_SMALL_GROUP);
+	link->weight_kept += verve_credit_weight(link, len);
+	link->long_kept += len > VERVE_WIRE_SMALL;
 }
 
-/*
- * An eager message that arrived over the link of this id, and that cost a credit, was consumed: the
- * peer gets the credit back. Harmless if the link is gone. May break the link.
- */
-void verve_credit_give_back(struct verve_xport *xport, uint32_t link_id);
-
-/* The same for an eager message of len bytes; does nothing for a small one. */
-static inline void verve_credit_return(struct verve_xport *xport, uint32_t link_id, uint64_t len)
+/* It waits no more. */
+static inline void verve_credit_let_go(struct verve_link *link, uint64_t len)
 {
-	if (verve_wire_costs_credit(len))
-		verve_credit_give_back(xport, link_id);
+	link->weight_kept -= verve_credit_weight(link, len);
+	link->long_kept -= len > VERVE_WIRE_SMALL;
 }
 
+/* For verve_credit_settle alone: so many credits become owed. May break the link. */
+void verve_credit_give_back(struct verve_xport *xport, struct verve_link *link, uint32_t count);
+
 /*
- * Small messages were consumed, of which so many (0 or 1) had waited for a receive: the peer gets
- * back what they cost. Called for each one that had waited, and for the last one of a group.
- * Harmless if the link is gone. May break the link.
+ * Messages were consumed: weight_kept is what still waits. The peer gets back the credits whose
+ * weight is consumed. May break the link.
  */
-void verve_credit_return_small(struct verve_xport *xport, uint32_t link_id, uint32_t waited);
+static inline void verve_credit_settle(struct verve_xport *xport, struct verve_link *link)
+{
+	uint64_t due = (link->weight_arrived - link->weight_kept) / VERVE_WIRE_WEIGHT;
+
+	if (due != link->returned)
+		verve_credit_give_back(xport, link, due - link->returned);
+}
 
 /* CREDIT has arrived. Does nothing: the dispatcher counts the credits of every packet. */
 void verve_credit_receive(struct verve_xport *xport, struct verve_link *link,

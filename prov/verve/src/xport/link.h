@@ -85,18 +85,18 @@ struct verve_link {
 	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
 	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
 	uint64_t copied_signaled; /* copied, when a completion was last asked for */
-	uint32_t sent;	    /* packets sent, without RESUME */
-	uint32_t arrived;   /* packets that have arrived, without RESUME */
+	uint32_t sent, arrived; /* packets that were sent, and that have arrived; without RESUME */
 	uint32_t arrived_before; /* arrived, when buffers came into question (xport/rx_lost.h) */
 
-	/* Credits, in messages. */
-	uint32_t credits;   /* of this side: each buys an eager message, or a group of small ones */
+	/* Credits. Weights and what is returned count since the link is there. */
+	uint32_t credits;   /* of this side (xport/credit.h) */
 	uint32_t owed;	    /* credits to be returned to the peer */
 	uint32_t held;	    /* credits that the peer has spent and that are not owed yet */
-	uint64_t small_sent; /* small messages of this side (xport/credit.h) */
-	uint64_t small_arrived; /* small messages of the peer */
-	uint32_t small_kept; /* of these, those that wait for a receive */
-	uint64_t small_returned; /* credits that became owed for the others */
+	uint64_t byte_weight; /* of a byte of a message, times 2^32 */
+	uint64_t weight_sent, weight_arrived; /* of eager messages of this side, and of the peer */
+	uint64_t weight_kept; /* of the peer's that wait for a receive */
+	uint32_t long_kept; /* of these, the number of those that are not small */
+	uint64_t returned;  /* credits that became owed for the others */
 	uint32_t unanswered_messages; /* of the peer; this side still owes each a FIN (msg/fin.h) */
 	struct verve_offer *offers; /* of these, those without a receive (msg/unexpected.h) */
 	struct verve_link_parts parts; /* of these, the last one whose RTS offers its beginning */

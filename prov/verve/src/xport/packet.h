@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum verve_wire_type {
-	VERVE_WIRE_EAGER = 1,	   /* a whole message: verve_wire_costs_credit */
+	VERVE_WIRE_EAGER = 1,	   /* a whole message: it has a weight */
 	/* offers a message; without segments, it is to be pulled; with too few, PART comes */
 	VERVE_WIRE_RTS = 2,
 	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
@@ -54,7 +54,7 @@ enum {
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
 	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* at most */
 	VERVE_WIRE_SMALL = 64, /* keeping such a payload costs a receiver no more than an RTS */
-	VERVE_WIRE_SMALL_GROUP = 2048, /* messages: so many small ones cost together one credit */
+	VERVE_WIRE_WEIGHT = 2048, /* a credit buys messages of so much weight (xport/credit.h) */
 };
 
 /* The tag of an RMA_EVENT. */
@@ -111,15 +111,6 @@ struct verve_wire_packet {
 	struct verve_wire_segment segment[VERVE_WIRE_SEGMENTS];
 	const void *payload; /* as len's: in the decoded buffer */
 };
-
-/*
- * True if an eager message of len bytes costs a credit of its own. Of smaller ones, each
- * VERVE_WIRE_SMALL_GROUP'th of a connection costs one. Both sides must agree.
- */
-static inline bool verve_wire_costs_credit(uint64_t len)
-{
-	return len > VERVE_WIRE_SMALL;
-}
 
 /* True if a packet of this type has whole messages. */
 static inline bool verve_wire_is_whole(uint8_t type)

@@ -61,13 +61,13 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 	load->aside_count = 0;
 }
 
-/* The packet is no longer than a small message, which costs no credit of its own. */
+/* The packet is no longer than a small message, of which a credit buys thousands. */
 static bool is_short(const struct verve_net_wc *wc)
 {
 	return wc->byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
 }
 
-/* True if half of the full batch that was polled last, or more, cost no credit of their own. */
+/* True if half of the full batch that was polled last, or more, are short. */
 static bool batch_is_short(const struct verve_xport *xport)
 {
 	int count = 0;
@@ -77,7 +77,7 @@ static bool batch_is_short(const struct verve_xport *xport)
 	return count >= VERVE_POLL_BATCH / 2;
 }
 
-/* True if all packets of the full batch that was polled last cost a credit each. */
+/* True if all packets of the full batch that was polled last are messages that cost credits. */
 static bool batch_is_credited(const struct verve_xport *xport)
 {
 	for (int i = 0; i < VERVE_POLL_BATCH; i++) {
@@ -91,13 +91,26 @@ static bool batch_is_credited(const struct verve_xport *xport)
 	return true;
 }
 
+/* Bytes of the full batch that was polled last; at least 1. */
+static uint64_t batch_bytes(const struct verve_xport *xport)
+{
+	uint64_t bytes = 1;
+
+	for (int i = 0; i < VERVE_POLL_BATCH; i++)
+		bytes += xport->batch.wc[i].byte_len;
+	return bytes;
+}
+
 /*
- * Buffers that the links could fill at a time: their windows, or with packets that cost no credit,
- * such as chunks, attr.rx_uncredited. Of short packets one link may fill all.
+ * Buffers that the links could fill at a time: with messages as long as those of the last batch,
+ * what their windows have; with packets that cost no credit, such as chunks,
+ * attr.rx_uncredited. Of short packets one link may fill all.
  */
 static uint64_t wanted(const struct verve_xport *xport)
 {
-	uint64_t most = (uint64_t)xport->link_count * xport->attr.window;
+	uint64_t longest = VERVE_WIRE_PREFIX + xport->attr.eager_size;
+	uint64_t bytes = (uint64_t)xport->link_count * xport->attr.window * longest;
+	uint64_t most = bytes * VERVE_POLL_BATCH / batch_bytes(xport);
 
 	if (batch_is_short(xport))
 		return xport->attr.rx_limit;

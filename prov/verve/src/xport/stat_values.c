@@ -70,7 +70,7 @@ static const struct verve_stat_metric peer_metrics[] = {
 	{"conn_id", "Id of the present or last connection", false,
 	 .first = VERVE_STAT_PEER_CONN_ID},
 	{"qp_num", "Number of its queue pair", false, .first = VERVE_STAT_PEER_QP_NUM},
-	{"credits", "Credits: eager messages that may leave now, or groups of small ones", false,
+	{"credits", "Credits: messages of the eager size that may leave now", false,
 	 .first = VERVE_STAT_PEER_CREDITS},
 	{"pending", "Operations that wait to be started, up to 1000 of each kind", false,
 	 .first = VERVE_STAT_PEER_PENDING},

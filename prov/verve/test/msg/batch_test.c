@@ -121,6 +121,8 @@ Test(batch, messages_without_a_credit_are_offered)
 	link->credits = 2;
 	for (unsigned i = VERVE_LINK_SIGNAL + 1; i < MESSAGES; i++)
 		send_one(i, VERVE_WIRE_SMALL + 1, 0);
+	nodes_settle();
+	cr_expect_eq(link->credits, 0);
 	for (unsigned i = 0; i < MESSAGES; i++)
 		recv_one(i);
 	nodes_settle();

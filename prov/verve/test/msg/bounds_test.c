@@ -32,18 +32,18 @@ Test(bounds, peer_that_ignores_the_window_is_cut_off)
 {
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
-		pair_send(100, 0, NULL);
+		pair_send(NODE_EAGER, 0, NULL);
 	pair_send(VERVE_WIRE_SMALL, 0, NULL); /* the first of a group: costs no credit */
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
-	pair_send(100, 0, NULL);
-	pair_send(100, 0, NULL);
+	pair_send(NODE_EAGER, 0, NULL);
+	pair_send(NODE_EAGER, 0, NULL);
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link, "it may go on");
 	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
 }
 
-enum { GROUP = VERVE_WIRE_SMALL_GROUP };
+enum { GROUP = VERVE_WIRE_WEIGHT };
 
 /* Small messages that are not received are bounded, too: a credit for each group. */
 Test(bounds, peer_that_floods_with_small_messages_is_cut_off)
@@ -76,7 +76,7 @@ Test(bounds, group_of_small_messages_is_paid_back_once_all_are_consumed)
 			pair_recv(10, 0, NULL);
 		pair_send(1, 0, NULL);
 		nodes_settle();
-		while (i % GROUP == GROUP - 1 && link->small_kept > 1) {
+		while (i % GROUP == GROUP - 1 && link->weight_kept > 1) {
 			cr_expect_eq(link->held, 1);
 			pair_recv(10, 0, NULL);
 		}
@@ -117,19 +117,19 @@ Test(bounds, the_window_opens_with_the_credits_that_are_sent)
 {
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
-		pair_send(100, 0, NULL);
+		pair_send(NODE_EAGER, 0, NULL);
 	nodes_settle();
 	for (int i = 0; i < NODE_WINDOW / 2; i++)
-		pair_recv(100, 0, NULL);
+		pair_recv(NODE_EAGER, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->owed, 0);
 	for (int i = 0; i < NODE_WINDOW / 2; i++)
-		pair_send(100, 0, NULL);
+		pair_send(NODE_EAGER, 0, NULL);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
-	pair_recv(100, 0, NULL);
+	pair_recv(NODE_EAGER, 0, NULL);
 	cr_expect_eq(node_link(&b, &a)->owed, 1);
-	pair_send(100, 0, NULL);
+	pair_send(NODE_EAGER, 0, NULL);
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link);
 }

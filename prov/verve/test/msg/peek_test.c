@@ -205,6 +205,7 @@ Test(peek, discarded_message_is_gone_and_its_sender_content)
 	}
 	/* The credits of the discarded messages are returned, or are owed. */
 	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
+	cr_expect_eq(node_link(&b, &a)->weight_kept, 0);
 }
 
 Test(peek, claimed_message_can_be_discarded)
@@ -219,6 +220,7 @@ Test(peek, claimed_message_can_be_discarded)
 		cr_expect_eq(peek(7, VERVE_CLAIM | VERVE_DISCARD, &context), -FI_EINVAL);
 	}
 	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
+	cr_expect_eq(node_link(&b, &a)->weight_kept, 0);
 }
 
 Test(peek, claimed_offer_of_a_peer_that_is_gone_is_an_error)

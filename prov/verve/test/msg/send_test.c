@@ -78,10 +78,10 @@ Test(send, eager_completes_at_once_and_rendezvous_when_read)
 	expect_comp(&a.tx_queue);
 }
 
-Test(send, group_of_small_messages_costs_a_credit_as_each_other_does)
+Test(send, small_messages_cost_a_credit_together)
 {
 	cr_expect_eq(credits(), NODE_WINDOW);
-	for (int i = 1; i < VERVE_WIRE_SMALL_GROUP; i++) {
+	for (int i = 1; i < VERVE_WIRE_WEIGHT; i++) {
 		cr_assert_eq(send_len(i % (VERVE_WIRE_SMALL + 1), 0), 0);
 		nodes_settle();
 		expect_comp(&a.tx_queue);
@@ -95,7 +95,7 @@ Test(send, group_of_small_messages_costs_a_credit_as_each_other_does)
 
 Test(send, message_costs_a_credit_and_an_offer_none)
 {
-	cr_assert_eq(send_len(VERVE_WIRE_SMALL + 1, 0), 0);
+	cr_assert_eq(send_len(NODE_EAGER, 0), 0);
 	cr_expect_eq(credits(), NODE_WINDOW - 1);
 	cr_assert_eq(send_len(NODE_EAGER + 1, 0), 0); /* an offer costs no credit */
 	cr_expect_eq(credits(), NODE_WINDOW - 1);
@@ -104,9 +104,9 @@ Test(send, message_costs_a_credit_and_an_offer_none)
 Test(send, last_credit_is_used_and_the_next_message_is_offered)
 {
 	for (int i = 0; i < NODE_WINDOW; i++)
-		cr_assert_eq(send_len(100, VERVE_OP_TRANSMIT), 0);
+		cr_assert_eq(send_len(NODE_EAGER, VERVE_OP_TRANSMIT), 0);
 	cr_expect_eq(credits(), 0);
-	cr_assert_eq(send_len(100, VERVE_OP_TRANSMIT), 0);
+	cr_assert_eq(send_len(NODE_EAGER, VERVE_OP_TRANSMIT), 0);
 	cr_assert_eq(send_len(VERVE_WIRE_SMALL, VERVE_OP_TRANSMIT), 0);
 	nodes_settle();
 	/* The eager messages have completed; the offers wait to be pulled. */
@@ -114,7 +114,7 @@ Test(send, last_credit_is_used_and_the_next_message_is_offered)
 		expect_comp(&a.tx_queue);
 	expect_none(&a.tx_queue);
 	for (int i = 0; i < NODE_WINDOW + 1; i++)
-		recv_and_check(100);
+		recv_and_check(NODE_EAGER);
 	recv_and_check(VERVE_WIRE_SMALL);
 	expect_comp(&a.tx_queue);
 	expect_comp(&a.tx_queue);
@@ -124,13 +124,13 @@ Test(send, last_credit_is_used_and_the_next_message_is_offered)
 Test(send, credits_come_back_at_half_a_window)
 {
 	for (int i = 0; i < NODE_WINDOW; i++)
-		cr_assert_eq(send_len(100, 0), 0);
-	recv_and_check(100);
+		cr_assert_eq(send_len(NODE_EAGER, 0), 0);
+	recv_and_check(NODE_EAGER);
 	cr_expect_eq(credits(), 0);
-	recv_and_check(100);
+	recv_and_check(NODE_EAGER);
 	cr_expect_eq(credits(), 2);
-	recv_and_check(100);
-	recv_and_check(100);
+	recv_and_check(NODE_EAGER);
+	recv_and_check(NODE_EAGER);
 	cr_expect_eq(credits(), NODE_WINDOW);
 }
 
@@ -139,7 +139,7 @@ Test(send, copied_offer_completes_while_its_peer_does_not_receive)
 	char *message = malloc(200);
 
 	for (int i = 0; i < NODE_WINDOW; i++)
-		cr_assert_eq(send_len(100, 0), 0);
+		cr_assert_eq(send_len(NODE_EAGER, 0), 0);
 	/* The buffer is the application's again with the completion. */
 	pattern_fill(message, 200, 1);
 	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = message, .len = 200}), 0);
@@ -147,7 +147,7 @@ Test(send, copied_offer_completes_while_its_peer_does_not_receive)
 		expect_comp(&a.tx_queue);
 	free(message);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		recv_and_check(100);
+		recv_and_check(NODE_EAGER);
 	recv_and_check(200);
 }
 

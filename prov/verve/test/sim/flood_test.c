@@ -110,7 +110,7 @@ Test(flood, of_small_messages, .timeout = 3600)
 	uint32_t count = crowd_number("VERVE_FLOOD", FLOOD);
 
 	flood_with("flood/of_small_messages", count, 64,
-		   (WINDOW * VERVE_WIRE_SMALL_GROUP + TX_SIZE) * DESCRIPTION + (4 << 20));
+		   (WINDOW * VERVE_WIRE_WEIGHT + TX_SIZE) * DESCRIPTION + (4 << 20));
 }
 
 /* The receiver keeps a window of payload; beyond the window, messages stay at the sender. */

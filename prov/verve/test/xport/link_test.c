@@ -196,14 +196,22 @@ Test(link, packet_carries_what_is_owed_as_far_as_it_can)
 	cr_expect_eq(packet.credits, 0);
 }
 
+/* A message that costs a whole credit arrives, and is consumed. */
+static void consume_one(struct verve_xport *xport, struct verve_link *over)
+{
+	over->held++;
+	over->weight_arrived += VERVE_WIRE_WEIGHT;
+	verve_credit_settle(xport, over);
+}
+
 Test(link, credit_is_returned_at_half_a_window)
 {
 	struct verve_link *back = node_link(&b, &a);
 	uint32_t before = back->credits;
 
-	verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
+	consume_one(a.xport, link);
 	cr_expect_eq(link->owed, NODE_WINDOW / 2 - 1);
-	verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
+	consume_one(a.xport, link);
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(back->credits, before + 2);
@@ -212,7 +220,7 @@ Test(link, credit_is_returned_at_half_a_window)
 Test(link, window_of_one_returns_each_credit)
 {
 	a.xport->attr.window = 1;
-	verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
+	consume_one(a.xport, link);
 	cr_expect_eq(link->owed, 0);
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->credits, NODE_WINDOW + 1);
@@ -224,13 +232,13 @@ Test(link, credit_waits_where_nothing_may_be_sent)
 
 	cr_assert_not(back->may_send);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		verve_credit_return(b.xport, back->id, VERVE_WIRE_SMALL + 1);
+		consume_one(b.xport, back);
 	cr_expect_eq(back->owed, NODE_WINDOW);
 	cr_expect_eq(back->produced, 0);
 	while (verve_link_has_room(a.xport, link, true))
 		cr_assert_eq(post(0), 0);
 	for (int i = 0; i < NODE_WINDOW; i++)
-		verve_credit_return(a.xport, link->id, VERVE_WIRE_SMALL + 1);
+		consume_one(a.xport, link);
 	cr_expect_eq(link->owed, NODE_WINDOW);
 }
 

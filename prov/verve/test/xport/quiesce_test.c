@@ -138,7 +138,7 @@ Test(quiesce, side_that_holds_payload_does_not_ask)
 	turns();
 	crowd(&a);
 	turns();
-	cr_expect_eq(node_link(&a, &b)->held, 1);
+	cr_expect_eq(node_link(&a, &b)->long_kept, 1);
 	cr_expect(is_connected(&a, &b));
 	recv_any(&a);
 	turns();
@@ -226,7 +226,7 @@ Test(quiesce, side_with_packets_under_way_refuses)
 	turns();
 	cr_expect(is_connected(&a, &b));
 	cr_expect(is_connected(&b, &a));
-	cr_expect_eq(node_link(&a, &b)->held, 1);
+	cr_expect_eq(node_link(&a, &b)->long_kept, 1);
 	recv_any(&a);
 	node_join(&a, &c, NODE_WINDOW);
 	turns();

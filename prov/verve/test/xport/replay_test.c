@@ -147,13 +147,13 @@ Test(replay, no_copy_no_inline)
 Test(replay, credits_outlive_the_queue_pair)
 {
 	for (uint32_t i = 0; i < NODE_WINDOW; i++)
-		send_to(&a, &b, 100, i, 0);
+		send_to(&a, &b, NODE_EAGER, i, 0);
 	refuse(&a);
 	nodes_settle();
 	node_resume(&a, &b);
 	cr_expect_eq(node_link(&a, &b)->credits, 0);
 	for (uint32_t i = 0; i < NODE_WINDOW; i++)
-		expect_message(&b, 100, i);
+		expect_message(&b, NODE_EAGER, i);
 	cr_expect_eq(node_link(&b, &a)->held, 0);
 	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
 }

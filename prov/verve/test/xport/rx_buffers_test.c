@@ -128,7 +128,7 @@ Test(rx_buffers, half_of_them_in_a_run_brings_more_up_to_the_limit)
 Test(rx_buffers, links_get_no_more_than_their_windows_for_long_messages)
 {
 	open_with(NODE_WINDOW);
-	packets_of(VERVE_WIRE_EAGER, 1000);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
 	run_of(10 * LIMIT);
 	expect_buffers(BUFFERS, BUFFERS);
 }
@@ -249,11 +249,11 @@ Test(rx_buffers, links_that_open_bring_none)
 Test(rx_buffers, links_that_send_bring_as_many_as_their_windows)
 {
 	open_few();
-	packets_of(VERVE_WIRE_EAGER, 1000);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
 	run_of(10 * MOST);
 	expect_buffers(FIRST, FIRST);
 	strangers_come(3);
-	packets_of(VERVE_WIRE_EAGER, 1000);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
 	run_of(10 * MOST);
 	/* The last step leads beyond the windows. */
 	cr_expect_geq(b.xport->rx_count, 4 * WINDOW);
@@ -311,7 +311,7 @@ Test(rx_buffers, packets_without_credit_bring_up_to_a_number)
 Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
 {
 	open_few();
-	packets_of(VERVE_WIRE_EAGER, 1000);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
 	run_of(10 * MOST);
 	expect_buffers(FIRST, FIRST);
 	/* A shorter run of others is not hidden by that. */
@@ -322,11 +322,21 @@ Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
 	expect_buffers(MANY, MANY);
 }
 
+/* Of shorter messages, its window has more. */
+Test(rx_buffers, one_link_brings_as_many_as_its_window_has_messages)
+{
+	open_few();
+	packets_of(VERVE_WIRE_EAGER, (VERVE_WIRE_PREFIX + NODE_EAGER) / 4);
+	run_of(10 * MOST);
+	cr_expect_geq(b.xport->rx_count, 4 * WINDOW - VERVE_RX_STEP);
+	cr_expect_leq(b.xport->rx_count, 4 * WINDOW + VERVE_RX_STEP);
+}
+
 /* Seven small messages in a batch are too few for a flood of them, and cost no credit either. */
 Test(rx_buffers, one_link_brings_more_by_small_messages_among_others)
 {
 	open_few();
-	packets_of(VERVE_WIRE_EAGER, 1000);
+	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
 	b.xport->batch.wc[3].byte_len = VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
 	run_of(10 * MOST);
 	expect_buffers(MANY, MANY);
