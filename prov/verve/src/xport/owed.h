@@ -25,7 +25,8 @@ static inline bool verve_link_awaits(const struct verve_link *link)
  */
 static inline bool verve_link_owes(const struct verve_link *link)
 {
-	return link->held || link->long_kept || link->keys.answers || link->peer->fence.owes || link->quiesce.refuse;
+	return link->held || link->long_kept || link->keys.answers || link->peer->fence.owes ||
+	       link->quiesce.refuse;
 }
 
 #endif
