@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rdm_bw: one-way bandwidth: the client keeps -W operations in flight; for messages the server
- * answers each window with one empty message. In the case "fresh" no two messages have a buffer in
+ * rdm_bw: one-way bandwidth: the client keeps -W operations in flight. A message is in flight until
+ * the server has it: the server answers each half of a window with one empty message, so that the
+ * other half keeps both sides busy meanwhile. In the case "fresh" no two messages have a buffer in
  * common, on either side: it takes memory for all messages of a size, which is there before the
  * first one.
  */
@@ -47,97 +48,127 @@ static void renew(struct fresh *fresh, struct region *region, size_t size)
 	fresh->next += size;
 }
 
-static void post_receives(struct bench *b, size_t size)
-{
-	for (unsigned i = 0; i < b->node.env->opts.window; i++) {
-		renew(&fresh_rx, &b->rx, size);
-		bench_post_rx(b, size);
-	}
-}
-
-static void post_window(struct bench *b, size_t size)
-{
-	for (unsigned i = 0; i < b->node.env->opts.window; i++) {
-		renew(&fresh_tx, &b->tx, size);
-		bench_post_tx(b, size);
-	}
-}
-
 static bool has_receiver(enum bench_op op)
 {
 	return op == BENCH_MSG || op == BENCH_TAGGED;
 }
 
-static void receive_window(struct bench *b, size_t size)
+/* The operations of one size. */
+struct stream {
+	struct bench *b;
+	size_t size;
+	unsigned window, group; /* operations in flight; messages that are answered together */
+	uint64_t total;		/* operations, warm-up included */
+	uint64_t posted, answered; /* operations; of the client: groups of messages */
+	uint64_t tx_before, rx_before; /* completions before the first of them */
+};
+
+static unsigned warmup_windows(const struct env *env)
 {
-	bench_wait_rx(b, b->rx_posted);
-	post_receives(b, size);
-	bench_post_tx(b, 0);
-	bench_wait_tx(b, b->tx_posted);
+	return env->opts.warmup < 2 ? env->opts.warmup : 2;
 }
 
-static void send_window(struct bench *b, size_t size)
+static uint64_t answers(const struct stream *s)
 {
-	if (has_receiver(b->op))
-		bench_post_rx(b, 0);
-	post_window(b, size);
-	bench_wait_tx(b, b->tx_posted);
-	if (has_receiver(b->op))
-		bench_wait_rx(b, b->rx_posted);
+	return (s->total + s->group - 1) / s->group;
 }
 
-static void measure(struct bench *b, size_t size, uint64_t *values, unsigned count)
+/* The server's side of messages: as many receives as messages in flight are posted always. */
+static void serve(struct stream *s)
 {
-	struct env *env = b->node.env;
-	unsigned warmup = env->opts.warmup < 2 ? env->opts.warmup : 2;
+	struct bench *b = s->b;
 
-	for (unsigned i = 0; i < warmup; i++)
-		send_window(b, size);
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t start = clock_now();
-
-		send_window(b, size);
-		values[i] = clock_now() - start;
+	for (; s->posted < s->window && s->posted < s->total; s->posted++) {
+		renew(&fresh_rx, &b->rx, s->size);
+		bench_post_rx(b, s->size);
 	}
-	bench_row(env, size, values, count, (double)size * env->opts.window);
+	node_sync(&b->node);
+	for (uint64_t i = 1; i <= s->total; i++) {
+		bench_wait_rx(b, s->rx_before + i);
+		if (s->posted < s->total) {
+			renew(&fresh_rx, &b->rx, s->size);
+			bench_post_rx(b, s->size);
+			s->posted++;
+		}
+		if (!(i % s->group) || i == s->total)
+			bench_post_tx(b, 0);
+	}
 }
 
-/* The server serves as many windows as the client measures, warm-up included. */
-static void serve(struct bench *b, size_t size, unsigned count)
+/* Of the client: operations that are in flight no more. */
+static uint64_t ended(const struct stream *s)
 {
-	unsigned warmup = b->node.env->opts.warmup;
+	uint64_t arrived = s->answered * s->group;
 
-	post_receives(b, size);
-	node_sync(&b->node);
-	for (unsigned i = 0; i < count + (warmup < 2 ? warmup : 2); i++)
-		receive_window(b, size);
+	if (!has_receiver(s->b->op))
+		return s->b->tx_done - s->tx_before;
+	return arrived < s->total ? arrived : s->total;
+}
+
+static void wait_one(struct stream *s)
+{
+	struct bench *b = s->b;
+
+	if (!has_receiver(b->op)) {
+		bench_wait_tx(b, b->tx_done + 1);
+		return;
+	}
+	bench_wait_rx(b, s->rx_before + ++s->answered);
+	if (b->rx_posted - s->rx_before < answers(s))
+		bench_post_rx(b, 0);
+}
+
+/* values: of each window behind the warm-up, the time from the last one's end to its own. */
+static void measure(struct stream *s, uint64_t *values)
+{
+	unsigned warmup = warmup_windows(s->b->node.env);
+	uint64_t start = clock_now(), windows = 0;
+
+	while (ended(s) < s->total) {
+		if (s->posted < s->total && s->posted - ended(s) < s->window) {
+			renew(&fresh_tx, &s->b->tx, s->size);
+			bench_post_tx(s->b, s->size);
+			s->posted++;
+		} else {
+			wait_one(s);
+		}
+		for (; ended(s) >= (windows + 1) * s->window; windows++) {
+			uint64_t now = clock_now();
+
+			if (windows >= warmup)
+				values[windows - warmup] = now - start;
+			start = now;
+		}
+	}
 }
 
 static void run_size(struct bench *b, size_t size)
 {
 	struct env *env = b->node.env;
-	unsigned count = bench_iterations(env, size) / 10 + 1;
+	unsigned count = bench_iterations(env, size) / 10 + 1, window = env->opts.window;
 	uint64_t *values = calloc(count, sizeof(*values));
+	struct stream s = {
+		.b = b, .size = size, .window = window, .group = (window + 1) / 2,
+		.total = (uint64_t)(count + warmup_windows(env)) * window,
+		.tx_before = b->tx_done, .rx_before = b->rx_done,
+	};
 
 	REQUIRE(values != NULL);
-	/* Warm-up, and a last window that is not measured, too. */
 	if (wants_fresh && size)
-		fresh_open(env->server ? &fresh_rx : &fresh_tx,
-			   (count + 3) * env->opts.window * size);
+		fresh_open(env->server ? &fresh_rx : &fresh_tx, s.total * size);
 	if (env->server && has_receiver(b->op)) {
-		serve(b, size, count);
+		serve(&s);
 	} else {
+		/* No more than two answers are under way. */
+		for (unsigned i = 0; has_receiver(b->op) && i < 2 && i < answers(&s); i++)
+			bench_post_rx(b, 0);
 		node_sync(&b->node);
-		if (!env->server)
-			measure(b, size, values, count);
+		if (!env->server) {
+			measure(&s, values);
+			bench_row(env, size, values, count, (double)size * window);
+		}
 	}
-	if (has_receiver(b->op) && !env->server) {
-		/* The server's last window of receives waits for us. */
-		post_window(b, size);
-		bench_wait_tx(b, b->tx_posted);
-	} else if (has_receiver(b->op)) {
-		bench_wait_rx(b, b->rx_posted);
-	}
+	bench_wait_tx(b, b->tx_posted);
 	node_sync(&b->node);
 	fresh_close(&fresh_tx);
 	fresh_close(&fresh_rx);
