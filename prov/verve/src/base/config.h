@@ -34,7 +34,7 @@ enum { VERVE_CONFIG_BUFFER_EXTRA = 128 };
 /* Receive buffers of an endpoint that a variable may ask for. */
 enum { VERVE_CONFIG_RX_BUFFERS_MIN = 16, VERVE_CONFIG_RX_MAX = 32768 };
 
-/* With FI_VERVE_RX_BUFFERS=auto, for packets without credit (engine/share.h): 4 windows. */
+/* With FI_VERVE_RX_BUFFERS=auto (engine/share.h): 4 windows of messages of the eager size. */
 enum { VERVE_CONFIG_RX_BUFFERS_AUTO = 256 };
 
 /* Receive buffers that FI_VERVE_RX_LIMIT=auto allows, at most: 8 messages of 512 peers. */
@@ -53,7 +53,7 @@ struct verve_config {
 	size_t rx_buffers;	  /* FI_VERVE_RX_BUFFERS; or auto: see engine/share.h */
 	size_t rx_limit;	  /* FI_VERVE_RX_LIMIT; or auto: see engine/share.h */
 	size_t locked;		  /* bytes that receive buffers may pin: base/memlock.h */
-	size_t window;		  /* FI_VERVE_WINDOW: eager messages a peer may have unconsumed */
+	size_t window;		  /* FI_VERVE_WINDOW: credits of a peer (xport/credit.h) */
 	size_t max_conns;	  /* FI_VERVE_MAX_CONNS; or auto: see engine/share.h */
 	size_t connect_timeout;	  /* FI_VERVE_CONNECT_TIMEOUT: milliseconds */
 	size_t transport_timeout; /* FI_VERVE_TRANSPORT_TIMEOUT: milliseconds */

@@ -29,14 +29,16 @@ uint32_t verve_share_conns(const struct verve_net_limits *limits);
  */
 uint32_t verve_share_buffers(size_t size);
 /*
- * Receive buffers that packets without credit may bring, such as chunks: FI_VERVE_RX_BUFFERS, or
- * for "auto" 256, but no more than limit, which is verve_share_buffers.
+ * Receive buffers that may be added where nothing shows that packets wait in them: for writes with
+ * remote CQ data, and for messages that have begun. FI_VERVE_RX_BUFFERS, or for "auto" 256, but no
+ * more than limit, which is verve_share_buffers.
  */
 uint32_t verve_share_uncredited_buffers(uint32_t limit);
 /*
  * Receive buffers that an endpoint always has: FI_VERVE_RX_BUFFERS, or for "auto" as many as one
- * peer can fill while this side keeps up with it: its window, and 32 for packets without credit;
- * but no more than uncredited, which is verve_share_uncredited_buffers.
+ * peer can fill with messages of the eager size while this side keeps up with it: its window, and
+ * 32 for packets without credit; but no more than uncredited, which is
+ * verve_share_uncredited_buffers. Of shorter messages there may be more: buffers are added then.
  */
 uint32_t verve_share_first_buffers(uint32_t window, uint32_t uncredited);
 

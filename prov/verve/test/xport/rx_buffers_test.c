@@ -48,20 +48,11 @@ static void teardown(void)
 
 TestSuite(rx_buffers, .fini = teardown);
 
-/* The packets that are polled have this type, and this length. */
-static void packets_of(enum verve_wire_type type, uint32_t bytes)
+/* Completions that are polled are of writes with remote CQ data. */
+static void poll_writes(void)
 {
-	static unsigned char data[VERVE_WIRE_RTS_MAX];
-	static struct verve_slab slab = {.data = data};
-	struct verve_wire_packet packet = {.type = type};
-
-	verve_wire_encode(&packet, data);
 	for (int i = 0; i < VERVE_POLL_BATCH; i++)
-		b.xport->batch.wc[i] = (struct verve_net_wc) {
-			.wr_id = (uintptr_t)&slab,
-			.opcode = VERVE_NET_WC_RECV,
-			.byte_len = bytes,
-		};
+		b.xport->batch.wc[i] = (struct verve_net_wc) {.opcode = VERVE_NET_WC_RECV_IMM};
 }
 
 static void begin_turn(void)
@@ -69,16 +60,27 @@ static void begin_turn(void)
 	b.xport->rx_load.grown = false;
 }
 
-/* Polls, one in a turn, fill their batches until the run has so many packets. */
-static void run_of(uint32_t packets)
+/*
+ * Polls, one in a turn, fill their batches until so many packets were polled, while waiting packets
+ * are there.
+ */
+static void stream_of(uint32_t packets, uint32_t waiting)
 {
 	b.xport->rx_load.run = 0;
-	while (b.xport->rx_load.run < packets) {
+	for (uint32_t i = 0; i < packets; i += VERVE_POLL_BATCH) {
 		begin_turn();
+		node_fill(&b, waiting);
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+		verve_dispatch_refill(b.xport);
 	}
 	verve_rx_buffers_count(b.xport, 1);
-	verve_dispatch_refill(b.xport);
+	node_fill(&b, 0);
+}
+
+/* So many packets have waited before the first of them was polled. */
+static void run_of(uint32_t packets)
+{
+	stream_of(packets, packets);
 }
 
 static void expect_buffers(uint32_t count, uint32_t posted)
@@ -125,21 +127,15 @@ Test(rx_buffers, half_of_them_in_a_run_brings_more_up_to_the_limit)
 	one_message();
 }
 
-Test(rx_buffers, links_get_no_more_than_their_windows_for_long_messages)
+/* More buffers would only be colder ones. */
+Test(rx_buffers, stream_that_is_handled_as_it_comes_brings_none)
 {
-	open_with(NODE_WINDOW);
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
-	run_of(10 * LIMIT);
+	open_with(NODE_WINDOW * BUFFERS);
+	stream_of(100 * LIMIT, VERVE_POLL_BATCH - 1);
 	expect_buffers(BUFFERS, BUFFERS);
-}
-
-/* Of small messages, a link may send 2048 for each credit of its window. */
-Test(rx_buffers, one_link_that_floods_small_messages_brings_more)
-{
-	open_with(NODE_WINDOW);
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
-	run_of(10 * LIMIT);
-	expect_buffers(LIMIT, LIMIT);
+	stream_of(100 * LIMIT, BUFFERS / 2);
+	expect_buffers(2 * BUFFERS, 2 * BUFFERS);
+	one_message();
 }
 
 /* Registering 16 MiB would keep everything else waiting for milliseconds. */
@@ -148,6 +144,7 @@ Test(rx_buffers, one_turn_adds_one_step)
 	enum { MANY = 4 * VERVE_RX_STEP };
 
 	open_buffers(NODE_WINDOW, MANY, 4 * MANY);
+	node_fill(&b, MANY);
 	begin_turn();
 	for (int i = 0; i < MANY; i++)
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
@@ -206,7 +203,7 @@ Test(rx_buffers, run_while_they_go_brings_them_back)
 	expect_buffers(LIMIT, LIMIT - b.xport->rx_free_count);
 }
 
-/* From here on, b has FIRST buffers always, and MANY where packets press that cost no credit. */
+/* From here on, b has FIRST buffers always, and MANY where few links write with remote CQ data. */
 enum { WINDOW = 40, FIRST = 72, MANY = 200, MOST = 1000 };
 
 static void open_few(void)
@@ -245,29 +242,29 @@ Test(rx_buffers, links_that_open_bring_none)
 	one_message();
 }
 
-/* Each link may have a window under way. */
-Test(rx_buffers, links_that_send_bring_as_many_as_their_windows)
+/* Writes leave the buffers' marks alone. Each link may have as many under way as messages. */
+Test(rx_buffers, links_whose_writes_have_data_bring_as_many_as_their_windows)
 {
 	open_few();
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
-	run_of(10 * MOST);
-	expect_buffers(FIRST, FIRST);
-	strangers_come(3);
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
-	run_of(10 * MOST);
+	strangers_come(5);
+	poll_writes();
+	stream_of(10 * MOST, 0);
 	/* The last step leads beyond the windows. */
-	cr_expect_geq(b.xport->rx_count, 4 * WINDOW);
-	cr_expect_lt(b.xport->rx_count, 4 * WINDOW + VERVE_RX_STEP);
+	cr_expect_geq(b.xport->rx_count, 6 * WINDOW);
+	cr_expect_lt(b.xport->rx_count, 6 * WINDOW + VERVE_RX_STEP);
 	one_message();
 }
 
-Test(rx_buffers, steps_lead_to_a_number_and_not_beyond)
+Test(rx_buffers, writes_with_data_lead_to_a_number_and_not_beyond)
 {
 	open_nodes(WINDOW, FIRST - 9, MANY, MOST);
 	expect_buffers(FIRST, FIRST);
-	packets_of(VERVE_WIRE_CHUNK, 1000);
-	run_of(10 * MOST);
+	poll_writes();
+	stream_of(10 * MOST, 0);
 	expect_buffers(MANY, MANY);
+	/* Where messages fill the buffers, too, there are more. */
+	stream_of(10 * MOST, MOST);
+	expect_buffers(MOST, MOST);
 }
 
 Test(rx_buffers, number_that_is_set_is_always_there)
@@ -294,58 +291,11 @@ Test(rx_buffers, device_may_take_fewer_than_the_first)
 	one_message();
 }
 
-/* Chunks, offers, atomics and RMA with data cost no credit, whatever their length. */
-Test(rx_buffers, packets_without_credit_bring_up_to_a_number)
-{
-	open_few();
-	packets_of(VERVE_WIRE_CHUNK, 1000);
-	run_of(10 * MOST);
-	expect_buffers(MANY, MANY);
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL);
-	run_of(20 * MOST);
-	expect_buffers(MOST, MOST);
-	one_message();
-}
-
-/* However long a link keeps this side busy, no more than its window has not been answered. */
-Test(rx_buffers, one_link_brings_none_by_packets_that_cost_a_credit)
-{
-	open_few();
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
-	run_of(10 * MOST);
-	expect_buffers(FIRST, FIRST);
-	/* A shorter run of others is not hidden by that. */
-	b.xport->batch.wc[VERVE_POLL_BATCH - 1].opcode = VERVE_NET_WC_RECV_IMM;
-	run_of(FIRST / 2);
-	expect_buffers(FIRST + VERVE_RX_STEP, FIRST + VERVE_RX_STEP);
-	run_of(10 * MOST);
-	expect_buffers(MANY, MANY);
-}
-
-/* Of shorter messages, its window has more. */
-Test(rx_buffers, one_link_brings_as_many_as_its_window_has_messages)
-{
-	open_few();
-	packets_of(VERVE_WIRE_EAGER, (VERVE_WIRE_PREFIX + NODE_EAGER) / 4);
-	run_of(10 * MOST);
-	cr_expect_geq(b.xport->rx_count, 4 * WINDOW - VERVE_RX_STEP);
-	cr_expect_leq(b.xport->rx_count, 4 * WINDOW + VERVE_RX_STEP);
-}
-
-/* Seven small messages in a batch are too few for a flood of them, and cost no credit either. */
-Test(rx_buffers, one_link_brings_more_by_small_messages_among_others)
-{
-	open_few();
-	packets_of(VERVE_WIRE_EAGER, VERVE_WIRE_PREFIX + NODE_EAGER);
-	b.xport->batch.wc[3].byte_len = VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
-	run_of(10 * MOST);
-	expect_buffers(MANY, MANY);
-}
-
 /* A turn that polls many batches adds one step, and the next turn goes on from there. */
 Test(rx_buffers, run_of_one_turn_is_not_forgotten)
 {
 	open_few();
+	node_fill(&b, MANY);
 	begin_turn();
 	for (int i = 0; i < MANY; i++)
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
@@ -378,18 +328,27 @@ Test(rx_buffers, all_but_the_first_go)
 Test(rx_buffers, step_that_is_refused_is_tried_again_after_a_watch)
 {
 	open_few();
-	packets_of(VERVE_WIRE_CHUNK, 1000);
 	fake_net_memlock(1);
 	run_of(MOST);
 	expect_buffers(FIRST, FIRST);
 	one_message();
 	fake_net_memlock(UINT64_MAX);
-	packets_of(VERVE_WIRE_CHUNK, 1000);
 	run_of(2 * MOST);
 	expect_buffers(FIRST, FIRST);
 	watch(1);
 	run_of(2 * MOST);
-	expect_buffers(MANY, MANY);
+	expect_buffers(MOST, MOST);
+}
+
+/* A stream is no reason to keep what a burst has brought. */
+Test(rx_buffers, stream_lets_spare_ones_go)
+{
+	open_few();
+	run_of(10 * MOST);
+	watch(1);
+	stream_of(10 * MOST, VERVE_POLL_BATCH);
+	watch(QUIET);
+	cr_expect(b.xport->rx_load.shrinking);
 }
 
 /* Long messages of many peers, of which each arrives in several packets, are no run of packets. */
