@@ -144,8 +144,8 @@ static void add_unmeasured(struct verve_report *report, const char *subject, int
 static void print_notes(const struct verve_style *style)
 {
 	fprintf(style->file,
-		"  messages wait at the sender behind %zu of the eager size that have no receive "
-		"(%s), behind more shorter ones: %d of up to %d bytes count as one\n",
+		"  messages wait at the sender once %zu of the eager size have no receive (%s); "
+		"shorter ones count in proportion, and %d of up to %d bytes as one\n",
 		verve_config.window, verve_settings_source_of(&verve_config.window),
 		VERVE_WIRE_WEIGHT, VERVE_WIRE_SMALL);
 	fprintf(style->file, "  fi_inject takes up to %zu bytes; remote CQ data and "

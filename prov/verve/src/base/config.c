@@ -141,7 +141,7 @@ static const struct verve_config_param params[] = {
 	{
 		.name = "window",
 		.help = "Messages of the eager size that one peer may have at an endpoint without "
-			"a receive. Shorter ones count as much less as they are shorter; 2048 of "
+			"a receive. Shorter ones count in proportion to their length; 2048 of "
 			"up to 64 bytes count as one.",
 		.unit = "messages",
 		.number = &verve_config.window,

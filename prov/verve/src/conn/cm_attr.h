@@ -21,7 +21,7 @@ struct verve_cm_attr {
 	struct verve_addr addr;		  /* to bind to; port 0: the kernel chooses */
 	const struct verve_auth_key *key; /* peers need the same key; copied; NULL: no key */
 	bool roce; /* a GID is an IP address: without a key, a HELLO's must be its sender's */
-	uint32_t window;	   /* announced: eager messages a peer may have unconsumed here */
+	uint32_t window;	   /* announced: credits that a peer has here at first */
 	uint32_t eager_size;	   /* announced: bytes of payload that our receive buffers take */
 	uint32_t features;	   /* announced: VERVE_HELLO_* */
 	uint64_t connect_timeout;  /* nanoseconds from the first HELLO to FAILED, FI_ETIMEDOUT */

@@ -59,7 +59,7 @@ struct verve_cm_event {
 	uint32_t conn_id;	/* our connection id: the peer's packets carry it (base/idtab.h) */
 	uint32_t remote_id;	/* UP: the peer's connection id: our packets carry it */
 	struct verve_net_qp *qp; /* UP, UNUSED: the queue pair, now the reader's; else NULL */
-	uint32_t window;     /* UP: eager messages that we may have unconsumed at the peer */
+	uint32_t window;     /* UP: credits that we have at the peer at first */
 	uint32_t eager_size; /* UP: bytes of payload that the peer's receive buffers take */
 	uint32_t features;   /* UP: VERVE_HELLO_* that the peer announced */
 	/*

@@ -40,7 +40,7 @@ enum verve_conn_state {
 struct verve_conn_self {
 	struct verve_addr addr; /* the endpoint's own address */
 	uint64_t incarnation;	/* the endpoint's random number; never 0 */
-	uint32_t window;	/* HELLO announces it: eager messages a peer may have unconsumed */
+	uint32_t window;	/* HELLO announces it: credits that a peer has here at first */
 	uint32_t eager_size;	/* HELLO announces it: bytes of payload our receive buffers take */
 	uint32_t features;	/* HELLO announces them: VERVE_HELLO_* */
 	uint64_t timeout;	/* nanoseconds for a handshake, and for a half-open connection */

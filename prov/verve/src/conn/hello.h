@@ -85,7 +85,7 @@ struct verve_hello {
 	uint64_t nonce;	 /* random number of the sender's connection, or of a CHALLENGE */
 	uint64_t echo;	 /* the recipient's nonce; 0: unknown */
 	struct verve_net_qp_addr qp; /* the sender's queue pair; HELLO, READY */
-	/* eager messages the recipient may have unconsumed at the sender; 16 bits */
+	/* credits that the recipient has at the sender at first (xport/credit.h); 16 bits */
 	uint32_t window;
 	uint32_t eager_size; /* bytes of payload that the sender's receive buffers take */
 	uint32_t resumes;    /* the sender's id of the suspended connection to continue; 0: none */

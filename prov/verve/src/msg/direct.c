@@ -41,7 +41,7 @@ int verve_direct_post(struct verve_xport *xport, struct verve_link *link,
 	out.data = out.slab->data;
 	packet->type = VERVE_WIRE_EAGER;
 	verve_link_address(link, packet);
-	verve_credit_spend(link, verve_credit_weight(link, send->op.len));
+	verve_credit_spend_message(link, send->op.len);
 	return verve_link_post_headed(xport, link, &out, verve_wire_encode(packet, out.data),
 				      &send->op);
 }

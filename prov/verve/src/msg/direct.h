@@ -59,7 +59,7 @@ static inline bool verve_direct_is_copied(const struct verve_xport *xport,
  */
 bool verve_direct_register(struct verve_xport *xport, struct verve_send_op *send);
 /*
- * Posts the message as an eager packet. The link has room, and a credit if the message costs one.
+ * Posts the message as an eager packet. The link has room, and a credit.
  * Then verve_send_class.done is called when the peer's device has the message. -FI_EAGAIN: no slab
  * is free for the header, and the message has no region from the cache any more; other errors: the
  * link broke.

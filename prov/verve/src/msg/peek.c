@@ -93,8 +93,7 @@ static int take_claimed(struct verve_xport *xport, const struct verve_request *r
 	verve_op_fill(op, request);
 	verve_recv_begin(recv, request->tag);
 	LIST_REMOVE(claimed, claims);
-	if (claimed->packet.type == VERVE_WIRE_RTS &&
-	    !verve_link_live(claimed->xport, claimed->link_id)) {
+	if (claimed->packet.type == VERVE_WIRE_RTS && !verve_unexpected_link(claimed)) {
 		struct verve_xport *receiver = claimed->xport;
 		struct verve_peer *peer = claimed->peer;
 

@@ -277,10 +277,11 @@ static struct verve_match *recv_prepare(struct verve_xport *xport,
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected)
 {
 	struct verve_xport *xport = unexpected->xport;
+	struct verve_link *link = verve_unexpected_link(unexpected);
 	struct verve_peer *peer = unexpected->peer;
 
 	verve_unexpected_take(unexpected);
-	deliver(xport, verve_recv_op_of(op), peer, unexpected->link_id, &unexpected->packet);
+	deliver(xport, verve_recv_op_of(op), peer, link ? link->id : 0, &unexpected->packet);
 	verve_unexpected_pay_back(unexpected);
 	verve_unexpected_free(unexpected);
 	verve_fence_continue(xport, peer);

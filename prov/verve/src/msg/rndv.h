@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Rendezvous: the sender sends RTS, the receiver reads the message by RDMA and sends FIN. Long
- * messages go this way, and messages that need a credit while the sender has none. A message of at
- * most the eager size is copied into a slab, unless a read costs less than the copies
+ * messages go this way, and all messages while the sender has no credit. A message of at most the
+ * eager size is copied into a slab, unless a read costs less than the copies
  * (verve_direct_is_read) or no slab is free; the receiver pulls such a copy (msg/chunks.h) instead
  * of reading it. Long memory may be registered, offered and read in parts (msg/parts.h). The
  * engine's lock protects everything here.

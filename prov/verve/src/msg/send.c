@@ -53,7 +53,7 @@ post_eager(struct verve_xport *xport, struct verve_link *link, struct verve_wire
 		return -FI_EAGAIN;
 	verve_link_address(link, packet);
 	verve_wire_encode_eager(packet, out.data);
-	verve_credit_spend(link, verve_credit_weight(link, len));
+	verve_credit_spend_message(link, len);
 	return verve_link_post_packet(xport, link, &out, prefix + len, false, tell);
 }
 

@@ -62,6 +62,13 @@ static int offer_list(struct verve_xport *xport, struct verve_link *link,
 	return offer->is_listed ? 0 : -FI_ENOMEM;
 }
 
+struct verve_link *verve_unexpected_link(const struct verve_unexpected *unexpected)
+{
+	struct verve_link *link = verve_link_live(unexpected->xport, unexpected->link_id);
+
+	return link && link->serial == unexpected->link_serial ? link : NULL;
+}
+
 int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 			  const struct verve_wire_packet *packet)
 {
@@ -77,6 +84,7 @@ int verve_unexpected_keep(struct verve_xport *xport, struct verve_link *link,
 	unexpected->xport = xport;
 	unexpected->peer = link->peer;
 	unexpected->link_id = link->id;
+	unexpected->link_serial = link->serial;
 	unexpected->claimed = false;
 	unexpected->packet = *packet;
 	if (payload)
@@ -104,19 +112,17 @@ err_free:
 void verve_unexpected_take(struct verve_unexpected *unexpected)
 {
 	if (unexpected->offer.is_listed)
-		offer_unlist(verve_link_live(unexpected->xport, unexpected->link_id),
-			     &unexpected->offer);
+		offer_unlist(verve_unexpected_link(unexpected), &unexpected->offer);
 }
 
 void verve_unexpected_pay_back(const struct verve_unexpected *unexpected)
 {
-	struct verve_xport *xport = unexpected->xport;
-	struct verve_link *link = verve_link_live(xport, unexpected->link_id);
+	struct verve_link *link = verve_unexpected_link(unexpected);
 
 	if (!link || unexpected->packet.type != VERVE_WIRE_EAGER)
 		return;
 	verve_credit_let_go(link, unexpected->packet.len);
-	verve_credit_settle(xport, link);
+	verve_credit_settle(unexpected->xport, link);
 }
 
 void verve_unexpected_free(struct verve_unexpected *unexpected)
@@ -133,8 +139,7 @@ int verve_unexpected_prepare_discard(const struct verve_unexpected *unexpected, 
 	struct verve_xport *xport = unexpected->xport;
 
 	*finp = NULL;
-	if (!verve_fin_is_wanted(&unexpected->packet) ||
-	    !verve_link_live(xport, unexpected->link_id))
+	if (!verve_fin_is_wanted(&unexpected->packet) || !verve_unexpected_link(unexpected))
 		return 0;
 	*finp = verve_fin_alloc(xport, unexpected->peer, fin);
 	return *finp ? 0 : -FI_EAGAIN;

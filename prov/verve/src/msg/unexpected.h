@@ -32,7 +32,8 @@ struct verve_unexpected {
 	void *claim_context; /* if claimed: the context of the FI_PEEK that claimed the message */
 	struct verve_xport *xport; /* transport that the message came to */
 	struct verve_peer *peer;
-	uint32_t link_id; /* id in xport->link_ids of the link that the message came over */
+	uint32_t link_id; /* of the link that the message came over: verve_unexpected_link */
+	uint64_t link_serial;
 	struct verve_wire_packet packet;
 	unsigned char payload[]; /* of an eager message: a copy */
 };
@@ -42,6 +43,12 @@ static inline struct verve_unexpected *verve_unexpected_of(struct verve_match_ms
 	return (struct verve_unexpected *)((char *)msg -
 					    offsetof(struct verve_unexpected, match));
 }
+
+/*
+ * The link that the message came over. NULL: it has ended, or is broken. Eager messages outlive
+ * their links, whose ids other links get then.
+ */
+struct verve_link *verve_unexpected_link(const struct verve_unexpected *unexpected);
 
 /*
  * Keeps a message that came over the link, with a copy of its payload. Not kept: -FI_ENOMEM; or

@@ -2,14 +2,13 @@
 /* Credits: when they are returned in a packet of their own. */
 #include "xport/credit.h"
 
-#include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/post.h"
 #include "xport/xport.h"
 
 /*
- * In a packet of their own. Without room, the next packet carries the credits, or the next consumed
- * message does. Not inlined: only one message of many gets here.
+ * In a packet of their own. Without room, the next packet carries the credits, or the next credit
+ * that becomes owed does. Not inlined: only one message of many gets here.
  */
 static __attribute__((noinline)) void send_credits(struct verve_xport *xport,
 						   struct verve_link *link)
@@ -20,14 +19,13 @@ static __attribute__((noinline)) void send_credits(struct verve_xport *xport,
 		verve_link_send(xport, link, &packet, NULL);
 }
 
-void verve_credit_give_back(struct verve_xport *xport, struct verve_link *link, uint32_t count)
+void verve_credit_give_back(struct verve_xport *xport, struct verve_link *link)
 {
 	if (link->broken)
 		return;
-	link->returned += count;
-	link->held -= count;
-	link->owed += count;
-	if (link->owed >= xport->attr.window / 2 && verve_link_is_open(link))
+	link->returned++;
+	link->held--;
+	if (++link->owed >= xport->attr.window / 2 && verve_link_is_open(link))
 		send_credits(xport, link);
 }
 

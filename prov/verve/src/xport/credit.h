@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Credits: they bound what a receiver keeps for a peer. The receiver has attr.window credits out.
- * Each buys eager messages of VERVE_WIRE_WEIGHT together, which is what one of the eager size
- * weighs. Shorter messages weigh less, so that a window always has as many bytes of payload; small
- * ones weigh 1. A message leaves only while a credit is there; the message with which a credit's
- * weight is complete spends the credit. The receiver gives a credit back for each VERVE_WIRE_WEIGHT
- * that was consumed: in the header of any packet, or in a CREDIT packet. The engine's lock protects
- * everything here.
+ * Credits: they bound the payload that a receiver keeps for a peer. The receiver has attr.window
+ * credits out. Each buys eager messages that weigh VERVE_WIRE_WEIGHT together, as one of the eager
+ * size does. Shorter messages weigh less, in proportion, so that a credit never buys more payload
+ * than the eager size. Small ones weigh 1, though so many of them may be more: programs send many
+ * before anybody receives them (doc/decisions.md).
+ *
+ * A message leaves only while a credit is there; the message that completes a credit's weight
+ * spends the credit. So a peer has less than a credit more at the receiver than its window. The
+ * receiver gives a credit back for each VERVE_WIRE_WEIGHT that was consumed: in the header of any
+ * packet, or in a CREDIT packet. The engine's lock protects everything here.
  */
 #ifndef VERVE_XPORT_CREDIT_H
 #define VERVE_XPORT_CREDIT_H
@@ -25,7 +28,10 @@ static inline uint64_t verve_credit_byte_weight(uint32_t eager_size)
 	return eager_size ? ((uint64_t)VERVE_WIRE_WEIGHT << 32) / eager_size : 0;
 }
 
-/* What an eager message of len bytes weighs: 1 to VERVE_WIRE_WEIGHT. The same at both sides. */
+/*
+ * What an eager message of len bytes weighs: 1 to VERVE_WIRE_WEIGHT. Both sides get the same,
+ * because both use the smaller one of their eager sizes.
+ */
 static inline uint64_t verve_credit_weight(const struct verve_link *link, uint64_t len)
 {
 	uint64_t weight;
@@ -36,29 +42,36 @@ static inline uint64_t verve_credit_weight(const struct verve_link *link, uint64
 	return weight < VERVE_WIRE_WEIGHT ? weight : VERVE_WIRE_WEIGHT;
 }
 
-/* Credits that are complete when this much more weight has left. */
+/* Credits that messages of this weight cost. */
 static inline uint32_t verve_credit_price(const struct verve_link *link, uint64_t weight)
 {
 	return (link->weight_sent + weight) / VERVE_WIRE_WEIGHT -
 	       link->weight_sent / VERVE_WIRE_WEIGHT;
 }
 
-/* True if a message may leave behind others of this weight, which are not spent for yet. */
+/* True if one more message may leave behind messages of this weight, which are not spent yet. */
 static inline bool verve_credit_is_left(const struct verve_link *link, uint64_t weight)
 {
 	return link->credits > verve_credit_price(link, weight);
 }
 
-/* Eager messages of this weight leave; before the last of them, there was a credit. */
+/* Eager messages of this weight leave. Before the last of them, there was a credit. */
 static inline void verve_credit_spend(struct verve_link *link, uint64_t weight)
 {
 	link->credits -= verve_credit_price(link, weight);
 	link->weight_sent += weight;
 }
 
+/* The same for one message of len bytes. */
+static inline void verve_credit_spend_message(struct verve_link *link, uint64_t len)
+{
+	verve_credit_spend(link, verve_credit_weight(link, len));
+}
+
 /*
  * An eager message of len bytes has arrived. False: the peer has spent a credit that it cannot have
- * (held + owed credits were not sent back to it, and never were there more than the window).
+ * (held + owed credits were not sent back to it, and never were there more than the window). It is
+ * seen when the message completes a credit's weight.
  */
 static inline bool verve_credit_arrive(const struct verve_xport *xport, struct verve_link *link,
 				       uint64_t len)
@@ -80,26 +93,29 @@ static inline void verve_credit_keep(struct verve_link *link, uint64_t len)
 	link->long_kept += len > VERVE_WIRE_SMALL;
 }
 
-/* It waits no more. */
+/* The eager message of len bytes waits no more. */
 static inline void verve_credit_let_go(struct verve_link *link, uint64_t len)
 {
 	link->weight_kept -= verve_credit_weight(link, len);
 	link->long_kept -= len > VERVE_WIRE_SMALL;
 }
 
-/* For verve_credit_settle alone: so many credits become owed. May break the link. */
-void verve_credit_give_back(struct verve_xport *xport, struct verve_link *link, uint32_t count);
+/*
+ * For verve_credit_settle alone: a credit becomes owed. Does nothing if the link is broken. May
+ * break the link.
+ */
+void verve_credit_give_back(struct verve_xport *xport, struct verve_link *link);
 
 /*
- * Messages were consumed: weight_kept is what still waits. The peer gets back the credits whose
- * weight is consumed. May break the link.
+ * A message was consumed: weight_kept is what still waits. The peer gets back the credit whose
+ * weight is consumed now; no message weighs more than one. May break the link.
  */
 static inline void verve_credit_settle(struct verve_xport *xport, struct verve_link *link)
 {
 	uint64_t due = (link->weight_arrived - link->weight_kept) / VERVE_WIRE_WEIGHT;
 
 	if (due != link->returned)
-		verve_credit_give_back(xport, link, due - link->returned);
+		verve_credit_give_back(xport, link);
 }
 
 /* CREDIT has arrived. Does nothing: the dispatcher counts the credits of every packet. */

@@ -43,6 +43,7 @@ int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct v
 		free(link);
 		return -FI_ENOMEM;
 	}
+	link->serial = xport->links_opened++;
 	link->peer = peer;
 	link->qp = qp;
 	link->conn_id = conn_id;

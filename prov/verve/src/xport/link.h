@@ -53,6 +53,7 @@ struct verve_link {
 	/* Was to continue the link, which broke first. In error; closed with it. NULL: none. */
 	struct verve_net_qp *unused;
 	uint32_t id;	    /* in xport->link_ids; the upper half of wr_id */
+	uint64_t serial;    /* ids come back, after thousands of links; serials do not */
 	uint32_t conn_id;   /* this side's id of the connection, in packets that arrive */
 	uint32_t qp_num;    /* this side's queue pair, over which they arrive; 0: none (qp_num.h) */
 	LIST_ENTRY(verve_link) same_list; /* in one of xport->links_of_qp; unless qp_num is 0 */
@@ -83,20 +84,19 @@ struct verve_link {
 	uint32_t sharing;   /* outstanding requests that tell, but do not ask (xport/transfer.h) */
 	uint32_t bulk_reads; /* outstanding bulk reads (xport/bulk.h) */
 	uint32_t slabs;	    /* outstanding requests that hold a slab, or whose operation does */
-	uint64_t copied, copied_retired; /* bytes of copies ever used, and ever freed again */
-	uint64_t copied_signaled; /* copied, when a completion was last asked for */
+	uint64_t copied, copied_retired, copied_signaled; /* bytes used, freed, used at signaled */
 	uint32_t sent, arrived; /* packets that were sent, and that have arrived; without RESUME */
 	uint32_t arrived_before; /* arrived, when buffers came into question (xport/rx_lost.h) */
 
-	/* Credits. Weights and what is returned count since the link is there. */
-	uint32_t credits;   /* of this side (xport/credit.h) */
+	/* Credits (xport/credit.h). What was sent, arrived and returned counts from 0 on. */
+	uint32_t credits;   /* of this side */
 	uint32_t owed;	    /* credits to be returned to the peer */
 	uint32_t held;	    /* credits that the peer has spent and that are not owed yet */
 	uint64_t byte_weight; /* of a byte of a message, times 2^32 */
 	uint64_t weight_sent, weight_arrived; /* of eager messages of this side, and of the peer */
-	uint64_t weight_kept; /* of the peer's that wait for a receive */
-	uint32_t long_kept; /* of these, the number of those that are not small */
-	uint64_t returned;  /* credits that became owed for the others */
+	uint64_t weight_kept; /* of eager messages of the peer that wait for a receive */
+	uint32_t long_kept; /* messages of the peer that wait for a receive, but for small ones */
+	uint64_t returned;  /* credits that became owed, in all */
 	uint32_t unanswered_messages; /* of the peer; this side still owes each a FIN (msg/fin.h) */
 	struct verve_offer *offers; /* of these, those without a receive (msg/unexpected.h) */
 	struct verve_link_parts parts; /* of these, the last one whose RTS offers its beginning */

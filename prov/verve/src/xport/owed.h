@@ -20,8 +20,10 @@ static inline bool verve_link_awaits(const struct verve_link *link)
 }
 
 /*
- * True if this side owes the peer: the credit of a message, the answer to a key query or a fence,
- * or the refusal of a QUIESCE.
+ * True if this side owes the peer: a credit, or a part of one for a message that waits, the answer
+ * to a key query or a fence, or the refusal of a QUIESCE. Small messages that wait do not count
+ * before they hold a whole credit back: else each program that leaves one unreceived would keep its
+ * link.
  */
 static inline bool verve_link_owes(const struct verve_link *link)
 {

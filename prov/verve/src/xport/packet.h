@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum verve_wire_type {
-	VERVE_WIRE_EAGER = 1,	   /* a whole message: it has a weight */
+	VERVE_WIRE_EAGER = 1,	   /* a whole message, for which credits pay (xport/credit.h) */
 	/* offers a message; without segments, it is to be pulled; with too few, PART comes */
 	VERVE_WIRE_RTS = 2,
 	VERVE_WIRE_FIN = 3,	   /* the sender's operation has ended at the receiver */
@@ -54,7 +54,7 @@ enum {
 	VERVE_WIRE_RTS_MAX = VERVE_WIRE_PREFIX + 16 + 24 * VERVE_WIRE_SEGMENTS,
 	VERVE_WIRE_ATOMIC_PREFIX = VERVE_WIRE_HEADER + 24 * VERVE_WIRE_SEGMENTS, /* at most */
 	VERVE_WIRE_SMALL = 64, /* keeping such a payload costs a receiver no more than an RTS */
-	VERVE_WIRE_WEIGHT = 2048, /* a credit buys messages of so much weight (xport/credit.h) */
+	VERVE_WIRE_WEIGHT = 2048, /* a credit buys messages of so much weight, on both sides */
 };
 
 /* The tag of an RMA_EVENT. */

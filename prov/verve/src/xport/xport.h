@@ -55,7 +55,7 @@ struct verve_xport_attr {
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t bulk_read;      /* bytes of a read above which it is a bulk read (xport/bulk.h) */
 	size_t rx_first;       /* receive buffers that are always there */
-	size_t rx_uncredited;  /* that packets without credit may bring, at most */
+	size_t rx_uncredited;  /* that writes with data, or begun messages, may bring, at most */
 	size_t rx_limit;       /* at most; open lowers all three to the device's limits */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
@@ -131,6 +131,7 @@ struct verve_xport {
 	struct verve_pointers link_of_conn; /* by index of the connection id: xport/conn_id.h */
 	struct verve_link_list links_of_qp[VERVE_QP_LISTS]; /* zeros are empty lists: qp_num.h */
 	struct verve_link_queue links, broken_links;
+	uint64_t links_opened; /* ever */
 	struct verve_link_queue owing, half_open; /* of links, some: xport/watched.h */
 	uint32_t link_count;	   /* links and broken_links together */
 	uint32_t connecting_count; /* peers for which the manager makes a connection */

@@ -391,6 +391,9 @@ static void expect_bounds(void)
 	TAILQ_FOREACH(link, &xport->links, all) {
 		wire_require(link->held + link->owed <= xport->attr.window,
 			     "a peer ignores its window");
+		wire_require(link->weight_kept <
+				     (uint64_t)(xport->attr.window + 1) * VERVE_WIRE_WEIGHT,
+			     "a peer has more kept than its window");
 		wire_require(link->replies <= VERVE_ATOMIC_UNANSWERED,
 			     "a peer ignores its answers");
 	}

@@ -33,7 +33,7 @@ Test(bounds, peer_that_ignores_the_window_is_cut_off)
 	node_link(&a, &b)->credits = 1000;
 	for (int i = 0; i < NODE_WINDOW; i++)
 		pair_send(NODE_EAGER, 0, NULL);
-	pair_send(VERVE_WIRE_SMALL, 0, NULL); /* the first of a group: costs no credit */
+	pair_send(VERVE_WIRE_SMALL, 0, NULL); /* weighs 1, which completes no credit */
 	nodes_settle();
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
 	pair_send(NODE_EAGER, 0, NULL);
@@ -43,6 +43,7 @@ Test(bounds, peer_that_ignores_the_window_is_cut_off)
 	cr_expect_eq(b.proto.msg.match[0].unexpected_count, NODE_WINDOW + 1);
 }
 
+/* Small messages that cost a credit together. */
 enum { GROUP = VERVE_WIRE_WEIGHT };
 
 /* Small messages that are not received are bounded, too: a credit for each group. */
@@ -55,7 +56,7 @@ Test(bounds, peer_that_floods_with_small_messages_is_cut_off)
 		expect_comp(&a.tx_queue);
 	}
 	cr_expect_eq(node_link(&b, &a)->held, NODE_WINDOW);
-	cr_expect_not_null(node_peer(&b, &a)->link, "an honest peer may send so many");
+	cr_expect_not_null(node_peer(&b, &a)->link, "less than a credit too much is not noticed");
 	pair_send(1, 0, NULL);
 	nodes_settle();
 	cr_expect_null(node_peer(&b, &a)->link, "it may go on");

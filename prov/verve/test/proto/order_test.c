@@ -34,6 +34,7 @@ struct scene {
 	bool poor; /* no memory can be registered any more */
 	bool staged; /* both sides register memory in stages */
 	bool parts;  /* the first side does */
+	bool halves; /* messages of NODE_EAGER - 1 weigh half a credit */
 };
 
 struct side {
@@ -120,6 +121,9 @@ static uint64_t digest_link(const struct verve_link *link, uint64_t digest)
 	digest = mix(digest, link->signaled - link->retired);
 	digest = mix(digest, (uint64_t)link->credits << 32 | link->owed);
 	digest = mix(digest, (uint64_t)link->held << 32 | link->may_send);
+	digest = mix(digest, link->weight_sent % VERVE_WIRE_WEIGHT << 32 |
+			     link->weight_arrived % VERVE_WIRE_WEIGHT);
+	digest = mix(digest, link->weight_kept);
 	digest = mix(digest, (uint64_t)link->parts.room << 32 | link->parts.count << 1 |
 			     !link->parts.recv);
 	for (uint32_t i = link->retired; i != link->produced; i++) {
@@ -270,6 +274,8 @@ static void open_sides(void)
 	node_attr(&attr);
 	attr.rx_uncredited = 2;
 	attr.window = 1;
+	if (scene->halves)
+		attr.eager_size = 2 * NODE_EAGER;
 	attr.keepalive = UINT64_MAX;
 	for (int i = 0; i < 2; i++) {
 		memset(&sides[i], 0, sizeof(sides[i]));
@@ -408,6 +414,14 @@ static void try_all(const struct scene *wanted)
 Test(order, credits)
 {
 	try_all(&(struct scene){.from = {{{NODE_EAGER, NODE_EAGER}, 2}, {{0}, 0}}});
+}
+
+/* The first two messages use the only credit. */
+Test(order, halves_of_a_credit)
+{
+	enum { HALF = NODE_EAGER - 1 };
+
+	try_all(&(struct scene){.from = {{{HALF, HALF, HALF}, 3}, {{0}, 0}}, .halves = true});
 }
 
 Test(order, both_ways)

@@ -147,6 +147,23 @@ Test(quiesce, side_that_holds_payload_does_not_ask)
 	turns();
 }
 
+/* Each program that leaves a small message would keep its link else. */
+Test(quiesce, side_that_holds_a_small_message_asks)
+{
+	send_to(&a, &b, 10);
+	recv_any(&b);
+	turns();
+	send_to(&b, &a, VERVE_WIRE_SMALL);
+	turns();
+	crowd(&a);
+	turns();
+	cr_expect_not(is_connected(&a, &b));
+	recv_any(&a);
+	turns();
+	node_join(&a, &c, NODE_WINDOW);
+	turns();
+}
+
 static void owe(struct verve_link *link, int what, bool on)
 {
 	switch (what) {

@@ -158,6 +158,24 @@ Test(replay, credits_outlive_the_queue_pair)
 	cr_expect_eq(node_link(&a, &b)->credits + node_link(&b, &a)->owed, NODE_WINDOW);
 }
 
+/* So do parts of credits. */
+Test(replay, weights_outlive_the_queue_pair)
+{
+	struct verve_link *from = node_link(&a, &b), *to = node_link(&b, &a);
+
+	for (uint32_t i = 0; i < NODE_WINDOW; i++)
+		send_to(&a, &b, NODE_EAGER / 4 * 3, i, 0);
+	refuse(&a);
+	nodes_settle();
+	node_resume(&a, &b);
+	for (uint32_t i = 0; i < NODE_WINDOW; i++)
+		expect_message(&b, NODE_EAGER / 4 * 3, i);
+	cr_expect_eq(from->weight_sent, to->weight_arrived);
+	cr_expect_eq(to->weight_kept, 0);
+	cr_expect_eq(to->held, 0);
+	cr_expect_eq(from->credits + to->owed, NODE_WINDOW);
+}
+
 /* The refused write's remote CQ data never arrives, but the credits of its packet do. */
 Test(replay, credits_of_a_packet_that_is_not_sent_again)
 {
