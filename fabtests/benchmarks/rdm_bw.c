@@ -2,7 +2,8 @@
 /*
  * rdm_bw: one-way bandwidth: the client keeps -W operations in flight. A message is in flight until
  * the server has it: the server answers each half of a window with one empty message, so that the
- * other half keeps both sides busy meanwhile. In the case "fresh" no two messages have a buffer in
+ * other half keeps both sides busy meanwhile (an odd window, as a whole). Writes that fit are
+ * injected, and never in flight. In the case "fresh" no two messages have a buffer in
  * common, on either side: it takes memory for all messages of a size, which is there before the
  * first one.
  */
@@ -148,7 +149,7 @@ static void run_size(struct bench *b, size_t size)
 	unsigned count = bench_iterations(env, size) / 10 + 1, window = env->opts.window;
 	uint64_t *values = calloc(count, sizeof(*values));
 	struct stream s = {
-		.b = b, .size = size, .window = window, .group = (window + 1) / 2,
+		.b = b, .size = size, .window = window, .group = window % 2 ? window : window / 2,
 		.total = (uint64_t)(count + warmup_windows(env)) * window,
 		.tx_before = b->tx_done, .rx_before = b->rx_done,
 	};

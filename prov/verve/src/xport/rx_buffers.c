@@ -6,13 +6,11 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "net/cq.h"
+#include "xport/packet.h"
+#include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-enum {
-	SPARED = 4, /* less than one in so many of the buffers in use: half would do */
-	SAMPLE = 16, /* buffers of an estimate */
-};
+enum { SPARED = 4 }; /* a run of less than one in so many of the buffers: half would do */
 
 _Static_assert(VERVE_CONFIG_RX_MAX - 1 <= UINT16_MAX, "a slab has its place");
 
@@ -63,43 +61,62 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 	load->aside_count = 0;
 }
 
-/*
- * True if a completion of the full batch that was polled last has put no byte into its buffer, but
- * into memory that the peer has written to. The buffers' marks do not show how many of these wait.
- */
-static bool batch_has_writes(const struct verve_xport *xport)
+/* The packet is no longer than a small message, of which a credit buys thousands. */
+static bool is_short(const struct verve_net_wc *wc)
+{
+	return wc->byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
+}
+
+/* True if half of the full batch that was polled last, or more, are short. */
+static bool batch_is_short(const struct verve_xport *xport)
+{
+	int count = 0;
+
+	for (int i = 0; i < VERVE_POLL_BATCH; i++)
+		count += is_short(&xport->batch.wc[i]);
+	return count >= VERVE_POLL_BATCH / 2;
+}
+
+/* True if all packets of the full batch that was polled last are messages that cost credits. */
+static bool batch_is_credited(const struct verve_xport *xport)
 {
 	for (int i = 0; i < VERVE_POLL_BATCH; i++) {
 		const struct verve_net_wc *wc = &xport->batch.wc[i];
+		const struct verve_slab *slab = (const struct verve_slab *)(uintptr_t)wc->wr_id;
 
-		if (!wc->status && wc->opcode == VERVE_NET_WC_RECV_IMM)
-			return true;
+		if (wc->status || wc->opcode != VERVE_NET_WC_RECV || is_short(wc) ||
+		    verve_wire_type_of(slab->data) != VERVE_WIRE_EAGER)
+			return false;
 	}
-	return false;
+	return true;
+}
+
+/* Bytes of the full batch that was polled last; at least 1. */
+static uint64_t batch_bytes(const struct verve_xport *xport)
+{
+	uint64_t bytes = 1;
+
+	for (int i = 0; i < VERVE_POLL_BATCH; i++)
+		bytes += xport->batch.wc[i].byte_len;
+	return bytes;
 }
 
 /*
- * How many buffers are in use now: taken by packets that are not handled. An estimate, by buffers
- * at equal distances: peers that send without a pause fill the batch of each poll, however few
- * packets wait, and the cache has least to do with few buffers.
+ * Buffers that the links could fill at a time: with messages as long as those of the last batch,
+ * what their windows have; with packets that cost no credit, such as chunks,
+ * attr.rx_uncredited. Of short packets one link may fill all.
  */
-static uint32_t estimate(const struct verve_xport *xport)
+static uint64_t wanted(const struct verve_xport *xport)
 {
-	uint32_t step = xport->rx_count / SAMPLE + 1, seen = 0, used = 0;
+	uint64_t longest = VERVE_WIRE_PREFIX + xport->attr.eager_size;
+	uint64_t bytes = (uint64_t)xport->link_count * xport->attr.window * longest;
+	uint64_t most = bytes * VERVE_POLL_BATCH / batch_bytes(xport);
 
-	for (uint32_t i = 0; i < xport->rx_count; i += step) {
-		used += verve_rx_state_is_touched(&xport->lost, xport->lost.buffers[i]);
-		seen++;
-	}
-	return (uint64_t)used * xport->rx_count / seen;
-}
-
-/* Buffers at most, if writes with remote CQ data, which cost no credit, are what fills them. */
-static uint64_t limit_of_writes(const struct verve_xport *xport)
-{
-	uint64_t most = (uint64_t)xport->link_count * xport->attr.window;
-
-	return most < xport->attr.rx_uncredited ? xport->attr.rx_uncredited : most;
+	if (batch_is_short(xport))
+		return xport->attr.rx_limit;
+	if (most < xport->attr.rx_uncredited && !batch_is_credited(xport))
+		most = xport->attr.rx_uncredited;
+	return most < xport->attr.rx_limit ? most : xport->attr.rx_limit;
 }
 
 /*
@@ -129,39 +146,20 @@ bool verve_rx_buffers_reinforce(struct verve_xport *xport)
 	return true;
 }
 
-/* As many packets as a run has may wait, or far fewer. True: half of the buffers are in use. */
-static bool is_half_used(struct verve_xport *xport)
-{
-	struct verve_rx_load *load = &xport->rx_load;
-	uint32_t in_use = verve_rx_buffers_in_use(xport), used;
-
-	if (load->run < in_use / SPARED) {
-		load->peak = load->run;
-		return false;
-	}
-	if (batch_has_writes(xport) && xport->rx_count < limit_of_writes(xport))
-		used = load->run < in_use ? load->run : in_use;
-	else
-		used = estimate(xport);
-	if (used < in_use / 2) {
-		if (load->peak < used)
-			load->peak = used;
-		/* So that the next estimate comes after as many packets more. */
-		load->run = 0;
-		return false;
-	}
-	/* The next full batch asks again, perhaps in another turn. */
-	load->peak = in_use / 2 - 1;
-	return true;
-}
-
 void verve_rx_buffers_press(struct verve_xport *xport)
 {
-	if (!is_half_used(xport))
+	struct verve_rx_load *load = &xport->rx_load;
+	uint32_t half = verve_rx_buffers_in_use(xport) / 2;
+
+	if (load->run < half) {
+		load->peak = load->run;
 		return;
-	if (xport->rx_load.shrinking) {
+	}
+	/* The next full batch asks again: it may be of other packets, and in another turn. */
+	load->peak = half - 1;
+	if (load->shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
-	} else if (xport->rx_count < xport->attr.rx_limit && add_step(xport)) {
+	} else if (xport->rx_count < wanted(xport) && add_step(xport)) {
 		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
 			   xport->link_count, xport->rx_count);
 	}

@@ -5,13 +5,10 @@
  * faster.
  *
  * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
- * packets may be waiting: no more than were polled since a poll last found fewer. Once that is a
- * quarter of the buffers, the marks of some (xport/rx_lost.h) tell how many are in use: few, if
- * peers send without a pause and this side keeps up. If it is half of them, a step is added, one
- * in a turn at most.
- *
- * A write with remote CQ data takes a buffer and leaves its mark alone. So while there are some,
- * only the polled packets count, up to attr.rx_uncredited buffers, or to the links' windows.
+ * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
+ * of the buffers, a step is added, one in a turn at most, unless the links could not fill the
+ * buffers: with longer messages a link fills no more than its window. With short ones it may fill
+ * all, and all together fill attr.rx_uncredited with whatever packets cost no credit.
  *
  * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
  * the buffers have been enough for a quiet time, those of the steps that are not needed are put
@@ -61,7 +58,7 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
  */
 bool verve_rx_buffers_reinforce(struct verve_xport *xport);
 
-/* The run is longer than peak: remembers that, and adds buffers if half of them are in use. */
+/* The run is longer than peak: remembers that, and adds buffers if half of them may be in use. */
 void verve_rx_buffers_press(struct verve_xport *xport);
 
 /* A poll has found count packets, at least 1. */

@@ -29,6 +29,17 @@ enum {
 	RESERVE = 4,   /* less than this part not in question: links with own requests, too */
 };
 
+/*
+ * True if the buffer is posted and has lost its mark: a queue pair has begun to write to it. The
+ * load acquires, so that a completion that is polled afterwards is newer than the mark.
+ */
+static bool is_touched(const struct verve_rx_lost *lost, const struct verve_slab *slab)
+{
+	return slab->lent == VERVE_RX_LOST_BEGUN ||
+	       (slab->lent == VERVE_RX_LOST_POSTED &&
+		AO_load_acquire((const volatile AO_t *)slab->data) != (AO_t)lost->mark);
+}
+
 static uint32_t count_in(const struct verve_xport *xport, enum verve_rx_lost_state state)
 {
 	uint32_t count = 0;
@@ -48,7 +59,7 @@ static uint32_t count_touched(const struct verve_xport *xport)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < xport->rx_count; i++)
-		count += verve_rx_state_is_touched(&xport->lost, xport->lost.buffers[i]);
+		count += is_touched(&xport->lost, xport->lost.buffers[i]);
 	return count;
 }
 
@@ -101,7 +112,7 @@ static void question_touched(struct verve_xport *xport)
 	struct verve_rx_lost *lost = &xport->lost;
 
 	for (uint32_t i = 0; i < xport->rx_count; i++)
-		if (verve_rx_state_is_touched(lost, lost->buffers[i]))
+		if (is_touched(lost, lost->buffers[i]))
 			lost->buffers[i]->lent = VERVE_RX_LOST_ASKED;
 	if (!count_asked(xport))
 		return;
@@ -296,7 +307,7 @@ static bool is_held_up(struct verve_xport *xport)
 static void remember_begun(struct verve_xport *xport)
 {
 	for (uint32_t i = 0; i < xport->rx_count; i++)
-		if (verve_rx_state_is_touched(&xport->lost, xport->lost.buffers[i]))
+		if (is_touched(&xport->lost, xport->lost.buffers[i]))
 			xport->lost.buffers[i]->lent = VERVE_RX_LOST_BEGUN;
 }
 

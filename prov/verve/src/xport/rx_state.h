@@ -6,11 +6,10 @@
 #ifndef VERVE_XPORT_RX_STATE_H
 #define VERVE_XPORT_RX_STATE_H
 
-#include <atomic_ops.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "xport/slab.h"
+struct verve_slab;
 
 /* Place of a receive buffer (xport/rx_lost.h). */
 enum verve_rx_lost_state {
@@ -31,22 +30,10 @@ struct verve_rx_lost {
 	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
 };
 
-/*
- * True if the buffer is posted and has lost its mark: a queue pair has begun to write to it. The
- * load acquires, so that a completion that is polled afterwards is newer than the mark.
- */
-static inline bool verve_rx_state_is_touched(const struct verve_rx_lost *lost,
-					     const struct verve_slab *slab)
-{
-	return slab->lent == VERVE_RX_LOST_BEGUN ||
-	       (slab->lent == VERVE_RX_LOST_POSTED &&
-		AO_load_acquire((const volatile AO_t *)slab->data) != (AO_t)lost->mark);
-}
-
 /* How busy the receive buffers are (xport/rx_buffers.h). */
 struct verve_rx_load {
 	uint64_t run;	/* packets polled since no more waited; so many waited then, at most */
-	uint64_t peak;	/* most of them that were in use since the last watch; below half */
+	uint64_t peak;	/* the longest run since the last watch; below half of the buffers */
 	uint64_t quiet; /* since when half of the buffers would have done, nanoseconds; 0: not */
 	uint32_t first; /* buffers that were registered when the transport was opened */
 	bool grown;	/* this turn has added a step */

@@ -373,13 +373,11 @@ static void messages_come(uint32_t aside)
 /* b gets a step of spare buffers, and puts most of them aside as messages come. */
 static void put_aside(uint32_t count)
 {
-	memset(b.xport->batch.wc, 0, sizeof(b.xport->batch.wc));
-	node_fill(&b, b.xport->rx_count);
+	memset(b.xport->batch.wc, 0, sizeof(b.xport->batch.wc)); /* short packets */
 	for (int i = 0; i < 100 && b.xport->rx_count < b.xport->attr.rx_limit; i++) {
 		b.xport->rx_load.grown = false;
 		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
 	}
-	node_fill(&b, 0);
 	verve_dispatch_refill(b.xport);
 	b.xport->rx_load.shrinking = true;
 	messages_come(count);
