@@ -29,9 +29,9 @@ uint32_t verve_share_conns(const struct verve_net_limits *limits);
  */
 uint32_t verve_share_buffers(size_t size);
 /*
- * Receive buffers that may be added where nothing shows that packets wait in them: for writes with
- * remote CQ data, and for messages that have begun. FI_VERVE_RX_BUFFERS, or for "auto" 256, but no
- * more than limit, which is verve_share_buffers.
+ * Receive buffers that may be added because messages have begun in most of them, of which no packet
+ * waits: FI_VERVE_RX_BUFFERS, or for "auto" 256, but no more than limit, which is
+ * verve_share_buffers.
  */
 uint32_t verve_share_uncredited_buffers(uint32_t limit);
 /*

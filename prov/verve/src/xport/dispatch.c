@@ -184,16 +184,15 @@ bool verve_dispatch_fill(struct verve_xport *xport)
 	struct verve_recv_batch *batch = &xport->batch;
 
 	batch->at = 0;
-	batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_BATCH, batch->wc);
+	batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_MAX, batch->wc);
+	verve_rx_buffers_count(xport, batch->count < 0 ? 0 : batch->count);
 	if (batch->count > 0) {
 		xport->polled += batch->count;
-		verve_rx_buffers_count(xport, batch->count);
 		return true;
 	}
 	if (__builtin_expect(batch->count < 0, 0))
 		verve_failure_tell(xport, -batch->count);
 	batch->count = 0;
-	xport->rx_load.run = 0;
 	/*
 	 * After a failure to post, the device may have no buffer left. Then no packet arrives that
 	 * would cause the next attempt, so it is made here.
@@ -206,8 +205,11 @@ bool verve_dispatch_fill(struct verve_xport *xport)
 enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport)
 {
 	struct verve_recv_batch *batch = &xport->batch;
+	int end = batch->at + VERVE_POLL_BATCH;
 
-	while (batch->at < batch->count) {
+	if (end > batch->count)
+		end = batch->count;
+	while (batch->at < end) {
 		const struct verve_net_wc *wc = &batch->wc[batch->at++];
 		struct verve_slab *slab = (struct verve_slab *)(uintptr_t)wc->wr_id;
 
@@ -217,6 +219,7 @@ enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport)
 		}
 		verve_rx_buffers_take_back(xport, slab);
 	}
+	verve_rx_buffers_turn(xport);
 	if (xport->rx_free_count >= xport->rx_batch)
 		refill(xport, xport->rx_batch);
 	return VERVE_DISPATCH_SOME;
@@ -227,7 +230,8 @@ bool verve_dispatch_drain(struct verve_xport *xport)
 	uint64_t end = xport->polled + xport->rx_count;
 	enum verve_dispatch_result result = VERVE_DISPATCH_SOME;
 
-	while (result == VERVE_DISPATCH_SOME && xport->polled < end)
+	while (result == VERVE_DISPATCH_SOME &&
+	       (xport->polled < end || xport->batch.at < xport->batch.count))
 		result = verve_dispatch_poll(xport);
 	return result != VERVE_DISPATCH_STALLED;
 }

@@ -42,10 +42,13 @@ static inline bool verve_dispatch_is_flooded(const struct verve_xport *xport)
 	return queue && verve_comp_queue_is_flooded(queue);
 }
 
-/* For verve_dispatch_poll alone: polls a batch (false: no packet has arrived); handles it. */
+/* For verve_dispatch_poll alone: polls what waits (false: nothing does); handles a part of it. */
 bool verve_dispatch_fill(struct verve_xport *xport);
 enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport);
-/* Handles one batch of arrived packets, of VERVE_POLL_BATCH at most. */
+/*
+ * Handles some of the packets that have arrived, VERVE_POLL_BATCH at most: others, and threads that
+ * wait for the lock, get their turn meanwhile.
+ */
 static inline enum verve_dispatch_result verve_dispatch_poll(struct verve_xport *xport)
 {
 	if (xport->batch.at == xport->batch.count && !verve_dispatch_fill(xport))

@@ -6,11 +6,10 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "xport/packet.h"
-#include "xport/wire.h"
+#include "net/cq.h"
 #include <rdma/fi_errno.h>
 
-enum { SPARED = 4 }; /* a run of less than one in so many of the buffers: half would do */
+enum { SPARED = 4 }; /* less than one in so many of the buffers waited: half would do */
 
 _Static_assert(VERVE_CONFIG_RX_MAX - 1 <= UINT16_MAX, "a slab has its place");
 
@@ -61,64 +60,6 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 	load->aside_count = 0;
 }
 
-/* The packet is no longer than a small message, of which a credit buys thousands. */
-static bool is_short(const struct verve_net_wc *wc)
-{
-	return wc->byte_len <= VERVE_WIRE_PREFIX + VERVE_WIRE_SMALL;
-}
-
-/* True if half of the full batch that was polled last, or more, are short. */
-static bool batch_is_short(const struct verve_xport *xport)
-{
-	int count = 0;
-
-	for (int i = 0; i < VERVE_POLL_BATCH; i++)
-		count += is_short(&xport->batch.wc[i]);
-	return count >= VERVE_POLL_BATCH / 2;
-}
-
-/* True if all packets of the full batch that was polled last are messages that cost credits. */
-static bool batch_is_credited(const struct verve_xport *xport)
-{
-	for (int i = 0; i < VERVE_POLL_BATCH; i++) {
-		const struct verve_net_wc *wc = &xport->batch.wc[i];
-		const struct verve_slab *slab = (const struct verve_slab *)(uintptr_t)wc->wr_id;
-
-		if (wc->status || wc->opcode != VERVE_NET_WC_RECV || is_short(wc) ||
-		    verve_wire_type_of(slab->data) != VERVE_WIRE_EAGER)
-			return false;
-	}
-	return true;
-}
-
-/* Bytes of the full batch that was polled last; at least 1. */
-static uint64_t batch_bytes(const struct verve_xport *xport)
-{
-	uint64_t bytes = 1;
-
-	for (int i = 0; i < VERVE_POLL_BATCH; i++)
-		bytes += xport->batch.wc[i].byte_len;
-	return bytes;
-}
-
-/*
- * Buffers that the links could fill at a time: with messages as long as those of the last batch,
- * what their windows have; with packets that cost no credit, such as chunks,
- * attr.rx_uncredited. Of short packets one link may fill all.
- */
-static uint64_t wanted(const struct verve_xport *xport)
-{
-	uint64_t longest = VERVE_WIRE_PREFIX + xport->attr.eager_size;
-	uint64_t bytes = (uint64_t)xport->link_count * xport->attr.window * longest;
-	uint64_t most = bytes * VERVE_POLL_BATCH / batch_bytes(xport);
-
-	if (batch_is_short(xport))
-		return xport->attr.rx_limit;
-	if (most < xport->attr.rx_uncredited && !batch_is_credited(xport))
-		most = xport->attr.rx_uncredited;
-	return most < xport->attr.rx_limit ? most : xport->attr.rx_limit;
-}
-
 /*
  * Registering takes time, so a turn adds one step at most. After a failure it would take time for
  * nothing.
@@ -146,20 +87,39 @@ bool verve_rx_buffers_reinforce(struct verve_xport *xport)
 	return true;
 }
 
+/* As many packets as were seen may wait at the senders. More may, if a poll cannot see more. */
+static bool are_few(const struct verve_xport *xport)
+{
+	const struct verve_rx_load *load = &xport->rx_load;
+	uint32_t usable = verve_rx_buffers_usable(xport);
+
+	return 2 * load->peak > usable ||
+	       (load->is_dry && (4 * load->peak > usable || load->peak >= VERVE_POLL_MAX));
+}
+
+void verve_rx_buffers_judge(struct verve_xport *xport, uint32_t waiting)
+{
+	uint32_t usable = verve_rx_buffers_usable(xport);
+	uint32_t most = usable < VERVE_POLL_MAX ? usable : VERVE_POLL_MAX;
+	struct verve_rx_load *load = &xport->rx_load;
+
+	if (waiting > load->peak)
+		load->peak = waiting;
+	if (waiting >= most / 4 * 3)
+		load->is_dry = true;
+	else if (waiting <= most / 4)
+		load->is_dry = false;
+	load->are_few = are_few(xport);
+}
+
 void verve_rx_buffers_press(struct verve_xport *xport)
 {
-	struct verve_rx_load *load = &xport->rx_load;
-	uint32_t half = verve_rx_buffers_in_use(xport) / 2;
-
-	if (load->run < half) {
-		load->peak = load->run;
+	xport->rx_load.are_few = are_few(xport);
+	if (!xport->rx_load.are_few)
 		return;
-	}
-	/* The next full batch asks again: it may be of other packets, and in another turn. */
-	load->peak = half - 1;
-	if (load->shrinking) {
+	if (xport->rx_load.shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
-	} else if (xport->rx_count < wanted(xport) && add_step(xport)) {
+	} else if (xport->rx_count < xport->attr.rx_limit && add_step(xport)) {
 		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
 			   xport->link_count, xport->rx_count);
 	}
@@ -172,6 +132,7 @@ void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now)
 
 	load->peak = 0;
 	load->refused = false;
+	load->are_few = false;
 	if (busy || xport->rx_count <= load->first)
 		load->quiet = 0;
 	else if (!load->quiet)

@@ -4,11 +4,12 @@
  * than this side handles packets. doc/links.md says why so many are enough, and why fewer are
  * faster.
  *
- * The device does not tell how many buffers it has left. But as long as each poll fills its batch,
- * packets may be waiting: no more than were polled since a poll last found fewer. If that is half
- * of the buffers, a step is added, one in a turn at most, unless the links could not fill the
- * buffers: with longer messages a link fills no more than its window. With short ones it may fill
- * all, and all together fill attr.rx_uncredited with whatever packets cost no credit.
+ * The device does not tell how many buffers it has left. But a poll tells how many packets wait,
+ * because it asks for all, or for VERVE_POLL_MAX. If these were more than half of the buffers at
+ * any poll since the last watch, each turn adds a step until they are half. If they are nearly all
+ * buffers, as many may wait at the senders: then each turn adds a step until few wait, or they are
+ * a quarter of the buffers. That polls find packets one after the other says nothing: peers that
+ * send without a pause cause it, too, while this side keeps up.
  *
  * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
  * the buffers have been enough for a quiet time, those of the steps that are not needed are put
@@ -58,16 +59,29 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
  */
 bool verve_rx_buffers_reinforce(struct verve_xport *xport);
 
-/* The run is longer than peak: remembers that, and adds buffers if half of them may be in use. */
+/* Buffers that packets can wait in: those in use, but for those in question. */
+static inline uint32_t verve_rx_buffers_usable(const struct verve_xport *xport)
+{
+	return verve_rx_buffers_in_use(xport) - xport->lost.count;
+}
+
+/* For the functions below alone: many packets wait; there are too few buffers. */
+void verve_rx_buffers_judge(struct verve_xport *xport, uint32_t waiting);
 void verve_rx_buffers_press(struct verve_xport *xport);
 
-/* A poll has found count packets, at least 1. */
-static inline void verve_rx_buffers_count(struct verve_xport *xport, int count)
+/* A poll has found so many packets, which may be none. */
+static inline void verve_rx_buffers_count(struct verve_xport *xport, uint32_t count)
 {
-	struct verve_rx_load *load = &xport->rx_load;
+	if (__builtin_expect(count < VERVE_POLL_BATCH, 1))
+		xport->rx_load.is_dry = false;
+	else
+		verve_rx_buffers_judge(xport, count);
+}
 
-	load->run = count < VERVE_POLL_BATCH ? 0 : load->run + VERVE_POLL_BATCH;
-	if (__builtin_expect(load->run > load->peak, 0))
+/* Called in each turn that finds packets: adds buffers if there are too few. */
+static inline void verve_rx_buffers_turn(struct verve_xport *xport)
+{
+	if (__builtin_expect(xport->rx_load.are_few, 0))
 		verve_rx_buffers_press(xport);
 }
 

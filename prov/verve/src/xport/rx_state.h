@@ -32,10 +32,11 @@ struct verve_rx_lost {
 
 /* How busy the receive buffers are (xport/rx_buffers.h). */
 struct verve_rx_load {
-	uint64_t run;	/* packets polled since no more waited; so many waited then, at most */
-	uint64_t peak;	/* the longest run since the last watch; below half of the buffers */
+	uint32_t peak;	/* most packets that a poll has found since the last watch, if many */
 	uint64_t quiet; /* since when half of the buffers would have done, nanoseconds; 0: not */
 	uint32_t first; /* buffers that were registered when the transport was opened */
+	bool is_dry;	/* nearly all of them had packets, and many still have */
+	bool are_few;	/* a step is to be added */
 	bool grown;	/* this turn has added a step */
 	bool refused;	/* no step could be registered: not tried again before the next watch */
 	bool shrinking; /* buffers that come back are put aside, if not needed */

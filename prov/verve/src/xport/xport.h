@@ -55,7 +55,7 @@ struct verve_xport_attr {
 	size_t eager_size;     /* bytes of an eager payload, at most */
 	size_t bulk_read;      /* bytes of a read above which it is a bulk read (xport/bulk.h) */
 	size_t rx_first;       /* receive buffers that are always there */
-	size_t rx_uncredited;  /* that writes with data, or begun messages, may bring, at most */
+	size_t rx_uncredited;  /* that messages that have begun may bring, at most */
 	size_t rx_limit;       /* at most; open lowers all three to the device's limits */
 	int send_vector, recv_vector; /* completion vectors (net/cq.h); -1: the endpoint's next */
 	uint32_t max_conns;    /* above it, idle connections are closed; 0: no limit */
@@ -73,7 +73,8 @@ enum {
 	VERVE_LINK_RESERVE = 8,	 /* work requests of a link that only control packets may use */
 	VERVE_TX_SLABS = 512,	 /* slabs for payload and packets that are sent, at most */
 	VERVE_SLAB_BATCH = 32,	 /* slabs that are registered together */
-	VERVE_POLL_BATCH = 16,	 /* completions of one poll, at most */
+	VERVE_POLL_BATCH = 16,	 /* completions that are handled in a turn, at most */
+	VERVE_POLL_MAX = 512,	 /* completions of a poll for receives, at most */
 	VERVE_OP_SIZES = 3,	 /* pools of operations, by size of an object */
 	VERVE_WATCH_POLLS = 16,	 /* turns between two looks at the clock */
 	VERVE_QP_LISTS = 256,	 /* lists of links, by the numbers of their queue pairs */
@@ -83,9 +84,12 @@ TAILQ_HEAD(verve_link_queue, verve_link);
 LIST_HEAD(verve_link_list, verve_link);
 TAILQ_HEAD(verve_peer_queue, verve_peer);
 
-/* Completions of receives that were polled; entries from index at on are not handled yet. */
+/*
+ * Completions of receives that were polled: as many as waited (xport/rx_buffers.h). Entries from
+ * index at on are not handled yet.
+ */
 struct verve_recv_batch {
-	struct verve_net_wc wc[VERVE_POLL_BATCH];
+	struct verve_net_wc wc[VERVE_POLL_MAX];
 	int at, count;
 };
 

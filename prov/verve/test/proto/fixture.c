@@ -463,17 +463,6 @@ void expect_none(struct verve_comp_queue *queue)
 	cr_assert(verve_comp_queue_is_empty(queue), "something completed");
 }
 
-void node_fill(struct node *node, uint32_t count)
-{
-	const struct verve_rx_lost *lost = &node->xport->lost;
-
-	for (uint32_t i = 0; i < node->xport->rx_count; i++) {
-		uint64_t begin = lost->mark ^ (i < count);
-
-		memcpy(lost->buffers[i]->data, &begin, sizeof(begin));
-	}
-}
-
 void pattern_fill(void *buf, size_t len, unsigned seed)
 {
 	for (size_t i = 0; i < len; i++)

@@ -95,8 +95,6 @@ void node_greet(struct node *node, const struct node *about, uint32_t conn_id);
  * first packet.
  */
 void node_connect(struct node *a, struct node *b, uint32_t window);
-/* As if packets had come into the first so many receive buffers, and into no more. */
-void node_fill(struct node *node, uint32_t count);
 /* As node_connect, and both nodes handle their UP. */
 void node_join(struct node *a, struct node *b, uint32_t window);
 /*

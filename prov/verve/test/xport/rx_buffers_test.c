@@ -48,39 +48,21 @@ static void teardown(void)
 
 TestSuite(rx_buffers, .fini = teardown);
 
-/* Completions that are polled are of writes with remote CQ data. */
-static void poll_writes(void)
-{
-	for (int i = 0; i < VERVE_POLL_BATCH; i++)
-		b.xport->batch.wc[i] = (struct verve_net_wc) {.opcode = VERVE_NET_WC_RECV_IMM};
-}
-
-static void begin_turn(void)
+/* A turn, whose poll finds so many packets. */
+static void find(uint32_t waiting)
 {
 	b.xport->rx_load.grown = false;
+	verve_rx_buffers_count(b.xport, waiting);
+	verve_rx_buffers_turn(b.xport);
+	verve_dispatch_refill(b.xport);
 }
 
-/*
- * Polls, one in a turn, fill their batches until so many packets were polled, while waiting packets
- * are there.
- */
-static void stream_of(uint32_t packets, uint32_t waiting)
+/* Turns until there are enough buffers for so many packets that wait. */
+static void wait_for(uint32_t waiting)
 {
-	b.xport->rx_load.run = 0;
-	for (uint32_t i = 0; i < packets; i += VERVE_POLL_BATCH) {
-		begin_turn();
-		node_fill(&b, waiting);
-		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
-		verve_dispatch_refill(b.xport);
-	}
-	verve_rx_buffers_count(b.xport, 1);
-	node_fill(&b, 0);
-}
-
-/* So many packets have waited before the first of them was polled. */
-static void run_of(uint32_t packets)
-{
-	stream_of(packets, packets);
+	for (int i = 0; i < 100; i++)
+		find(waiting);
+	verve_rx_buffers_count(b.xport, 0);
 }
 
 static void expect_buffers(uint32_t count, uint32_t posted)
@@ -108,34 +90,83 @@ static void watch(int seconds)
 	}
 }
 
-Test(rx_buffers, half_of_them_in_a_run_brings_more_up_to_the_limit)
+Test(rx_buffers, more_than_half_of_them_in_use_bring_more_up_to_the_limit)
 {
 	open_with(NODE_WINDOW * BUFFERS);
 	expect_buffers(BUFFERS, BUFFERS);
-	verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH - 1);
-	verve_rx_buffers_count(b.xport, 1);
+	wait_for(BUFFERS / 2);
 	expect_buffers(BUFFERS, BUFFERS);
-	run_of(BUFFERS / 2);
+	wait_for(BUFFERS / 2 + 1);
 	expect_buffers(2 * BUFFERS, 2 * BUFFERS);
-	/* A run that is no longer than the last one shows nothing new. */
-	run_of(BUFFERS / 2);
-	expect_buffers(2 * BUFFERS, 2 * BUFFERS);
-	run_of(BUFFERS);
+	wait_for(BUFFERS + 1);
 	expect_buffers(3 * BUFFERS, 3 * BUFFERS);
-	run_of(10 * LIMIT);
+	wait_for(LIMIT / 2 + 1);
 	expect_buffers(LIMIT, LIMIT);
 	one_message();
 }
 
-/* More buffers would only be colder ones. */
-Test(rx_buffers, stream_that_is_handled_as_it_comes_brings_none)
+/* Once no buffer is free, the device does not tell how many packets wait at the senders. */
+Test(rx_buffers, all_of_them_in_use_bring_more_until_few_are)
+{
+	open_buffers(NODE_WINDOW, BUFFERS, 10 * BUFFERS);
+	find(BUFFERS);
+	for (int i = 2; i <= 6; i++) {
+		expect_buffers(i * BUFFERS, i * BUFFERS);
+		find(2 * BUFFERS);
+	}
+	expect_buffers(7 * BUFFERS, 7 * BUFFERS);
+	find(BUFFERS);
+	expect_buffers(7 * BUFFERS, 7 * BUFFERS);
+	find(2 * BUFFERS);
+	expect_buffers(7 * BUFFERS, 7 * BUFFERS);
+}
+
+/* However many buffers there are, so many packets are many, and so few are few. */
+Test(rx_buffers, poll_does_not_see_more_than_a_number)
+{
+	enum { MANY = 3 * VERVE_POLL_MAX };
+
+	open_buffers(NODE_WINDOW, MANY, MANY + 10 * VERVE_RX_STEP);
+	find(VERVE_POLL_MAX / 4 * 3 - 1);
+	expect_buffers(MANY, MANY);
+	find(VERVE_POLL_MAX);
+	expect_buffers(MANY + VERVE_RX_STEP, MANY + VERVE_RX_STEP);
+	find(VERVE_POLL_MAX / 4 + 1);
+	expect_buffers(MANY + 2 * VERVE_RX_STEP, MANY + 2 * VERVE_RX_STEP);
+	find(VERVE_POLL_MAX / 4);
+	expect_buffers(MANY + 2 * VERVE_RX_STEP, MANY + 2 * VERVE_RX_STEP);
+}
+
+/* Buffers that a queue pair may have taken along take no packets. */
+Test(rx_buffers, buffers_in_question_do_not_count)
+{
+	enum { MANY = 4 * VERVE_RX_STEP };
+
+	open_buffers(NODE_WINDOW, MANY, 2 * MANY);
+	b.xport->lost.count = MANY / 2;
+	find(MANY / 4);
+	expect_buffers(MANY, MANY);
+	find(MANY / 4 + 1);
+	b.xport->lost.count = 0;
+	expect_buffers(MANY + VERVE_RX_STEP, MANY + VERVE_RX_STEP);
+}
+
+/* Others, and threads that wait for the lock, get their turn meanwhile. */
+Test(rx_buffers, turn_handles_no_more_than_a_part_of_what_waits)
 {
 	open_with(NODE_WINDOW * BUFFERS);
-	stream_of(100 * LIMIT, VERVE_POLL_BATCH - 1);
-	expect_buffers(BUFFERS, BUFFERS);
-	stream_of(100 * LIMIT, BUFFERS / 2);
-	expect_buffers(2 * BUFFERS, 2 * BUFFERS);
-	one_message();
+	for (int i = 0; i < BUFFERS - 1; i++) {
+		cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
+		cr_assert_eq(node_send(&a, &(struct message){
+			.peer = &b, .buf = out, .len = ROOM, .quiet = true}), 0);
+	}
+	while (fake_net_run_next())
+		;
+	cr_expect_eq(verve_dispatch_poll(b.xport), VERVE_DISPATCH_SOME);
+	cr_expect_eq(AO_load(&b.rx_queue.count), VERVE_POLL_BATCH);
+	cr_expect_eq(b.xport->batch.count, BUFFERS - 1);
+	cr_expect(verve_dispatch_drain(b.xport));
+	cr_expect_eq(AO_load(&b.rx_queue.count), BUFFERS - 1);
 }
 
 /* Registering 16 MiB would keep everything else waiting for milliseconds. */
@@ -144,13 +175,12 @@ Test(rx_buffers, one_turn_adds_one_step)
 	enum { MANY = 4 * VERVE_RX_STEP };
 
 	open_buffers(NODE_WINDOW, MANY, 4 * MANY);
-	node_fill(&b, MANY);
-	begin_turn();
+	verve_rx_buffers_count(b.xport, MANY);
 	for (int i = 0; i < MANY; i++)
-		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+		verve_rx_buffers_turn(b.xport);
 	cr_expect_eq(b.xport->rx_count, MANY + VERVE_RX_STEP);
-	begin_turn();
-	verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+	b.xport->rx_load.grown = false;
+	verve_rx_buffers_turn(b.xport);
 	cr_expect_eq(b.xport->rx_count, MANY + 2 * VERVE_RX_STEP);
 }
 
@@ -158,7 +188,7 @@ Test(rx_buffers, memory_that_cannot_be_registered_changes_nothing)
 {
 	open_with(NODE_WINDOW * BUFFERS);
 	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
-	run_of(BUFFERS / 2);
+	wait_for(BUFFERS);
 	cr_expect(fake_net_has_failed());
 	expect_buffers(BUFFERS, BUFFERS);
 	one_message();
@@ -170,7 +200,7 @@ Test(rx_buffers, spare_ones_go_after_a_quiet_time_as_messages_come)
 
 	open_with(NODE_WINDOW * BUFFERS);
 	pinned = nodes_stats().pinned;
-	run_of(10 * LIMIT);
+	wait_for(10 * LIMIT);
 	watch(QUIET);
 	cr_expect_not(b.xport->rx_load.shrinking, "the first look saw the run");
 	watch(QUIET);
@@ -182,20 +212,20 @@ Test(rx_buffers, spare_ones_go_after_a_quiet_time_as_messages_come)
 	cr_expect_eq(nodes_stats().pinned, pinned);
 	cr_expect_not(b.xport->rx_load.shrinking);
 	/* And back again. */
-	run_of(10 * LIMIT);
+	wait_for(10 * LIMIT);
 	expect_buffers(LIMIT, LIMIT);
 }
 
 Test(rx_buffers, run_while_they_go_brings_them_back)
 {
 	open_with(NODE_WINDOW * BUFFERS);
-	run_of(10 * LIMIT);
+	wait_for(10 * LIMIT);
 	watch(1);
 	watch(QUIET);
 	for (int i = 0; i < LIMIT && !b.xport->rx_load.aside_count; i++)
 		one_message();
 	cr_expect_gt(b.xport->rx_load.aside_count, 0);
-	run_of(LIMIT);
+	wait_for(LIMIT);
 	cr_expect_eq(b.xport->rx_load.aside_count, 0);
 	expect_buffers(LIMIT, LIMIT);
 	for (int i = 0; i < 2 * LIMIT; i++)
@@ -203,7 +233,7 @@ Test(rx_buffers, run_while_they_go_brings_them_back)
 	expect_buffers(LIMIT, LIMIT - b.xport->rx_free_count);
 }
 
-/* From here on, b has FIRST buffers always, and MANY where few links write with remote CQ data. */
+/* From here on, b has FIRST buffers always, and MANY where messages have begun in most of them. */
 enum { WINDOW = 40, FIRST = 72, MANY = 200, MOST = 1000 };
 
 static void open_few(void)
@@ -242,29 +272,10 @@ Test(rx_buffers, links_that_open_bring_none)
 	one_message();
 }
 
-/* Writes leave the buffers' marks alone. Each link may have as many under way as messages. */
-Test(rx_buffers, links_whose_writes_have_data_bring_as_many_as_their_windows)
-{
-	open_few();
-	strangers_come(5);
-	poll_writes();
-	stream_of(10 * MOST, 0);
-	/* The last step leads beyond the windows. */
-	cr_expect_geq(b.xport->rx_count, 6 * WINDOW);
-	cr_expect_lt(b.xport->rx_count, 6 * WINDOW + VERVE_RX_STEP);
-	one_message();
-}
-
-Test(rx_buffers, writes_with_data_lead_to_a_number_and_not_beyond)
+Test(rx_buffers, first_ones_are_so_many_that_steps_lead_to_a_number)
 {
 	open_nodes(WINDOW, FIRST - 9, MANY, MOST);
 	expect_buffers(FIRST, FIRST);
-	poll_writes();
-	stream_of(10 * MOST, 0);
-	expect_buffers(MANY, MANY);
-	/* Where messages fill the buffers, too, there are more. */
-	stream_of(10 * MOST, MOST);
-	expect_buffers(MOST, MOST);
 }
 
 Test(rx_buffers, number_that_is_set_is_always_there)
@@ -286,30 +297,16 @@ Test(rx_buffers, device_may_take_fewer_than_the_first)
 	fake_net_start(&config);
 	open_nodes(WINDOW, FIRST, MANY, MOST);
 	expect_buffers(20, 20);
-	run_of(MOST);
+	wait_for(MOST);
 	expect_buffers(20, 20);
 	one_message();
-}
-
-/* A turn that polls many batches adds one step, and the next turn goes on from there. */
-Test(rx_buffers, run_of_one_turn_is_not_forgotten)
-{
-	open_few();
-	node_fill(&b, MANY);
-	begin_turn();
-	for (int i = 0; i < MANY; i++)
-		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
-	cr_expect_eq(b.xport->rx_count, FIRST + VERVE_RX_STEP);
-	b.xport->rx_load.run = 0;
-	run_of(MANY / 2);
-	cr_expect_gt(b.xport->rx_count, FIRST + VERVE_RX_STEP);
 }
 
 /* Links alone keep nothing. */
 Test(rx_buffers, all_but_the_first_go)
 {
 	open_few();
-	run_of(10 * MOST);
+	wait_for(10 * MOST);
 	expect_buffers(MOST, MOST);
 	strangers_come(1);
 	watch(1);
@@ -329,14 +326,14 @@ Test(rx_buffers, step_that_is_refused_is_tried_again_after_a_watch)
 {
 	open_few();
 	fake_net_memlock(1);
-	run_of(MOST);
+	wait_for(MOST);
 	expect_buffers(FIRST, FIRST);
 	one_message();
 	fake_net_memlock(UINT64_MAX);
-	run_of(2 * MOST);
+	wait_for(2 * MOST);
 	expect_buffers(FIRST, FIRST);
 	watch(1);
-	run_of(2 * MOST);
+	wait_for(2 * MOST);
 	expect_buffers(MOST, MOST);
 }
 
@@ -344,9 +341,9 @@ Test(rx_buffers, step_that_is_refused_is_tried_again_after_a_watch)
 Test(rx_buffers, stream_lets_spare_ones_go)
 {
 	open_few();
-	run_of(10 * MOST);
+	wait_for(10 * MOST);
 	watch(1);
-	stream_of(10 * MOST, VERVE_POLL_BATCH);
+	wait_for(MOST / 4 - 1);
 	watch(QUIET);
 	cr_expect(b.xport->rx_load.shrinking);
 }
@@ -358,7 +355,7 @@ Test(rx_buffers, messages_that_have_begun_bring_some)
 	/* As if the device had written the first packets of so many messages. */
 	for (uint32_t i = 0; i < FIRST / 2; i++)
 		memset(b.xport->lost.buffers[i]->data, 0, sizeof(b.xport->lost.mark));
-	begin_turn();
+	b.xport->rx_load.grown = false;
 	verve_rx_lost_watch(b.xport);
 	expect_buffers(FIRST, FIRST);
 	memset(b.xport->lost.buffers[FIRST / 2]->data, 0, sizeof(b.xport->lost.mark));

@@ -373,11 +373,13 @@ static void messages_come(uint32_t aside)
 /* b gets a step of spare buffers, and puts most of them aside as messages come. */
 static void put_aside(uint32_t count)
 {
-	memset(b.xport->batch.wc, 0, sizeof(b.xport->batch.wc)); /* short packets */
 	for (int i = 0; i < 100 && b.xport->rx_count < b.xport->attr.rx_limit; i++) {
 		b.xport->rx_load.grown = false;
-		verve_rx_buffers_count(b.xport, VERVE_POLL_BATCH);
+		verve_rx_buffers_count(b.xport, b.xport->rx_count);
+		verve_rx_buffers_turn(b.xport);
 	}
+	verve_rx_buffers_watch(b.xport, fake_net_time());
+	verve_rx_buffers_count(b.xport, 0);
 	verve_dispatch_refill(b.xport);
 	b.xport->rx_load.shrinking = true;
 	messages_come(count);
