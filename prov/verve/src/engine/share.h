@@ -29,9 +29,8 @@ uint32_t verve_share_conns(const struct verve_net_limits *limits);
  */
 uint32_t verve_share_buffers(size_t size);
 /*
- * Receive buffers that may be added because messages have begun in most of them, of which no packet
- * waits: FI_VERVE_RX_BUFFERS, or for "auto" 256, but no more than limit, which is
- * verve_share_buffers.
+ * Receive buffers that may be added because messages have begun in half of them:
+ * FI_VERVE_RX_BUFFERS, or for "auto" 256, but no more than limit, which is verve_share_buffers.
  */
 uint32_t verve_share_uncredited_buffers(uint32_t limit);
 /*

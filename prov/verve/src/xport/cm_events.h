@@ -14,8 +14,8 @@
 /* Handles all events of the manager that have come. True if there was any. */
 bool verve_cm_events_step(struct verve_xport *xport);
 /*
- * Handles one batch of arrived packets, and the events that the packets wait for. True if there was
- * any packet. While the completion queue is flooded, no packet is taken.
+ * Handles some of the packets that have arrived, and the events that these wait for. True if there
+ * was any packet. While the completion queue is flooded, no packet is taken.
  */
 static inline bool verve_cm_events_receive(struct verve_xport *xport)
 {

@@ -184,7 +184,7 @@ bool verve_dispatch_fill(struct verve_xport *xport)
 	struct verve_recv_batch *batch = &xport->batch;
 
 	batch->at = 0;
-	batch->count = verve_net_cq_poll(xport->recv_cq, VERVE_POLL_MAX, batch->wc);
+	batch->count = verve_net_cq_poll(xport->recv_cq, xport->attr.rx_limit, batch->wc);
 	verve_rx_buffers_count(xport, batch->count < 0 ? 0 : batch->count);
 	if (batch->count > 0) {
 		xport->polled += batch->count;
@@ -227,11 +227,10 @@ enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport)
 
 bool verve_dispatch_drain(struct verve_xport *xport)
 {
-	uint64_t end = xport->polled + xport->rx_count;
+	uint64_t end = verve_dispatch_handled(xport) + xport->rx_count;
 	enum verve_dispatch_result result = VERVE_DISPATCH_SOME;
 
-	while (result == VERVE_DISPATCH_SOME &&
-	       (xport->polled < end || xport->batch.at < xport->batch.count))
+	while (result == VERVE_DISPATCH_SOME && verve_dispatch_handled(xport) < end)
 		result = verve_dispatch_poll(xport);
 	return result != VERVE_DISPATCH_STALLED;
 }

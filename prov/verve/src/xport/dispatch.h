@@ -14,7 +14,7 @@
 
 enum verve_dispatch_result {
 	VERVE_DISPATCH_NONE, /* no packet has arrived */
-	VERVE_DISPATCH_SOME, /* a batch of packets was handled */
+	VERVE_DISPATCH_SOME, /* some packets were handled */
 	/*
 	 * No link has the next packet's connection id, but an event of the manager may bring it:
 	 * the caller calls verve_cm_events_step first.
@@ -42,7 +42,16 @@ static inline bool verve_dispatch_is_flooded(const struct verve_xport *xport)
 	return queue && verve_comp_queue_is_flooded(queue);
 }
 
-/* For verve_dispatch_poll alone: polls what waits (false: nothing does); handles a part of it. */
+/* Completions of receives that were handled, since the transport was opened. */
+static inline uint64_t verve_dispatch_handled(const struct verve_xport *xport)
+{
+	return xport->polled - (xport->batch.count - xport->batch.at);
+}
+
+/*
+ * For verve_dispatch_poll alone: polls what waits (false: nothing does); handles a part of it. Not
+ * from within a packet's handler.
+ */
 bool verve_dispatch_fill(struct verve_xport *xport);
 enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport);
 /*
@@ -57,9 +66,9 @@ static inline enum verve_dispatch_result verve_dispatch_poll(struct verve_xport 
 }
 
 /*
- * Handles all packets that have arrived by now: xport->rx_count at most, however many more arrive
- * meanwhile. False: stalled, and packets are left; the caller tries again in a later turn, or uses
- * verve_cm_events_drain.
+ * Handles all packets that have arrived by now: about xport->rx_count at most, however many more
+ * arrive meanwhile. False: stalled, and packets are left; the caller tries again in a later turn,
+ * or uses verve_cm_events_drain.
  */
 bool verve_dispatch_drain(struct verve_xport *xport);
 

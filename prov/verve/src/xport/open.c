@@ -195,6 +195,7 @@ void verve_xport_fini(struct verve_xport *xport)
 	assert(TAILQ_EMPTY(&xport->links) && TAILQ_EMPTY(&xport->broken_links));
 	close_queues(xport);
 	free(xport->lost.buffers);
+	free(xport->batch.wc);
 	verve_slab_pool_fini(&xport->rx_slabs);
 	verve_slab_pool_fini(&xport->tx_slabs);
 	verve_xport_fini_shared(xport);

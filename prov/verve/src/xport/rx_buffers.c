@@ -33,7 +33,8 @@ int verve_rx_buffers_open(struct verve_xport *xport)
 	int ret;
 
 	xport->lost.buffers = calloc(xport->attr.rx_limit, sizeof(struct verve_slab *));
-	if (!xport->lost.buffers)
+	xport->batch.wc = malloc(xport->attr.rx_limit * sizeof(struct verve_net_wc));
+	if (!xport->lost.buffers || !xport->batch.wc)
 		return -FI_ENOMEM;
 	/* So that steps never lead beyond attr.rx_uncredited. */
 	first += (xport->attr.rx_uncredited - first) % VERVE_RX_STEP;
@@ -87,36 +88,26 @@ bool verve_rx_buffers_reinforce(struct verve_xport *xport)
 	return true;
 }
 
-/* As many packets as were seen may wait at the senders. More may, if a poll cannot see more. */
-static bool are_few(const struct verve_xport *xport)
-{
-	const struct verve_rx_load *load = &xport->rx_load;
-	uint32_t usable = verve_rx_buffers_usable(xport);
-
-	return 2 * load->peak > usable ||
-	       (load->is_dry && (4 * load->peak > usable || load->peak >= VERVE_POLL_MAX));
-}
-
 void verve_rx_buffers_judge(struct verve_xport *xport, uint32_t waiting)
 {
-	uint32_t usable = verve_rx_buffers_usable(xport);
-	uint32_t most = usable < VERVE_POLL_MAX ? usable : VERVE_POLL_MAX;
+	uint32_t usable = verve_rx_buffers_usable(xport), wanted = 2 * waiting;
 	struct verve_rx_load *load = &xport->rx_load;
 
 	if (waiting > load->peak)
 		load->peak = waiting;
-	if (waiting >= most / 4 * 3)
-		load->is_dry = true;
-	else if (waiting <= most / 4)
-		load->is_dry = false;
-	load->are_few = are_few(xport);
+	/* Then more packets may wait at the senders, nobody knows how many. */
+	if (waiting >= usable / 4 * 3)
+		wanted += usable;
+	if (wanted > usable && wanted > load->wanted)
+		load->wanted = wanted;
 }
 
 void verve_rx_buffers_press(struct verve_xport *xport)
 {
-	xport->rx_load.are_few = are_few(xport);
-	if (!xport->rx_load.are_few)
+	if (verve_rx_buffers_usable(xport) >= xport->rx_load.wanted) {
+		xport->rx_load.wanted = 0;
 		return;
+	}
 	if (xport->rx_load.shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
 	} else if (xport->rx_count < xport->attr.rx_limit && add_step(xport)) {
@@ -132,7 +123,7 @@ void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now)
 
 	load->peak = 0;
 	load->refused = false;
-	load->are_few = false;
+	load->wanted = 0;
 	if (busy || xport->rx_count <= load->first)
 		load->quiet = 0;
 	else if (!load->quiet)

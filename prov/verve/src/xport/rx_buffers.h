@@ -5,11 +5,10 @@
  * faster.
  *
  * The device does not tell how many buffers it has left. But a poll tells how many packets wait,
- * because it asks for all, or for VERVE_POLL_MAX. If these were more than half of the buffers at
- * any poll since the last watch, each turn adds a step until they are half. If they are nearly all
- * buffers, as many may wait at the senders: then each turn adds a step until few wait, or they are
- * a quarter of the buffers. That polls find packets one after the other says nothing: peers that
- * send without a pause cause it, too, while this side keeps up.
+ * because it asks for all. If these are more than half of the buffers, there are to be twice as
+ * many buffers as packets; if more than three quarters, so many again, as packets may wait at the
+ * senders, too. Each turn adds a step until then. That polls find packets one after the other says
+ * nothing: peers that send without a pause cause it, too, while this side keeps up.
  *
  * The device gives no posted buffer back. So buffers leave as packets arrive in them: once half of
  * the buffers have been enough for a quiet time, those of the steps that are not needed are put
@@ -59,29 +58,32 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
  */
 bool verve_rx_buffers_reinforce(struct verve_xport *xport);
 
-/* Buffers that packets can wait in: those in use, but for those in question. */
+/*
+ * Buffers that packets can wait in: those in use, but for those in question, of which some may have
+ * completed since they were counted.
+ */
 static inline uint32_t verve_rx_buffers_usable(const struct verve_xport *xport)
 {
-	return verve_rx_buffers_in_use(xport) - xport->lost.count;
+	uint32_t in_use = verve_rx_buffers_in_use(xport);
+
+	return in_use > xport->lost.count ? in_use - xport->lost.count : 0;
 }
 
-/* For the functions below alone: many packets wait; there are too few buffers. */
+/* For the functions below alone: many packets wait; buffers are wanted. */
 void verve_rx_buffers_judge(struct verve_xport *xport, uint32_t waiting);
 void verve_rx_buffers_press(struct verve_xport *xport);
 
 /* A poll has found so many packets, which may be none. */
 static inline void verve_rx_buffers_count(struct verve_xport *xport, uint32_t count)
 {
-	if (__builtin_expect(count < VERVE_POLL_BATCH, 1))
-		xport->rx_load.is_dry = false;
-	else
+	if (__builtin_expect(count >= xport->rx_batch, 0))
 		verve_rx_buffers_judge(xport, count);
 }
 
-/* Called in each turn that finds packets: adds buffers if there are too few. */
+/* Called when some packets have been handled: adds buffers if there are too few. */
 static inline void verve_rx_buffers_turn(struct verve_xport *xport)
 {
-	if (__builtin_expect(xport->rx_load.are_few, 0))
+	if (__builtin_expect(xport->rx_load.wanted, 0))
 		verve_rx_buffers_press(xport);
 }
 

@@ -103,9 +103,9 @@ static void count_arrived(struct verve_link_queue *links)
 }
 
 /*
- * The touched buffers are in question from here on. Every receive that has completed must be polled
- * before the packets of each link are counted: only a packet that arrives after the count shows
- * that its queue pair had none of these buffers.
+ * The touched buffers are in question from here on. Every receive that has completed must be
+ * handled before the packets of each link are counted: only a packet that arrives after the count
+ * shows that its queue pair had none of these buffers.
  */
 static void question_touched(struct verve_xport *xport)
 {
@@ -247,7 +247,7 @@ static void search(struct verve_xport *xport)
 	xport->count.searches++;
 	lost->closed = verve_net_srq_closed(xport->srq);
 	verve_cm_events_drain(xport);
-	lost->polled = xport->polled;
+	lost->handled = verve_dispatch_handled(xport);
 	examine(xport);
 	missing = lost->count + count_touched(xport);
 	scarce = missing > verve_rx_buffers_in_use(xport) / TOLERATED;
@@ -276,7 +276,7 @@ static void search(struct verve_xport *xport)
 static bool has_news(const struct verve_xport *xport)
 {
 	const struct verve_rx_lost *lost = &xport->lost;
-	uint64_t packets = xport->polled - lost->polled;
+	uint64_t packets = verve_dispatch_handled(xport) - lost->handled;
 
 	return verve_net_srq_closed(xport->srq) != lost->closed ||
 	       (lost->count && packets && (lost->pressing ||
@@ -299,7 +299,7 @@ static bool is_held_up(struct verve_xport *xport)
 
 	if (count_in(xport, VERVE_RX_LOST_BEGUN) <= tolerated)
 		return false;
-	/* The last part may have come, and the completion was not polled. */
+	/* The last part may have come, and the completion was not handled. */
 	verve_cm_events_drain(xport);
 	return count_in(xport, VERVE_RX_LOST_BEGUN) > tolerated;
 }

@@ -26,17 +26,16 @@ struct verve_rx_lost {
 	uint32_t count;	 /* buffers in question */
 	uint32_t before; /* queue pairs of this serial or later cannot have these buffers */
 	uint32_t closed; /* verve_net_srq_closed when buffers were last examined */
-	uint64_t polled; /* xport->polled then */
+	uint64_t handled; /* verve_dispatch_handled then */
 	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
 };
 
 /* How busy the receive buffers are (xport/rx_buffers.h). */
 struct verve_rx_load {
 	uint32_t peak;	/* most packets that a poll has found since the last watch, if many */
+	uint32_t wanted; /* buffers that packets can wait in, by a poll since then; 0: enough */
 	uint64_t quiet; /* since when half of the buffers would have done, nanoseconds; 0: not */
 	uint32_t first; /* buffers that were registered when the transport was opened */
-	bool is_dry;	/* nearly all of them had packets, and many still have */
-	bool are_few;	/* a step is to be added */
 	bool grown;	/* this turn has added a step */
 	bool refused;	/* no step could be registered: not tried again before the next watch */
 	bool shrinking; /* buffers that come back are put aside, if not needed */

@@ -73,8 +73,7 @@ enum {
 	VERVE_LINK_RESERVE = 8,	 /* work requests of a link that only control packets may use */
 	VERVE_TX_SLABS = 512,	 /* slabs for payload and packets that are sent, at most */
 	VERVE_SLAB_BATCH = 32,	 /* slabs that are registered together */
-	VERVE_POLL_BATCH = 16,	 /* completions that are handled in a turn, at most */
-	VERVE_POLL_MAX = 512,	 /* completions of a poll for receives, at most */
+	VERVE_POLL_BATCH = 16,	 /* completions that are handled, or polled of sends, together */
 	VERVE_OP_SIZES = 3,	 /* pools of operations, by size of an object */
 	VERVE_WATCH_POLLS = 16,	 /* turns between two looks at the clock */
 	VERVE_QP_LISTS = 256,	 /* lists of links, by the numbers of their queue pairs */
@@ -89,7 +88,7 @@ TAILQ_HEAD(verve_peer_queue, verve_peer);
  * index at on are not handled yet.
  */
 struct verve_recv_batch {
-	struct verve_net_wc wc[VERVE_POLL_MAX];
+	struct verve_net_wc *wc; /* attr.rx_limit; from malloc; NULL: none yet */
 	int at, count;
 };
 
@@ -111,7 +110,7 @@ struct verve_xport {
 	bool rx_refused; /* the last attempt to post receive buffers failed */
 	struct verve_rx_lost lost;
 	struct verve_recv_batch batch;
-	uint64_t polled; /* completions of receives, since the transport was opened */
+	uint64_t polled; /* completions of receives, since it was opened; the batch included */
 	struct verve_cm *cm; /* NULL: not set yet, or the endpoint closes */
 	struct verve_mailbox events; /* struct verve_cm_event, from the connection manager */
 	struct verve_mail *inbox;    /* events that were taken, oldest first, not handled yet */

@@ -7,8 +7,6 @@
 #include "../proto/pair.h"
 #include "xport/dispatch.h"
 #include "xport/rx_lost.h"
-#include "xport/turn.h"
-#include "xport/wire.h"
 
 enum { BUFFERS = 32, LIMIT = 112, ROOM = 100, SECOND = 1000000000, QUIET = 11 };
 
@@ -106,35 +104,36 @@ Test(rx_buffers, more_than_half_of_them_in_use_bring_more_up_to_the_limit)
 }
 
 /* Once no buffer is free, the device does not tell how many packets wait at the senders. */
-Test(rx_buffers, all_of_them_in_use_bring_more_until_few_are)
+Test(rx_buffers, three_quarters_in_use_bring_as_many_again)
 {
-	open_buffers(NODE_WINDOW, BUFFERS, 10 * BUFFERS);
-	find(BUFFERS);
-	for (int i = 2; i <= 6; i++) {
-		expect_buffers(i * BUFFERS, i * BUFFERS);
-		find(2 * BUFFERS);
-	}
-	expect_buffers(7 * BUFFERS, 7 * BUFFERS);
-	find(BUFFERS);
-	expect_buffers(7 * BUFFERS, 7 * BUFFERS);
-	find(2 * BUFFERS);
-	expect_buffers(7 * BUFFERS, 7 * BUFFERS);
+	open_buffers(NODE_WINDOW, 2 * BUFFERS, 10 * BUFFERS);
+	wait_for(2 * BUFFERS / 4 * 3 - 1);
+	expect_buffers(3 * BUFFERS, 3 * BUFFERS);
+	wait_for(3 * BUFFERS / 4 * 3);
+	expect_buffers(8 * BUFFERS, 8 * BUFFERS);
+	/* These are enough. */
+	wait_for(3 * BUFFERS);
+	expect_buffers(8 * BUFFERS, 8 * BUFFERS);
 }
 
-/* However many buffers there are, so many packets are many, and so few are few. */
-Test(rx_buffers, poll_does_not_see_more_than_a_number)
+Test(rx_buffers, few_buffers_become_more_too)
 {
-	enum { MANY = 3 * VERVE_POLL_MAX };
+	open_nodes(NODE_WINDOW, SIZE_MAX, 16, LIMIT);
+	expect_buffers(16, 16);
+	wait_for(8);
+	expect_buffers(16, 16);
+	b.xport->lost.count = 1;
+	find(15);
+	b.xport->lost.count = 0;
+	expect_buffers(16 + VERVE_RX_STEP, 16 + VERVE_RX_STEP);
+}
 
-	open_buffers(NODE_WINDOW, MANY, MANY + 10 * VERVE_RX_STEP);
-	find(VERVE_POLL_MAX / 4 * 3 - 1);
-	expect_buffers(MANY, MANY);
-	find(VERVE_POLL_MAX);
-	expect_buffers(MANY + VERVE_RX_STEP, MANY + VERVE_RX_STEP);
-	find(VERVE_POLL_MAX / 4 + 1);
-	expect_buffers(MANY + 2 * VERVE_RX_STEP, MANY + 2 * VERVE_RX_STEP);
-	find(VERVE_POLL_MAX / 4);
-	expect_buffers(MANY + 2 * VERVE_RX_STEP, MANY + 2 * VERVE_RX_STEP);
+Test(rx_buffers, buffers_in_question_that_have_completed_count_as_none)
+{
+	open_with(NODE_WINDOW * BUFFERS);
+	b.xport->lost.count = BUFFERS + 1;
+	cr_expect_eq(verve_rx_buffers_usable(b.xport), 0);
+	b.xport->lost.count = 0;
 }
 
 /* Buffers that a queue pair may have taken along take no packets. */
