@@ -74,23 +74,25 @@ static uint64_t answers(const struct stream *s)
 	return (s->total + s->group - 1) / s->group;
 }
 
+static void post_receive(struct stream *s)
+{
+	renew(&fresh_rx, &s->b->rx, s->size);
+	bench_post_rx(s->b, s->size);
+	s->posted++;
+}
+
 /* The server's side of messages: as many receives as messages in flight are posted always. */
 static void serve(struct stream *s)
 {
 	struct bench *b = s->b;
 
-	for (; s->posted < s->window && s->posted < s->total; s->posted++) {
-		renew(&fresh_rx, &b->rx, s->size);
-		bench_post_rx(b, s->size);
-	}
+	while (s->posted < s->window)
+		post_receive(s);
 	node_sync(&b->node);
 	for (uint64_t i = 1; i <= s->total; i++) {
 		bench_wait_rx(b, s->rx_before + i);
-		if (s->posted < s->total) {
-			renew(&fresh_rx, &b->rx, s->size);
-			bench_post_rx(b, s->size);
-			s->posted++;
-		}
+		if (s->posted < s->total)
+			post_receive(s);
 		if (!(i % s->group) || i == s->total)
 			bench_post_tx(b, 0);
 	}

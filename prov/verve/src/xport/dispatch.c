@@ -185,9 +185,8 @@ bool verve_dispatch_fill(struct verve_xport *xport)
 
 	batch->at = 0;
 	batch->count = verve_net_cq_poll(xport->recv_cq, xport->attr.rx_limit, batch->wc);
-	verve_rx_buffers_count(xport, batch->count < 0 ? 0 : batch->count);
 	if (batch->count > 0) {
-		xport->polled += batch->count;
+		verve_rx_buffers_count(xport, batch->count);
 		return true;
 	}
 	if (__builtin_expect(batch->count < 0, 0))
@@ -218,6 +217,7 @@ enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport)
 			return VERVE_DISPATCH_STALLED;
 		}
 		verve_rx_buffers_take_back(xport, slab);
+		xport->handled++;
 	}
 	verve_rx_buffers_turn(xport);
 	if (xport->rx_free_count >= xport->rx_batch)
@@ -227,10 +227,10 @@ enum verve_dispatch_result verve_dispatch_handle(struct verve_xport *xport)
 
 bool verve_dispatch_drain(struct verve_xport *xport)
 {
-	uint64_t end = verve_dispatch_handled(xport) + xport->rx_count;
+	uint64_t end = xport->handled + xport->rx_count;
 	enum verve_dispatch_result result = VERVE_DISPATCH_SOME;
 
-	while (result == VERVE_DISPATCH_SOME && verve_dispatch_handled(xport) < end)
+	while (result == VERVE_DISPATCH_SOME && xport->handled < end)
 		result = verve_dispatch_poll(xport);
 	return result != VERVE_DISPATCH_STALLED;
 }

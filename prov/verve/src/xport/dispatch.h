@@ -42,12 +42,6 @@ static inline bool verve_dispatch_is_flooded(const struct verve_xport *xport)
 	return queue && verve_comp_queue_is_flooded(queue);
 }
 
-/* Completions of receives that were handled, since the transport was opened. */
-static inline uint64_t verve_dispatch_handled(const struct verve_xport *xport)
-{
-	return xport->polled - (xport->batch.count - xport->batch.at);
-}
-
 /*
  * For verve_dispatch_poll alone: polls what waits (false: nothing does); handles a part of it. Not
  * from within a packet's handler.

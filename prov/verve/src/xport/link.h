@@ -88,7 +88,7 @@ struct verve_link {
 	uint32_t sent, arrived; /* packets that were sent, and that have arrived; without RESUME */
 	uint32_t arrived_before; /* arrived, when buffers came into question (xport/rx_lost.h) */
 
-	/* Credits (xport/credit.h). What was sent, arrived and returned counts from 0 on. */
+	/* Credits (xport/credit.h). weight_sent, weight_arrived and returned only grow, from 0. */
 	uint32_t credits;   /* of this side */
 	uint32_t owed;	    /* credits to be returned to the peer */
 	uint32_t held;	    /* credits that the peer has spent and that are not owed yet */

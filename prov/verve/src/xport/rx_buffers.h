@@ -73,7 +73,7 @@ static inline uint32_t verve_rx_buffers_usable(const struct verve_xport *xport)
 void verve_rx_buffers_judge(struct verve_xport *xport, uint32_t waiting);
 void verve_rx_buffers_press(struct verve_xport *xport);
 
-/* A poll has found so many packets, which may be none. */
+/* A poll has found so many packets, at least 1. */
 static inline void verve_rx_buffers_count(struct verve_xport *xport, uint32_t count)
 {
 	if (__builtin_expect(count >= xport->rx_batch, 0))

@@ -247,7 +247,7 @@ static void search(struct verve_xport *xport)
 	xport->count.searches++;
 	lost->closed = verve_net_srq_closed(xport->srq);
 	verve_cm_events_drain(xport);
-	lost->handled = verve_dispatch_handled(xport);
+	lost->handled = xport->handled;
 	examine(xport);
 	missing = lost->count + count_touched(xport);
 	scarce = missing > verve_rx_buffers_in_use(xport) / TOLERATED;
@@ -255,7 +255,7 @@ static void search(struct verve_xport *xport)
 	lost->pressing = xport->cm && lost->count && (scarce || xport->rx_load.shrinking);
 	if (!lost->pressing)
 		return;
-	/* Buffers that were put aside serve at once, and only a run of packets would free them. */
+	/* Buffers put aside serve at once, and only packets in many others would free them. */
 	if (scarce && xport->rx_load.shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);
 		verve_dispatch_refill(xport);
@@ -276,7 +276,7 @@ static void search(struct verve_xport *xport)
 static bool has_news(const struct verve_xport *xport)
 {
 	const struct verve_rx_lost *lost = &xport->lost;
-	uint64_t packets = verve_dispatch_handled(xport) - lost->handled;
+	uint64_t packets = xport->handled - lost->handled;
 
 	return verve_net_srq_closed(xport->srq) != lost->closed ||
 	       (lost->count && packets && (lost->pressing ||
@@ -318,7 +318,7 @@ void verve_rx_lost_watch(struct verve_xport *xport)
 	/* A link with this endpoint itself may have ended its requests without a packet. */
 	if (is_held_up(xport) || xport->lost.count || has_news(xport))
 		search(xport);
-	/* Many long messages that come at the same time are no run of packets. */
+	/* No poll finds long messages that have begun, however many come at the same time. */
 	if (count_touched(xport) > verve_rx_buffers_in_use(xport) / URGENT &&
 	    verve_rx_buffers_reinforce(xport))
 		verve_dispatch_refill(xport);

@@ -26,7 +26,7 @@ struct verve_rx_lost {
 	uint32_t count;	 /* buffers in question */
 	uint32_t before; /* queue pairs of this serial or later cannot have these buffers */
 	uint32_t closed; /* verve_net_srq_closed when buffers were last examined */
-	uint64_t handled; /* verve_dispatch_handled then */
+	uint64_t handled; /* xport->handled then */
 	bool pressing;	 /* silent peers were asked, or renewed: a later turn looks again */
 };
 

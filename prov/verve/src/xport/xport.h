@@ -110,7 +110,7 @@ struct verve_xport {
 	bool rx_refused; /* the last attempt to post receive buffers failed */
 	struct verve_rx_lost lost;
 	struct verve_recv_batch batch;
-	uint64_t polled; /* completions of receives, since it was opened; the batch included */
+	uint64_t handled; /* completions of receives, since the transport was opened */
 	struct verve_cm *cm; /* NULL: not set yet, or the endpoint closes */
 	struct verve_mailbox events; /* struct verve_cm_event, from the connection manager */
 	struct verve_mail *inbox;    /* events that were taken, oldest first, not handled yet */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Credits: what messages weigh, what they cost their sender, and what comes back. */
+/* Credits: the weight of messages, and the credits that senders spend and receivers give back. */
 #include "xport/credit.h"
 
 #include "../proto/pair.h"
