@@ -26,6 +26,8 @@
 #include "xport/sweep.h"
 #include "xport/xport.h"
 
+static const uint64_t flood_pause = 10000000; /* nanoseconds */
+
 /* No slab is left: asks for completions on each link, so that requests give their slabs back. */
 static void reclaim_slabs(struct verve_xport *xport)
 {
@@ -68,8 +70,8 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(struct verve_xport *xport)
 {
-	return !TAILQ_EMPTY(&xport->wanting) || !TAILQ_EMPTY(&xport->denied) ||
-	       xport->rx_refused || xport->lost.pressing ||
+	return verve_dispatch_is_flooded(xport) || !TAILQ_EMPTY(&xport->wanting) ||
+	       !TAILQ_EMPTY(&xport->denied) || xport->rx_refused || xport->lost.pressing ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }
@@ -77,6 +79,7 @@ bool verve_turn_is_due(struct verve_xport *xport)
 uint64_t verve_turn_pause(const struct verve_xport *xport)
 {
 	uint64_t now = verve_net_now(), next = verve_places_next(xport);
+	uint64_t most = xport->attr.keepalive;
 
 	if (next <= now)
 		return 1;

@@ -270,6 +270,18 @@ Test(bounds, completions_that_nobody_asked_for_are_bounded)
 	expect_comp(&b.rx_queue);
 }
 
+/* No event tells a sleeper, such as a progress thread, that the application has read some. */
+Test(bounds, sleeper_looks_after_a_flood_by_itself)
+{
+	cr_assert_not(verve_turn_is_due(b.xport));
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED);
+	cr_expect(verve_turn_is_due(b.xport));
+	cr_expect_leq(verve_turn_pause(b.xport), 10000000);
+	AO_store(&b.rx_queue.uninvited, VERVE_COMP_UNINVITED - 1);
+	cr_expect_not(verve_turn_is_due(b.xport));
+	AO_store(&b.rx_queue.uninvited, 0);
+}
+
 static unsigned flood_left;
 
 /* For each packet that the transport handles, another one arrives. */
