@@ -255,6 +255,8 @@ static void search(struct verve_xport *xport)
 	lost->pressing = xport->cm && lost->count && (scarce || xport->rx_load.shrinking);
 	if (!lost->pressing)
 		return;
+	/* A peer's answer may wait for the last ones, which are no batch. */
+	verve_dispatch_refill(xport);
 	/* Buffers put aside serve at once, and only packets in many others would free them. */
 	if (scarce && xport->rx_load.shrinking) {
 		verve_rx_buffers_stop_shrinking(xport);

@@ -81,15 +81,21 @@ uint64_t verve_turn_pause(const struct verve_xport *xport)
 	uint64_t now = verve_net_now(), next = verve_places_next(xport);
 	uint64_t most = xport->attr.keepalive;
 
+	/* The application reads completions without telling a sleeper, such as a progress thread. */
+	if (verve_dispatch_is_flooded(xport) && most > flood_pause)
+		most = flood_pause;
 	if (next <= now)
 		return 1;
-	return next - now < xport->attr.keepalive ? next - now : xport->attr.keepalive;
+	return next - now < most ? next - now : most;
 }
 
 void verve_turn_expect(struct verve_xport *xport)
 {
 	xport->polls = VERVE_WATCH_POLLS;
 	xport->unpolled = VERVE_COMPLETE_IDLE_TURNS;
+	/* They may be the last buffers that no queue pair keeps. */
+	if (xport->rx_free_count)
+		verve_dispatch_refill(xport);
 }
 
 /* What can wait is done in one turn of VERVE_WATCH_POLLS: reading the clock takes time. */
@@ -106,6 +112,7 @@ static void turn_seldom(struct verve_xport *xport)
 		return;
 	xport->watch_time = now;
 	verve_half_open_expire(xport, now);
+	verve_dispatch_refill(xport);
 	verve_rx_lost_watch(xport);
 	verve_rx_buffers_watch(xport, now);
 	verve_keepalive_step(xport);

@@ -7,6 +7,7 @@
 #include "../proto/pair.h"
 #include "xport/dispatch.h"
 #include "xport/rx_lost.h"
+#include "xport/turn.h"
 
 enum { BUFFERS = 32, LIMIT = 112, ROOM = 100, SECOND = 1000000000, QUIET = 11 };
 
@@ -147,6 +148,29 @@ Test(rx_buffers, buffers_in_question_do_not_count)
 	find(MANY / 4 + 1);
 	b.xport->lost.count = 0;
 	expect_buffers(MANY + VERVE_RX_STEP, MANY + VERVE_RX_STEP);
+}
+
+/* Where most buffers are in question, few packets are all that can wait. */
+Test(rx_buffers, few_packets_fill_the_few_buffers_that_are_left)
+{
+	open_with(NODE_WINDOW * BUFFERS);
+	b.xport->lost.count = BUFFERS - 8;
+	find(4);
+	expect_buffers(BUFFERS, BUFFERS);
+	find(5);
+	b.xport->lost.count = 0;
+	expect_buffers(BUFFERS + VERVE_RX_STEP, BUFFERS + VERVE_RX_STEP);
+}
+
+/* They may be the last ones that no queue pair keeps. */
+Test(rx_buffers, free_ones_that_are_no_batch_are_posted_before_a_sleep)
+{
+	open_with(NODE_WINDOW * BUFFERS);
+	one_message();
+	expect_buffers(BUFFERS, BUFFERS - 1);
+	verve_turn_expect(b.xport);
+	verve_turn(b.xport);
+	expect_buffers(BUFFERS, BUFFERS);
 }
 
 /* Others, and threads that wait for the lock, get their turn meanwhile. */
