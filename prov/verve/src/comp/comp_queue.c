@@ -14,6 +14,7 @@ struct verve_comp_extra {
 	size_t olen;
 	int err; /* positive FI errno; 0: a success that did not fit into the ring */
 	int prov_errno;
+	bool uninvited; /* see struct verve_comp_queue */
 	bool reserved; /* belongs to reserve_memory: goes back to the reserve, is not freed */
 	char reason[]; /* no memory for it if reserved */
 };
@@ -81,12 +82,6 @@ static inline void publish(struct verve_comp_queue *queue, bool error)
 		queue->wake(queue->arg);
 }
 
-/* True for a write of a peer: the application has asked for no such completion. */
-static bool is_uninvited(const struct verve_comp_extra *extra)
-{
-	return extra->comp.flags & VERVE_COMP_REMOTE_WRITE;
-}
-
 static inline bool has_room(const struct verve_comp_queue *queue)
 {
 	return STAILQ_EMPTY(&queue->extra) && queue->tail - queue->head <= queue->mask &&
@@ -126,7 +121,7 @@ static void overrun(struct verve_comp_queue *queue)
  */
 static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 					     const struct verve_comp *comp,
-					     const struct verve_comp_error *error)
+					     const struct verve_comp_error *error, bool uninvited)
 {
 	size_t len = error ? strnlen(error->reason, VERVE_COMP_REASON_MAX - 1) : 0;
 	struct verve_comp_extra *extra = malloc(sizeof(*extra) + len + 1);
@@ -150,6 +145,7 @@ static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 		return;
 	}
 	extra->comp = *comp;
+	extra->uninvited = uninvited;
 	extra->olen = error ? error->olen : 0;
 	extra->err = error ? error->err : 0;
 	extra->prov_errno = error ? error->prov_errno : 0;
@@ -158,11 +154,12 @@ static __attribute__((noinline)) void append(struct verve_comp_queue *queue,
 		extra->reason[len] = '\0';
 	}
 	STAILQ_INSERT_TAIL(&queue->extra, extra, link);
-	AO_store(&queue->uninvited, queue->uninvited + is_uninvited(extra));
+	AO_store(&queue->uninvited, queue->uninvited + uninvited);
 	publish(queue, error);
 }
 
-void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_comp *comp)
+static inline __attribute__((always_inline)) void
+write_comp(struct verve_comp_queue *queue, const struct verve_comp *comp, bool uninvited)
 {
 	verve_lock_acquire(&queue->lock);
 	if (__builtin_expect(has_room(queue), 1)) {
@@ -170,13 +167,23 @@ void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_c
 		return;
 	}
 	verve_lock_release(&queue->lock);
-	append(queue, comp, NULL);
+	append(queue, comp, NULL, uninvited);
+}
+
+void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_comp *comp)
+{
+	write_comp(queue, comp, false);
+}
+
+void verve_comp_queue_write_uninvited(struct verve_comp_queue *queue, const struct verve_comp *comp)
+{
+	write_comp(queue, comp, true);
 }
 
 void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error)
 {
-	append(queue, &error->comp, error);
+	append(queue, &error->comp, error, false);
 }
 
 /*
@@ -188,7 +195,7 @@ static void take_extra(struct verve_comp_queue *queue, struct verve_comp_extras 
 	struct verve_comp_extra *extra = STAILQ_FIRST(&queue->extra);
 
 	STAILQ_REMOVE_HEAD(&queue->extra, link);
-	AO_store(&queue->uninvited, queue->uninvited - is_uninvited(extra));
+	AO_store(&queue->uninvited, queue->uninvited - extra->uninvited);
 	if (extra->reserved)
 		STAILQ_INSERT_TAIL(&queue->reserve, extra, link);
 	else

@@ -20,7 +20,7 @@
 
 enum {
 	VERVE_COMP_RESERVE = 256,     /* entries */
-	VERVE_COMP_UNINVITED = 16384, /* unread writes of peers in the list: the queue is flooded */
+	VERVE_COMP_UNINVITED = 16384, /* unread uninvited entries of the list: the queue is flooded */
 };
 
 struct verve_comp_extra; /* an entry of the list: a completion that did not fit, or an error */
@@ -43,7 +43,7 @@ struct verve_comp_queue {
 	/* Written under lock, read by any thread without it. */
 	volatile AO_t count;	/* entries to be read: ring, list and overrun */
 	volatile AO_t errors;	/* errors among them */
-	volatile AO_t uninvited; /* writes of peers in the list */
+	volatile AO_t uninvited; /* entries of the list that peers cause as they like */
 
 	/* Called without the lock, once for each arming. Must not block or re-enter. */
 	void (*wake)(void *arg);
@@ -60,13 +60,19 @@ void verve_comp_queue_fini(struct verve_comp_queue *queue);
 
 /* Writes a completion. Any thread, under its engine's lock. Calls wake if the queue is armed. */
 void verve_comp_queue_write(struct verve_comp_queue *queue, const struct verve_comp *comp);
+/*
+ * The same for a completion that a peer causes as often as it likes: of its writes, and of its
+ * messages in a multi-receive buffer.
+ */
+void verve_comp_queue_write_uninvited(struct verve_comp_queue *queue,
+				      const struct verve_comp *comp);
 /* Writes an error. Without memory, the entry has no reason. Otherwise like a completion. */
 void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error);
 
 /*
- * True if the list holds so many unread writes of peers that engines must take no more packets.
- * Any thread; the answer may be old.
+ * True if the list holds so many unread uninvited completions that engines must take no more
+ * packets. Any thread; the answer may be old.
  */
 static inline bool verve_comp_queue_is_flooded(const struct verve_comp_queue *queue)
 {

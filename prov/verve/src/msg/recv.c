@@ -159,7 +159,8 @@ deliver(struct verve_xport *xport, struct verve_recv_op *recv, struct verve_peer
 static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_op *parent,
 				   uint64_t len)
 {
-	struct verve_recv_op *recv = verve_recv_alloc(xport, parent->op.flags & ~VERVE_OP_MULTI);
+	struct verve_recv_op *recv = verve_recv_alloc(xport, (parent->op.flags & ~VERVE_OP_MULTI) |
+							VERVE_OP_UNINVITED);
 	size_t left = parent->op.len - parent->used;
 
 	if (!recv) {

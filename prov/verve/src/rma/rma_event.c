@@ -118,7 +118,7 @@ static void report_write_data(struct verve_xport *xport, struct verve_link *link
 	};
 
 	if (sink->rx_queue)
-		verve_comp_queue_write(sink->rx_queue, &comp);
+		verve_comp_queue_write_uninvited(sink->rx_queue, &comp);
 }
 
 void verve_rma_event_write_data(struct verve_xport *xport, struct verve_link *link,

@@ -48,13 +48,13 @@ enum {
 	VERVE_OP_INJECT = 1 << 5,   /* the application may use its buffer after the call again */
 	VERVE_OP_MULTI = 1 << 6,    /* multi-receive buffer */
 	VERVE_OP_FENCE = 1 << 7,    /* starts when all earlier operations to the peer have ended */
+	VERVE_OP_MATCH = 1 << 11,   /* match complete: completes when a receive has the message */
 	/* The operation's own. */
 	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */
 	VERVE_OP_REPORTED = 1 << 9, /* its completion was written, or it has none */
 	VERVE_OP_CANCELLED = 1 << 10, /* was cancelled; ends when peer and device have let go */
 	VERVE_OP_ANSWERED = 1 << 12, /* the peer has said the end, in error; the device has not */
-	/* Said by a request, too. */
-	VERVE_OP_MATCH = 1 << 11,   /* match complete: completes when a receive has the message */
+	VERVE_OP_UNINVITED = 1 << 13, /* peers cause as many as they like: comp/comp_queue.h */
 };
 
 /* Result of starting an operation, or of sending the packet that it owes. */

@@ -75,11 +75,17 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 	struct verve_comp_queue *queue = queue_of(xport, op);
 	struct verve_comp_counter *counter = counter_of(xport, op);
 	struct verve_comp comp;
+	bool notify;
 
 	make_comp(xport, op, &comp);
 	/* A completion that gives a multi-receive buffer back is never suppressed. */
-	verve_report_now(queue, counter,
-			 op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV, &comp);
+	notify = op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV;
+	if (queue && notify && op->flags & VERVE_OP_UNINVITED)
+		verve_comp_queue_write_uninvited(queue, &comp);
+	else if (queue && notify)
+		verve_comp_queue_write(queue, &comp);
+	if (counter)
+		verve_comp_counter_add(counter, 1);
 }
 
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,

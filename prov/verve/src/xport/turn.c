@@ -81,7 +81,7 @@ uint64_t verve_turn_pause(const struct verve_xport *xport)
 	uint64_t now = verve_net_now(), next = verve_places_next(xport);
 	uint64_t most = xport->attr.keepalive;
 
-	/* The application reads completions without telling a sleeper, such as a progress thread. */
+	/* The application reads without telling a sleeper, such as a progress thread. */
 	if (verve_dispatch_is_flooded(xport) && most > flood_pause)
 		most = flood_pause;
 	if (next <= now)

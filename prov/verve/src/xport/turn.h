@@ -25,8 +25,8 @@ bool verve_turn_is_due(struct verve_xport *xport);
 /* Nanoseconds, 1 to attr.keepalive, until then. Valid if verve_turn_is_due. */
 uint64_t verve_turn_pause(const struct verve_xport *xport);
 /*
- * A sleep may come, which takes time: posts receive buffers that are no batch yet, and the next turn
- * does all that others leave out.
+ * A sleep may come, which takes time: posts receive buffers that are no batch yet, and the next
+ * turn does all that others leave out.
  */
 void verve_turn_expect(struct verve_xport *xport);
 

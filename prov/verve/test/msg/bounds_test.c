@@ -270,6 +270,30 @@ Test(bounds, completions_that_nobody_asked_for_are_bounded)
 	expect_comp(&b.rx_queue);
 }
 
+/*
+ * A peer sends empty messages without end, which use nothing up of a multi-receive buffer. Each is
+ * a completion that the application does not know of when it posts the buffer.
+ */
+Test(bounds, messages_in_one_multi_receive_buffer_are_bounded)
+{
+	enum { RING = 64, BUFFERS = 64, COUNT = RING + VERVE_COMP_UNINVITED + BUFFERS };
+	struct verve_wire_packet packet = {.type = VERVE_WIRE_EAGER,
+					   .dest = node_link(&b, &a)->conn_id};
+	unsigned char bytes[VERVE_WIRE_RTS_MAX];
+	size_t len = verve_wire_encode(&packet, bytes);
+
+	pair_recv(ROOM, VERVE_OP_MULTI, in);
+	for (int i = 0; i < COUNT; i++)
+		node_send_raw(&a, &b, bytes, len);
+	cr_expect_lt(AO_load(&b.rx_queue.count), COUNT - BUFFERS + VERVE_POLL_BATCH);
+	for (int i = 0; i < COUNT; i++) {
+		expect_comp(&b.rx_queue);
+		nodes_settle();
+	}
+	expect_none(&b.rx_queue);
+	cr_expect_eq(AO_load(&b.rx_queue.uninvited), 0);
+}
+
 /* No event tells a sleeper, such as a progress thread, that the application has read some. */
 Test(bounds, sleeper_looks_after_a_flood_by_itself)
 {
