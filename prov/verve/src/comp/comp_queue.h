@@ -20,7 +20,7 @@
 
 enum {
 	VERVE_COMP_RESERVE = 256,     /* entries */
-	VERVE_COMP_UNINVITED = 16384, /* unread uninvited entries of the list: the queue is flooded */
+	VERVE_COMP_UNINVITED = 16384, /* unread uninvited entries: the queue is flooded */
 };
 
 struct verve_comp_extra; /* an entry of the list: a completion that did not fit, or an error */
