@@ -197,8 +197,7 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	if (!peer)
 		return;
 	verve_peer_connected(xport, peer);
-	/* The manager has reported the end of each connection of the peer that it had, before. */
-	assert(!peer->link || peer->link->leaving || peer->link->replay);
+	/* Another link that is still there is leaving, or its DOWN is put off. */
 	if (peer->link && peer->link->replay)
 		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
 	if ((event->scarce || event->error == FI_EBUSY) &&

@@ -93,14 +93,11 @@ int verve_dispatch_open(struct verve_xport *xport)
 	return ret ? ret : verve_dispatch_refill(xport);
 }
 
-/*
- * True if the packet came over another queue pair than the link's: a peer must not send packets
- * that count as another peer's.
- */
-static bool is_foreign(const struct verve_link *link, const struct verve_wire_packet *packet,
-		       uint32_t qp_num)
+/* True if the link's packets come over this queue pair. */
+static bool is_over(const struct verve_link *link, const struct verve_wire_packet *packet,
+		    uint32_t qp_num)
 {
-	return link && link->qp_num != qp_num && !verve_replay_is_from(link, packet->dest, qp_num);
+	return link && (link->qp_num == qp_num || verve_replay_is_from(link, packet->dest, qp_num));
 }
 
 /* Hands the packet, of len bytes, to its handler. link: NULL: there is none. */
@@ -124,6 +121,37 @@ static inline __attribute__((always_inline)) void take_packet(struct verve_xport
 		verve_peer_kick(xport, link->peer);
 }
 
+static void drop_malformed(struct verve_xport *xport, const struct verve_wire_packet *packet)
+{
+	xport->count.malformed++;
+	VERVE_INFO(EP_DATA, "dropped a packet for connection %#x from another queue pair\n",
+		   packet->dest);
+}
+
+/*
+ * The link in the place of the packet's connection, or none, is not the one over whose queue pair
+ * the packet came: a peer must not send packets that count as another peer's. Where that queue pair
+ * has a link, no event is waited for, which would let others wait as long as the sender likes.
+ * False: stalled.
+ */
+static __attribute__((noinline)) bool take_misdirected(struct verve_xport *xport,
+						       struct verve_wire_packet *packet, size_t len,
+						       uint32_t qp_num)
+{
+	struct verve_link *link = verve_qp_num_find(xport, qp_num);
+
+	if (link && link->conn_id == packet->dest)
+		/* The manager has given the place to the next connection already. */
+		take_packet(xport, link, packet, len);
+	else if (link || verve_link_of(xport, packet->dest))
+		drop_malformed(xport, packet);
+	else if (verve_xport_has_events(xport))
+		return false;
+	else
+		xport->count.stale++;
+	return true;
+}
+
 /* Hands a packet to its handler, or drops it. False: stalled, the packet is not handled. */
 static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len, uint32_t qp_num)
 {
@@ -137,14 +165,8 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 		return true;
 	}
 	link = verve_link_of(xport, packet.dest);
-	if (!link && verve_xport_has_events(xport))
-		return false;
-	if (is_foreign(link, &packet, qp_num)) {
-		xport->count.malformed++;
-		VERVE_INFO(EP_DATA, "dropped a packet for connection %#x from another queue pair\n",
-			   packet.dest);
-		return true;
-	}
+	if (__builtin_expect(!is_over(link, &packet, qp_num), 0))
+		return take_misdirected(xport, &packet, len, qp_num);
 	take_packet(xport, link, &packet, len);
 	return true;
 }

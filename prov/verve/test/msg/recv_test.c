@@ -317,7 +317,7 @@ Test(recv, packets_for_no_connection_are_counted_and_dropped)
 	send_packet(&packet, dest + 1, 0);
 	send_packet(&packet, dest + (1u << VERVE_IDTAB_INDEX_BITS), 0); /* an older generation */
 	send_packet(&packet, UINT32_MAX, 0);
-	cr_expect_eq(b.xport->count.stale, 4);
+	cr_expect_eq(b.xport->count.malformed, 4);
 	expect_none(&b.rx_queue);
 	send_packet(&packet, dest, 0);
 	expect_comp(&b.rx_queue);

@@ -4,6 +4,7 @@
 #include "peer_fixture.h"
 #include "xport/peer.h"
 #include "xport/places.h"
+#include "xport/qp_num.h"
 #include "xport/watched.h"
 
 Test(peer, first_message_asks_for_a_connection_once)
@@ -284,6 +285,81 @@ Test(peer, cancel_ends_what_waits)
 	cr_expect_eq(a.xport->tx_used, 0);
 }
 
+/* c's new connection has an id in the place of a's, because the manager knows that a is gone. */
+static void connect_in_place_of_a(struct node *c)
+{
+	uint32_t conn_id = node_link(&b, &a)->conn_id;
+
+	node_event(&b, VERVE_CM_DOWN, &a, conn_id, FI_ENOTCONN);
+	b.next_conn = (conn_id | 1u << VERVE_IDTAB_INDEX_BITS) - 1;
+	node_connect(c, &b, NODE_WINDOW);
+	cr_assert_eq(verve_idtab_index(b.next_conn), verve_idtab_index(conn_id));
+}
+
+/*
+ * A packet that names no connection waits for none, if the connection over which it came is known.
+ * Else its sender decides how long the last messages of a peer that has left wait, and the peer's
+ * place may be another one's by then.
+ */
+Test(peer, last_messages_count_whatever_another_peer_sends_before)
+{
+	struct node c;
+	uint32_t remote_id;
+
+	node_open(&c, 1, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+	node_join(&c, &b, NODE_WINDOW);
+	remote_id = node_link(&c, &b)->remote_id;
+	node_link(&c, &b)->remote_id += 1000;
+	cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out, .len = 1}), 0);
+	while (fake_net_run_next())
+		;
+	send_len(7);
+	while (fake_net_run_next())
+		;
+	recv_any();
+	node_link(&c, &b)->remote_id = remote_id;
+	connect_in_place_of_a(&c);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
+	cr_expect_eq(b.xport->count.malformed, 1);
+	cr_expect_eq(b.xport->count.stale, 0);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	expect_comp(&c.tx_queue);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	node_close(&c);
+}
+
+/* The same for a packet over a queue pair that is still to be announced. */
+Test(peer, last_messages_find_their_connection_though_its_place_is_taken)
+{
+	struct node c;
+
+	node_open(&c, 1, NULL);
+	node_join(&a, &b, NODE_WINDOW);
+	node_connect(&c, &b, NODE_WINDOW);
+	verve_cm_events_step(c.xport);
+	cr_assert_eq(node_send(&c, &(struct message){.peer = &b, .buf = out, .len = 1}), 0);
+	while (fake_net_run_next())
+		;
+	send_len(7);
+	while (fake_net_run_next())
+		;
+	recv_any();
+	recv_any();
+	connect_in_place_of_a(&c);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 1);
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 7);
+	cr_expect_eq(b.xport->count.malformed, 0);
+	cr_expect_eq(b.xport->count.stale, 0);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	node_close(&c);
+}
+
 enum { RESTARTS = 100000 };
 
 /*
@@ -296,7 +372,8 @@ Test(peer, leaves_often_while_a_packet_waits_for_its_connection)
 
 	node_join(&a, &b, NODE_WINDOW);
 	link = node_link(&a, &b);
-	link->remote_id += 1000; /* a connection that b does not know */
+	link->remote_id += 1000; /* a connection that b does not know, */
+	verve_qp_num_set(b.xport, node_link(&b, &a), 0); /* nor its queue pair */
 	send_len(1);
 	while (fake_net_run_next())
 		;
