@@ -109,7 +109,7 @@ int verve_link_post_slot(struct verve_xport *xport, struct verve_link *link,
 
 struct verve_slab *verve_link_slab_alloc(struct verve_xport *xport, const struct verve_link *link)
 {
-	return verve_slab_alloc_share(&xport->tx_slabs, link->slabs);
+	return verve_slab_alloc_spare(&xport->tx_slabs, link->slabs);
 }
 
 int verve_link_post_packet(struct verve_xport *xport, struct verve_link *link,

@@ -25,6 +25,12 @@ struct verve_outgoing {
 	uint64_t copied;	 /* without slab: the value of link->copied at its first byte */
 };
 
+/* Links that have entries of the send CQ leave so many to those that have none. */
+static inline uint32_t verve_xport_wr_spared(const struct verve_xport *xport, uint32_t has)
+{
+	return has ? xport->wr_limit / 4 : 0;
+}
+
 /* Entries of the send CQ that are left, but for the last few. */
 static inline uint32_t verve_xport_wr_left(const struct verve_xport *xport, uint32_t reserve)
 {
@@ -36,8 +42,9 @@ static inline uint32_t verve_xport_wr_left(const struct verve_xport *xport, uint
 /*
  * True if there is room for one more request. control: for a control packet, which may use the last
  * VERVE_LINK_RESERVE entries. The very last entry of each link, in its queue and in the send CQ, is
- * for the marker of verve_link_stop. No link has more entries of the send CQ than are
- * left to the others: peers that take no packets, and so give no entry back, stop no other peer.
+ * for the marker of verve_link_stop. No link has more entries of the send CQ than are left to the
+ * others, and none but its first from the last quarter: peers that take no packets, and so give no
+ * entry back, stop no other peer, whether they come together or one after the other.
  */
 static inline bool verve_link_has_room(const struct verve_xport *xport,
 				       const struct verve_link *link, bool control)
@@ -45,7 +52,8 @@ static inline bool verve_link_has_room(const struct verve_xport *xport,
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, has = link->produced - link->retired;
 
 	return has < VERVE_LINK_REQUESTS - reserve &&
-	       has + xport->wr_used + xport->link_count + reserve < xport->wr_limit;
+	       has + verve_xport_wr_spared(xport, has) + xport->wr_used + xport->link_count +
+	       reserve < xport->wr_limit;
 }
 
 /* True if the link holds its share of the send CQ or of the slabs, so that it must wait. */
@@ -53,11 +61,12 @@ static inline bool verve_link_has_share(const struct verve_xport *xport,
 					const struct verve_link *link)
 {
 	const struct verve_slab_pool *pool = &xport->tx_slabs;
-	size_t slabs = (pool->failures ? pool->count : pool->limit) - pool->used;
+	size_t slabs = pool->failures ? pool->count : pool->limit;
 	uint32_t has = link->produced - link->retired;
 
-	return has && (has >= verve_xport_wr_left(xport, VERVE_LINK_RESERVE) ||
-		       link->slabs >= slabs);
+	return has && (has + verve_xport_wr_spared(xport, has) >=
+			       verve_xport_wr_left(xport, VERVE_LINK_RESERVE) ||
+		       link->slabs + verve_slab_spared(slabs, link->slabs) >= slabs - pool->used);
 }
 
 /* A slab within the link's share of the pool. NULL: there is none now. */

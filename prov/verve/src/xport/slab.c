@@ -99,8 +99,10 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 	int ret;
 
 	chunk = malloc(sizeof(*chunk) + batch * sizeof(chunk->slab[0]));
-	if (!chunk)
+	if (!chunk) {
+		pool_explain(pool, bytes, FI_ENOMEM);
 		return -FI_ENOMEM;
+	}
 	ret = -FI_ENOMEM;
 	/*
 	 * The first chunk comes when the endpoint is enabled. Later ones come during traffic, which

@@ -89,6 +89,29 @@ static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *
 	return verve_slab_alloc(pool);
 }
 
+/* Of count slabs, a holder that has some leaves so many to those that have none. */
+static inline size_t verve_slab_spared(size_t count, size_t has)
+{
+	return has ? count / 4 : 0;
+}
+
+/*
+ * The same for a holder that may keep what it has, however long. Such holders that come one after
+ * the other take all but a remainder, as each leaves no more than it takes: so the last quarter of
+ * the pool is for holders that have none.
+ */
+static inline struct verve_slab *verve_slab_alloc_spare(struct verve_slab_pool *pool, size_t has)
+{
+	if (has + verve_slab_spared(pool->limit, has) >= pool->limit - pool->used)
+		return NULL;
+	/* A pool that could not grow spares a part of what it has. */
+	if (__builtin_expect(pool->failures, 0) &&
+	    has + verve_slab_spared(pool->count, has) >= pool->count - pool->used &&
+	    !verve_slab_grow(pool))
+		return NULL;
+	return verve_slab_alloc_share(pool, has);
+}
+
 /*
  * For payload that is kept until a peer acts. keeper: the count of the slabs that are kept for this
  * peer, which this function and verve_slab_release change; it outlives the slab. All kept payload

@@ -256,6 +256,8 @@ static size_t choose_len(struct crowd *crowd, uint32_t from)
 {
 	size_t most = crowd->options->max_len;
 
+	if (crowd->options->equal)
+		return most;
 	if (from && from == crowd->options->eager)
 		return most < verve_config.eager_size ? most : verve_config.eager_size;
 

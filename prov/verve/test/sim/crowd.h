@@ -28,6 +28,7 @@ struct crowd_options {
 	crowd_plan *plan;
 	uint32_t rounds;     /* for the plan: messages from one to another, at most */
 	size_t max_len;	     /* of a message, bytes; 16 at least. Shorter ones are as frequent */
+	bool equal;	     /* every message has max_len bytes */
 	uint32_t receives;   /* that a member keeps posted */
 	uint32_t dgram_loss; /* 1/1000 */
 	uint64_t tick;	     /* simulated ns between turns of a member, on average */

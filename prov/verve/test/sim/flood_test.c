@@ -301,13 +301,15 @@ Test(flood, receiver_that_does_not_look_for_a_minute, .timeout = 3600)
 
 enum { DEAF = 12, TO_DEAF = 100 };
 
+static bool one_by_one; /* the deaf become deaf one after the other, not all together */
+
 /* Member 0 sends to many that do not look, then to the last one, which answers as often. */
 static bool to_the_deaf(const struct crowd *crowd, uint32_t from, uint64_t n, uint32_t *to)
 {
 	uint32_t last = crowd->options->members - 1, deaf = (last - 1) * TO_DEAF;
 
 	if (!from && n < deaf) {
-		*to = 1 + n % (last - 1);
+		*to = 1 + (one_by_one ? n / TO_DEAF : n % (last - 1));
 		return true;
 	}
 	*to = from ? 0 : last;
@@ -318,7 +320,7 @@ static bool to_the_deaf(const struct crowd *crowd, uint32_t from, uint64_t n, ui
  * Their queues take nothing any more: what is sent to them keeps its buffers, and its places in the
  * completion queue.
  */
-static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
+static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe, bool apart)
 {
 	struct crowd_options options = {
 		.name = name,
@@ -327,6 +329,7 @@ static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
 		.plan = to_the_deaf,
 		.rounds = 200,
 		.max_len = 1000,
+		.equal = apart,
 		.receives = 4,
 		.cqe = cqe,
 		.tick = 5000,
@@ -338,6 +341,7 @@ static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
 	verve_config.inline_size = 0;
 	verve_config.window = 64;
 	verve_config.tx_size = 4096;
+	one_by_one = apart;
 	crowd_open(&crowd, &options, 1);
 	for (uint32_t i = 1; i <= deaf; i++)
 		crowd.members[i].away = true;
@@ -356,12 +360,26 @@ static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe)
 
 Test(flood, peers_that_take_nothing_leave_buffers_to_others, .timeout = 3600)
 {
-	be_deaf("flood/peers_that_take_nothing_leave_buffers_to_others", DEAF, 0);
+	be_deaf("flood/peers_that_take_nothing_leave_buffers_to_others", DEAF, 0,
+		false);
 }
 
 Test(flood, peers_that_take_nothing_leave_completions_to_others, .timeout = 3600)
 {
-	be_deaf("flood/peers_that_take_nothing_leave_completions_to_others", DEAF, 300);
+	be_deaf("flood/peers_that_take_nothing_leave_completions_to_others", DEAF, 300,
+		false);
+}
+
+/* The first ones take as much as they may, and all together must not take everything. */
+Test(flood, peers_that_become_deaf_one_by_one_leave_buffers_to_others, .timeout = 3600)
+{
+	be_deaf("flood/peers_that_become_deaf_one_by_one_leave_buffers_to_others", 40, 0, true);
+}
+
+Test(flood, peers_that_become_deaf_one_by_one_leave_completions_to_others, .timeout = 3600)
+{
+	be_deaf("flood/peers_that_become_deaf_one_by_one_leave_completions_to_others", 40, 300,
+		true);
 }
 
 /* Queues of the device, credits, buffers and the application's queue: as few as can be. */

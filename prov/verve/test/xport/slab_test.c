@@ -74,6 +74,40 @@ Test(slab, grows_by_batches_up_to_the_limit_and_no_further)
 	cr_expect_eq(registrations(), 3);
 }
 
+/* Takes slabs for a holder that returns none, until it gets no more. Returns how many. */
+static size_t take_share(void)
+{
+	size_t has = 0;
+
+	while (verve_slab_alloc_spare(&pool, has))
+		has++;
+	return has;
+}
+
+Test(slab, holders_that_come_one_by_one_leave_some_to_those_that_have_none)
+{
+	enum { MANY = 64 };
+
+	verve_slab_pool_fini(&pool);
+	verve_slab_pool_init(&pool, dev, SIZE, BATCH, MANY);
+	cr_expect_eq(take_share(), MANY * 3 / 4 / 2);
+	for (int i = 0; pool.used < MANY * 3 / 4; i++)
+		cr_assert_gt(take_share(), 0);
+	for (int i = 0; i < MANY / 4; i++)
+		cr_expect_eq(take_share(), 1);
+	cr_expect_eq(take_share(), 0);
+}
+
+/* What is spared is not registered before it is used. */
+Test(slab, first_holder_brings_no_more_chunks_than_its_share)
+{
+	verve_slab_pool_fini(&pool);
+	verve_slab_pool_init(&pool, dev, SIZE, BATCH, 64);
+	cr_assert_not_null(verve_slab_alloc_spare(&pool, 0));
+	cr_assert_not_null(verve_slab_alloc_spare(&pool, 1));
+	cr_expect_eq(pool.count, BATCH);
+}
+
 enum { HUGE_PAGE = 2 << 20, LARGE = HUGE_PAGE / BATCH + 64 };
 
 /* Pages of address space that the process has. */
