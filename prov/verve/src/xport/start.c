@@ -14,12 +14,34 @@
 #include "xport/watched.h"
 #include "xport/xport.h"
 
+/*
+ * True if the fenced operation op waits for an operation that has started: one of this side that
+ * has not completed (FI_FENCE, fi_cq(3)). A message that completed when it was copied counts only
+ * for an operation that speaks of it.
+ */
+static bool is_before(const struct verve_op *started, const struct verve_op *op)
+{
+	if (started->cls->is_receive)
+		return false;
+	return !started->cls->is_message || !(started->flags & VERVE_OP_REPORTED) ||
+	       verve_fence_speaks(op);
+}
+
+static bool is_fenced_off(const struct verve_peer *peer, const struct verve_op *op)
+{
+	const struct verve_op *started;
+
+	TAILQ_FOREACH(started, &peer->active, link)
+		if (is_before(started, op))
+			return true;
+	return !TAILQ_EMPTY(&peer->aside);
+}
+
 static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,
 		      const struct verve_op *op)
 {
 	return verve_link_has_room(xport, peer->link, false) &&
-	       !(op->flags & VERVE_OP_FENCE &&
-		 (!TAILQ_EMPTY(&peer->active) || !TAILQ_EMPTY(&peer->aside)));
+	       !(op->flags & VERVE_OP_FENCE && is_fenced_off(peer, op));
 }
 
 /*

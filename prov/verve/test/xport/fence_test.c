@@ -147,6 +147,45 @@ Test(fence, a_write_waits_for_a_copy_that_the_peer_pulls)
 	cr_expect(pattern_holds(in, NODE_EAGER, 1));
 }
 
+/* Else a write that lets the peer receive would wait for the receive. */
+Test(fence, a_copy_that_is_complete_keeps_no_write_that_says_less)
+{
+	node_link(&a, &b)->credits = 0;
+	send_eager(NODE_EAGER);
+	start(VERVE_RMA_WRITE, VERVE_OP_FENCE);
+	nodes_settle();
+	expect_fenced();
+	receive(TAG);
+	nodes_settle();
+	cr_expect(pattern_holds(in, NODE_EAGER, 1));
+}
+
+/* A peer that sends long messages without a pause would keep a fenced operation for ever. */
+Test(fence, messages_of_the_peer_are_not_before_it)
+{
+	static char from_b[4 * NODE_EAGER];
+	const struct verve_peer *peer;
+
+	receive(TAG);
+	send_eager(1); /* from then on, b may send */
+	nodes_settle();
+	expect_comp(&b.rx_queue);
+	cr_assert_eq(node_recv(&a, &(struct message){.buf = from_b, .len = sizeof(from_b)}), 0);
+	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = out, .len = sizeof(out)}),
+		     0);
+	peer = node_peer(&a, &b);
+	while (TAILQ_EMPTY(&peer->active)) {
+		cr_assert(fake_net_run_next());
+		verve_proto_poll(&a.proto);
+	}
+	start(VERVE_RMA_WRITE, VERVE_OP_FENCE);
+	cr_expect(TAILQ_EMPTY(&peer->pending));
+	nodes_settle();
+	expect_fenced();
+	expect_comp(&a.rx_queue);
+	expect_comp(&b.tx_queue);
+}
+
 Test(fence, what_follows_a_fenced_operation_waits_with_it)
 {
 	send_eager(1);
