@@ -49,6 +49,7 @@ struct verve_peer {
 	bool is_wanting;	 /* in xport->wanting, or xport->denied */
 	bool connecting;	 /* the manager was asked to connect: UP or FAILED will come */
 	bool is_kicked, kick_again; /* within verve_peer_kick; work has come meanwhile */
+	bool own_is_next;	 /* the peer's messages took the last place of a bulk read */
 	bool is_asked_for;	 /* a request found no memory: connects all the same */
 	uint32_t denials;	 /* since lacking; stops where the pause is longest (places.c) */
 	uint64_t lacking;	 /* since when it finds no connection, nanoseconds; 0: not */

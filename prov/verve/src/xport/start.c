@@ -86,6 +86,38 @@ static void link_greet(struct verve_xport *xport, struct verve_link *link)
 		verve_peer_wait(xport, link->peer);
 }
 
+/* Reads of this side's own operations, and what waits behind them. */
+static void start_own(struct verve_xport *xport, struct verve_peer *peer)
+{
+	start_queue(xport, peer, &peer->aside);
+	while (start_queue(xport, peer, &peer->pending) == VERVE_LATER &&
+	       verve_aside_step(xport, peer))
+		;
+}
+
+static uint32_t bulk_reads(const struct verve_peer *peer)
+{
+	return peer->link ? peer->link->bulk_reads : 0;
+}
+
+/*
+ * The peer's messages are read first. But where they took the place of a bulk read (xport/bulk.h),
+ * the next one is this side's: a peer that sends without a pause would take each that becomes free.
+ */
+static void start_all(struct verve_xport *xport, struct verve_peer *peer)
+{
+	bool own_first = peer->own_is_next;
+	uint32_t before;
+
+	if (own_first)
+		start_own(xport, peer);
+	before = bulk_reads(peer);
+	start_queue(xport, peer, &peer->reads);
+	peer->own_is_next = bulk_reads(peer) > before;
+	if (!own_first)
+		start_own(xport, peer);
+}
+
 static void kick(struct verve_xport *xport, struct verve_peer *peer)
 {
 	if (!peer->link) {
@@ -100,11 +132,7 @@ static void kick(struct verve_xport *xport, struct verve_peer *peer)
 	}
 	verve_fence_continue(xport, peer);
 	peer_answer(xport, peer);
-	start_queue(xport, peer, &peer->reads);
-	start_queue(xport, peer, &peer->aside);
-	while (start_queue(xport, peer, &peer->pending) == VERVE_LATER &&
-	       verve_aside_step(xport, peer))
-		;
+	start_all(xport, peer);
 	if (peer->link && verve_peer_has_work(peer))
 		verve_peer_wait(xport, peer);
 	if (peer->link && peer->link->greets)

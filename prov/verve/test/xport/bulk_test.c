@@ -238,6 +238,63 @@ Test(bulk, receives_come_before_reads_that_stepped_aside)
 	expect_reads(MANY - 1);
 }
 
+static void receive_long(int i)
+{
+	cr_assert_eq(node_recv(&a, &(struct message){.buf = local[i], .len = LONG,
+						     .context = &contexts[i]}), 0);
+	cr_assert_eq(node_send(&b, &(struct message){.peer = &a, .buf = out, .len = LONG,
+						     .quiet = true}), 0);
+}
+
+/*
+ * Long messages of the peer, of which more wait than places are free, come until something
+ * completes, but no more than most. Returns how many came.
+ */
+static int stream(int most)
+{
+	struct verve_comp comp;
+	int count = 0;
+
+	while (!AO_load(&a.tx_queue.count) && count < most) {
+		cr_assert(fake_net_run_next());
+		verve_proto_poll(&a.proto);
+		verve_proto_poll(&b.proto);
+		while (verve_comp_queue_read(&a.rx_queue, &comp, 1) == 1) {
+			receive_long((int)((int *)comp.context - contexts));
+			count++;
+		}
+	}
+	return count;
+}
+
+static void stream_beside(uint32_t flags)
+{
+	send_short(0); /* b may send when a packet of a has come */
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	for (int i = 1; i < MANY; i++)
+		receive_long(i);
+	stream(MANY);
+	rma(VERVE_RMA_READ, 0, LONG, flags);
+	cr_expect_lt(stream(100 * MANY), 3 * MANY);
+	cr_expect_eq(expect_comp(&a.tx_queue).context, &contexts[0]);
+	cr_expect(pattern_holds(local[0], LONG, 1));
+	nodes_settle();
+	while (AO_load(&a.rx_queue.count))
+		expect_comp(&a.rx_queue);
+}
+
+/* One of the places that become free is the reads'. */
+Test(bulk, a_read_comes_between_messages_without_end)
+{
+	stream_beside(0);
+}
+
+Test(bulk, a_fenced_read_comes_between_messages_without_end)
+{
+	stream_beside(VERVE_OP_FENCE);
+}
+
 /* soft-RoCE never says that a peer is dead: its port must be asked, also while a read is cut. */
 Test(bulk, a_half_posted_read_waits_for_its_peer)
 {
