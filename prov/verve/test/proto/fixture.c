@@ -403,6 +403,16 @@ int node_peek(struct node *node, const struct message *message)
 	return verve_recv_peek(node->xport, &request, message->peek);
 }
 
+void node_leave_room(struct node *node, uint32_t requests)
+{
+	struct verve_xport *xport = node->xport;
+	uint32_t taken = xport->wr_used + xport->link_count;
+
+	/* A link that has some has no more than are left to others, and not the last quarter. */
+	taken += VERVE_LINK_RESERVE + 2 * (requests - 1);
+	xport->wr_limit = taken * 4 / 3 + 1;
+}
+
 void node_send_raw(struct node *node, const struct node *to, const void *bytes, size_t len)
 {
 	struct verve_link *link = node_link(node, to);

@@ -106,6 +106,8 @@ void node_resume(struct node *a, struct node *b);
 void node_claim(struct node *a, struct node *b, uint32_t window);
 /* As node_connect, but b's manager gave its queue pair up after a's packets could come over it. */
 void node_fail_to_connect(struct node *a, struct node *b);
+/* Leaves so many entries of the send CQ, 2 or more, to a link that has none: xport->wr_limit. */
+void node_leave_room(struct node *node, uint32_t requests);
 /* Polls all nodes until nothing happens any more. Takes no real time. */
 void nodes_settle(void);
 /* What the fake net has counted since it started. */

@@ -343,7 +343,7 @@ Test(replay, an_abandoned_read_ends_behind_its_repeated_pieces)
 						      region->rkey};
 	pattern_fill(remote, ROOM, 9);
 	/* A link may have half of what is left to others. */
-	a.xport->wr_limit = a.xport->wr_used + a.xport->link_count + VERVE_LINK_RESERVE + 4;
+	node_leave_room(&a, 2);
 	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
 	cr_assert_eq(node_link(&a, &b)->produced - node_link(&a, &b)->retired, 2);
 	cr_assert_eq(verve_cancel(a.xport, &a), 0);

@@ -356,7 +356,7 @@ Test(staged, stages_wait_for_room)
 	uint32_t limit = a.xport->wr_limit;
 
 	prepare_move(VERVE_RMA_WRITE, 6);
-	a.xport->wr_limit = a.xport->wr_used + a.xport->link_count + VERVE_LINK_RESERVE + 4;
+	node_leave_room(&a, 2);
 	move(VERVE_RMA_WRITE, ROOM);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 2);
 	nodes_settle();
@@ -370,7 +370,7 @@ Test(staged, cancelled_operation_waits_for_its_stages)
 	uint32_t limit = a.xport->wr_limit;
 
 	prepare_move(VERVE_RMA_READ, 7);
-	a.xport->wr_limit = a.xport->wr_used + a.xport->link_count + VERVE_LINK_RESERVE + 4;
+	node_leave_room(&a, 2);
 	move(VERVE_RMA_READ, ROOM);
 	cr_assert_eq(verve_cancel(a.xport, out), 0);
 	cr_expect_gt(AO_load(&a.mr_cache.regions), 0);
