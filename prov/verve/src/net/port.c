@@ -118,6 +118,7 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.odp_atomic = odp_rc &&
 			      odp->per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_ATOMIC,
 		.odp_implicit = odp_rc && odp->general_caps & IBV_ODP_SUPPORT_IMPLICIT,
+		.repeats_forever = device->vendor_id == SOFT_ROCE,
 		.doubtful_reads = doubtful_reads(device),
 		.atomics = device->atomic_cap != IBV_ATOMIC_NONE && device->max_qp_rd_atom &&
 			   device->max_qp_init_rd_atom,

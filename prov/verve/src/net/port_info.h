@@ -58,6 +58,7 @@ struct verve_net_limits {
 	bool odp_rc;		/* on-demand paging for RC sends, receives, writes and reads */
 	bool odp_atomic;	/* on-demand paging for RC atomics, too */
 	bool odp_implicit;	/* one region may cover all memory of the process */
+	bool repeats_forever;	/* no error tells of a peer that does not acknowledge requests */
 	bool doubtful_reads;	/* a read may complete well with bytes missing, when its QP fails */
 	bool atomics;		/* 64-bit fetch-and-add and compare-and-swap; atomic at least among
 				 * requests to this device */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "conn/cm.h"
+#include "net/device.h"
 #include "xport/link.h"
 #include "xport/owed.h"
 #include "xport/peer.h"
@@ -11,7 +12,10 @@
 #include "xport/watched.h"
 #include "xport/xport.h"
 
-/* True if the peer owes an answer: to an operation, to a started part of one, or to a question. */
+/*
+ * True if the peer owes an answer: to an operation, to a started part of one, or to a question; or
+ * its device owes one to a request.
+ */
 static bool is_waiting(const struct verve_link *link)
 {
 	const struct verve_peer *peer = link->peer;
@@ -19,12 +23,41 @@ static bool is_waiting(const struct verve_link *link)
 		     (!TAILQ_EMPTY(&peer->reads) || !TAILQ_EMPTY(&peer->aside) ||
 		      !TAILQ_EMPTY(&peer->pending));
 
-	return begun || !TAILQ_EMPTY(&peer->active) || verve_link_awaits(link);
+	return begun || !TAILQ_EMPTY(&peer->active) || verve_link_awaits(link) ||
+	       verve_link_has_asked(link);
+}
+
+/*
+ * True if requests are outstanding that may never end: no operation waits for the end of a message
+ * that was copied, and soft-RoCE reports no dead peer.
+ */
+static bool is_in_doubt(const struct verve_xport *xport)
+{
+	return xport->wr_used &&
+	       verve_net_device_port(xport->attr.dev)->limits.repeats_forever;
 }
 
 bool verve_keepalive_is_needed(struct verve_xport *xport)
 {
-	return verve_watched_is_any_owing(xport);
+	return verve_watched_is_any_owing(xport) || is_in_doubt(xport);
+}
+
+/* Links whose requests have not moved since the last look owe an answer from here on. */
+static void doubt(struct verve_xport *xport)
+{
+	struct verve_link *link, *next;
+
+	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
+		next = TAILQ_NEXT(link, all);
+		if (link->produced == link->retired || link->is_owing)
+			continue;
+		if (link->heard == link->retired) {
+			verve_watched_insert(xport, link);
+			verve_link_ask(xport, link);
+		} else {
+			link->heard = link->retired;
+		}
+	}
 }
 
 void verve_keepalive_probe(struct verve_xport *xport, struct verve_link *link)
@@ -52,4 +85,6 @@ void verve_keepalive_step(struct verve_xport *xport)
 		else if (is_waiting(link))
 			verve_keepalive_probe(xport, link);
 	}
+	if (is_in_doubt(xport))
+		doubt(xport);
 }

@@ -12,6 +12,12 @@
 #include "xport/link.h"
 #include "xport/peer.h"
 
+/* True if a request is outstanding that asked for its completion. */
+static inline bool verve_link_has_asked(const struct verve_link *link)
+{
+	return link->signaled - link->retired < link->produced - link->retired;
+}
+
 /* True if the peer owes an answer: to a key query, a fence, QUIESCE or RESUME. */
 static inline bool verve_link_awaits(const struct verve_link *link)
 {

@@ -9,6 +9,7 @@
 #include "xport/lifetime.h"
 #include "xport/link.h"
 #include "xport/memory.h"
+#include "xport/owed.h"
 #include "xport/peer.h"
 #include "xport/replay_state.h"
 #include "xport/retire.h"
@@ -220,8 +221,6 @@ enum verve_outcome verve_link_answer(struct verve_xport *xport, struct verve_lin
 
 void verve_link_ask(struct verve_xport *xport, struct verve_link *link)
 {
-	bool asked = link->signaled - link->retired < link->produced - link->retired;
-
-	if (!asked && verve_replay_is_mutual(link) && has_place(xport, link))
+	if (!verve_link_has_asked(link) && verve_replay_is_mutual(link) && has_place(xport, link))
 		verve_link_post_nothing(xport, link, NULL);
 }

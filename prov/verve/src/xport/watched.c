@@ -19,7 +19,7 @@ void verve_watched_insert(struct verve_xport *xport, struct verve_link *link)
 bool verve_watched_may_owe(const struct verve_link *link)
 {
 	return !TAILQ_EMPTY(&link->peer->active) || verve_peer_has_work(link->peer) ||
-	       verve_link_awaits(link);
+	       verve_link_awaits(link) || verve_link_has_asked(link);
 }
 
 bool verve_watched_is_any_owing(struct verve_xport *xport)

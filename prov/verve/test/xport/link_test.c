@@ -549,6 +549,33 @@ Test(link, probe_waits_where_nothing_may_be_sent)
 	cr_expect_eq(back->produced, 0);
 }
 
+/* A message that was copied is complete, and nobody waits for its request's end. */
+Test(link, device_that_repeats_for_ever_is_asked_about_requests_that_do_not_end)
+{
+	struct fake_net_config config;
+
+	teardown();
+	fake_net_config_default(&config);
+	config.limits.repeats_forever = true;
+	fake_net_start(&config);
+	setup();
+	cr_expect_not(verve_keepalive_is_needed(a.xport));
+	send_len(10, 0);
+	cr_expect_eq(expect_comp(&a.tx_queue).len, 10);
+	cr_expect(verve_keepalive_is_needed(a.xport));
+	verve_keepalive_step(a.xport);
+	verve_keepalive_step(a.xport);
+	cr_expect(link->is_owing);
+	cr_expect_eq(link->produced, 2, "a request that asks for its completion");
+	verve_keepalive_step(a.xport);
+	cr_expect(link->silent, "the peer's port is asked");
+	nodes_settle();
+	cr_expect_not(verve_keepalive_is_needed(a.xport));
+	verve_keepalive_step(a.xport);
+	cr_expect_not(link->is_owing);
+	cr_expect_eq(link->produced, 2);
+}
+
 Test(link, probe_finds_a_dead_peer)
 {
 	send_len(10, VERVE_OP_ACK);
