@@ -152,6 +152,9 @@ int verve_engine_arm_locked(struct verve_engine *engine)
 	arm_timer(engine);
 	verve_proto_arm(&engine->proto);
 	any = verve_proto_poll(&engine->proto);
+	/* What arming posts may have failed, and what the poll looked after may want an answer. */
+	if (!any && engine->head.asleep && verve_proto_is_waiting(&engine->proto))
+		arm_timer(engine);
 	/*
 	 * One turn may leave work behind. Also, draining may have taken the wake-up of
 	 * another sleeper. So make event_fd readable again.

@@ -115,6 +115,36 @@ Test(engine_wait, work_that_starts_while_one_sleeps_sets_the_timer)
 	cr_expect_not(is_readable(engine, 0));
 }
 
+static void deliver(void)
+{
+	static char to;
+
+	to = 0;
+	cr_assert_eq(fi_recv(b, &to, 1, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	cr_assert_eq(fi_send(a, "x", 1, NULL, addr_b, NULL), 0);
+	for (int i = 0; i < 1000 && !to; i++) {
+		verve_engine_progress(engine_of(a));
+		verve_engine_progress(engine_of(b));
+		fake_net_advance(10000);
+	}
+	cr_assert_eq(to, 'x');
+}
+
+/* Posting receive buffers fails while the engine is armed, when the timer was not needed yet. */
+Test(engine_wait, failure_of_an_arming_sets_the_timer)
+{
+	deliver();
+	fall_asleep(engine_of(b));
+	/* So soon that the turns until the next sleep look after nothing that can wait. */
+	deliver();
+	fake_net_fail(FAKE_NET_SRQ_POST, 1, -FI_ENOMEM);
+	fall_asleep(engine_of(b));
+	cr_assert(fake_net_has_failed());
+	cr_expect(is_readable(engine_of(b), -1));
+	fall_asleep(engine_of(b));
+	cr_expect_not(is_readable(engine_of(b), 0));
+}
+
 static fi_addr_t insert(struct fid_ep *ep)
 {
 	struct sockaddr_in name;
