@@ -29,9 +29,6 @@
 
 _Static_assert((VERVE_LINK_DEPTH & (VERVE_LINK_DEPTH - 1)) == 0, "slots are found by masking");
 
-/* Nanoseconds in which the last acknowledgements of a peer that leaves may arrive. */
-static const uint64_t grace = 100000000;
-
 int verve_link_open(struct verve_xport *xport, struct verve_peer *peer, struct verve_net_qp *qp,
 		    uint32_t conn_id, uint32_t remote_id, struct verve_link **linkp)
 {
@@ -173,7 +170,7 @@ void verve_link_part(struct verve_xport *xport)
 
 	for (link = TAILQ_FIRST(&xport->links); link; link = next) {
 		next = TAILQ_NEXT(link, all);
-		if (link->leaving && (!is_awaited(link) || now - link->leaving > grace))
+		if (link->leaving && (!is_awaited(link) || now - link->leaving > VERVE_LINK_GRACE))
 			verve_link_break(xport, link, link->error, 0, link->reason);
 	}
 }

@@ -73,9 +73,12 @@ void verve_link_break(struct verve_xport *xport, struct verve_link *link, int er
  */
 void verve_link_end(struct verve_xport *xport, struct verve_link *link);
 
+enum { VERVE_LINK_GRACE = 100000000 }; /* nanoseconds: 100 ms */
+
 /*
  * The peer has left. Like verve_link_break, but requests that the peer's device has executed get
- * 100 ms to be acknowledged. Nothing more is sent; later operations wait for a new connection.
+ * VERVE_LINK_GRACE to be acknowledged. Nothing more is sent; later operations wait for a new
+ * connection.
  */
 void verve_link_leave(struct verve_xport *xport, struct verve_link *link, int error,
 		      const char *reason);

@@ -70,7 +70,7 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(struct verve_xport *xport)
 {
-	return verve_dispatch_is_flooded(xport) || !TAILQ_EMPTY(&xport->wanting) ||
+	return verve_dispatch_is_flooded(xport) || xport->leaving_count || !TAILQ_EMPTY(&xport->wanting) ||
 	       !TAILQ_EMPTY(&xport->denied) || xport->rx_refused || xport->lost.pressing ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
@@ -84,6 +84,8 @@ uint64_t verve_turn_pause(const struct verve_xport *xport)
 	/* The application reads without telling a sleeper, such as a progress thread. */
 	if (verve_dispatch_is_flooded(xport) && most > flood_pause)
 		most = flood_pause;
+	if (xport->leaving_count && most > VERVE_LINK_GRACE)
+		most = VERVE_LINK_GRACE;
 	if (next <= now)
 		return 1;
 	return next - now < most ? next - now : most;

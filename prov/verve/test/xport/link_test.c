@@ -11,6 +11,7 @@
 #include "xport/complete.h"
 #include "xport/keepalive.h"
 #include "xport/post.h"
+#include "xport/turn.h"
 
 enum { ROOM = 3 * NODE_EAGER, GRACE_MS = 100 };
 
@@ -453,6 +454,8 @@ Test(link, what_the_device_executed_gets_a_moment_to_be_acknowledged)
 	cr_expect_eq(a.xport->leaving_count, 1);
 	verve_link_part(a.xport);
 	cr_expect_not(link->broken);
+	cr_expect(verve_turn_is_due(a.xport), "nothing else tells a sleeper that it is over");
+	cr_expect_leq(verve_turn_pause(a.xport), GRACE_MS * 1000000ull);
 	nodes_settle();
 	cr_expect_eq(expect_comp(&a.tx_queue).context, out);
 	expect_error(&a.tx_queue, FI_ENOTCONN);
