@@ -308,10 +308,14 @@ void verve_match_cancel(struct verve_match *match, struct verve_match_recv *recv
 	forget_recv(match, recv);
 }
 
-struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
-					    uint64_t tag)
+/*
+ * The oldest posted receive that matches; NULL: none. *best_place becomes hash_find's result for
+ * it.
+ */
+static inline __attribute__((always_inline)) struct verve_match_recv *
+find_recv(struct verve_match *match, uint32_t source, uint64_t tag,
+	  struct verve_match_node ***best_place)
 {
-	struct verve_match_node **best_place = NULL;
 	struct verve_match_recv *best = NULL;
 
 	if (!match->posted_count)
@@ -325,14 +329,31 @@ struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t 
 		place = hash_find(match, &mclass->recvs, tag & mclass->keep, source | mclass->any);
 		if (*place && (!best || recv_of(*place)->seq < best->seq)) {
 			best = recv_of(*place);
-			best_place = place;
+			*best_place = place;
 		}
 	}
+	return best;
+}
+
+struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
+					    uint64_t tag)
+{
+	struct verve_match_node **place = NULL;
+	struct verve_match_recv *best = find_recv(match, source, tag, &place);
+
 	if (best && !best->stays) {
-		hash_unlink(&best->mclass->recvs, &best->node, best_place);
+		hash_unlink(&best->mclass->recvs, &best->node, place);
 		forget_recv(match, best);
 	}
 	return best;
+}
+
+struct verve_match_recv *verve_match_expect(struct verve_match *match, uint32_t source,
+					    uint64_t tag)
+{
+	struct verve_match_node **place;
+
+	return find_recv(match, source, tag, &place);
 }
 
 /* Adds a message to the index of mclass. False: no memory. */
@@ -435,6 +456,8 @@ int verve_match_add(struct verve_match *match, struct verve_match_msg *msg)
 void verve_match_remove(struct verve_match *match, struct verve_match_msg *msg)
 {
 	index_remove(match, NULL, msg);
+	if (match->next == msg)
+		match->next = TAILQ_NEXT(msg, order);
 	TAILQ_REMOVE(&match->unexpected, msg, order);
 	if (--match->unexpected_count)
 		return;

@@ -71,6 +71,11 @@ struct verve_match {
 	TAILQ_HEAD(, verve_match_recv) posted; /* all receives, the oldest first */
 	TAILQ_HEAD(, verve_match_msg) unexpected; /* all messages, the oldest first */
 	size_t posted_count, unexpected_count;
+	/*
+	 * For a walk through unexpected during which messages may be removed: the next one. NULL:
+	 * none. verve_match_remove keeps it true.
+	 */
+	struct verve_match_msg *next;
 	/* Private to match.c. */
 	struct verve_match_class **classes;
 	uint32_t class_count, class_limit; /* classes; entries allocated in the array */
@@ -99,6 +104,9 @@ void verve_match_cancel(struct verve_match *match, struct verve_match_recv *recv
  * receive out of the table, unless the receive stays.
  */
 struct verve_match_recv *verve_match_arrive(struct verve_match *match, uint32_t source,
+					    uint64_t tag);
+/* The same receive, which stays in the table in any case. */
+struct verve_match_recv *verve_match_expect(struct verve_match *match, uint32_t source,
 					    uint64_t tag);
 
 /* Adds a message behind all others. -FI_ENOMEM: nothing changed. */

@@ -24,7 +24,7 @@ LIST_HEAD(verve_claim_list, verve_unexpected);
 struct verve_msg {
 	struct verve_xport xport; /* first: verve_msg_of casts a transport to its verve_msg */
 	struct verve_match match[2]; /* untagged, tagged: index by VERVE_OP_TAGGED set or not */
-	bool starved; /* no memory: messages wait although a multi-receive buffer matches them */
+	bool starved; /* no memory: messages wait although a posted receive matches them */
 	struct verve_claim_list claimed; /* messages that FI_CLAIM took out of the tables */
 };
 

@@ -182,15 +182,34 @@ static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_
 }
 
 /*
+ * While messages wait for memory: true if the message must wait, too. It would go to a buffer, or
+ * to a receive that an older message may need: the buffer of that one may be spent by then.
+ */
+static __attribute__((noinline, cold)) bool must_wait(struct verve_match *match, uint32_t source,
+						      uint64_t tag)
+{
+	const struct verve_match_recv *posted = verve_match_expect(match, source, tag);
+
+	return posted && (posted->stays || verve_match_find(match, posted->source, posted->tag,
+							    posted->ignore));
+}
+
+/*
  * The receive that takes the message; it is out of the table and ready for deliver. NULL: no posted
- * receive matches, or there is no memory to place the message in a multi-receive buffer now.
+ * receive matches, or there is no memory to place the message in a multi-receive buffer now, or
+ * older messages come first.
  */
 static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve_match *match,
 					 uint32_t source, const struct verve_wire_packet *packet)
 {
-	struct verve_match_recv *posted = verve_match_arrive(match, source, packet->tag);
+	struct verve_match_recv *posted;
 	struct verve_recv_op *parent, *recv;
 
+	/* verve_recv_feed goes on with the messages that wait. */
+	if (__builtin_expect(verve_msg_of(xport)->starved, 0) &&
+	    must_wait(match, source, packet->tag))
+		return NULL;
+	posted = verve_match_arrive(match, source, packet->tag);
 	if (!posted)
 		return NULL;
 	recv = verve_recv_op_of_match(posted);
@@ -198,9 +217,6 @@ static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve
 		verve_recv_begin(recv, posted->tag);
 		return recv;
 	}
-	/* Older messages may wait for this buffer. verve_recv_feed places them first. */
-	if (verve_msg_of(xport)->starved)
-		return NULL;
 	parent = recv;
 	recv = split(xport, parent, packet->len);
 	if (recv && parent->spent)
@@ -312,25 +328,58 @@ static void fill_multi(struct verve_xport *xport, struct verve_match *match,
 	}
 }
 
-bool verve_recv_feed(struct verve_xport *xport)
+/*
+ * Gives the waiting messages, the oldest first, to the posted receives, as if they came now. Stops
+ * at a message that finds no memory.
+ */
+static void feed(struct verve_xport *xport, struct verve_match *match)
+{
+	const struct verve_msg *msg = verve_msg_of(xport);
+	struct verve_match_msg *waiting;
+
+	match->next = TAILQ_FIRST(&match->unexpected);
+	while (match->posted_count && (waiting = match->next)) {
+		struct verve_unexpected *unexpected = verve_unexpected_of(waiting);
+		struct verve_recv_op *recv = take_posted(xport, match, waiting->source,
+							 &unexpected->packet);
+
+		if (msg->starved)
+			break;
+		match->next = TAILQ_NEXT(waiting, order);
+		if (!recv)
+			continue;
+		verve_match_remove(match, waiting);
+		/* A link may break here, and take messages along. */
+		verve_recv_consume(&recv->op, unexpected);
+	}
+	match->next = NULL;
+}
+
+static void feed_all(struct verve_xport *xport)
 {
 	struct verve_msg *msg = verve_msg_of(xport);
 
-	if (xport->home->failed)
-		return false;
 	msg->starved = false;
-	for (int i = 0; i < 2; i++) {
-		struct verve_match_recv *posted = TAILQ_FIRST(&msg->match[i].posted), *next;
+	for (int i = 0; i < 2 && !msg->starved; i++)
+		feed(xport, &msg->match[i]);
+}
 
-		for (; posted && !msg->starved; posted = next) {
-			struct verve_recv_op *recv = verve_recv_op_of_match(posted);
+/* Without memory, each poll would look through all messages that wait in vain. */
+static bool is_memory_back(struct verve_xport *xport)
+{
+	struct verve_recv_op *recv = verve_recv_alloc(xport, 0);
 
-			next = TAILQ_NEXT(posted, order);
-			if (recv->op.flags & VERVE_OP_MULTI)
-				fill_multi(xport, &msg->match[i], recv);
-		}
-	}
-	return !msg->starved;
+	if (recv)
+		verve_op_free(xport, &recv->op);
+	return recv;
+}
+
+bool verve_recv_feed(struct verve_xport *xport)
+{
+	if (xport->home->failed || !is_memory_back(xport))
+		return false;
+	feed_all(xport);
+	return !verve_msg_of(xport)->starved;
 }
 
 int verve_recv(struct verve_xport *xport, const struct verve_request *request)
@@ -400,11 +449,15 @@ int verve_recv_cancel(struct verve_xport *xport, const void *context)
 
 		TAILQ_FOREACH(posted, &match->posted, order) {
 			struct verve_recv_op *recv = verve_recv_op_of_match(posted);
+			bool stays = posted->stays;
 
 			if (recv->op.context != context)
 				continue;
 			verve_match_cancel(match, posted);
 			recv_end(xport, recv, FI_ECANCELED, "cancelled");
+			/* The next receive may need no memory for what waited for this buffer. */
+			if (stays && verve_msg_of(xport)->starved && !xport->home->failed)
+				feed_all(xport);
 			return 0;
 		}
 	}

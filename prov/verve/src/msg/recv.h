@@ -37,9 +37,9 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 void verve_recv_consume(struct verve_op *op, struct verve_unexpected *unexpected);
 
 /*
- * Called while msg->starved is set: posted multi-receive buffers take the messages that wait for
- * them. False: there is still no memory. While starved is set, no receive is posted, because a new
- * receive must not take a message that waits for an older buffer.
+ * Called while msg->starved is set: the messages that wait go to the posted receives, the oldest
+ * first. False: there is still no memory. While starved is set, no receive is posted, and no
+ * message goes to a receive that an older one matches, too.
  */
 bool verve_recv_feed(struct verve_xport *xport);
 

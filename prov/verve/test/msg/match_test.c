@@ -432,6 +432,42 @@ Test(match, keeps_a_receive_that_stays)
 	verve_match_fini(&match);
 }
 
+Test(match, says_which_receive_a_message_would_get)
+{
+	struct verve_match_recv recv[] = {{.source = 1, .tag = 2}, {.source = 1, .tag = 2}};
+	struct verve_match match;
+
+	verve_match_init(&match);
+	cr_assert_null(verve_match_expect(&match, 1, 2));
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(verve_match_post(&match, &recv[i]), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(verve_match_expect(&match, 1, 2), &recv[i]);
+		cr_assert_null(verve_match_expect(&match, 2, 2));
+		cr_assert_eq(verve_match_arrive(&match, 1, 2), &recv[i]);
+	}
+	cr_assert_null(verve_match_expect(&match, 1, 2));
+	verve_match_fini(&match);
+}
+
+Test(match, a_walk_goes_on_behind_messages_that_are_removed)
+{
+	struct verve_match_msg msg[3] = {{0}};
+	struct verve_match match;
+
+	verve_match_init(&match);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(verve_match_add(&match, &msg[i]), 0);
+	match.next = &msg[1];
+	verve_match_remove(&match, &msg[0]);
+	cr_assert_eq(match.next, &msg[1]);
+	verve_match_remove(&match, &msg[1]);
+	cr_assert_eq(match.next, &msg[2]);
+	verve_match_remove(&match, &msg[2]);
+	cr_assert_null(match.next);
+	verve_match_fini(&match);
+}
+
 Test(match, oldest_receive_wins_whatever_its_mask)
 {
 	struct verve_match_recv recv[] = {

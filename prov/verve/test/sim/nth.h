@@ -34,7 +34,8 @@ struct nth_request {
 	uint64_t tag, flags;
 	size_t len;
 	uint8_t *buf, *slice; /* the end's memory; RMA: the peer's */
-	bool multi;	      /* a buffer for several messages */
+	bool untagged;	      /* takes any untagged message */
+	bool multi;	      /* untagged: a buffer for several messages */
 	bool may_fail;	      /* cancelled, or its region closed, under way */
 	bool must_fail;	      /* its key opens no region */
 	bool done;
@@ -104,7 +105,8 @@ struct nth_request *nth_send(struct nth *nth, int from, int to, unsigned number,
 			     uint64_t flags);
 /* from: the sender, or NTH_ANY for any sender of a message with that number. */
 struct nth_request *nth_recv(struct nth *nth, int to, int from, unsigned number, size_t len);
-/* For any untagged message; nth_send makes one with FI_MULTI_RECV. */
+/* These two for any untagged message; nth_send makes one with FI_MULTI_RECV. */
+struct nth_request *nth_recv_untagged(struct nth *nth, int to, size_t len);
 struct nth_request *nth_recv_multi(struct nth *nth, int to, size_t len);
 struct nth_request *nth_write(struct nth *nth, int from, int to, unsigned number, size_t len);
 struct nth_request *nth_read(struct nth *nth, int from, int to, unsigned number, size_t len);

@@ -89,7 +89,7 @@ static void check_message(struct nth *nth, const struct nth_request *request,
 	memcpy(&tag, bytes, sizeof(tag));
 	if (!holds(bytes, tag, entry->len) || (entry->flags & FI_TAGGED && entry->tag != tag))
 		nth_fail(nth, request, "other bytes came than were sent");
-	if (tag >> TAG_ROUND != nth->round || (!request->multi && (tag ^ request->tag) & 0xff))
+	if (tag >> TAG_ROUND != nth->round || (!request->untagged && (tag ^ request->tag) & 0xff))
 		nth_fail(nth, request, "another message came");
 	from = end->addr[tag >> TAG_FROM & 0xff];
 	if (src != from && (nth->strict || src != FI_ADDR_NOTAVAIL))
@@ -308,8 +308,9 @@ static ssize_t call_recv(struct nth *nth, struct nth_request *request)
 	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
 			     .context = request};
 
-	return request->multi ? fi_recvmsg(rx_of(end), &msg, FI_MULTI_RECV) :
-				receive(nth, request, request->flags, request);
+	if (!request->untagged)
+		return receive(nth, request, request->flags, request);
+	return fi_recvmsg(rx_of(end), &msg, request->multi ? FI_MULTI_RECV : FI_COMPLETION);
 }
 
 struct nth_request *nth_recv(struct nth *nth, int to, int from, unsigned number, size_t len)
@@ -322,13 +323,24 @@ struct nth_request *nth_recv(struct nth *nth, int to, int from, unsigned number,
 	return request;
 }
 
-struct nth_request *nth_recv_multi(struct nth *nth, int to, size_t len)
+static struct nth_request *recv_untagged(struct nth *nth, int to, size_t len, bool multi)
 {
 	struct nth_request *request = request_new(nth, NTH_RECV, to, NTH_ANY, 0, len);
 
-	request->multi = true;
+	request->untagged = true;
+	request->multi = multi;
 	submit(nth, request, call_recv);
 	return request;
+}
+
+struct nth_request *nth_recv_untagged(struct nth *nth, int to, size_t len)
+{
+	return recv_untagged(nth, to, len, false);
+}
+
+struct nth_request *nth_recv_multi(struct nth *nth, int to, size_t len)
+{
+	return recv_untagged(nth, to, len, true);
 }
 
 /* RMA. */
@@ -461,8 +473,8 @@ static void give_up(struct nth *nth, struct nth_request *request)
 
 	if (nth->strict)
 		nth_fail(nth, request, "its message never comes");
-	cr_assert_eq(request->multi ? fi_recvmsg(rx_of(end), &msg, FI_PEEK) :
-				      receive(nth, peek, FI_PEEK, peek), 0);
+	cr_assert_eq(request->untagged ? fi_recvmsg(rx_of(end), &msg, FI_PEEK) :
+					 receive(nth, peek, FI_PEEK, peek), 0);
 	while (!peek->done)
 		step(nth);
 	if (peek->error != FI_ENOMSG)

@@ -151,6 +151,26 @@ Test(nth, multi_receive)
 	});
 }
 
+/* The first message spends the buffer, the others have receives behind it. */
+static void multi_and_plain(struct nth *nth)
+{
+	nth_recv_multi(nth, 1, 200);
+	for (int i = 0; i < 3; i++)
+		nth_recv_untagged(nth, 1, 200);
+	for (int i = 0; i < 4; i++)
+		nth_send(nth, i & 2, 1, i & 1, 200, FI_MULTI_RECV);
+}
+
+Test(nth, multi_receive_and_others)
+{
+	nth_run(&(struct nth_scene){
+		.name = "multi_receive_and_others",
+		.play = multi_and_plain,
+		.allocations = 6,
+		.calls = 4,
+	});
+}
+
 static void rendezvous(struct nth *nth)
 {
 	everybody(nth, 0, LONG, 0);
