@@ -117,10 +117,9 @@ void verve_batch_arrived(struct verve_xport *xport, struct verve_link *link,
 {
 	const char *at = packet->payload;
 	size_t left = packet->len;
-	bool was_broken = link->broken;
 
-	/* A message that breaks the link is lost: those behind it must not overtake it. */
-	while (left && link->broken == was_broken) {
+	/* The link may break meanwhile, or have broken before: whole messages are of use still. */
+	while (left && !link->lossy) {
 		struct verve_wire_packet message;
 		size_t len = left < VERVE_WIRE_HEADER ? left : verve_wire_dest(at);
 

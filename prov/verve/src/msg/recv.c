@@ -233,6 +233,16 @@ static bool exceeds_queue(const struct verve_link *link, const struct verve_wire
 	return verve_fin_is_wanted(packet) && link->unanswered_messages >= VERVE_CONFIG_TX_SIZE_MAX;
 }
 
+/*
+ * A message that came cannot be received. The link breaks, if it has not broken before; and none
+ * that came behind the message may overtake it.
+ */
+static void lose(struct verve_xport *xport, struct verve_link *link, int error, const char *reason)
+{
+	link->lossy = true;
+	verve_link_break(xport, link, error, 0, reason);
+}
+
 void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 			struct verve_wire_packet *packet)
 {
@@ -242,13 +252,11 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 	int ret;
 
 	if (eager && !verve_credit_arrive(xport, link, packet->len)) {
-		verve_link_break(xport, link, FI_EIO, 0,
-				 "the peer sends more than its window allows");
+		lose(xport, link, FI_EIO, "the peer sends more than its window allows");
 		return;
 	}
 	if (exceeds_queue(link, packet)) {
-		verve_link_break(xport, link, FI_EIO, 0,
-				 "the peer has more messages under way than it can");
+		lose(xport, link, FI_EIO, "the peer has more messages under way than it can");
 		return;
 	}
 	if (!eager)
@@ -263,9 +271,9 @@ void verve_recv_arrived(struct verve_xport *xport, struct verve_link *link,
 	}
 	ret = verve_unexpected_keep(xport, link, packet);
 	if (ret == -FI_ENOMEM)
-		verve_link_break(xport, link, FI_ENOMEM, 0, "no memory for an unexpected message");
+		lose(xport, link, FI_ENOMEM, "no memory for an unexpected message");
 	else if (ret)
-		verve_link_break(xport, link, FI_EIO, 0, "the peer names two messages alike");
+		lose(xport, link, FI_EIO, "the peer names two messages alike");
 }
 
 /* Fills the receive in from the request. Returns its match table; NULL: *ret is the error. */

@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) void take_packet(struct verve_xport
 							      size_t len)
 {
 	/* A broken link cannot answer: of its late packets, only whole messages are of use. */
-	if (!link || (link->broken && !verve_wire_is_whole(packet->type))) {
+	if (!link || (link->broken && (link->lossy || !verve_wire_is_whole(packet->type)))) {
 		xport->count.stale++;
 		return;
 	}

@@ -112,7 +112,7 @@ struct verve_link {
 	TAILQ_ENTRY(verve_link) owing, half_open;
 
 	/* The link's end. */
-	bool broken;
+	bool broken, lossy; /* lossy: a message that came is lost, and with it all behind it */
 	bool unmarked;	    /* no marker to wait for: the requests end with the queue pair */
 	uint32_t qps_at_workers; /* queue pairs that workers stop or close: xport/let_go.h */
 	bool said_bye;	    /* BYE was sent */

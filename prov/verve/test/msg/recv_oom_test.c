@@ -188,3 +188,83 @@ Test(recv_oom, polls_without_memory_cost_little)
 	nodes_settle();
 	expect_message(MANY, in[0]);
 }
+
+/* Posts receives that match every message. None of those that came before may take one. */
+static void expect_all_lost(void)
+{
+	for (int i = 0; i < 3; i++)
+		post(in[i], LEN, 0, UINT64_MAX, 0);
+	nodes_settle();
+	expect_none(&b.rx_queue);
+	cr_expect_eq(waiting(), 0);
+}
+
+Test(recv_oom, no_message_overtakes_one_that_is_lost)
+{
+	for (uint64_t tag = 1; tag <= 3; tag++)
+		send_message(tag);
+	oom_fail(0, false);
+	verve_turn(b.xport);
+	cr_assert_eq(oom_stop(), 1);
+	cr_expect_null(node_peer(&b, &a)->link);
+	expect_all_lost();
+}
+
+/* Its late messages are of use, until one is lost. */
+Test(recv_oom, no_message_of_a_broken_link_overtakes_one_that_is_lost)
+{
+	post(in[0], LEN, 1, 0, 0);
+	for (uint64_t tag = 1; tag <= 3; tag++)
+		send_message(tag);
+	verve_link_break(b.xport, node_link(&b, &a), FI_EIO, 0, "the test breaks it");
+	oom_fail(0, false);
+	verve_turn(b.xport);
+	cr_assert_eq(oom_stop(), 1);
+	expect_message(1, in[0]);
+	expect_all_lost();
+}
+
+/* As many empty messages in one packet, with these tags counted from 1. It waits in b's queue. */
+static void send_batch(unsigned count)
+{
+	struct verve_wire_packet batch = {.type = VERVE_WIRE_BATCH,
+					  .dest = node_link(&b, &a)->conn_id};
+	struct verve_wire_packet message = {.type = VERVE_WIRE_EAGER, .flags = VERVE_WIRE_TAGGED};
+	char bytes[8 * VERVE_WIRE_PREFIX];
+	size_t len = verve_wire_encode(&batch, bytes);
+	struct verve_outgoing outgoing;
+
+	for (message.tag = 1; message.tag <= count; message.tag++) {
+		message.dest = verve_wire_prefix(message.flags);
+		verve_wire_encode_eager(&message, bytes + len);
+		len += message.dest;
+	}
+	cr_assert(verve_link_reserve(a.xport, node_link(&a, &b), len, &outgoing));
+	memcpy(outgoing.data, bytes, len);
+	cr_assert_eq(verve_link_post_packet(a.xport, node_link(&a, &b), &outgoing, len, false,
+					    NULL), 0);
+	while (fake_net_run_next())
+		verve_proto_poll(&a.proto);
+}
+
+Test(recv_oom, no_message_of_a_batch_overtakes_one_that_is_lost)
+{
+	for (int broken = 0; broken < 2; broken++) {
+		post(in[0], LEN, 1, 0, 0);
+		send_batch(3);
+		if (broken)
+			verve_link_break(b.xport, node_link(&b, &a), FI_EIO, 0, "test");
+		oom_fail(0, false);
+		verve_turn(b.xport);
+		cr_assert_eq(oom_stop(), 1);
+		expect_message(1, in[0]);
+		expect_all_lost();
+		for (int i = 0; i < 3; i++) {
+			cr_assert_eq(verve_recv_cancel(b.xport, in[i]), 0);
+			expect_error(&b.rx_queue, FI_ECANCELED);
+		}
+		verve_link_break(a.xport, node_link(&a, &b), FI_EIO, 0, "test");
+		nodes_settle();
+		node_join(&a, &b, NODE_WINDOW);
+	}
+}
