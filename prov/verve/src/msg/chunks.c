@@ -34,7 +34,7 @@ enum verve_outcome verve_chunks_start(struct verve_xport *xport, struct verve_li
 		.len = min(left, (uint64_t)CHUNKS * link->eager_size),
 	};
 
-	if (verve_op_name(xport, &recv->op))
+	if (verve_recv_name(xport, recv))
 		return VERVE_LATER;
 	packet.status = recv->op.id;
 	if (!verve_link_send(xport, link, &packet, NULL))
@@ -69,8 +69,8 @@ void verve_chunks_arrived(struct verve_xport *xport, struct verve_link *link,
 	}
 	if (transfer->offset < recv->asked)
 		return;
-	verve_op_dequeue(op);
-	verve_peer_queue(xport, link->peer, op);
+	verve_op_resume(op);
+	verve_peer_kick(xport, link->peer);
 }
 
 /* The sender. */

@@ -58,7 +58,7 @@ int verve_parts_take(struct verve_xport *xport, struct verve_link *link, struct 
 	/* Or it may have named two messages alike. */
 	if (parts->count > VERVE_WIRE_SEGMENTS - transfer->remote_count)
 		return -FI_EIO;
-	if (verve_op_name(xport, &recv->op))
+	if (verve_recv_name(xport, recv))
 		return -FI_EAGAIN;
 	parts->recv = recv->op.id;
 	memcpy(&transfer->remote[transfer->remote_count], parts->segment,
@@ -114,8 +114,8 @@ void verve_parts_arrived(struct verve_xport *xport, struct verve_link *link,
 	if (!op || op->peer != link->peer || op->state != VERVE_OP_AWAIT || !op->cls->is_receive ||
 	    !verve_recv_op_of(op)->transfer.unoffered)
 		return;
-	verve_op_dequeue(op);
-	verve_peer_queue(xport, link->peer, op);
+	verve_op_resume(op);
+	verve_peer_kick(xport, link->peer);
 }
 
 /* The sender. */

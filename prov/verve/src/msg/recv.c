@@ -45,7 +45,7 @@ const struct verve_op_class verve_recv_class = {
 	.restart = verve_rndv_restart,
 	.describe = verve_recv_describe,
 	.blame = verve_recv_blame,
-	.release = verve_op_release_memory,
+	.release = verve_recv_release,
 };
 
 static inline __attribute__((always_inline)) struct verve_recv_op *

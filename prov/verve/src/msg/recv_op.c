@@ -3,6 +3,7 @@
 #include "msg/recv_op.h"
 
 #include "comp/comp.h"
+#include "xport/peer.h"
 #include "xport/report.h"
 #include "xport/start.h"
 #include <rdma/fi_errno.h>
@@ -29,6 +30,25 @@ void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, in
 		verve_peer_queue_control(xport, op->peer, op);
 	else
 		verve_op_free(xport, op);
+}
+
+int verve_recv_name(struct verve_xport *xport, struct verve_recv_op *recv)
+{
+	struct verve_op *op = &recv->op;
+
+	if (op->id)
+		return 0;
+	if (op->peer->named_receives >= VERVE_RECV_NAMED || verve_op_name(xport, op))
+		return -FI_EAGAIN;
+	op->peer->named_receives++;
+	return 0;
+}
+
+void verve_recv_release(struct verve_xport *xport, struct verve_op *op)
+{
+	if (op->id)
+		op->peer->named_receives--;
+	verve_op_release_memory(xport, op);
 }
 
 enum verve_outcome verve_recv_answer(struct verve_xport *xport, struct verve_link *link,

@@ -72,11 +72,21 @@ static inline void verve_recv_begin(struct verve_recv_op *recv, uint64_t tag)
 void verve_recv_finish(struct verve_xport *xport, struct verve_recv_op *recv, int error,
 		       const char *reason);
 
+/* Receives from one peer that have an id at a time, at most: all peers share the ids. */
+enum { VERVE_RECV_NAMED = 256 };
+
+/*
+ * Gives the receive, which has a peer, an id for the wire, unless it has one. -FI_EAGAIN: as many
+ * of the peer have one as may, or there is no memory.
+ */
+int verve_recv_name(struct verve_xport *xport, struct verve_recv_op *recv);
+
 /* The functions of verve_recv_class (msg/recv.c); xport/op.h describes each. */
 enum verve_outcome verve_recv_answer(struct verve_xport *xport, struct verve_link *link,
 				      struct verve_op *op);
 void verve_recv_fail(struct verve_xport *xport, struct verve_op *op, const char *reason);
 void verve_recv_describe(struct verve_xport *xport, struct verve_op *op, struct verve_comp *comp);
+void verve_recv_release(struct verve_xport *xport, struct verve_op *op);
 void verve_recv_blame(const struct verve_op *op, struct verve_comp_error *entry,
 		      const char **reason);
 

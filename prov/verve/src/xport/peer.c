@@ -166,3 +166,20 @@ void verve_op_activate(struct verve_op *op, enum verve_op_state state)
 	verve_op_dequeue(op);
 	verve_op_enqueue(op, &op->peer->active, state);
 }
+
+void verve_op_resume(struct verve_op *op)
+{
+	struct verve_op_queue *reads = &op->peer->reads;
+	struct verve_op *next;
+
+	verve_op_dequeue(op);
+	TAILQ_FOREACH(next, reads, link)
+		if (!next->id)
+			break;
+	verve_op_set_state(op, VERVE_OP_QUEUED);
+	op->queue = reads;
+	if (next)
+		TAILQ_INSERT_BEFORE(next, op, link);
+	else
+		TAILQ_INSERT_TAIL(reads, op, link);
+}

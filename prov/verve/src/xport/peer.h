@@ -55,6 +55,7 @@ struct verve_peer {
 	uint64_t lacking;	 /* since when it finds no connection, nanoseconds; 0: not */
 	uint64_t retry_at;	 /* in xport->denied: when it is asked again, nanoseconds */
 	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
+	uint32_t named_receives; /* from it, that have an id (msg/recv_op.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */
 	struct verve_op_queue reads;   /* receives to be read or pulled; start before pending */
@@ -111,6 +112,11 @@ static inline void verve_peer_need(struct verve_peer *peer)
 
 /* The operation has started: moves it from its queue to peer->active. state: SENT or AWAIT. */
 void verve_op_activate(struct verve_op *op, enum verve_op_state state);
+/*
+ * The receive, in state AWAIT, goes on: moves it to peer->reads, before those that have no id,
+ * which may have to wait for its end. The caller kicks the peer.
+ */
+void verve_op_resume(struct verve_op *op);
 /* Takes the peer out of xport->peers and frees it. No link, operation or message may name it. */
 void verve_peer_free(struct verve_xport *xport, struct verve_peer *peer);
 

@@ -10,7 +10,9 @@
 
 #include "../proto/pair.h"
 #include "base/config.h"
+#include "mr/region.h"
 #include "msg/peek.h"
+#include "msg/recv_op.h"
 #include "msg/unexpected.h"
 #include "xport/post.h"
 #include "xport/protocols.h"
@@ -218,6 +220,51 @@ Test(bounds, peer_that_names_two_messages_alike_is_cut_off)
 	cr_expect_not_null(node_peer(&b, &a)->link);
 	handle(&offer);
 	cr_expect_null(node_peer(&b, &a)->link);
+}
+
+/* More receives than a peer's may have an id. */
+enum { OFFERED = VERVE_RECV_NAMED + 50 };
+
+/*
+ * a offers messages, and does not go on with them. Each has a receive. Those that wait for a have
+ * ids; but all peers share the ids.
+ */
+static void offer_and_rest(const struct verve_wire_packet *what)
+{
+	struct verve_wire_packet offer = *what;
+
+	pair_recv(ROOM, 0, in);
+	pair_send(0, 0, NULL); /* b may send from here on */
+	nodes_settle();
+	expect_comp(&b.rx_queue);
+	for (offer.op_id = 1; offer.op_id <= OFFERED; offer.op_id++) {
+		pair_recv(ROOM, 0, in);
+		handle(&offer);
+		nodes_settle();
+	}
+	cr_expect_eq(b.xport->op_ids.used, VERVE_RECV_NAMED, "%u are in use", b.xport->op_ids.used);
+	verve_link_break(b.xport, node_link(&b, &a), FI_EIO, 0, "test");
+	nodes_settle();
+	for (int i = 0; i < OFFERED; i++)
+		expect_error(&b.rx_queue, FI_EIO);
+	cr_expect_eq(b.xport->op_ids.used, 0);
+	cr_expect_eq(node_peer(&b, &a)->named_receives, 0);
+}
+
+Test(bounds, peer_that_offers_and_lets_nothing_be_pulled_has_few_ids)
+{
+	offer_and_rest(&(struct verve_wire_packet){.type = VERVE_WIRE_RTS, .len = 1});
+}
+
+Test(bounds, peer_that_offers_first_parts_only_has_few_ids)
+{
+	struct verve_mr_region *region;
+
+	cr_assert_eq(verve_mr_region_open(a.dev, out, ROOM, VERVE_NET_REMOTE_READ, &region), 0);
+	offer_and_rest(&(struct verve_wire_packet){
+		.type = VERVE_WIRE_RTS, .len = ROOM, .segment_count = 1,
+		.segment = {{.addr = (uintptr_t)out, .len = 1, .key = region->rkey}}});
+	verve_mr_region_close(region);
 }
 
 /* Each message is counted until its one answer, whichever way the message goes. */

@@ -11,6 +11,7 @@
 #include "../proto/pair.h"
 #include "mr/region.h"
 #include "msg/recv.h"
+#include "msg/recv_op.h"
 #include "msg/send_op.h"
 #include "msg/unexpected.h"
 #include "proto/cancel.h"
@@ -173,6 +174,34 @@ Test(pull, many_at_once_and_small_ones_between)
 	for (int i = 0; i < MANY; i++)
 		cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
 	expect_none(&a.tx_queue);
+}
+
+/* Some wait for an id, while others, which have one, ask again and again. */
+Test(pull, more_than_may_have_an_id)
+{
+	enum { MANY = VERVE_RECV_NAMED + 50, LEN = 20 * NODE_EAGER };
+
+	fake_net_memlock(0);
+	a.xport->attr.tx_size = MANY;
+	for (int i = 0; i < MANY; i++)
+		pair_send(LEN, 0, &first);
+	nodes_settle();
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = LEN,
+							     .context = &in[i]}), 0);
+	for (int i = 0; i < MANY; i++) {
+		cr_expect_leq(b.xport->op_ids.used, VERVE_RECV_NAMED);
+		while (!AO_load(&b.rx_queue.count)) {
+			cr_assert(fake_net_run_next(), "message %d does not come", i);
+			verve_proto_poll(&a.proto);
+			verve_proto_poll(&b.proto);
+		}
+		cr_expect_eq(expect_comp(&b.rx_queue).context, &in[i]);
+	}
+	nodes_settle();
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(expect_comp(&a.tx_queue).context, &first);
+	cr_expect_eq(node_peer(&b, &a)->named_receives, 0);
 }
 
 Test(pull, is_cancelled_before_it_begins)
