@@ -55,7 +55,8 @@ static __attribute__((noinline, cold)) int refused(struct verve_xport *xport,
 	 * Some devices take no request once the queue pair is in error, other devices take and
 	 * flush it. In both cases replay repeats the request.
 	 */
-	if (verve_replay_keep(xport, link))
+	ret = verve_replay_keep(xport, link, ret);
+	if (!ret)
 		return 0;
 	/* The device does not have the request and will not flush it. */
 	link->produced--;

@@ -12,6 +12,7 @@
 #include "xport/replay_state.h"
 #include "xport/watched.h"
 #include "xport/xport.h"
+#include <rdma/fi_errno.h>
 
 enum { TRIES = 8 }; /* suspensions in a row without a packet or a refusal between them */
 
@@ -69,7 +70,9 @@ bool verve_replay_begin(struct verve_xport *xport, struct verve_link *link)
 	return true;
 }
 
-bool verve_replay_keep(struct verve_xport *xport, struct verve_link *link)
+int verve_replay_keep(struct verve_xport *xport, struct verve_link *link, int error)
 {
-	return verve_net_qp_has_failed(link->qp) && verve_replay_begin(xport, link);
+	if (!verve_net_qp_has_failed(link->qp))
+		return error;
+	return verve_replay_begin(xport, link) ? 0 : -FI_ENOTCONN;
 }

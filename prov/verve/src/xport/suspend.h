@@ -25,10 +25,11 @@ bool verve_replay_begin(struct verve_xport *xport, struct verve_link *link);
  */
 void verve_replay_set_drained(struct verve_xport *xport, struct verve_replay *replay);
 /*
- * The device did not take the link's last request. True: the queue pair has failed; the link is
- * suspended, and repeats the request. False: the request is still the caller's, which must break
- * the link.
+ * The device did not take the link's last request, but gave this negative error. 0: the queue pair
+ * has failed; the link is suspended, and repeats the request. Otherwise the request is still the
+ * caller's, which must break the link: -FI_ENOTCONN: the queue pair has failed; error: the device
+ * refused the request itself.
  */
-bool verve_replay_keep(struct verve_xport *xport, struct verve_link *link);
+int verve_replay_keep(struct verve_xport *xport, struct verve_link *link, int error);
 
 #endif

@@ -11,6 +11,7 @@
 #include "xport/post.h"
 #include "xport/wire.h"
 #include "xport/xport.h"
+#include <rdma/fi_errno.h>
 
 /* The windows of the memory that are in this state; returns how many. */
 static uint32_t windows_in_state(const struct verve_memory *memory,
@@ -49,9 +50,10 @@ static int post_bind(struct verve_xport *xport, struct verve_link *link,
 
 	verve_mr_peer_window_describe(window, &bind);
 	ret = verve_link_post_slot(xport, link, &wr, &slot);
-	if (ret)
+	/* A peer can fail its queue pair, which says nothing of windows. */
+	if (ret && ret != -FI_ENOTCONN)
 		verve_mr_peer_windows_refused(&xport->attr.mr_cache->peer_windows);
-	else
+	if (!ret)
 		verve_mr_peer_window_posted(window);
 	return ret;
 }

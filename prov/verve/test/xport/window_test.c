@@ -302,6 +302,24 @@ Test(peer_window_kinds, refused_bind_costs_no_message)
 	expect_end();
 }
 
+/* A peer can fail its queue pair: that says nothing of the device's windows. */
+Test(peer_window_kinds, queue_pair_that_failed_refuses_no_window)
+{
+	struct verve_link *link;
+
+	open_pair(100, false);
+	fake_world.config.error_takes_no_post = true;
+	link = node_link(&a, &b);
+	link->futile = UINT8_MAX; /* suspending it is hopeless */
+	link->futile_packets = link->sent + link->arrived;
+	verve_net_qp_error(link->qp);
+	send_to(&a, &b, LEN, 7, 0);
+	cr_expect(link->broken);
+	cr_expect(verve_mr_peer_windows_are_open(&a.mr_cache.peer_windows));
+	nodes_settle();
+	expect_error(&a.tx_queue, FI_ENOTCONN);
+}
+
 /* Where the device has no window left, the message has a registration of its own. */
 Test(peer_window_kinds, none_is_left)
 {
