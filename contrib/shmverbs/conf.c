@@ -40,6 +40,7 @@ static const struct number numbers[] = {
 	{"resolve_ms", offsetof(struct shmv_conf, resolve_ms), 0, UINT32_MAX},
 	{"mlx5_wqes", offsetof(struct shmv_conf, mlx5_wqes), 0, 1},
 	{"inline_exact", offsetof(struct shmv_conf, inline_exact), 1, 1},
+	{"qp_errno", offsetof(struct shmv_conf, qp_errno), 1, 1},
 	{"clean_cq", offsetof(struct shmv_conf, clean_cq), 0, 1},
 	{"err_post", offsetof(struct shmv_conf, err_post), 0, 2},
 	{"last_wqe", offsetof(struct shmv_conf, last_wqe), 1, 1},

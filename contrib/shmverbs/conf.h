@@ -20,8 +20,8 @@ struct shmv_conf {
 	/* Time that commands take. */
 	uint32_t qp_us, reg_us, reg_ns_per_page, resolve_ms;
 	/* Behaviour in which devices differ. */
-	uint32_t mlx5_wqes, inline_exact, clean_cq, err_post, last_wqe, pin_memory, pin_rings,
-		populate, warm;
+	uint32_t mlx5_wqes, inline_exact, qp_errno, clean_cq, err_post, last_wqe, pin_memory,
+		pin_rings, populate, warm;
 	/* The port. */
 	uint32_t infiniband, grh_required, lmc, mtu, roce_v1;
 	/* The wire. */

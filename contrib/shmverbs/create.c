@@ -142,9 +142,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	struct shmv_qp *qp;
 	int ret;
 
-	ret = shmv_ctx_is_fatal(ctx) ? EIO : check_init(init);
+	if (shmv_ctx_is_fatal(ctx))
+		return shmv_fail(EIO);
+	ret = check_init(init);
 	if (ret)
-		return shmv_fail(ret);
+		return shmv_conf.qp_errno ? shmv_fail(ret) : NULL;
 	shmv_conf_spend(shmv_conf.qp_us * UINT64_C(1000));
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)

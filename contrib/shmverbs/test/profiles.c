@@ -41,13 +41,18 @@ void test_profile_mlx5(void)
 	knobs = knobs_default;
 }
 
-/* A queue pair in error refuses work. */
+/* A queue pair in error refuses work. Too much inline data is refused without errno. */
 void test_profile_bnxt(void)
 {
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 97}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct side a;
 
 	side_open(&a, 0, false);
+	init.send_cq = init.recv_cq = a.scq;
+	errno = EAGAIN;
+	CHECK(!ibv_create_qp(a.pd, &init) && errno == EAGAIN);
 	CHECK(!ibv_modify_qp(a.qp, &attr, IBV_QP_STATE));
 	CHECK(post(&a, IBV_WR_SEND, 1, 0, 8, 0, 0, 0) == EINVAL);
 	side_close(&a);

@@ -50,26 +50,35 @@ struct verve_net_qp {
 };
 
 /*
- * True if a smaller inline size may help after this errno of ibv_create_qp(3). Memory may suffice
- * for a smaller queue. Where another queue pair got the size, another errno has another reason.
+ * True if a smaller inline size may help after this errno of ibv_create_qp(3); 0: the driver set
+ * none. bnxt_re's library does not where it compares attributes with the limits itself. Memory may
+ * suffice for a smaller queue. Where another queue pair got the size, another errno has another
+ * reason.
  */
 static bool smaller_may_help(const struct verve_net_device *dev, uint32_t size, int error)
 {
 	if (!size || error == ENOMEM)
 		return size != 0;
-	return (error == EINVAL || error == EOPNOTSUPP) && size > AO_load(&dev->inline_good);
+	return (!error || error == EINVAL || error == EOPNOTSUPP) &&
+	       size > AO_load(&dev->inline_good);
 }
 
-/* In the thread domain of the receive queue or, if the device refuses that, outside of it. */
+/*
+ * In the thread domain of the receive queue or, if the device refuses that, outside of it. A
+ * failure leaves errno 0 where the driver sets none.
+ */
 static struct ibv_qp *create_in_domain(const struct verve_net_device *dev,
 				       const struct verve_net_srq *srq,
 				       struct ibv_qp_init_attr *init)
 {
-	struct ibv_qp *qp = ibv_create_qp(srq->td.pd, init);
+	struct ibv_qp *qp;
 
-	if (!qp && srq->td.td && errno != ENOMEM)
-		qp = ibv_create_qp(dev->pd, init);
-	return qp;
+	errno = 0;
+	qp = ibv_create_qp(srq->td.pd, init);
+	if (qp || !srq->td.td || errno == ENOMEM)
+		return qp;
+	errno = 0;
+	return ibv_create_qp(dev->pd, init);
 }
 
 /*

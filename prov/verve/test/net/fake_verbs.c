@@ -220,8 +220,11 @@ int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pke
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	errno = fake_verbs.create_qp ? fake_verbs.create_qp(init) : 0;
-	if (errno)
+	int error = fake_verbs.create_qp ? fake_verbs.create_qp(init) : 0;
+
+	if (error > 0)
+		errno = error;
+	if (error)
 		return NULL;
 	qp.context = pd->context;
 	qp.srq = init->srq;

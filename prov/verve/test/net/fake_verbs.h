@@ -37,7 +37,10 @@ struct fake_verbs {
 	bool listed;		   /* ibv_get_device_list(3) has the device */
 	uint16_t pkeys[FAKE_VERBS_MAX]; /* host byte order; port.pkey_tbl_len says how many */
 	struct ibv_qp_attr init, rtr, rts; /* of the last ibv_modify_qp(3) to that state */
-	/* 0, or the positive errno of ibv_create_qp(3); NULL: it never fails */
+	/*
+	 * 0, or the positive errno of ibv_create_qp(3); negative: it fails and leaves errno alone.
+	 * NULL: it never fails.
+	 */
 	int (*create_qp)(const struct ibv_qp_init_attr *init);
 	int modify_mask;		   /* of the last ibv_modify_qp(3) to RTR */
 	enum ibv_qp_state modify_refused;  /* with EINVAL; 0 (RESET): none */

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
@@ -13,19 +14,26 @@
 
 static struct fi_provider provider = {.name = "verve"};
 
-/* Inline data. The fake device asks grant, whose result is 0 or a positive errno. */
+/*
+ * Inline data. The fake device asks grant, whose result is 0, a positive errno, or SILENT: the
+ * device does not say why.
+ */
 
-enum { WANTED = 256 };
+enum {
+	WANTED = 256,
+	SILENT = -1,
+};
 
 static uint32_t device_max; /* bytes of inline data that the device can do */
 static unsigned tries, refuse;	/* attempts to make a queue pair; how many are refused */
 static int refusal;
+static int too_much; /* the result for more than device_max */
 
 static int grant(const struct ibv_qp_init_attr *init)
 {
 	tries++;
 	if (init->cap.max_inline_data > device_max)
-		return EINVAL;
+		return too_much;
 	if (!refuse)
 		return 0;
 	refuse--;
@@ -46,6 +54,7 @@ static void setup(void)
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
 	verve_lock_init(&shared.lock, false);
 	device_max = WANTED;
+	too_much = EINVAL;
 	cr_assert_eq(verve_net_device_open("none0", 1, NULL, &dev), 0);
 	shared.td.pd = dev->pd;
 }
@@ -68,6 +77,7 @@ static int try_qp(uint32_t *size)
 	int ret;
 
 	tries = 0;
+	errno = EAGAIN; /* of an earlier call */
 	ret = verve_net_qp_open(dev, &attr, 1, &qp);
 	if (ret)
 		return ret;
@@ -90,6 +100,31 @@ Test(inline_size, is_looked_for_once)
 	device_max = 100;
 	expect_qp(96, 6); /* 256, 224, 192, 160, 128, 96 */
 	expect_qp(96, 1);
+}
+
+/* bnxt_re's library returns NULL for more than it can do, and leaves errno alone. */
+Test(inline_size, is_looked_for_where_the_device_does_not_say_why)
+{
+	too_much = SILENT;
+	device_max = 100;
+	expect_qp(96, 6);
+	expect_qp(96, 1);
+}
+
+/* The errno of an earlier call is no reason: EAGAIN would make the caller try again and again. */
+Test(inline_size, that_is_not_the_reason_of_a_failure)
+{
+	uint32_t granted;
+
+	refuse = UINT_MAX;
+	refusal = SILENT;
+	cr_expect_eq(try_qp(&granted), -FI_EIO);
+	cr_expect_eq(tries, 1 + WANTED / 32, "%u attempts", tries);
+	refuse = 0;
+	expect_qp(WANTED, 1);
+	refuse = 1;
+	cr_expect_eq(try_qp(&granted), -FI_EIO);
+	cr_expect_eq(tries, 1, "smaller ones were tried");
 }
 
 /* soft-RoCE says EINVAL where it has no queue pair left; meanwhile another one is closed. */
