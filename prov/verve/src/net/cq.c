@@ -79,6 +79,7 @@ int verve_net_channel_open(struct verve_net_device *dev, struct verve_net_channe
 
 	if (!channel)
 		return -FI_ENOMEM;
+	errno = 0;
 	channel->channel = ibv_create_comp_channel(dev->ctx);
 	if (!channel->channel) {
 		ret = verve_net_error(errno);
@@ -150,6 +151,7 @@ int verve_net_cq_open(struct verve_net_device *dev, uint32_t depth,
 
 	if (!cq)
 		return -FI_ENOMEM;
+	errno = 0;
 	cq->cq = ibv_create_cq(dev->ctx, depth, cq, channel ? channel->channel : NULL,
 			       vector % vectors);
 	if (!cq->cq) {

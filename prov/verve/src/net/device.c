@@ -64,12 +64,15 @@ static int list_ports(struct port_list *list, struct ibv_context *ctx, struct ib
 
 static int list_device(struct port_list *list, struct ibv_device *device)
 {
-	struct ibv_context *ctx = ibv_open_device(device);
+	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	int ret;
 
+	errno = 0;
+	ctx = ibv_open_device(device);
 	if (!ctx)
 		return list_unopened(list, device, errno);
+	errno = 0;
 	pd = ibv_alloc_pd(ctx);
 	if (!pd) {
 		ret = list_unopened(list, device, errno);
@@ -91,13 +94,14 @@ int verve_net_port_list(struct verve_net_port **ports, size_t *count)
 	*ports = NULL;
 	*count = 0;
 	verve_net_fork_prepare();
+	errno = 0;
 	devices = ibv_get_device_list(&device_count);
 	if (!devices) {
 		if (errno == ENOMEM)
 			return -FI_ENOMEM;
 		VERVE_INFO(FABRIC,
 			   "no RDMA devices: %s (are the modules ib_core and ib_uverbs loaded?)\n",
-			   strerror(errno));
+			   strerror(-verve_net_error(errno)));
 		return 0;
 	}
 	if (!device_count)
@@ -141,6 +145,7 @@ static int open_context(struct verve_net_device *dev, const char *name)
 	for (size_t i = 0; devices && devices[i]; i++) {
 		if (strcmp(ibv_get_device_name(devices[i]), name))
 			continue;
+		errno = 0;
 		dev->ctx = ibv_open_device(devices[i]);
 		ret = dev->ctx ? 0 : verve_net_error(errno);
 		break;
@@ -212,6 +217,7 @@ int verve_net_device_open(const char *device, uint8_t port_num, const struct ver
 	ret = open_context(dev, device);
 	if (ret)
 		goto err_free;
+	errno = 0;
 	dev->pd = ibv_alloc_pd(dev->ctx);
 	if (!dev->pd) {
 		ret = verve_net_error(errno);

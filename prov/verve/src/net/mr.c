@@ -51,6 +51,7 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 {
 	unsigned flags = verbs_access(dev, access);
 
+	errno = 0;
 	return mr_set_keys(ibv_reg_mr(dev->pd, addr, len, flags), mr);
 }
 
@@ -59,6 +60,7 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 {
 	unsigned flags = verbs_access(dev, access);
 
+	errno = 0;
 	return mr_set_keys(ibv_reg_mr_iova(dev->pd, addr, len, iova, flags), mr);
 }
 
@@ -66,8 +68,10 @@ int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offse
 			    uint64_t iova, unsigned access, struct verve_net_mr *mr)
 {
 	int flags = (int)verbs_access(dev, access);
-	int ret = mr_set_keys(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, flags), mr);
+	int ret;
 
+	errno = 0;
+	ret = mr_set_keys(ibv_reg_dmabuf_mr(dev->pd, offset, len, iova, fd, flags), mr);
 	/* Kernels before 5.12 do not know the call, and answer with one of these errors. */
 	if (ret == -FI_ENOSYS || ret == -ENOTTY || ret == -EPROTONOSUPPORT)
 		return -FI_EOPNOTSUPP;

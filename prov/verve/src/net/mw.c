@@ -104,8 +104,10 @@ void verve_net_binder_close(struct verve_net_binder *binder)
 
 int verve_net_mw_alloc(struct verve_net_device *dev, bool for_peer, struct verve_net_mw *mw)
 {
-	struct ibv_mw *handle = ibv_alloc_mw(dev->pd, for_peer ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+	struct ibv_mw *handle;
 
+	errno = 0;
+	handle = ibv_alloc_mw(dev->pd, for_peer ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
 	if (!handle)
 		return verve_net_error(errno);
 	*mw = (struct verve_net_mw){handle->rkey, for_peer, handle};

@@ -322,7 +322,8 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 		reject(port, "no memory to open it: ulimit -l unlimited");
 		break;
 	default:
-		reject(port, "%s cannot be opened (%.60s)", path, strerror(error));
+		reject(port, "%s cannot be opened (%.60s)", path,
+		       strerror(-verve_net_error(error)));
 	}
 }
 

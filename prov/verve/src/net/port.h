@@ -24,7 +24,7 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 
 /*
  * Fills *port for a device that cannot be opened: not usable, port number 1. error: the positive
- * errno of ibv_open_device(3).
+ * errno of ibv_open_device(3), or 0 if it set none.
  */
 void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *device, int error);
 

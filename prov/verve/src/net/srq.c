@@ -24,6 +24,7 @@ int verve_net_srq_open(struct verve_net_device *dev, uint32_t depth, struct verv
 
 	if (!srq)
 		return -FI_ENOMEM;
+	errno = 0;
 	srq->srq = ibv_create_srq(dev->pd, &init);
 	if (!srq->srq) {
 		ret = verve_net_error(errno);

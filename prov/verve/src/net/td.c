@@ -12,17 +12,20 @@ void verve_td_open(struct verve_net_device *dev, struct verve_td *td)
 	struct ibv_parent_domain_init_attr parent = {.pd = dev->pd};
 
 	td->pd = dev->pd;
+	errno = 0;
 	td->td = parent.td = ibv_alloc_td(dev->ctx, &attr);
 	if (!td->td) {
 		if (errno != EOPNOTSUPP)
 			VERVE_INFO(EP_CTRL, "%s: no thread domain: %s\n", dev->port.device,
-				   fi_strerror(errno));
+				   fi_strerror(-verve_net_error(errno)));
 		return;
 	}
+	errno = 0;
 	td->pd = ibv_alloc_parent_domain(dev->ctx, &parent);
 	if (td->pd)
 		return;
-	VERVE_INFO(EP_CTRL, "%s: no parent domain: %s\n", dev->port.device, fi_strerror(errno));
+	VERVE_INFO(EP_CTRL, "%s: no parent domain: %s\n", dev->port.device,
+		   fi_strerror(-verve_net_error(errno)));
 	ibv_dealloc_td(td->td);
 	*td = (struct verve_td){.pd = dev->pd};
 }

@@ -95,7 +95,8 @@ struct ibv_qp *verve_qp_handle(const struct verve_net_qp *qp);
 
 /*
  * The negative libfabric error for errno, or for the positive number that a verbs call returned.
- * Some drivers fail without a number: 0 becomes -FI_EIO.
+ * Some drivers fail without a number: 0 becomes -FI_EIO. So errno is 0 before each verbs call that
+ * returns a pointer: else it would be that of an earlier call.
  */
 static inline int verve_net_error(int error)
 {

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Completion vectors: how they spread over endpoints and processes, and which one the device gets.
+ * Then a driver that gives no queue.
  * The program is linked with --wrap for each __wrap_ function.
  */
 #include "net/cq.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
+#include <rdma/fi_errno.h>
 
 #include "../support/child.h"
+#include "base/log.h"
 #include "net/verbs.h"
 
 enum { VECTORS = 4 };
@@ -19,6 +23,7 @@ struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ctx, int cqe, void *cont
 int __wrap_ibv_destroy_cq(struct ibv_cq *cq);
 
 static int cpu, vector_used;
+static bool refused; /* the driver fails, and does not say why */
 
 int __wrap_sched_getcpu(void)
 {
@@ -32,7 +37,7 @@ struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ctx, int cqe, void *cont
 
 	(void)ctx, (void)cqe, (void)context, (void)channel;
 	vector_used = vector;
-	return &cq;
+	return refused ? NULL : &cq;
 }
 
 int __wrap_ibv_destroy_cq(struct ibv_cq *cq)
@@ -87,4 +92,28 @@ Test(cq, vectors_of_a_forked_process_begin_where_it_runs)
 		_exit(verve_net_vector_next() == 9 && verve_net_vector_next() == 10 ? 0 : 1);
 	child_expect_success(pid);
 	cr_expect_eq(verve_net_vector_next(), 6);
+}
+
+/* Takes the place of libibverbs's. */
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+	(void)ctx;
+	return NULL;
+}
+
+/* What an earlier call left in errno is not the reason. */
+Test(cq, driver_that_does_not_say_why)
+{
+	static struct fi_provider provider = {.name = "verve"};
+	struct ibv_context ctx = {.num_comp_vectors = 1};
+	struct verve_net_device dev = {.ctx = &ctx};
+	struct verve_net_channel *channel;
+	struct verve_net_cq *cq;
+
+	verve_log_provider = &provider;
+	refused = true;
+	errno = EAGAIN;
+	cr_expect_eq(verve_net_cq_open(&dev, 16, NULL, 0, &cq), -FI_EIO);
+	errno = EAGAIN;
+	cr_expect_eq(verve_net_channel_open(&dev, &channel), -FI_EIO);
 }

@@ -15,6 +15,14 @@
 
 struct fake_verbs fake_verbs;
 
+/* True if the call fails; errno then says error, if that is positive. */
+static bool fails(int error)
+{
+	if (error > 0)
+		errno = error;
+	return error;
+}
+
 static struct verbs_context context;
 static struct ibv_ah handle;
 static struct ibv_pd domain;
@@ -167,10 +175,8 @@ struct ibv_device **ibv_get_device_list(int *count)
 	list[0] = fake_verbs.listed ? &fake_verbs.device : NULL;
 	if (count)
 		*count = fake_verbs.listed;
-	if (fake_verbs.get_device_list_error) {
-		errno = fake_verbs.get_device_list_error;
+	if (fails(fake_verbs.get_device_list_error))
 		return NULL;
-	}
 	fake_verbs.open_lists++;
 	return list;
 }
@@ -186,6 +192,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *ctx = fake_verbs_context();
 
 	(void)device;
+	if (fails(fake_verbs.open_error))
+		return NULL;
 	ctx->async_fd = eventfd(0, EFD_CLOEXEC);
 	return ctx;
 }
@@ -198,6 +206,8 @@ int ibv_close_device(struct ibv_context *ctx)
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 {
+	if (fails(fake_verbs.pd_error))
+		return NULL;
 	domain.context = ctx;
 	return &domain;
 }
@@ -220,11 +230,7 @@ int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pke
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	int error = fake_verbs.create_qp ? fake_verbs.create_qp(init) : 0;
-
-	if (error > 0)
-		errno = error;
-	if (error)
+	if (fails(fake_verbs.create_qp ? fake_verbs.create_qp(init) : 0))
 		return NULL;
 	qp.context = pd->context;
 	qp.srq = init->srq;

@@ -33,8 +33,12 @@ struct fake_verbs {
 	struct ibv_ah_attr ah; /* of the last ibv_create_ah(3) */
 	int open_ahs, open_ifaddrs, open_lists; /* created and not destroyed yet */
 	int access_error; /* of access(2) for /dev/infiniband/...; 0: allowed */
-	int get_device_list_error; /* of ibv_get_device_list(3), positive errno; 0: no devices */
 	bool listed;		   /* ibv_get_device_list(3) has the device */
+	/*
+	 * Of ibv_get_device_list(3), ibv_open_device(3) and ibv_alloc_pd(3): 0, or positive errno;
+	 * negative: they fail and leave errno alone.
+	 */
+	int get_device_list_error, open_error, pd_error;
 	uint16_t pkeys[FAKE_VERBS_MAX]; /* host byte order; port.pkey_tbl_len says how many */
 	struct ibv_qp_attr init, rtr, rts; /* of the last ibv_modify_qp(3) to that state */
 	/*

@@ -12,7 +12,11 @@ static struct verve_net_device dev;
 static struct ibv_mr handle = {.lkey = 3, .rkey = 4};
 static unsigned asked; /* IBV_ACCESS_* of the last registration */
 static uint64_t asked_offset, asked_iova; /* of the last registration */
-static int error; /* positive errno of the next registrations; 0: they succeed */
+/*
+ * Of the next registrations: positive errno; 0: they succeed; negative: they fail, and leave errno
+ * alone.
+ */
+static int error;
 static char buffer[64];
 
 struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -28,7 +32,8 @@ struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	(void)length;
 	asked = access;
 	asked_iova = iova;
-	errno = error;
+	if (error > 0)
+		errno = error;
 	return error ? NULL : &handle;
 }
 
@@ -97,4 +102,18 @@ Test(mr, dmabuf_that_nobody_knows_is_not_supported)
 	error = EBADF;
 	cr_expect_eq(verve_net_mr_reg_dmabuf(&dev, 5, 0, 64, 0, VERVE_NET_REMOTE_READ, &mr),
 		     -FI_EBADF);
+}
+
+/* What an earlier call left in errno is not the reason. */
+Test(mr, driver_that_does_not_say_why)
+{
+	struct verve_net_mr mr;
+
+	error = -1;
+	errno = EAGAIN;
+	cr_expect_eq(verve_net_mr_reg(&dev, buffer, sizeof(buffer), 0, &mr), -FI_EIO);
+	errno = EAGAIN;
+	cr_expect_eq(verve_net_mr_reg_iova(&dev, buffer, sizeof(buffer), 0, 0, &mr), -FI_EIO);
+	errno = ENOSYS;
+	cr_expect_eq(verve_net_mr_reg_dmabuf(&dev, 5, 0, 64, 0, 0, &mr), -FI_EIO);
 }

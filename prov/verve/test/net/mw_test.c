@@ -6,6 +6,7 @@
 #include "net/mw.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ static enum ibv_wc_status status; /* of the completion */
 static uint64_t now;
 static bool stops; /* the process stands still for 2 s before the poll that finds a completion */
 static int open_objects; /* queues and windows */
+static bool silent; /* the driver gives no window, and does not say why */
 
 uint64_t __wrap_verve_net_now(void);
 void __wrap_verve_net_pause(void);
@@ -89,6 +91,8 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
 static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
+	if (silent)
+		return NULL;
 	handle = (struct ibv_mw){.context = pd->context, .pd = pd, .rkey = 0x100, .type = type};
 	open_objects++;
 	return &handle;
@@ -370,4 +374,14 @@ Test(mw, driver_without_windows_is_not_called)
 	ctx->ops.dealloc_mw = NULL;
 	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder),
 		     -FI_EOPNOTSUPP);
+}
+
+/* What an earlier call left in errno is not the reason. */
+Test(mw, driver_that_does_not_say_why)
+{
+	struct verve_net_mw mw;
+
+	silent = true;
+	errno = EAGAIN;
+	cr_expect_eq(verve_net_mw_alloc(dev, false, &mw), -FI_EIO);
 }

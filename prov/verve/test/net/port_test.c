@@ -359,3 +359,41 @@ Test(port, what_the_device_file_says_goes_before)
 	fake_verbs.access_error = ENOENT;
 	expect_unopened(EIO, "there is no /dev/infiniband/uverbs9");
 }
+
+/* The one device of the host is listed, cannot be used, and the log or the reason says why. */
+static void expect_io_error(void)
+{
+	struct verve_net_port *list;
+	struct verve_net_device *dev;
+	size_t count;
+
+	fake_verbs.listed = true;
+	errno = EACCES; /* of an earlier call */
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_assert_eq(count, 1);
+	cr_expect_not_null(strstr(list->reason, strerror(EIO)), "\"%s\"", list->reason);
+	verve_net_port_list_free(list, count);
+	errno = EACCES;
+	cr_expect_eq(verve_net_device_open("none0", 1, NULL, &dev), -EIO);
+	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
+}
+
+Test(port, driver_that_does_not_say_why)
+{
+	fake_verbs.open_error = -1;
+	expect_io_error();
+	fake_verbs.open_error = 0;
+	fake_verbs.pd_error = -1;
+	expect_io_error();
+}
+
+Test(port, host_whose_devices_cannot_be_listed)
+{
+	struct verve_net_port *list;
+	size_t count;
+
+	fake_verbs.get_device_list_error = -1;
+	errno = ENOMEM; /* of an earlier call */
+	cr_expect_eq(verve_net_port_list(&list, &count), 0);
+	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
+}

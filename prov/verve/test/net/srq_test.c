@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The device takes only a part of a list of buffers. */
+/* The device takes only a part of a list of buffers, or gives no queue. */
 #include "net/srq.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "net/verbs.h"
@@ -59,4 +60,22 @@ Test(srq, each_buffer_is_posted_once)
 	verve_log_provider = &provider;
 	for (uint32_t rooms = 1; rooms <= LIST; rooms++)
 		post_all(rooms);
+}
+
+/* Takes the place of libibverbs's: a driver that does not say why it fails. */
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	(void)pd, (void)init;
+	return NULL;
+}
+
+/* What an earlier call left in errno is not the reason. */
+Test(srq, driver_that_does_not_say_why)
+{
+	struct verve_net_device dev = {.pd = NULL};
+	struct verve_net_srq *srq;
+
+	verve_log_provider = &provider;
+	errno = EAGAIN;
+	cr_expect_eq(verve_net_srq_open(&dev, 1, &srq), -FI_EIO);
 }

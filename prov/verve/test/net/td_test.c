@@ -4,6 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <rdma/providers/fi_log.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -12,14 +16,38 @@ static struct ibv_td thread_domain;
 static struct ibv_pd parent_domain, whole;
 static struct verbs_context context;
 static struct verve_net_device dev = {.ctx = &context.context, .pd = &whole};
-static int td_error, parent_error; /* positive errno; 0: the device has them */
+/* Positive errno; 0: the device has them; negative: they fail, and leave errno alone. */
+static int td_error, parent_error;
 static int tds, parents;	   /* open ones */
+
+/* The last line of the log. */
+static char logged[256];
+
+/* Take the place of libfabric's log, at level info. */
+int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
+		   enum fi_log_subsys subsys)
+{
+	(void)prov, (void)subsys;
+	return level <= FI_LOG_INFO;
+}
+
+void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
+	    const char *func, int line, const char *format, ...)
+{
+	va_list args;
+
+	(void)prov, (void)level, (void)subsys, (void)func, (void)line;
+	va_start(args, format);
+	vsnprintf(logged, sizeof(logged), format, args);
+	va_end(args);
+}
 
 static struct ibv_td *alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr)
 {
 	thread_domain.context = ctx;
 	cr_expect_eq(attr->comp_mask, 0);
-	errno = td_error;
+	if (td_error > 0)
+		errno = td_error;
 	tds += !td_error;
 	return td_error ? NULL : &thread_domain;
 }
@@ -39,7 +67,8 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *ctx,
 	cr_expect_eq(attr->pd, &whole);
 	cr_expect_eq(attr->td, &thread_domain);
 	cr_expect_eq(attr->comp_mask, 0);
-	errno = parent_error;
+	if (parent_error > 0)
+		errno = parent_error;
 	parents += !parent_error;
 	return parent_error ? NULL : &parent_domain;
 }
@@ -100,4 +129,21 @@ Test(td, no_parent_domain)
 	expect_pd(&whole, 0);
 	context.alloc_parent_domain = NULL;
 	expect_pd(&whole, 0);
+}
+
+static void expect_io_error(void)
+{
+	logged[0] = '\0';
+	errno = EOPNOTSUPP; /* of an earlier call */
+	expect_pd(&whole, 0);
+	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
+}
+
+Test(td, driver_that_does_not_say_why)
+{
+	td_error = -1;
+	expect_io_error();
+	td_error = 0;
+	parent_error = -1;
+	expect_io_error();
 }
