@@ -33,6 +33,7 @@ static const struct number numbers[] = {
 	{"srq", offsetof(struct shmv_conf, srq), 1, 1},
 	{"mw", offsetof(struct shmv_conf, mw), 1, 1},
 	{"td", offsetof(struct shmv_conf, td), 1, 1},
+	{"ah", offsetof(struct shmv_conf, ah), 1, 1},
 	{"atomics", offsetof(struct shmv_conf, atomics), 1, 1},
 	{"qp_us", offsetof(struct shmv_conf, qp_us), 0, UINT32_MAX},
 	{"reg_us", offsetof(struct shmv_conf, reg_us), 0, UINT32_MAX},

@@ -16,7 +16,7 @@ struct shmv_conf {
 	uint32_t max_inline, max_qp, max_qp_wr, max_sge, max_cqe, max_rd_atomic;
 	uint32_t spare_qp; /* what a process gets of them; not reported */
 	uint32_t vendor, part;
-	uint32_t srq, mw, td, atomics; /* 0: the device has none */
+	uint32_t srq, mw, td, ah, atomics; /* 0: the device has none */
 	/* Time that commands take. */
 	uint32_t qp_us, reg_us, reg_ns_per_page, resolve_ms;
 	/* Behaviour in which devices differ. */

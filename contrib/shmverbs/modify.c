@@ -164,6 +164,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (shmv_ctx_is_fatal(ctx))
 		return shmv_fail(EIO);
+	if (!shmv_conf.ah)
+		return shmv_fail(EOPNOTSUPP);
 	if (shmv_ports_check(ctx->port, attr))
 		return shmv_fail(EINVAL);
 	if (!shmv_conf.infiniband && shmv_ports_find(ctx->port, attr) < 0) {

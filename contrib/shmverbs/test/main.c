@@ -58,6 +58,7 @@ static const struct {
 	{"profile_vf", test_profile_vf},
 	{"profile_lossy", test_profile_lossy},
 	{"profile_nosrq", test_profile_nosrq},
+	{"profile_no_ah", test_profile_no_ah},
 	{"profile_memlock", test_profile_memlock},
 	{"profile_wire", test_profile_wire},
 	{"profile_reads", test_profile_reads},

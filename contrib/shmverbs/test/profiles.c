@@ -209,6 +209,20 @@ void test_profile_nosrq(void)
 	side_close(&a);
 }
 
+/* With SHMV_AH=0 there are no address handles; queue pairs do without. */
+void test_profile_no_ah(void)
+{
+	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1};
+	struct side a;
+
+	side_open(&a, 0, false);
+	CHECK(!ibv_query_gid(a.ctx, 1, 0, &attr.grh.dgid));
+	CHECK(!ibv_create_ah(a.pd, &attr) && errno == EOPNOTSUPP);
+	side_close(&a);
+	CHECK(can_talk(14));
+	knobs = knobs_default;
+}
+
 /* Rings and memory are charged to RLIMIT_MEMLOCK. */
 void test_profile_memlock(void)
 {

@@ -51,6 +51,7 @@ void test_profile_subnets(void);
 void test_profile_vf(void);
 void test_profile_lossy(void);
 void test_profile_nosrq(void);
+void test_profile_no_ah(void);
 void test_profile_memlock(void);
 void test_profile_wire(void);
 void test_profile_reads(void);

@@ -41,7 +41,7 @@ void verve_net_port_list_free(struct verve_net_port *list, size_t count);
 /*
  * Opens a device by its name ("mlx5_0") and one of its ports (from 1), and chooses the port's GID
  * for addr, the endpoint's own IP address (NULL: the best address). An address handle was created
- * for that GID as a proof. Logs the reason of a failure.
+ * for that GID as a proof, if the device has any. Logs the reason of a failure.
  * -FI_ENODEV: no such device, port or address; -FI_ENOMEM, or the error of libibverbs.
  */
 int verve_net_device_open(const char *device, uint8_t port_num, const struct verve_addr *addr,

@@ -31,8 +31,8 @@ int verve_gid_refuse(struct verve_net_port *port, const struct verve_net_gid *gi
 
 /*
  * Proves that the port can send with the address: creates an address handle from it to itself, and
- * destroys the handle. lid: the port's own. grh: with a global route header. 0, or the negative
- * error of libibverbs.
+ * destroys the handle. lid: the port's own. grh: with a global route header. 0, also where the
+ * device has no address handles and nothing is proven; or the negative error of libibverbs.
  */
 int verve_gid_prove(struct ibv_pd *pd, const struct verve_net_port *port,
 		    const struct verve_net_portaddr *addr, uint16_t lid, bool grh);

@@ -212,7 +212,7 @@ static void port_check(struct ibv_context *ctx, struct verve_net_port *port,
 		reject(port, "port is %s: is the cable in?", ibv_port_state_str(attr->port.state));
 }
 
-/* Keeps the addresses that make an address handle; moves the others to port->refused. */
+/* Keeps the addresses that verve_gid_prove lets pass; moves the others to port->refused. */
 static int prove_addrs(struct ibv_pd *pd, struct verve_net_port *port,
 		       const struct ibv_port_attr *attr)
 {

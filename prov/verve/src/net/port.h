@@ -15,9 +15,9 @@ struct verve_port_attr {
 
 /*
  * Fills *port; port->usable and port->reason say whether and why not it can be used. Each address
- * in port->addrs has made an address handle. port_num counts from 1. *attr is valid unless the
- * query failed (port->reason "cannot be queried"). The caller frees *port with verve_net_port_fini,
- * also after an error. -FI_ENOMEM, or the error of getifaddrs(3).
+ * in port->addrs has made an address handle, if the device has any. port_num counts from 1. *attr
+ * is valid unless the query failed (port->reason "cannot be queried"). The caller frees *port with
+ * verve_net_port_fini, also after an error. -FI_ENOMEM, or the error of getifaddrs(3).
  */
 int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num,
 		    struct verve_net_port *port, struct verve_port_attr *attr);

@@ -92,10 +92,8 @@ struct ibv_ah *__wrap_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	(void)pd;
 	fake_verbs.ah = *attr;
-	if (fake_verbs.bad_gids & 1u << attr->grh.sgid_index) {
-		errno = ETIMEDOUT;
+	if (fake_verbs.bad_gids & 1u << attr->grh.sgid_index && fails(fake_verbs.ah_error))
 		return NULL;
-	}
 	fake_verbs.open_ahs++;
 	return &handle;
 }
@@ -295,6 +293,7 @@ void fake_verbs_reset(void)
 	fake_verbs.device.transport_type = IBV_TRANSPORT_IB;
 	snprintf(fake_verbs.device.name, sizeof(fake_verbs.device.name), "none0");
 	snprintf(fake_verbs.device.dev_name, sizeof(fake_verbs.device.dev_name), "uverbs9");
+	fake_verbs.ah_error = ETIMEDOUT;
 	fake_verbs.attr.max_srq = 1;
 	fake_verbs.attr.max_sge = 4;
 	fake_verbs.attr.max_qp_rd_atom = 1;

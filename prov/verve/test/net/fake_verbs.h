@@ -30,6 +30,7 @@ struct fake_verbs {
 	int getifaddrs_error;
 	const char *ipoib; /* interfaces of every GID, with a space between them; NULL: none */
 	unsigned bad_gids;     /* bit i: GID i makes no address handle */
+	int ah_error;	       /* of it: positive errno; negative: errno is left alone */
 	struct ibv_ah_attr ah; /* of the last ibv_create_ah(3) */
 	int open_ahs, open_ifaddrs, open_lists; /* created and not destroyed yet */
 	int access_error; /* of access(2) for /dev/infiniband/...; 0: allowed */

@@ -290,6 +290,22 @@ Test(port, addresses_that_do_not_work_are_left_out)
 	cr_expect_not_null(strstr(port.reason, "GID 1 (::ffff:10.0.0.2)"));
 }
 
+/* Its queue pairs need none. HIP08 of hns says nothing; qedr, EOPNOTSUPP. */
+Test(port, device_without_address_handles_is_usable)
+{
+	static const int errors[] = {-1, EOPNOTSUPP, ENOSYS};
+
+	fake_verbs.bad_gids = 3;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fake_verbs.ah_error = errors[i];
+		errno = ETIMEDOUT; /* of an earlier call */
+		look();
+		cr_expect(port.usable, "%s", port.reason);
+		cr_expect_eq(port.addr_count, 2);
+		cr_expect_eq(port.refused_count, 0);
+	}
+}
+
 Test(port, one_without_addresses_is_rejected)
 {
 	fake_verbs.gid_count = 0;
