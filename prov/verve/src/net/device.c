@@ -48,7 +48,7 @@ static int list_ports(struct port_list *list, struct ibv_context *ctx, struct ib
 
 	if (ret)
 		return list_unopened(list, ctx->device, ret);
-	for (uint8_t i = 1; i <= device.phys_port_cnt; i++) {
+	for (unsigned i = 1; i <= device.phys_port_cnt; i++) {
 		struct verve_net_port *port = list_add(list);
 		struct verve_port_attr attr;
 

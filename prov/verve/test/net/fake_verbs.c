@@ -54,11 +54,19 @@ static int query_device(struct ibv_context *ctx, const struct ibv_query_device_e
 	return fake_verbs.query_device_error;
 }
 
+int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	(void)ctx;
+	*attr = fake_verbs.attr;
+	return 0;
+}
+
 static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
 	size_t size)
 {
 	(void)ctx;
-	(void)port;
+	if (!port)
+		abort(); /* ports count from 1 */
 	memcpy(attr, &fake_verbs.port, size);
 	return fake_verbs.query_port_error;
 }
@@ -294,6 +302,7 @@ void fake_verbs_reset(void)
 	snprintf(fake_verbs.device.name, sizeof(fake_verbs.device.name), "none0");
 	snprintf(fake_verbs.device.dev_name, sizeof(fake_verbs.device.dev_name), "uverbs9");
 	fake_verbs.ah_error = ETIMEDOUT;
+	fake_verbs.attr.phys_port_cnt = 1;
 	fake_verbs.attr.max_srq = 1;
 	fake_verbs.attr.max_sge = 4;
 	fake_verbs.attr.max_qp_rd_atom = 1;

@@ -413,3 +413,17 @@ Test(port, host_whose_devices_cannot_be_listed)
 	cr_expect_eq(verve_net_port_list(&list, &count), 0);
 	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
 }
+
+/* mlx5 in switchdev mode has a port for each representor, and the kernel counts up to 255. */
+Test(port, each_of_the_most_that_a_device_can_have_is_listed)
+{
+	struct verve_net_port *list;
+	size_t count;
+
+	fake_verbs.listed = true;
+	fake_verbs.attr.phys_port_cnt = UINT8_MAX;
+	cr_assert_eq(verve_net_port_list(&list, &count), 0);
+	cr_assert_eq(count, UINT8_MAX);
+	cr_expect_eq(list[UINT8_MAX - 1].port_num, UINT8_MAX);
+	verve_net_port_list_free(list, count);
+}
