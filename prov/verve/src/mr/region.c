@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,12 +16,6 @@
 #include "net/device.h"
 
 enum { TEXT_MAX = 96 };
-
-/*
- * A region of length 0 needs keys like any other, but ibv_reg_mr(3) refuses length 0. So it
- * registers this byte, without remote access: its remote key opens no memory.
- */
-static uint8_t nothing;
 
 static const char *access_str(unsigned access, char *buf)
 {
@@ -122,13 +117,32 @@ static void dmabuf_explain(struct verve_net_device *dev, const struct verve_mr_d
 		   strerror(error), dmabuf_remedy(error));
 }
 
+/*
+ * A region of length 0 needs keys like any other, but ibv_reg_mr(3) refuses length 0. So it
+ * registers a page of its own, without remote access: its remote key opens no memory. The page has
+ * nothing else, because with kernels before 5.12 children do not get it (net/fork.h).
+ */
+static int nothing_reg(struct verve_net_device *dev, struct verve_mr_region *region)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int ret;
+
+	if (page == MAP_FAILED)
+		return -FI_ENOMEM;
+	ret = verve_net_mr_reg(dev, page, size, 0, &region->net);
+	if (ret)
+		munmap(page, size);
+	else
+		region->page = page;
+	return ret;
+}
+
 /* dmabuf: NULL for memory of this process. */
 static int region_reg(struct verve_net_device *dev, void *addr,
 		      const struct verve_mr_dmabuf *dmabuf, size_t len, uint64_t iova,
 		      unsigned access, struct verve_net_mr *net)
 {
-	if (!len)
-		return verve_net_mr_reg(dev, &nothing, sizeof(nothing), 0, net);
 	if (dmabuf)
 		return verve_net_mr_reg_dmabuf(dev, dmabuf->fd, dmabuf->offset, len, iova, access,
 					       net);
@@ -150,7 +164,9 @@ static int region_open(struct verve_net_device *dev, void *addr,
 	if (!region)
 		return -FI_ENOMEM;
 	verve_probe_registering(addr, len, access);
-	ret = region_reg(dev, addr, dmabuf, len, iova, access, &region->net);
+	region->page = NULL;
+	ret = len ? region_reg(dev, addr, dmabuf, len, iova, access, &region->net) :
+		    nothing_reg(dev, region);
 	verve_probe_registered(addr, len, -ret);
 	if (ret) {
 		if (dmabuf)
@@ -202,6 +218,8 @@ int verve_mr_region_open_dmabuf(struct verve_net_device *dev, const struct verve
 void verve_mr_region_close(struct verve_mr_region *region)
 {
 	verve_net_mr_dereg(&region->net);
+	if (region->page)
+		munmap(region->page, sysconf(_SC_PAGESIZE));
 	verve_probe_deregistered(region->addr, region->len);
 	free(region);
 }

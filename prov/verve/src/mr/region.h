@@ -36,6 +36,7 @@ struct verve_mr_region {
 	uint32_t rkey;
 	uint64_t shift; /* added to a memory address, gives the address that goes with the keys */
 	struct verve_net_mr net;
+	void *page; /* registered in place of no memory, with len 0; NULL with any other */
 	void *owner; /* the cache's entry of the region; NULL: the cache does not keep it */
 	bool held;   /* its user holds the entry (mr/store.h): set by get_exact, cleared by put */
 	struct verve_mr_region *base; /* a window of that region; NULL: this is no window */

@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "../support/child.h"
 #include "../support/fake_memory.h"
+#include "../support/fake_region.h"
 #include "../support/fake_world.h"
 #include "base/log.h"
 #include "mr/region.h"
@@ -156,6 +160,25 @@ Test(region, of_nothing_has_keys_that_open_nothing)
 	cr_expect_eq(b->access, 0);
 	verve_mr_region_close(a);
 	verve_mr_region_close(b);
+}
+
+/* Kernels before 5.12: libibverbs keeps the pages of registered memory out of children. */
+Test(region, of_nothing_takes_nothing_from_a_child)
+{
+	struct verve_mr_region *region = open_region(0, 0);
+	const struct fake_region *registered = region->net.handle;
+	const size_t page = sysconf(_SC_PAGESIZE);
+	uintptr_t start = registered->memory / page * page;
+	pid_t child;
+
+	cr_expect_eq(registered->memory, start, "what else is in the page?");
+	cr_expect_eq(registered->len, page);
+	cr_assert_eq(madvise((void *)start, page, MADV_DONTFORK), 0);
+	child = fork();
+	if (!child)
+		_exit(0);
+	child_expect_success(child);
+	verve_mr_region_close(region);
 }
 
 Test(region, no_memory_names_the_limit_and_the_size)
