@@ -79,16 +79,15 @@ static struct entry *find_kept(const struct verve_net_stamp *stamp, uint64_t now
 }
 
 /*
- * True if the list may be kept. What makes a device impossible to open or to query (it has no MTU
- * then), such as missing permission, is not in the stamp. Without a usable port, the caller
- * probably waits for one.
+ * True if the list may be kept. A reason that is not in the stamp may be over at the next call, and
+ * nothing would tell. Without a usable port, the caller probably waits for one.
  */
 static bool may_keep(const struct verve_port_list *list)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (!list->ports[i].mtu)
+		if (list->ports[i].may_pass)
 			return false;
 		any |= list->ports[i].usable;
 	}

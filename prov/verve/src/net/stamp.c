@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Stamp: a hash of interfaces, addresses, devices and states of ports. */
+/* Stamp: a hash of interfaces, addresses, devices, their files and states of ports. */
 #include "net/stamp.h"
 
+#include <dirent.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/sysfs.h"
+
+#define FILES "/dev/infiniband"
 
 static void add(void *hash, const void *data, size_t len)
 {
@@ -69,12 +74,38 @@ static bool add_interfaces(crypto_generichash_state *hash)
 	return ret;
 }
 
+/*
+ * A container may have the files of some devices only; libibverbs finds the others, too, but cannot
+ * open them. Without the folder there are none.
+ */
+static void add_files(crypto_generichash_state *hash)
+{
+	DIR *dir = opendir(FILES);
+	char path[PATH_MAX];
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		uint8_t open;
+
+		if (strncmp(entry->d_name, "uverbs", strlen("uverbs")))
+			continue;
+		snprintf(path, sizeof(path), FILES "/%s", entry->d_name);
+		open = !access(path, R_OK | W_OK);
+		add(hash, entry->d_name, strlen(entry->d_name) + 1);
+		add(hash, &open, sizeof(open));
+	}
+	closedir(dir);
+}
+
 bool verve_net_stamp_take(struct verve_net_stamp *stamp)
 {
 	crypto_generichash_state hash;
 
-	return sodium_init() >= 0 &&
-	       !crypto_generichash_init(&hash, NULL, 0, sizeof(stamp->bytes)) &&
-	       verve_sysfs_read_ports(add, &hash) && add_interfaces(&hash) &&
+	if (sodium_init() < 0 || crypto_generichash_init(&hash, NULL, 0, sizeof(stamp->bytes)))
+		return false;
+	add_files(&hash);
+	return verve_sysfs_read_ports(add, &hash) && add_interfaces(&hash) &&
 	       !crypto_generichash_final(&hash, stamp->bytes, sizeof(stamp->bytes));
 }

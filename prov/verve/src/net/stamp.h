@@ -19,8 +19,9 @@ struct verve_net_stamp {
 
 /*
  * Two equal stamps: the host has the same RDMA devices, whose ports are in the same state, and the
- * same network interfaces with the same state, addresses and MTU. The GID table is not in the
- * stamp: the kernel changes it a moment after an address or a link. False: this cannot be told.
+ * same network interfaces with the same state, addresses and MTU; this process has the same device
+ * files, and may open the same ones. The GID table is not in the stamp: the kernel changes it a
+ * moment after an address or a link. False: this cannot be told.
  * Logs nothing. Any thread.
  */
 bool verve_net_stamp_take(struct verve_net_stamp *stamp);

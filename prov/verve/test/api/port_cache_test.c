@@ -9,6 +9,7 @@
 
 #include "../support/child.h"
 #include "../support/fake_net.h"
+#include "../support/fake_world.h"
 #include "api/info.h"
 #include "api/prov.h"
 #include "base/log.h"
@@ -194,7 +195,33 @@ Test(port_cache, threads_share_the_kept_list)
 	cr_expect_eq(made(), 0);
 }
 
-/* Permission to open a device, for one, is not in the stamp. */
+static void reject_unopened(const char *reason, bool may_pass)
+{
+	fake_net_port_reject(1, reason);
+	fake_world.hosts[1].unopened = true;
+	fake_world.hosts[1].may_pass = may_pass;
+}
+
+/* A container has the file of one device, and sees the names of all. */
+Test(port_cache, device_that_cannot_be_opened_is_no_reason_to_open_others_anew)
+{
+	reject_unopened("there is no /dev/infiniband/uverbs1", false);
+	settle();
+	getinfo();
+	getinfo();
+	cr_expect_eq(made(), 0);
+}
+
+Test(port_cache, list_with_a_reason_that_the_stamp_does_not_show_is_not_kept)
+{
+	reject_unopened("no memory to open it", true);
+	settle();
+	getinfo();
+	getinfo();
+	cr_expect_eq(made(), 2);
+}
+
+/* The caller probably waits for one. */
 Test(port_cache, list_without_a_usable_port_is_not_kept)
 {
 	for (uint32_t i = 0; i < 2; i++)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * /sys, and the stamp that is made from it: the program is linked with --wrap for each __wrap_
- * function, so that each path under /sys is looked up in a temporary folder instead, and the host
- * has the one interface below.
+ * function, so that each path under /sys and /dev/infiniband is looked up in a temporary folder
+ * instead, and the host has the one interface below.
  */
 #include "net/sysfs.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <ftw.h>
 #include <ifaddrs.h>
 #include <limits.h>
@@ -26,11 +27,14 @@ ssize_t __real_readlink(const char *path, char *buf, size_t size);
 FILE *__wrap_fopen(const char *path, const char *mode);
 DIR *__wrap_opendir(const char *path);
 ssize_t __wrap_readlink(const char *path, char *buf, size_t size);
+int __wrap_access(const char *path, int mode);
 int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 
 static char root[] = "/tmp/verve-sysfs-XXXXXX";
 static char text[VERVE_NET_NAME_MAX];
+
+static bool is_forbidden; /* to open device files */
 
 static char netdev[] = "eth0";
 static struct sockaddr_in ip = {.sin_family = AF_INET};
@@ -49,7 +53,9 @@ void __wrap_freeifaddrs(struct ifaddrs *list)
 
 static const char *mapped(const char *path, char *buf)
 {
-	snprintf(buf, PATH_MAX, "%s%s", strncmp(path, "/sys/", 5) ? "" : root, path);
+	bool is_mapped = !strncmp(path, "/sys/", 5) || !strncmp(path, "/dev/infiniband", 15);
+
+	snprintf(buf, PATH_MAX, "%s%s", is_mapped ? root : "", path);
 	return buf;
 }
 
@@ -65,6 +71,15 @@ DIR *__wrap_opendir(const char *path)
 	char buf[PATH_MAX];
 
 	return __real_opendir(mapped(path, buf));
+}
+
+/* Root may do all, so that modes of files would show nothing. */
+int __wrap_access(const char *path, int mode)
+{
+	cr_expect_str_eq(path, "/dev/infiniband/uverbs0");
+	cr_expect_eq(mode, R_OK | W_OK);
+	errno = EACCES;
+	return is_forbidden ? -1 : 0;
 }
 
 ssize_t __wrap_readlink(const char *path, char *out, size_t size)
@@ -341,6 +356,21 @@ Test(sysfs, stamp_tells_each_change_of_an_interface)
 	cr_expect(is_changed(), "ip link set up");
 	netdev[3] = '1';
 	cr_expect(is_changed(), "ip link set name");
+}
+
+/* A container gets a device's file later than its first process, or another mode for it. */
+Test(sysfs, stamp_tells_which_device_files_can_be_opened)
+{
+	add_port();
+	add_file("/dev/infiniband/rdma_cm", "");
+	cr_expect_not(is_changed(), "it is no device's");
+	add_file("/dev/infiniband/uverbs0", "");
+	cr_expect(is_changed());
+	is_forbidden = true;
+	cr_expect(is_changed());
+	cr_expect_not(is_changed());
+	is_forbidden = false;
+	cr_expect(is_changed());
 }
 
 Test(sysfs, without_the_state_of_each_port_there_is_no_stamp)

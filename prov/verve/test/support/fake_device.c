@@ -139,7 +139,7 @@ void fake_port_fill(struct fake_host *host, struct verve_net_port *port)
 		.port_num = 1,
 		.ethernet = true,
 		.usable = !host->reason[0] && !host->removed,
-		.mtu = fake_world.config.mtu,
+		.mtu = host->unopened ? 0 : fake_world.config.mtu,
 		.speed = 100000000000,
 		.limits = fake_world.config.limits,
 		.vendor_id = 0xfa,
@@ -155,6 +155,7 @@ void fake_port_fill(struct fake_host *host, struct verve_net_port *port)
 	snprintf(port->rate, sizeof(port->rate), "4X EDR");
 	snprintf(port->firmware, sizeof(port->firmware), "1.0");
 	snprintf(port->reason, sizeof(port->reason), "%s", host->reason);
+	port->may_pass = host->may_pass;
 }
 
 int verve_net_port_list(struct verve_net_port **list, size_t *count)
