@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct finder {
 	struct ibv_gid_entry *table;
 	size_t table_count;
 	struct ifaddrs *ifaddrs;
+	uint32_t *ifindex; /* RoCE: of the interface of each of ifaddrs, in their order */
 	struct verve_net_port *port;
 };
 
@@ -112,6 +114,33 @@ static void gid_to_addr(const struct ibv_gid_entry *entry, struct verve_addr *ad
 		addr->in6.sin6_scope_id = entry->ndev_ifindex;
 }
 
+static uint32_t ifaddr_index(const struct ifaddrs *ifa)
+{
+	const struct sockaddr_ll *link;
+
+	if (!ifa->ifa_addr || ifa->ifa_addr->sa_family != AF_PACKET)
+		return if_nametoindex(ifa->ifa_name);
+	link = (const void *)ifa->ifa_addr;
+	return link->sll_ifindex;
+}
+
+/* Once for all GIDs: a host may have hundreds of interfaces, and each costs three system calls. */
+static int read_indexes(struct finder *finder)
+{
+	const struct ifaddrs *ifa;
+	size_t count = 0;
+
+	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next)
+		count++;
+	finder->ifindex = calloc(count + 1, sizeof(*finder->ifindex));
+	if (!finder->ifindex)
+		return -FI_ENOMEM;
+	count = 0;
+	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next)
+		finder->ifindex[count++] = ifaddr_index(ifa);
+	return 0;
+}
+
 /*
  * The network interface of this namespace that has the address. ifindex: only that interface; 0:
  * any. NULL: none.
@@ -121,9 +150,10 @@ static const char *find_netdev(const struct finder *finder, const struct verve_a
 {
 	const struct ifaddrs *ifa;
 	struct verve_addr have;
+	size_t i = 0;
 
-	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
-		if (!ifaddr_is_ip(ifa) || (ifindex && if_nametoindex(ifa->ifa_name) != ifindex))
+	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next, i++) {
+		if (!ifaddr_is_ip(ifa) || (ifindex && finder->ifindex[i] != ifindex))
 			continue;
 		ifaddr_get(ifa, &have);
 		if (verve_addr_same_host(&have, addr))
@@ -138,9 +168,10 @@ static const char *find_netdev(const struct finder *finder, const struct verve_a
 static bool ifindex_is_elsewhere(const struct finder *finder, uint32_t ifindex)
 {
 	const struct ifaddrs *ifa;
+	size_t i = 0;
 
-	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next)
-		if (if_nametoindex(ifa->ifa_name) == ifindex)
+	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next, i++)
+		if (finder->ifindex[i] == ifindex)
 			return false;
 	return ifindex;
 }
@@ -406,10 +437,13 @@ int verve_gid_find_addrs(struct ibv_context *ctx, struct verve_net_port *port)
 		ret = verve_net_error(errno);
 		goto out_table;
 	}
-	if (!finder.port->reason[0])
+	if (port->ethernet)
+		ret = read_indexes(&finder);
+	if (!ret && !finder.port->reason[0])
 		ret = port->ethernet ? find_ethernet(&finder) : find_infiniband(&finder);
 	if (port->addr_count)
 		memcpy(port->netdev, port->addrs[0].netdev, sizeof(port->netdev));
+	free(finder.ifindex);
 	freeifaddrs(finder.ifaddrs);
 
 out_table:

@@ -138,6 +138,7 @@ void __wrap_freeifaddrs(struct ifaddrs *list)
 
 unsigned __wrap_if_nametoindex(const char *name)
 {
+	fake_verbs.index_lookups++;
 	for (int i = 0; i < fake_verbs.ifaddr_count; i++)
 		if (!strcmp(fake_verbs.ifaddrs[i].ifa_name, name))
 			return fake_verbs.ifindex[i];

@@ -28,6 +28,7 @@ struct fake_verbs {
 	unsigned ifindex[FAKE_VERBS_MAX];
 	int ifaddr_count;
 	int getifaddrs_error;
+	int index_lookups; /* calls of if_nametoindex(3) */
 	const char *ipoib; /* interfaces of every GID, with a space between them; NULL: none */
 	unsigned bad_gids;     /* bit i: GID i makes no address handle */
 	int ah_error;	       /* of it: positive errno; negative: errno is left alone */

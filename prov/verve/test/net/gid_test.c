@@ -338,6 +338,22 @@ Test(gid, a_named_index_that_cannot_be_used_is_explained)
 			 "unset FI_VERVE_GID_INDEX");
 }
 
+/* A node of Kubernetes has hundreds of interfaces, and each look is a few system calls. */
+Test(gid, interface_is_looked_up_once)
+{
+	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::1");
+	fake_verbs_add_addr("veth0", 3, true, "fe80::3");
+	fake_verbs_add_addr("veth1", 4, true, "fe80::4");
+	fake_verbs_add_gid(1, 0, V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_gid(1, 1, V2, "fd00::1", 2);
+	fake_verbs_add_gid(1, 2, V2, "fd00::2", 9);
+	fake_verbs_add_gid(1, 3, V2, "fe80::1", 2);
+	find(2);
+	expect_refused(0, 2, "another network namespace");
+	cr_expect_leq(fake_verbs.index_lookups, 4, "%d", fake_verbs.index_lookups);
+}
+
 /* The proof of an address: an address handle. */
 
 Test(gid, is_proven_by_an_address_handle_to_itself)
