@@ -73,6 +73,16 @@ static uint32_t read_size(const struct ibv_device_attr *device)
 }
 
 /*
+ * A driver that says 0 does not fill it in. hns of some kernels says 1 of devices that can do more:
+ * there, a read into several pieces takes more requests than it needs.
+ */
+static uint32_t read_sge(const struct ibv_device_attr *device)
+{
+	return least(least(device->max_sge, SGE_MAX),
+		     device->max_sge_rd > 0 ? device->max_sge_rd : SGE_MAX);
+}
+
+/*
  * soft-RoCE compares an address with the bounds of the window's region, not of the window (Linux,
  * drivers/infiniband/sw/rxe/rxe_resp.c: check_rkey). It does check the window's access and key.
  */
@@ -101,8 +111,8 @@ static void set_limits(struct verve_net_limits *limits, const struct verve_port_
 		.cqe = device->max_cqe,
 		.srq_wr = device->max_srq_wr,
 		.qp_wr = device->max_qp_wr,
-		.sge = least(least(device->max_sge, SGE_MAX), device->max_sge_rd ?
-			     device->max_sge_rd : SGE_MAX),
+		.sge = least(device->max_sge, SGE_MAX),
+		.read_sge = read_sge(device),
 		.qp = device->max_qp,
 		.rd_atomic = least(device->max_qp_init_rd_atom, READS_MAX),
 		.rd_atomic_target = least(device->max_qp_rd_atom, READS_MAX),

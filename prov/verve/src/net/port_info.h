@@ -45,6 +45,7 @@ struct verve_net_limits {
 	uint32_t srq_wr;	/* buffers of a shared receive queue */
 	uint32_t qp_wr;		/* work requests of a QP's send queue */
 	uint32_t sge;		/* segments of a work request, send and SRQ */
+	uint32_t read_sge;	/* segments of a read: 1 at least, perhaps fewer than sge */
 	uint32_t qp;		/* QPs of the device */
 	uint32_t rd_atomic;	/* reads and atomics in flight on a QP, as initiator */
 	uint32_t rd_atomic_target; /* reads and atomics in flight on a QP, as target */

@@ -165,3 +165,19 @@ uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, s
 	}
 	return count;
 }
+
+size_t verve_memory_reach(const struct verve_memory *memory, size_t offset, uint32_t pieces)
+{
+	size_t reach = 0;
+
+	for (uint32_t i = 0; i < memory->iov_count && pieces; i++) {
+		size_t len = memory->iov[i].iov_len;
+
+		if (offset < len) {
+			reach += len - offset;
+			pieces--;
+		}
+		offset -= offset < len ? offset : len;
+	}
+	return reach;
+}

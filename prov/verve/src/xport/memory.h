@@ -100,6 +100,8 @@ int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *
  */
 uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, size_t len,
 			     bool is_inline, struct verve_net_sge *sge);
+/* Bytes from offset on that so many pieces have, not counting those without bytes. */
+size_t verve_memory_reach(const struct verve_memory *memory, size_t offset, uint32_t pieces);
 /* What a peer that is to read piece i has to know of it. The piece has a region. */
 struct verve_wire_segment verve_memory_segment(const struct verve_memory *memory, uint32_t i);
 /* For verve_memory_unregister alone: there are some. */

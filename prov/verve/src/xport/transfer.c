@@ -253,11 +253,23 @@ size_t verve_transfer_longest(const struct verve_net_port *port, enum verve_net_
 	return verb == VERVE_NET_READ ? verve_transfer_read_size(port) : port->limits.msg_size;
 }
 
+/* Bytes that the pieces of this side's memory allow for the next request. */
+static size_t local_reach(const struct verve_net_port *port, struct verve_op *op,
+			  enum verve_net_wr_op verb)
+{
+	const struct verve_memory *memory = verve_op_memory(op);
+
+	if (verb != VERVE_NET_READ || memory->slab || memory->iov_count <= port->limits.read_sge)
+		return SIZE_MAX;
+	return verve_memory_reach(memory, verve_op_transfer(op)->offset, port->limits.read_sge);
+}
+
 enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_link *link,
 					struct verve_op *op, enum verve_net_wr_op verb, bool tell)
 {
 	struct verve_transfer *transfer = verve_op_transfer(op);
-	size_t longest = verve_transfer_longest(verve_net_device_port(xport->attr.dev), verb);
+	const struct verve_net_port *port = verve_net_device_port(xport->attr.dev);
+	size_t longest = verve_transfer_longest(port, verb);
 	uint64_t end = end_of_piece(xport, op);
 	bool in_slab = verve_op_memory(op)->slab;
 
@@ -269,7 +281,8 @@ enum verve_outcome verve_transfer_post(struct verve_xport *xport, struct verve_l
 
 		if (!verve_link_has_room(xport, link, false))
 			return VERVE_LATER;
-		len = min(min(locate_remote(link, transfer, &wr), left), longest);
+		len = min(min(locate_remote(link, transfer, &wr), left),
+			  min(local_reach(port, op, verb), longest));
 		if (verve_bulk_waits(xport, link, verb, len))
 			return VERVE_LATER;
 		slot = (struct verve_slot) {

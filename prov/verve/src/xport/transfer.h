@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Transfer: moves bytes between an operation's memory and the peer's memory by RDMA, in requests
- * that are split at the segments of both sides and at the device's longest request. A transfer goes
- * on where room ran out.
+ * that are split at the segments of both sides, at the device's longest request, and where a read
+ * would have more pieces here than the device takes. A transfer goes on where room ran out.
  *
  * Every operation whose class has a transfer has a memory, too. Memory that cannot be registered
  * moves through the operation's slab, in pieces of at most the slab's size. The engine's lock

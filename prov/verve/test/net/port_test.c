@@ -96,14 +96,15 @@ Test(port, limits_are_the_smaller_of_the_devices_and_ours)
 {
 	fake_verbs.attr = (struct ibv_device_attr){
 		.max_srq = 1, .max_cqe = 11, .max_srq_wr = 12, .max_qp_wr = 13, .max_sge = 4,
-		.max_sge_rd = 3, .max_qp = 15, .max_qp_init_rd_atom = 200, .max_qp_rd_atom = 8,
+		.max_sge_rd = 1, .max_qp = 15, .max_qp_init_rd_atom = 200, .max_qp_rd_atom = 8,
 		.max_mr_size = 1ull << 40, .max_mr = 17};
 	fake_verbs.port.max_msg_sz = 1u << 30;
 	look();
 	cr_expect_eq(port.limits.cqe, 11);
 	cr_expect_eq(port.limits.srq_wr, 12);
 	cr_expect_eq(port.limits.qp_wr, 13);
-	cr_expect_eq(port.limits.sge, 3);
+	cr_expect_eq(port.limits.sge, 4);
+	cr_expect_eq(port.limits.read_sge, 1);
 	cr_expect_eq(port.limits.qp, 15);
 	cr_expect_eq(port.limits.rd_atomic, 16);
 	cr_expect_eq(port.limits.rd_atomic_target, 8);
@@ -117,6 +118,7 @@ Test(port, limits_are_the_smaller_of_the_devices_and_ours)
 	fake_verbs.attr.max_sge_rd = 0; /* the driver does not fill it in */
 	look();
 	cr_expect_eq(port.limits.sge, 30);
+	cr_expect_eq(port.limits.read_sge, 30);
 }
 
 Test(port, atomics_need_a_device_that_initiates_requests)

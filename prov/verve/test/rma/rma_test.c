@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "../support/fake_world.h"
 #include "base/config.h"
 #include "mr/region.h"
 #include "proto/cancel.h"
@@ -20,9 +21,8 @@ static char local[ROOM], remote[ROOM];
 static struct verve_mr_region *region;
 static int context;
 
-static void setup(void)
+static void open_nodes(void)
 {
-	nodes_limit(LONGEST);
 	node_open(&a, 0, NULL);
 	node_open(&b, 1, NULL);
 	node_join(&a, &b, NODE_WINDOW);
@@ -31,12 +31,23 @@ static void setup(void)
 		     0);
 }
 
-static void teardown(void)
+static void setup(void)
 {
-	fake_net_memlock(UINT64_MAX);
+	nodes_limit(LONGEST);
+	open_nodes();
+}
+
+static void close_nodes(void)
+{
 	node_close(&a);
 	verve_mr_region_close(region);
 	node_close(&b);
+}
+
+static void teardown(void)
+{
+	fake_net_memlock(UINT64_MAX);
+	close_nodes();
 	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
 }
 
@@ -118,7 +129,7 @@ Test(rma, reads_of_every_size)
 	cr_expect_eq(AO_load(&a.write.value), 0);
 }
 
-Test(rma, segments_of_both_sides_need_not_agree)
+static void move_pieces(void)
 {
 	static const size_t lens[] = {100, NODE_EAGER, ROOM - 100};
 
@@ -146,6 +157,22 @@ Test(rma, segments_of_both_sides_need_not_agree)
 		nodes_settle();
 		expect_comp(&a.tx_queue);
 		cr_expect(pattern_holds(local, len, i));
+	}
+}
+
+Test(rma, segments_of_both_sides_need_not_agree)
+{
+	move_pieces();
+}
+
+/* Some devices scatter a read to fewer pieces than they gather for other requests. */
+Test(rma, reads_have_no_more_pieces_than_the_device_can_do)
+{
+	for (uint32_t pieces = 1; pieces < VERVE_IOV_LIMIT; pieces++) {
+		close_nodes();
+		fake_world.config.limits.read_sge = pieces;
+		open_nodes();
+		move_pieces();
 	}
 }
 

@@ -258,6 +258,8 @@ static int check_wr(const struct verve_net_qp *qp, const struct verve_net_wr *wr
 		return qp->dev->port.limits.mw_peer && !wr->sge_count ? 0 : -FI_EINVAL;
 	if (wr->sge_count > qp->attr.send_sge || wr->op > VERVE_NET_FETCH_ADD)
 		return -FI_EINVAL;
+	if (wr->op == VERVE_NET_READ && wr->sge_count > qp->dev->port.limits.read_sge)
+		return -FI_EINVAL;
 	if (wr->flags & VERVE_NET_INLINE &&
 	    (wr->op >= VERVE_NET_READ || wr->sge_count > 1 ||
 	     length_of(wr) > qp->attr.inline_size))

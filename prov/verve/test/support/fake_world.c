@@ -298,6 +298,7 @@ void fake_net_config_default(struct fake_net_config *config)
 				.srq_wr = 32767,
 				.qp_wr = 16384,
 				.sge = FAKE_MAX_SGE,
+				.read_sge = FAKE_MAX_SGE,
 				.qp = 65536,
 				.rd_atomic = 16,
 				.rd_atomic_target = 16,
