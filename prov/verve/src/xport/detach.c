@@ -20,6 +20,8 @@
 #include "xport/suspend.h"
 #include "xport/xport.h"
 
+enum { MARKER_LOOKS = 4 };
+
 /*
  * Makes an entry of a request of the closed queue pair. A packet in a slab stays there; an inline
  * packet is copied, because the link's copies are used anew. False: no memory.
@@ -102,6 +104,7 @@ static void detach(struct verve_xport *xport, struct verve_link *link)
 		return;
 	}
 	link->failed = link->doubted = link->unmarked = false;
+	link->marker_looks = 0;
 	link->signaled = link->produced - 1;
 	link->copied = link->copied_retired = link->copied_signaled = 0;
 	if (refused && refused->status) {
@@ -137,6 +140,35 @@ void verve_detach_unmarked(struct verve_xport *xport)
 	TAILQ_FOREACH(link, &xport->links, all)
 		if (link->unmarked && verve_replay_is_stopped(link) && !link->replay->drained)
 			verve_replay_set_drained(xport, link->replay);
+}
+
+/* True if the device was told to stop, and the marker is still out. */
+static bool awaits_marker(const struct verve_link *link)
+{
+	return (link->broken || verve_replay_is_stopped(link)) && link->qp && !link->unmarked &&
+	       !link->qps_at_workers && link->retired != link->produced;
+}
+
+static bool watch(const struct verve_link_queue *links)
+{
+	struct verve_link *link;
+	bool any = false;
+
+	TAILQ_FOREACH(link, links, all) {
+		if (!awaits_marker(link) || ++link->marker_looks < MARKER_LOOKS)
+			continue;
+		VERVE_WARN(EP_CTRL, "connection %#x: the device does not flush its queue pair %#x: "
+			   "it is closed as it is\n", link->conn_id, link->qp_num);
+		link->unmarked = any = true;
+	}
+	return any;
+}
+
+void verve_detach_watch(struct verve_xport *xport)
+{
+	watch(&xport->broken_links);
+	if (watch(&xport->links))
+		verve_detach_unmarked(xport);
 }
 
 void verve_detach_step(struct verve_xport *xport)

@@ -23,6 +23,12 @@ void verve_detach_step(struct verve_xport *xport);
  * drained, because its marker may never come.
  */
 void verve_detach_unmarked(struct verve_xport *xport);
+/*
+ * Called every attr.keepalive: a queue pair that a worker has put in error, and whose marker has not
+ * come back for four calls, is not waited for any more. A suspended link is drained then, and a
+ * broken one ends in a later turn.
+ */
+void verve_detach_watch(struct verve_xport *xport);
 /* True if a link waits for the next turn, and for no worker. */
 bool verve_detach_is_due(const struct verve_xport *xport);
 

@@ -114,7 +114,7 @@ struct verve_link {
 	/* The link's end. */
 	bool broken, lossy; /* lossy: a message that came is lost, and with it all behind it */
 	bool unmarked;	    /* no marker to wait for: the requests end with the queue pair */
-	uint32_t qps_at_workers; /* queue pairs that workers stop or close: xport/let_go.h */
+	uint32_t qps_at_workers, marker_looks; /* xport/let_go.h, xport/detach.h */
 	bool said_bye;	    /* BYE was sent */
 	uint64_t leaving;   /* when the peer left (verve_link_leave), nanoseconds; 0: it has not */
 	int error;	    /* positive FI errno for the operations in doomed */

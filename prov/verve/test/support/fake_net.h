@@ -36,6 +36,7 @@ struct fake_net_config {
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
 	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
+	bool error_forgets_posts; /* requests that are posted in error never complete */
 	uint32_t partial; /* chance that a message's beginning arrives some time before its end */
 	bool error_keeps_recv; /* its receive is never flushed (newer soft-RoCE), or late */
 };

@@ -140,6 +140,8 @@ void fake_rc_launch(struct verve_net_qp *qp)
 	struct fake_wr *wr;
 
 	if (qp->state == FAKE_QP_ERROR) {
+		if (fake_world.config.error_forgets_posts)
+			qp->posted = NULL;
 		flush_posted(qp);
 		return;
 	}

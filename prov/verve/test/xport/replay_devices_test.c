@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Replay: posts that fail, and devices that take no request in the error state. */
 #include "replay_fixture.h"
+#include "xport/detach.h"
+#include "xport/replay_state.h"
+#include "xport/turn.h"
 
 /*
  * A read of no bytes ends when the peer's RESUME is settled, and then its RMA_EVENT is to be sent.
@@ -49,6 +52,56 @@ Test(replay, any_post_may_fail)
 		setup();
 	}
 	cr_expect_gt(n, 4);
+}
+
+/* Looks until the device is not waited for any more. */
+static void watch(struct node *node)
+{
+	for (int i = 0; i < 3; i++)
+		verve_detach_watch(node->xport);
+	nodes_settle();
+	cr_expect(verve_turn_is_due(node->xport), "a sleeper has to look again");
+}
+
+static void forget_posts(void)
+{
+	struct fake_net_config config;
+
+	teardown();
+	fake_net_config_default(&config);
+	config.error_forgets_posts = true;
+	fake_net_start(&config);
+	setup();
+	refuse(&a);
+	send_to(&a, &b, 20, 7, 0);
+	nodes_settle();
+}
+
+/* The device has flushed the queue pair, and then takes a marker that never comes back. */
+Test(replay, device_that_forgets_the_marker)
+{
+	forget_posts();
+	cr_assert(is_suspended(&a, &b));
+	watch(&a);
+	cr_expect_eq(node_link(&a, &b)->replay->state, VERVE_REPLAY_STOPPED);
+	verve_detach_watch(a.xport);
+	nodes_settle();
+	cr_expect_eq(node_link(&a, &b)->replay->state, VERVE_REPLAY_DETACHED);
+	node_resume(&a, &b);
+	expect_message(&b, 20, 7);
+	expect_comp(&a.tx_queue);
+}
+
+Test(replay, broken_link_of_a_device_that_forgets_the_marker)
+{
+	forget_posts();
+	verve_link_break(a.xport, node_link(&a, &b), FI_EIO, 0, "test");
+	watch(&a);
+	cr_expect_eq(a.xport->link_count, 1);
+	verve_detach_watch(a.xport);
+	nodes_settle();
+	cr_expect_eq(a.xport->link_count, 0);
+	cr_expect_not(verve_turn_is_due(a.xport));
 }
 
 /*
