@@ -398,7 +398,8 @@ static bool arm_engines(struct verve_wait *wait)
  * - Threads of the application share given, so one thread may clear the descriptor that another
  *   thread is to be woken by. Then either nothing is left to read, which arm finds after the
  *   clearing, or something is left, and the descriptor is written again. For queues that is enough:
- *   they are readable as long as they have an entry.
+ *   they are readable as long as they have an entry. A signal that a thread has cleared keeps that
+ *   thread from sleeping, once, and writes the descriptor again.
  * - Whoever arms an engine clears the engine's descriptor, under the engine's lock, and polls the
  *   engine after that. Work that arrived before is then in its queue or counter, which is armed. If
  *   the poll found work, the engine makes its descriptor readable again, because one turn may leave
@@ -434,8 +435,7 @@ void verve_wait_signal(struct verve_wait *wait)
 	 * Wake the leader after the new turn: a leader that clears this wake-up looks at the turn
 	 * next.
 	 */
-	if (AO_load_acquire(&wait->asleep))
-		verve_wakefd_signal(wait->own.event);
+	verve_wait_wake(wait);
 }
 
 /* Nanoseconds until end. UINT64_MAX: end is never. */
@@ -542,12 +542,23 @@ ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_
 	}
 }
 
+/* True once after verve_wait_signal, for all threads of the application together. */
+static bool try_signals(struct verve_wait *wait)
+{
+	AO_t signals = AO_load_acquire(&wait->signals);
+	bool any = signals != AO_load(&wait->tried);
+
+	if (any)
+		AO_store(&wait->tried, signals);
+	return any;
+}
+
 int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, void *arg)
 {
 	if (wait->given.event < 0)
 		return -FI_EINVAL;
 	verve_wakefd_drain(wait->given.event);
-	if (!ops->arm(arg)) {
+	if (try_signals(wait) || !ops->arm(arg)) {
 		verve_wakefd_signal(wait->given.event);
 		return -FI_EAGAIN;
 	}

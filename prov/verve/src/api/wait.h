@@ -50,8 +50,11 @@ struct verve_wait {
 	volatile AO_t asleep;
 	volatile AO_t turn;   /* changes when the waiting threads must look again */
 
-	/* calls of verve_wait_signal; number of them that waiting threads have seen */
-	volatile AO_t signals, answered;
+	/*
+	 * Calls of verve_wait_signal; number of them that waiting threads have seen, and that calls
+	 * of verve_wait_try have.
+	 */
+	volatile AO_t signals, answered, tried;
 };
 
 /* How to look for a result. The owner of the wait object gives the functions, and their arg. */
@@ -100,7 +103,12 @@ void verve_wait_progress(struct verve_wait *wait);
 
 /* There is a change: wakes the threads that sleep. wait: a struct verve_wait *. Does not block. */
 void verve_wait_wake(void *wait);
-/* Ends every verve_wait_for that is under way; if none is, the next one. fi_cq(3), fi_cq_signal. */
+/*
+ * Ends every verve_wait_for that is under way; if none is, the next one. fi_cq(3), fi_cq_signal.
+ * The application's descriptor becomes readable, so that a thread that sleeps on it wakes, too; if
+ * none does yet, the next verve_wait_try lets none sleep. Of several threads, one may take the
+ * wake-up of all: it signals again.
+ */
 void verve_wait_signal(struct verve_wait *wait);
 
 /*
@@ -113,7 +121,8 @@ ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_
 
 /*
  * fi_trywait of fi_poll(3), for one object. 0: the application may sleep on the descriptor.
- * -FI_EAGAIN: there may be a result: read first; -FI_EINVAL: the object has no descriptor.
+ * -FI_EAGAIN: there may be a result, or verve_wait_signal was called: read first; -FI_EINVAL: the
+ * object has no descriptor.
  */
 int verve_wait_try(struct verve_wait *wait, const struct verve_wait_ops *ops, void *arg);
 

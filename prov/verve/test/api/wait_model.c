@@ -30,7 +30,10 @@ enum pc {
 	FOLLOW_CHECK,
 	FOLLOW,
 	UP, /* the leader has woken */
+	SIGNAL,
 	NOTIFY_OWN,
+	NOTIFY_GIVEN,
+	TRY_SIGNALS,
 	DONE,
 };
 
@@ -50,7 +53,8 @@ struct queue {
 	uint8_t count; /* entries, or the value of the counter */
 	uint8_t seen;
 	bool armed, own, given, asleep;
-	bool signaled;
+	bool ends;	       /* a flag of the application: its threads are to end */
+	uint8_t signals, tried; /* signals; those that a poller has seen */
 	uint8_t sleep_lock; /* 0: free; else 1 + the thread that has it */
 };
 
@@ -154,16 +158,21 @@ static bool step_signaler(struct run *run)
 
 	switch (local_of(run)->pc) {
 	case START:
-		queue->signaled = true;
+		queue->ends = true;
+		return go(run, SIGNAL);
+	case SIGNAL:
+		queue->signals++;
 		return go(run, LOOK);
 	case LOOK:
 		if (queue->sleep_lock)
 			return false;
 		next_turn(run);
 		return go(run, NOTIFY_OWN);
-	default:
-		if (queue->asleep)
-			queue->own = true;
+	case NOTIFY_OWN:
+		queue->own |= queue->asleep;
+		return go(run, has(run, MODEL_OWN_SIGNAL) ? DONE : NOTIFY_GIVEN);
+	default: /* NOTIFY_GIVEN */
+		queue->given = true;
 		return go(run, DONE);
 	}
 }
@@ -296,10 +305,23 @@ static bool step_poller(struct run *run)
 	local_of(run)->purpose = TO_ARM;
 	switch (local_of(run)->pc) {
 	case START:
+		if (queue->ends)
+			return go(run, SIGNAL);
 		return go(run, take(run) ? DONE : arm_first ? ARM : CLEAR);
+	case SIGNAL: /* for other pollers: this one may have seen the signal in their place */
+		queue->signals++;
+		return go(run, NOTIFY_GIVEN);
+	case NOTIFY_GIVEN:
+		queue->given = true;
+		return go(run, DONE);
 	case CLEAR:
 		queue->given = false;
-		return go(run, arm_first ? ENGINE_CLEAR : ARM);
+		return go(run, arm_first ? ENGINE_CLEAR : TRY_SIGNALS);
+	case TRY_SIGNALS:
+		if (queue->signals == queue->tried || has(run, MODEL_NO_TRY_SIGNALS))
+			return go(run, ARM);
+		queue->tried = queue->signals;
+		return go(run, RENOTIFY);
 	case ARM:
 		return arm(run, ARM_CHECK, RENOTIFY, armed);
 	case ARM_CHECK:
@@ -398,7 +420,7 @@ static bool step_caller(struct run *run)
 		local->current = true;
 		return progress(run);
 	case LOOK:
-		return go(run, take(run) || queue_of(run)->signaled ? DONE : BED);
+		return go(run, take(run) || queue_of(run)->signals ? DONE : BED);
 	case BED:
 		return go_to_bed(run);
 	case FOLLOW_ARM:

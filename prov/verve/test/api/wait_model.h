@@ -19,7 +19,11 @@ enum model_role {
 	MODEL_POLLER,
 	MODEL_CALLER,	/* a thread in verve_wait_for */
 	MODEL_READER,	/* a thread that reads and never sleeps */
-	MODEL_SIGNALER, /* calls verve_wait_signal, once */
+	/*
+	 * sets a flag of the application, which ends its threads, and calls verve_wait_signal, as
+	 * each poller does that ends
+	 */
+	MODEL_SIGNALER,
 };
 
 /* A precaution that is left out, to see that the model finds its absence. */
@@ -34,6 +38,8 @@ enum model_fault {
 	MODEL_NO_NEXT_TURN,  /* a leader that wakes does not wake the others */
 	MODEL_NO_CHECK,	     /* no look after the arming */
 	MODEL_LATE_DISARM,   /* counter: it is disarmed after the wake */
+	MODEL_OWN_SIGNAL,    /* verve_wait_signal: does not write the application's descriptor */
+	MODEL_NO_TRY_SIGNALS, /* verve_wait_try: does not look for signals */
 };
 
 enum { MODEL_THREADS = 5, MODEL_QUEUES = 2 };

@@ -30,6 +30,8 @@ static const struct model models[] = {
 	{.queues = 1, .work = 0, .thread = {CALLER(0), SIGNALER}},
 	{.queues = 1, .work = 0, .thread = {CALLER(0), CALLER(0), CALLER(0), SIGNALER}},
 	{.queues = 1, .work = 1, .thread = {WRITER, CALLER(0), CALLER(0), SIGNALER}},
+	{.queues = 1, .work = 0, .thread = {POLLER(0), POLLER(0), POLLER(0), SIGNALER}},
+	{.queues = 1, .work = 1, .thread = {WRITER, POLLER(0), CALLER(0), SIGNALER}},
 	/* Counters. */
 	{.counters = true,
 	 .queues = 1,
@@ -65,8 +67,8 @@ Test(wait_model, notices_every_missing_precaution, .timeout = 300)
 	} faults[] = {
 		{MODEL_NO_RENOTIFY, 0},	   {MODEL_ARM_FIRST, 0},  {MODEL_NO_CHECK, 0},
 		{MODEL_NO_REANNOUNCE, 8},  {MODEL_NO_NEXT_TURN, 2}, {MODEL_NO_SECOND_TURN, 10},
-		{MODEL_LATE_TURN, 10},	   {MODEL_ARM_FIRST, 15}, {MODEL_NO_CHECK, 15},
-		{MODEL_LATE_DISARM, 15},
+		{MODEL_LATE_TURN, 10},	   {MODEL_ARM_FIRST, 17}, {MODEL_NO_CHECK, 17},
+		{MODEL_LATE_DISARM, 17},   {MODEL_OWN_SIGNAL, 13}, {MODEL_NO_TRY_SIGNALS, 13},
 	};
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {

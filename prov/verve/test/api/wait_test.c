@@ -423,6 +423,26 @@ Test(wait, signal_without_a_waiter_ends_the_next_wait)
 	subject_fini();
 }
 
+/* A thread of the application sleeps on the descriptor, or looks before it does. */
+Test(wait, signal_makes_the_descriptor_readable)
+{
+	int fd;
+
+	subject_init(FI_WAIT_FD, 0);
+	cr_assert_eq(verve_wait_control(&subject.wait, FI_GETWAIT, &fd), 0);
+	cr_assert_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	cr_assert_not(is_readable(fd));
+	verve_wait_signal(&subject.wait);
+	cr_expect(is_readable(fd));
+	cr_expect_eq(verve_wait_try(&subject.wait, &ops, NULL), -FI_EAGAIN);
+	cr_expect(is_readable(fd)); /* for other threads that sleep on it */
+	cr_expect_eq(verve_wait_try(&subject.wait, &ops, NULL), 0);
+	cr_expect_not(is_readable(fd));
+	/* Calls that wait hear of it all the same. */
+	cr_expect_eq(verve_wait_for(&subject.wait, -1, &ops, NULL), -FI_EAGAIN);
+	subject_fini();
+}
+
 struct waiter {
 	pthread_t thread;
 	volatile AO_t looks;
