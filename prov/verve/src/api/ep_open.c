@@ -182,15 +182,16 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	}
 }
 
+/* Until the endpoint is enabled: what it was opened with or fi_setname gave, if that has a port. */
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct verve_ep *ep = verve_ep_owner(fid);
 	const struct verve_addr *name;
 	size_t room = *addrlen;
 
-	if (!ep->engine)
+	if (!ep->engine && !verve_addr_port(&ep->addr))
 		return -FI_EOPBADSTATE;
-	name = verve_engine_addr(ep->engine);
+	name = ep->engine ? verve_engine_addr(ep->engine) : &ep->addr;
 	*addrlen = verve_addr_len(name);
 	if (room)
 		memcpy(addr, &name->sa, room < *addrlen ? room : *addrlen);
