@@ -305,6 +305,23 @@ static uint16_t choose_dscp(const struct verve_domain *domain, const struct fi_t
 	return verve_attr_dscp(attr->tclass);
 }
 
+static int info_check(const struct fi_info *info)
+{
+	if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr)
+		return -FI_EINVAL;
+	if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) {
+		VERVE_WARN(EP_CTRL, "endpoints are FI_EP_RDM, not type %d\n", info->ep_attr->type);
+		return -FI_EINVAL;
+	}
+	/* A peer that sees more messages under way breaks the connection. */
+	if (info->tx_attr->size > VERVE_TX_SIZE_MAX) {
+		VERVE_WARN(EP_CTRL, "tx_attr->size is %zu: an endpoint takes %d operations\n",
+			   info->tx_attr->size, VERVE_TX_SIZE_MAX);
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
 int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **ep_fid,
 		  void *context)
 {
@@ -312,12 +329,9 @@ int verve_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	struct verve_ep *ep;
 	int ret;
 
-	if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr)
-		return -FI_EINVAL;
-	if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) {
-		VERVE_WARN(EP_CTRL, "endpoints are FI_EP_RDM, not type %d\n", info->ep_attr->type);
-		return -FI_EINVAL;
-	}
+	ret = info_check(info);
+	if (ret)
+		return ret;
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Endpoint: a name that it was given before it is enabled, and one that peers will not believe. */
+/*
+ * Endpoint: a name that it was given before it is enabled, one that is another endpoint's, and one
+ * that peers will not believe.
+ */
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include <string.h>
@@ -71,4 +74,20 @@ Test(ep_name, given_with_a_port_is_known_before_enabling)
 	expect_name(&name);
 	cr_assert_eq(fi_enable(ep), 0);
 	expect_name(&name);
+}
+
+Test(ep_name, that_is_taken_is_refused)
+{
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+	struct fid_ep *other;
+
+	cr_assert_eq(fi_enable(ep), 0);
+	cr_assert_eq(fi_getname(&ep->fid, &name, &len), 0);
+	cr_assert_eq(fi_endpoint(fix.domain, fix.info, &other, NULL), 0);
+	cr_assert_eq(fi_ep_bind(other, &av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(other, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	cr_assert_eq(fi_setname(&other->fid, &name, len), 0);
+	cr_expect_eq(fi_enable(other), -FI_EADDRINUSE);
+	cr_expect_eq(fi_close(&other->fid), 0);
 }

@@ -145,6 +145,19 @@ Test(ep, missing_attributes_are_refused)
 	*fix->info = whole;
 }
 
+/* A peer breaks the connection at more messages than an endpoint may have under way. */
+Test(ep, more_operations_than_peers_take_are_refused)
+{
+	size_t size = fix->info->tx_attr->size;
+
+	fix->info->tx_attr->size = 65537;
+	cr_expect_eq(refused(), -FI_EINVAL);
+	fix->info->tx_attr->size = 65536;
+	open_all();
+	close_all();
+	fix->info->tx_attr->size = size;
+}
+
 Test(ep, source_address_is_an_ip_address_or_the_ports)
 {
 	void *addr = fix->info->src_addr;
@@ -432,24 +445,6 @@ Test(ep, wildcard_of_the_other_family_is_nobodys)
 	cr_expect_eq(refused(), -FI_EADDRNOTAVAIL);
 	fix->info->src_addr = own;
 	fix->info->src_addrlen = len;
-}
-
-Test(ep, name_that_is_taken_is_refused)
-{
-	struct sockaddr_in name;
-	size_t len = sizeof(name);
-	struct fid_ep *other;
-
-	open_all();
-	bind_and_enable();
-	cr_assert_eq(fi_getname(&ep->fid, &name, &len), 0);
-	cr_assert_eq(fi_endpoint(fix->domain, fix->info, &other, NULL), 0);
-	cr_assert_eq(fi_ep_bind(other, &av->fid, 0), 0);
-	cr_assert_eq(fi_ep_bind(other, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
-	cr_assert_eq(fi_setname(&other->fid, &name, len), 0);
-	cr_expect_eq(fi_enable(other), -FI_EADDRINUSE);
-	cr_expect_eq(fi_close(&other->fid), 0);
-	close_all();
 }
 
 /* Options and flags. */
