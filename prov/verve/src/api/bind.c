@@ -140,7 +140,7 @@ int verve_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return -FI_EOPBADSTATE;
 	if (!is_of_domain(bfid, ep->domain)) {
 		VERVE_WARN(EP_CTRL, "an endpoint cannot be bound to an object of another domain\n");
-		return -FI_EINVAL;
+		return -FI_EDOMAIN;
 	}
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:

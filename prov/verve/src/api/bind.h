@@ -22,10 +22,10 @@ struct verve_sink;
  * and shared transmit contexts can be bound; a counter counts operations that complete from then
  * on. The endpoint holds a reference of each object until verve_bind_put_all, except of a shared
  * transmit context, which the endpoint does not need any more.
- * -FI_EOPBADSTATE: the endpoint is enabled, and the object is of another class; -FI_EINVAL: the
- * object belongs to another domain, its class cannot be bound, or the endpoint has an object for
- * this purpose already; -FI_EBADFLAGS; -FI_ENOMEM or -errno: the wait descriptor of a counter that
- * is bound late cannot watch the endpoint.
+ * -FI_EOPBADSTATE: the endpoint is enabled, and the object is of another class; -FI_EDOMAIN: the
+ * object belongs to another domain; -FI_EINVAL: its class cannot be bound, or the endpoint has an
+ * object for this purpose already; -FI_EBADFLAGS; -FI_ENOMEM or -errno: the wait descriptor of a
+ * counter that is bound late cannot watch the endpoint.
  */
 int verve_bind(struct fid *ep, struct fid *object, uint64_t flags);
 void verve_bind_put_all(struct verve_ep *ep);

@@ -203,7 +203,7 @@ Test(ep, binds_one_address_vector_of_its_domain)
 	open_all();
 	cr_assert_eq(fi_domain(fix->fabric, fix->info, &domain, NULL), 0);
 	cr_assert_eq(fi_av_open(domain, &attr, &foreign, NULL), 0);
-	cr_expect_eq(fi_ep_bind(ep, &foreign->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &foreign->fid, 0), -FI_EDOMAIN);
 	cr_expect_eq(fi_ep_bind(ep, &av->fid, FI_RECV), -FI_EBADFLAGS);
 	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), 0);
 	cr_expect_eq(fi_ep_bind(ep, &av->fid, 0), -FI_EINVAL);

@@ -520,7 +520,7 @@ Test(srx, other_domains_are_refused)
 
 	cr_assert_eq(fi_domain(fix.fabric, fix.info, &other, NULL), 0);
 	cr_assert_eq(fi_endpoint(other, fix.info, &ep, NULL), 0);
-	cr_expect_eq(fi_ep_bind(ep, &srx->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &srx->fid, 0), -FI_EDOMAIN);
 	cr_expect_eq(fi_close(&ep->fid), 0);
 	cr_expect_eq(fi_close(&other->fid), 0);
 }

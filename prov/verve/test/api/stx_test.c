@@ -176,7 +176,7 @@ Test(stx, of_another_domain_is_refused)
 
 	cr_assert_eq(fi_domain(fix.fabric, fix.info, &other, NULL), 0);
 	cr_assert_eq(fi_stx_context(other, NULL, &theirs, NULL), 0);
-	cr_expect_eq(fi_ep_bind(ep, &theirs->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(ep, &theirs->fid, 0), -FI_EDOMAIN);
 	cr_expect_eq(fi_close(&other->fid), -FI_EBUSY, "it has a shared context");
 	cr_expect_eq(fi_close(&theirs->fid), 0);
 	cr_expect_eq(fi_close(&other->fid), 0);
