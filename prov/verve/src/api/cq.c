@@ -343,7 +343,7 @@ static int cq_check(const struct fi_cq_attr *attr)
 	if (attr->flags & ~FI_AFFINITY) {
 		VERVE_WARN(CQ, "completion queue flags 0x%llx are not supported\n",
 			   (unsigned long long)attr->flags);
-		return -FI_EBADFLAGS;
+		return attr->flags & FI_PEER ? -FI_EINVAL : -FI_EBADFLAGS; /* fi_peer(3) */
 	}
 	if (attr->flags & FI_AFFINITY && (unsigned)attr->signaling_vector >= cpus) {
 		VERVE_WARN(CQ,

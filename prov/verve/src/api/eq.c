@@ -276,7 +276,7 @@ int verve_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY)) {
 		VERVE_WARN(EQ, "event queue flags 0x%llx are not supported\n",
 			   (unsigned long long)attr->flags);
-		return -FI_EBADFLAGS;
+		return attr->flags & FI_PEER ? -FI_EINVAL : -FI_EBADFLAGS; /* fi_peer(3) */
 	}
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)

@@ -119,6 +119,11 @@ static int srx_check(const struct verve_domain *domain, const struct fi_rx_attr 
 			   (unsigned long long)(attr->caps & ~(capabilities() | newer)));
 		return -FI_EINVAL;
 	}
+	if (attr->op_flags & ~VERVE_RX_OP_FLAGS) {
+		VERVE_WARN(EP_CTRL, "flags 0x%llx cannot be the default of receives\n",
+			   (unsigned long long)(attr->op_flags & ~VERVE_RX_OP_FLAGS));
+		return -FI_EINVAL;
+	}
 	if (attr->iov_limit > VERVE_IOV_LIMIT || attr->size > VERVE_RX_SIZE_MAX) {
 		VERVE_WARN(EP_CTRL, "a shared receive context takes %d segments and %d receives\n",
 			   VERVE_IOV_LIMIT, VERVE_RX_SIZE_MAX);

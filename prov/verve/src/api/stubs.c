@@ -28,8 +28,12 @@ STUB(int, fabric_passive_ep, struct fid_fabric *fabric, struct fi_info *info, st
      void *context)
 STUB(int, fabric_wait_open, struct fid_fabric *fabric, struct fi_wait_attr *attr,
      struct fid_wait **waitset)
-STUB(int, fabric_domain2, struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom,
-     uint64_t flags, void *context)
+/* fi_peer(3) has an answer for providers that share no domain of another one. */
+int verve_stub_fabric_domain2(struct fid_fabric *fabric, struct fi_info *info,
+			      struct fid_domain **domain, uint64_t flags, void *context)
+{
+	return flags & FI_PEER ? -FI_EINVAL : -FI_ENOSYS;
+}
 
 /* struct fi_ops_domain */
 STUB(int, domain_scalable_ep, struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,

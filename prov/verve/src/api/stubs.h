@@ -5,7 +5,8 @@
  * test for NULL, so no table may have an empty entry.
  *
  * Names: verve_stub_<table>_<op> for struct fi_ops_<table>, and verve_stub_<op> for struct fi_ops.
- * All return -FI_ENOSYS, except verve_stub_domain_query_collective, which returns -FI_EOPNOTSUPP.
+ * All return -FI_ENOSYS, except verve_stub_domain_query_collective, which returns -FI_EOPNOTSUPP,
+ * and verve_stub_fabric_domain2, which returns -FI_EINVAL if its flags have FI_PEER.
  * Tables of which every operation is a stub stand at the end. Constant; any thread.
  */
 #ifndef VERVE_API_STUBS_H

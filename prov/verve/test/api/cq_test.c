@@ -101,6 +101,7 @@ Test(cq, bad_attributes_are_refused)
 	struct fi_cq_attr bad[] = {
 		{.format = (enum fi_cq_format)99},
 		{.flags = FI_PEEK},
+		{.flags = FI_PEER},
 		{.wait_obj = (enum fi_wait_obj)99},
 		{.wait_obj = FI_WAIT_SET},
 		{.wait_obj = FI_WAIT_MUTEX_COND},
@@ -109,7 +110,7 @@ Test(cq, bad_attributes_are_refused)
 		{.flags = FI_AFFINITY, .signaling_vector = -1},
 		{.flags = FI_AFFINITY, .signaling_vector = 1 << 20},
 	};
-	const int error[] = {-FI_EINVAL, -FI_EBADFLAGS, -FI_EINVAL, -FI_ENOSYS,
+	const int error[] = {-FI_EINVAL, -FI_EBADFLAGS, -FI_EINVAL, -FI_EINVAL, -FI_ENOSYS,
 			     -FI_ENOSYS, -FI_EINVAL,	-FI_ENOMEM, -FI_EINVAL, -FI_EINVAL};
 	struct fid_cq *cq;
 

@@ -92,10 +92,11 @@ Test(eq, bad_attributes_are_refused)
 {
 	struct fi_eq_attr bad[] = {
 		{.flags = FI_PEEK},
+		{.flags = FI_PEER},
 		{.wait_obj = (enum fi_wait_obj)99},
 		{.wait_obj = FI_WAIT_SET},
 	};
-	const int error[] = {-FI_EBADFLAGS, -FI_EINVAL, -FI_ENOSYS};
+	const int error[] = {-FI_EBADFLAGS, -FI_EINVAL, -FI_EINVAL, -FI_ENOSYS};
 	struct fid_eq *eq;
 
 	cr_expect_eq(fi_eq_open(fabric, NULL, &eq, NULL), -FI_EINVAL);

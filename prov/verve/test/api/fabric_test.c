@@ -60,12 +60,15 @@ Test(fabric, stays_open_while_referenced)
 	verve_fabric_put(fabric);
 }
 
-Test(fabric, opens_no_passive_endpoints_or_wait_sets)
+Test(fabric, opens_no_passive_endpoints_or_wait_sets_or_peers)
 {
+	struct fid_domain *domain;
 	struct fi_wait_attr attr = {.wait_obj = FI_WAIT_FD};
 	struct fid_wait *wait;
 	struct fid_pep *pep;
 
 	cr_expect_eq(fi_passive_ep(fabric, NULL, &pep, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_wait_open(fabric, &attr, &wait), -FI_ENOSYS);
+	cr_expect_eq(fi_domain2(fabric, NULL, &domain, FI_PEER, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_domain2(fabric, NULL, &domain, FI_MORE, NULL), -FI_ENOSYS);
 }

@@ -548,6 +548,9 @@ Test(srx, attributes_that_receives_cannot_have_are_refused)
 
 	cr_expect_eq(fi_srx_context(fix.domain, &attr, &ep, NULL), -FI_EINVAL);
 	attr.caps = FI_MSG | FI_RECV;
+	attr.op_flags = FI_PEER;
+	cr_expect_eq(fi_srx_context(fix.domain, &attr, &ep, NULL), -FI_EINVAL);
+	attr.op_flags = FI_COMPLETION;
 	attr.iov_limit = 1000;
 	cr_expect_eq(fi_srx_context(fix.domain, &attr, &ep, NULL), -FI_EINVAL);
 	cr_assert_eq(fi_srx_context(fix.domain, NULL, &ep, NULL), 0);
