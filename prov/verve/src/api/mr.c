@@ -286,8 +286,9 @@ static int open_regions(struct verve_mr *mr, const struct fi_mr_attr *attr, uint
 }
 
 /*
- * Devices need not make an rkey for memory that no peer may touch: all such regions may have the
- * same rkey. So their keys are not in the table.
+ * Memory that no peer may touch has no key in the table. Devices need not make an rkey for it: all
+ * such regions may have the same one. And applications that choose keys may give all of them the
+ * same one: fi_mr(3).
  */
 static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 {
@@ -296,6 +297,8 @@ static int add_key(struct verve_mr *mr, const struct fi_mr_attr *attr)
 
 	if (~domain->mr_mode & FI_MR_PROV_KEY) {
 		mr->key.key = attr->requested_key;
+		if (!(attr->access & remote_access))
+			return 0;
 	} else if (attr->iov_count > 1) {
 		verve_mr_keytab_add_made(&domain->mr_keytab, &mr->key);
 		mr->has_key = true;

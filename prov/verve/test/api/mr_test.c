@@ -165,7 +165,8 @@ Test(mr, application_chooses_keys_each_once)
 	fix.info->domain_attr->mr_mode = 0;
 	a = reg(FI_REMOTE_READ, sizeof(buffer));
 	cr_expect_eq(fi_mr_key(a), 7);
-	cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_SEND, 0, 7, 0, &b, NULL), -FI_ENOKEY);
+	cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_WRITE, 0, 7, 0, &b, NULL),
+		     -FI_ENOKEY);
 	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_WRITE, 0, UINT64_MAX - 1, 0, &b,
 			       NULL), 0);
 	cr_expect_eq(fi_mr_key(b), UINT64_MAX - 1);
@@ -173,6 +174,26 @@ Test(mr, application_chooses_keys_each_once)
 	a = reg(FI_REMOTE_READ, 100);
 	cr_expect_eq(fi_close(&a->fid), 0);
 	cr_expect_eq(fi_close(&b->fid), 0);
+}
+
+/* As Mercury does: buffers that no peer touches all get the key 0. */
+Test(mr, local_memory_uses_up_no_key)
+{
+	struct iovec iov[2] = {{buffer, 8}, {buffer + 16, 8}};
+	struct fid_mr *local, *segments, *mr;
+
+	fix.info->domain_attr->mr_mode = 0;
+	local = reg(FI_SEND | FI_RECV, sizeof(buffer));
+	cr_expect_eq(fi_mr_key(local), 7);
+	cr_assert_eq(fi_mr_regv(fix.domain, iov, 2, FI_READ, 0, 7, 0, &segments, NULL), 0);
+	cr_expect_eq(fi_mr_key(segments), 7);
+	cr_assert_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_READ, 0, 7, 0, &mr, NULL), 0);
+	cr_expect_eq(fi_close(&local->fid), 0);
+	cr_expect_eq(fi_close(&segments->fid), 0);
+	/* The key is that of the one region that peers reach. */
+	cr_expect_eq(fi_mr_reg(fix.domain, buffer, 8, FI_REMOTE_READ, 0, 7, 0, &local, NULL),
+		     -FI_ENOKEY);
+	cr_expect_eq(fi_close(&mr->fid), 0);
 }
 
 /* All 64 bits of a key are the application's: no number has a meaning of its own. */
