@@ -528,11 +528,12 @@ static struct fi_ops_av av_ops = {
 /* Checks attr, and sets its type if the application left it open. */
 static int check_attr(struct fi_av_attr *attr)
 {
-	if (attr->name || attr->flags & (FI_READ | FI_SYMMETRIC)) {
-		VERVE_INFO(AV, "shared and symmetric address vectors are not supported\n");
+	if (attr->name || attr->flags & FI_READ) {
+		VERVE_INFO(AV, "shared address vectors are not supported\n");
 		return -FI_ENOSYS;
 	}
-	if (attr->flags & ~FI_EVENT) {
+	/* FI_SYMMETRIC tells of addresses that could be stored in less memory. */
+	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) {
 		VERVE_WARN(AV, "flags 0x%llx are not supported\n", (unsigned long long)attr->flags);
 		return -FI_EBADFLAGS;
 	}
@@ -572,7 +573,7 @@ int verve_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid
 	av->fid.fid.ops = &av_fid_ops;
 	av->fid.ops = &av_ops;
 	av->domain = verve_domain_from_fid(&domain->fid);
-	av->flags = attr->flags;
+	av->flags = attr->flags & FI_EVENT;
 	verve_addrvec_init(&av->addrs);
 	verve_lock_init(&av->lock, false);
 	LIST_INIT(&av->users);

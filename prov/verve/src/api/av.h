@@ -34,8 +34,8 @@ struct verve_av {
 /*
  * av_open of struct fi_ops_domain: fi_av_open(3). Holds a reference of the domain until it is
  * closed. fi_close returns -FI_EBUSY while an endpoint is bound to the vector. Sets attr->type if
- * it is FI_AV_UNSPEC. -FI_EINVAL: no attr, or an attribute out of its range; -FI_EBADFLAGS;
- * -FI_ENOSYS: a named, read-only or symmetric vector; -FI_ENOMEM.
+ * it is FI_AV_UNSPEC. FI_SYMMETRIC changes nothing. -FI_EINVAL: no attr, or an attribute out of its
+ * range; -FI_EBADFLAGS; -FI_ENOSYS: a named or read-only vector; -FI_ENOMEM.
  */
 int verve_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
 		  void *context);

@@ -85,7 +85,6 @@ Test(av, attributes_are_checked)
 {
 	struct fi_av_attr named = {.type = FI_AV_TABLE, .name = "shared"};
 	struct fi_av_attr readonly = {.type = FI_AV_TABLE, .flags = FI_READ};
-	struct fi_av_attr symmetric = {.type = FI_AV_TABLE, .flags = FI_SYMMETRIC};
 	struct fi_av_attr flags = {.type = FI_AV_TABLE, .flags = FI_PEEK};
 	struct fi_av_attr type = {.type = 99};
 	struct fi_av_attr bits = {.type = FI_AV_TABLE, .rx_ctx_bits = 33};
@@ -93,13 +92,20 @@ Test(av, attributes_are_checked)
 
 	cr_expect_eq(try_open(&named), -FI_ENOSYS);
 	cr_expect_eq(try_open(&readonly), -FI_ENOSYS);
-	cr_expect_eq(try_open(&symmetric), -FI_ENOSYS);
 	cr_expect_eq(try_open(&flags), -FI_EBADFLAGS);
 	cr_expect_eq(try_open(&type), -FI_EINVAL);
 	cr_expect_eq(try_open(&bits), -FI_EINVAL);
 	cr_expect_eq(try_open(&negative), -FI_EINVAL);
 	cr_expect_eq(try_open(NULL), -FI_EINVAL);
 	cr_expect_null(av);
+}
+
+/* It is a hint, and asks for nothing. */
+Test(av, symmetric_addresses_are_as_others)
+{
+	open_av(FI_SYMMETRIC);
+	cr_expect_eq(insert(9), 0);
+	cr_expect(is_at(0, "10.0.0.9", 5000));
 }
 
 Test(av, open_type_becomes_table)
