@@ -34,7 +34,8 @@ struct verve_comp {
 	void *buf;	/* multi-receive: the message's place in the buffer */
 	uint64_t data;	/* remote CQ data, with VERVE_COMP_REMOTE_CQ_DATA */
 	uint64_t tag;
-	uint64_t src; /* fi_addr_t of the sender; UINT64_MAX: not known */
+	/* fi_addr_t of the sender; in errors of transmits, of the target; UINT64_MAX: not known */
+	uint64_t src;
 };
 
 enum { VERVE_COMP_REASON_MAX = 128 }; /* bytes of an error's reason, with its end */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/probe.h"
+#include "conn/addrvec.h"
 #include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/peer.h"
@@ -88,6 +89,16 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 		verve_comp_counter_add(counter, 1);
 }
 
+/*
+ * Unlike verve_peer_fi_addr, this is not for requests to find the peer by: those of an endpoint
+ * that has failed find none.
+ */
+static uint64_t target_of(const struct verve_xport *xport, const struct verve_peer *peer)
+{
+	return peer->fi_addr != UINT64_MAX ? peer->fi_addr :
+					     verve_addrvec_find(xport->attr.addrvec, &peer->addr);
+}
+
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,
 			   uint32_t status, const char *reason)
 {
@@ -101,8 +112,11 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 
 	assert(error > 0);
 	make_comp(xport, op, &entry.comp);
-	if (!op->cls->is_receive)
+	if (!op->cls->is_receive) {
 		entry.comp.len = 0;
+		if (op->peer)
+			entry.comp.src = target_of(xport, op->peer);
+	}
 	if (op->cls->blame)
 		op->cls->blame(op, &entry, &reason);
 	snprintf(entry.reason, sizeof(entry.reason), "%s%s%s", reason, op->peer ? ", peer " : "",

@@ -20,7 +20,7 @@ struct verve_xport;
 void verve_op_report(struct verve_xport *xport, struct verve_op *op);
 /*
  * Reports an error: a positive FI errno, an ibv_wc_status or 0, and a readable reason, which is
- * copied. Otherwise like verve_op_report.
+ * copied. comp.src of a transmit is its target. Otherwise like verve_op_report.
  */
 void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int error,
 			   uint32_t status, const char *reason);

@@ -276,6 +276,27 @@ Test(op, reason_names_the_peer)
 	verve_op_free(a.xport, op);
 }
 
+/* Programs tell by it which of their peers is gone. */
+Test(op, error_of_a_transmit_has_the_address_of_its_target)
+{
+	const struct verve_addr other = {.in = {.sin_family = AF_INET, .sin_port = htons(9)}};
+	struct verve_op *op = alloc(&verve_write_class, 0);
+	uint64_t fi_addr;
+
+	cr_assert_eq(verve_addrvec_insert(&a.addrvec, &other, &fi_addr), 0);
+	op->peer = node_peer(&a, &a);
+	verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
+	cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.src, fi_addr + 1);
+	verve_op_free(a.xport, op);
+	op = alloc(&verve_send_class, 0);
+	op->peer = node_peer(&a, &a);
+	cr_assert_eq(verve_addrvec_remove(&a.addrvec, fi_addr + 1), 1);
+	verve_peer_forget(a.xport, fi_addr + 1);
+	verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
+	cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.src, UINT64_MAX);
+	verve_op_free(a.xport, op);
+}
+
 Test(op, no_listener_is_fine)
 {
 	memset(&a.xport->attr.sink, 0, sizeof(a.xport->attr.sink));
