@@ -219,6 +219,55 @@ void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink)
 	};
 }
 
+/* fi_domain(3): the domain's queue is the one of endpoints that have none. NULL: there is none. */
+static struct fid_eq *eq_of(const struct verve_ep *ep)
+{
+	return ep->eq ? ep->eq : ep->domain->eq;
+}
+
+int verve_bind_prepare_failure(struct verve_ep *ep)
+{
+	struct verve_eq_event *event;
+
+	if (ep->failure || !eq_of(ep))
+		return 0;
+	event = verve_eq_alloc_error();
+	if (!event)
+		return -FI_ENOMEM;
+	AO_store_release(&ep->failure, (AO_t)event);
+	return 0;
+}
+
+/* NULL: none was prepared, or another thread has it. */
+static struct verve_eq_event *take_failure(struct verve_ep *ep)
+{
+	AO_t event = AO_load(&ep->failure);
+
+	if (!event || !AO_compare_and_swap_full(&ep->failure, event, 0))
+		return NULL;
+	return (struct verve_eq_event *)event;
+}
+
+void verve_bind_drop_failure(struct verve_ep *ep)
+{
+	verve_eq_free_error(take_failure(ep));
+}
+
+void verve_bind_failed(void *arg, int error)
+{
+	struct verve_ep *ep = arg;
+	struct verve_eq_event *event = take_failure(ep);
+	struct fi_eq_err_entry entry = {
+		.fid = &ep->fid.fid,
+		.context = ep->fid.fid.context,
+		.err = error,
+		.prov_errno = error,
+	};
+
+	if (event)
+		verve_eq_put_error(eq_of(ep), event, &entry);
+}
+
 /* If one bind fails, all are undone. To unbind an engine that was never bound does nothing. */
 int verve_bind_engine(struct verve_ep *ep, struct verve_engine *engine)
 {

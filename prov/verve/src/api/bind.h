@@ -47,6 +47,18 @@ struct verve_lock *verve_bind_lend_lock(struct verve_ep *ep);
 void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink);
 
 /*
+ * Makes room for the entry that an event queue has if the endpoint fails: the endpoint's queue, or
+ * else the domain's. -FI_ENOMEM. drop: from then on no entry comes. Not at the same time.
+ */
+int verve_bind_prepare_failure(struct verve_ep *ep);
+void verve_bind_drop_failure(struct verve_ep *ep);
+/*
+ * failed of struct verve_engine_attr: the endpoint, ep, has failed. Adds the entry that was
+ * prepared, if there is one. Takes the queue's lock alone, and no memory. Any thread.
+ */
+void verve_bind_failed(void *ep, int error);
+
+/*
  * From now on, reading one of the bound queues and counters makes progress on the engine, and so
  * does the domain's progress thread. -FI_ENOMEM or -errno: nothing is bound. verve_bind_engine_undo
  * does nothing for an engine that was never bound. No lock may be held.

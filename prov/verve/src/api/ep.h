@@ -62,6 +62,8 @@ struct verve_ep {
 	struct verve_lock *lock;
 	struct verve_cntr *cntr[VERVE_EP_CNTRS];
 	struct fid_eq *eq;
+	/* struct verve_eq_event *: for the endpoint's failure (bind.h); 0: none */
+	volatile AO_t failure;
 	uint64_t caps;
 	uint64_t tx_op_flags, rx_op_flags; /* FI_*: default flags, for calls that take no flags */
 	uint32_t tx_flags, rx_flags;	   /* the same flags as VERVE_OP_* */

@@ -82,6 +82,8 @@ static int ep_enable(struct verve_ep *ep)
 		.elide_lock = verve_domain_elides_locks(ep->domain),
 		.xport = &xport,
 		.shared = ep->srx ? ep->srx->ep.engine : NULL,
+		.failed = verve_bind_failed,
+		.arg = ep,
 	};
 	struct verve_engine *engine;
 	int ret;
@@ -89,6 +91,8 @@ static int ep_enable(struct verve_ep *ep)
 	if (ep->engine)
 		return -FI_EOPBADSTATE;
 	ret = verve_bind_check(ep);
+	if (!ret)
+		ret = verve_bind_prepare_failure(ep);
 	if (ret)
 		return ret;
 	warn_of_name(ep);
@@ -148,6 +152,8 @@ static int ep_close(struct fid *fid)
 	}
 	if (is_used(ep))
 		return -FI_EBUSY;
+	/* The application knows the endpoint no more, and would not know what an entry is about. */
+	verve_bind_drop_failure(ep);
 	if (ep->engine) {
 		/*
 		 * From here on, no other object but a shared receive context makes progress on the

@@ -16,8 +16,8 @@
 #include "base/lock.h"
 #include "base/log.h"
 
-struct event {
-	STAILQ_ENTRY(event) link;
+struct verve_eq_event {
+	STAILQ_ENTRY(verve_eq_event) link;
 	uint32_t type;
 	bool error; /* true: data is a struct fi_eq_err_entry */
 	size_t len;
@@ -30,7 +30,7 @@ struct eq {
 	uint64_t flags; /* FI_WRITE: the application may write events */
 	struct verve_wait wait;
 	struct verve_lock lock; /* guards events */
-	STAILQ_HEAD(, event) events;
+	STAILQ_HEAD(, verve_eq_event) events;
 	volatile AO_t references; /* objects that report here */
 };
 
@@ -49,32 +49,54 @@ void verve_eq_put(struct fid_eq *fid)
 	AO_fetch_and_sub1_release(&eq_of(fid)->references);
 }
 
-static int eq_add(struct eq *eq, uint32_t type, bool error, const void *data, size_t len)
+/* NULL: no memory, which is logged. */
+static struct verve_eq_event *event_alloc(uint32_t type, bool error, size_t len)
 {
-	struct event *event = malloc(sizeof(*event) + len);
+	struct verve_eq_event *event = malloc(sizeof(*event) + len);
 
 	if (!event) {
 		VERVE_WARN(EQ, "no memory for an event of type %u\n", type);
-		return -FI_ENOMEM;
+		return NULL;
 	}
 	event->type = type;
 	event->error = error;
 	event->len = len;
-	if (len)
-		memcpy(event->data, data, len);
+	return event;
+}
+
+/* data: event->len bytes. */
+static void eq_put(struct eq *eq, struct verve_eq_event *event, const void *data)
+{
+	if (event->len)
+		memcpy(event->data, data, event->len);
 	verve_lock_acquire(&eq->lock);
 	STAILQ_INSERT_TAIL(&eq->events, event, link);
 	verve_lock_release(&eq->lock);
 	verve_wait_wake(&eq->wait);
-	return 0;
 }
 
 int verve_eq_write_event(struct fid_eq *fid, uint32_t event, const void *buf, size_t len)
 {
-	return eq_add(eq_of(fid), event, false, buf, len);
+	struct verve_eq_event *new = event_alloc(event, false, len);
+
+	if (!new)
+		return -FI_ENOMEM;
+	eq_put(eq_of(fid), new, buf);
+	return 0;
 }
 
-int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry)
+struct verve_eq_event *verve_eq_alloc_error(void)
+{
+	return event_alloc(0, true, sizeof(struct fi_eq_err_entry));
+}
+
+void verve_eq_free_error(struct verve_eq_event *event)
+{
+	free(event);
+}
+
+void verve_eq_put_error(struct fid_eq *fid, struct verve_eq_event *event,
+			const struct fi_eq_err_entry *entry)
 {
 	struct fi_eq_err_entry copy = {
 		.fid = entry->fid,
@@ -84,7 +106,17 @@ int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry
 		.prov_errno = entry->prov_errno,
 	};
 
-	return eq_add(eq_of(fid), 0, true, &copy, sizeof(copy));
+	eq_put(eq_of(fid), event, &copy);
+}
+
+int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry)
+{
+	struct verve_eq_event *event = verve_eq_alloc_error();
+
+	if (!event)
+		return -FI_ENOMEM;
+	verve_eq_put_error(fid, event, entry);
+	return 0;
 }
 
 /*
@@ -92,9 +124,9 @@ int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry
  * event leaves the queue: *taken, which the caller frees. The lock is held.
  */
 static ssize_t eq_take(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
-		       uint64_t flags, struct event **taken)
+		       uint64_t flags, struct verve_eq_event **taken)
 {
-	struct event *event = STAILQ_FIRST(&eq->events);
+	struct verve_eq_event *event = STAILQ_FIRST(&eq->events);
 
 	if (!event)
 		return -FI_EAGAIN;
@@ -117,7 +149,7 @@ static ssize_t eq_take(struct eq *eq, bool error, uint32_t *type, void *buf, siz
 static ssize_t eq_read_next(struct eq *eq, bool error, uint32_t *type, void *buf, size_t len,
 			    uint64_t flags)
 {
-	struct event *taken = NULL;
+	struct verve_eq_event *taken = NULL;
 	ssize_t ret;
 
 	if (flags & ~FI_PEEK)
@@ -158,7 +190,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 		return -FI_ENOSYS;
 	if (flags)
 		return -FI_EBADFLAGS;
-	ret = eq_add(eq, event, false, buf, len);
+	ret = verve_eq_write_event(fid, event, buf, len);
 	return ret ? ret : (ssize_t)len;
 }
 
@@ -223,7 +255,7 @@ static int eq_close(struct fid *fid)
 {
 	struct eq *eq = eq_of((struct fid_eq *)fid);
 	AO_t references = AO_load_acquire(&eq->references);
-	struct event *event;
+	struct verve_eq_event *event;
 
 	if (references) {
 		VERVE_WARN(EQ, "cannot close event queue %p: %zu objects report to it\n",

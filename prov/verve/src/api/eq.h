@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Event queue: fi_eq(3). It has events of address vectors and registrations, and the application's
- * own events. It is never overrun: only memory limits it, and a function that cannot add an event
- * says so.
+ * Event queue: fi_eq(3). It has events of address vectors and registrations, failures of
+ * endpoints, and the application's own events. It is never overrun: only memory limits it, and a
+ * function that cannot add an event says so.
  *
  * Its lock is taken last. Any thread may call the functions here, except that the application
  * serializes close.
@@ -13,6 +13,8 @@
 #include <rdma/fi_eq.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct verve_eq_event;
 
 /*
  * eq_open of struct fi_ops_fabric. Holds a reference of the fabric until it is closed. fi_close
@@ -33,6 +35,17 @@ void verve_eq_put(struct fid_eq *eq);
 int verve_eq_write_event(struct fid_eq *eq, uint32_t event, const void *buf, size_t len);
 /* Adds an error. entry is copied without its err_data. 0 or -FI_ENOMEM, which is logged. */
 int verve_eq_write_error(struct fid_eq *eq, const struct fi_eq_err_entry *entry);
+
+/*
+ * The same for an error that may come where no memory can be had: alloc makes room for it, put adds
+ * it. The room is the caller's until put, after that the queue's. alloc: NULL: no memory, which is
+ * logged.
+ */
+struct verve_eq_event *verve_eq_alloc_error(void);
+void verve_eq_put_error(struct fid_eq *eq, struct verve_eq_event *event,
+			const struct fi_eq_err_entry *entry);
+/* Room that was not used. NULL: nothing. */
+void verve_eq_free_error(struct verve_eq_event *event);
 
 /* For verve_fabric_trywait: as verve_wait_try. 0: the queue is empty. */
 int verve_eq_trywait(struct fid_eq *eq);

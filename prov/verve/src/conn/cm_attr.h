@@ -34,7 +34,12 @@ struct verve_cm_attr {
 	 * call verve_cm_step. Must not block.
 	 */
 	void (*wake)(void *arg);
-	void *arg; /* of notify and wake */
+	/*
+	 * Called once, after FATAL was put, with its error. Must not block or call the manager.
+	 * NULL: nobody wants to know before FATAL is taken.
+	 */
+	void (*fatal)(void *arg, int error);
+	void *arg; /* of notify, wake and fatal */
 };
 
 /* Counts since open, for statistics and tests. */

@@ -41,6 +41,8 @@ static void put_fatal(struct verve_cm *cm, int error)
 	verve_mailbox_put(cm->attr.events, &cm->fatal->mail);
 	cm->fatal = NULL;
 	cm->has_news = true;
+	if (cm->attr.fatal)
+		cm->attr.fatal(cm->attr.arg, error);
 }
 
 void verve_cm_abandon(struct verve_cm *cm, int error)

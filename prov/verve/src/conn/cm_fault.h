@@ -12,10 +12,11 @@ struct verve_cm_entry;
 struct verve_net_fault;
 
 /*
- * The device, or a queue that all connections share, has failed. The first call puts a FATAL event.
- * Every connection gets a DOWN event and every pending request a FAILED event, with error (positive
- * FI errno); peers get a BYE. (Where a worker is at the queue pair, this follows when the worker is
- * done: conn/cm_done.c.) Later requests and peers are refused. Calls notify.
+ * The device, or a queue that all connections share, has failed. The first call puts a FATAL event,
+ * and calls fatal. Every connection gets a DOWN event and every pending request a FAILED event,
+ * with error (positive FI errno); peers get a BYE. (Where a worker is at the queue pair, this
+ * follows when the worker is done: conn/cm_done.c.) Later requests and peers are refused. Calls
+ * notify.
  */
 void verve_cm_abandon(struct verve_cm *cm, int error);
 /* Ends the connection of an entry that is not busy, and whose end is open or was never opened. */

@@ -41,6 +41,14 @@ static void notify(void *arg)
 	verve_wakefd_signal(((struct verve_engine *)arg)->event_fd);
 }
 
+static void tell_failed(void *arg, int error)
+{
+	const struct verve_engine *engine = arg;
+
+	if (engine->failed)
+		engine->failed(engine->failed_arg, error);
+}
+
 static void wake_service(void *arg)
 {
 	(void)arg;
@@ -126,6 +134,7 @@ static int open_cm(struct verve_engine *engine, const struct verve_addr *addr,
 		.events = &xport->events,
 		.notify = notify,
 		.wake = wake_service,
+		.fatal = tell_failed,
 		.arg = engine,
 	};
 
@@ -141,6 +150,8 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	engine->head.xport = verve_proto_xport(&engine->proto);
 	engine->pid = getpid();
 	verve_lock_init(&engine->own_lock, attr->elide_lock);
+	engine->failed = attr->failed;
+	engine->failed_arg = attr->arg;
 	engine->shared = attr->shared;
 	engine->head.group = &verve_engine_group(engine)->head;
 	engine->head.lock = attr->lock ? attr->lock : &verve_engine_group(engine)->own_lock;

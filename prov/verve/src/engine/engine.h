@@ -31,6 +31,13 @@ struct verve_engine_attr {
 	struct verve_engine *shared; /* engine of the shared receive context to use; NULL: none */
 	/* becomes the engine's, and outlives it; NULL: one of its own. With shared: NULL */
 	struct verve_lock *lock;
+	/*
+	 * Called once if the endpoint fails (xport/failure.h), by whichever thread finds out, and
+	 * not after verve_engine_stop. Locks are held, the engine's perhaps among them: it only
+	 * queues or wakes. error: positive FI errno. NULL: nobody wants to know.
+	 */
+	void (*failed)(void *arg, int error);
+	void *arg; /* of failed */
 };
 
 /*

@@ -22,6 +22,8 @@ struct verve_engine {
 	struct verve_engine *shared; /* of the shared receive context that it uses; NULL: none */
 	LIST_HEAD(, verve_engine) members; /* that use this shared context; guarded by lock */
 	LIST_ENTRY(verve_engine) member;
+	void (*failed)(void *arg, int error); /* see struct verve_engine_attr; constant */
+	void *failed_arg;
 	bool started; /* turns of the shared receive context are turns of this engine, too */
 	struct verve_proto proto;
 	int event_fd; /* eventfd(2): mail of the service thread, or work that a turn left behind */

@@ -198,6 +198,47 @@ Test(fail, removed_device_ends_receives_too)
 	cr_expect_eq(try_recv(&a), -FI_ENODEV);
 }
 
+struct told {
+	int count, error;
+};
+
+static void tell(void *arg, int error)
+{
+	struct told *told = arg;
+
+	told->count++;
+	told->error = error;
+}
+
+/* Nobody polls a: its application may wait for nothing but this. */
+Test(fail, is_told_at_once_and_once)
+{
+	struct told told[3] = {0};
+
+	a.attr.arg = &told[0];
+	b.attr.arg = &told[1];
+	c.attr.arg = &told[2];
+	a.attr.failed = b.attr.failed = c.attr.failed = tell;
+	open_both();
+	open_end(&c);
+	fake_net_on_pause(NULL, NULL);
+	fault(VERVE_NET_FAULT_SRQ, xport_of(&a)->srq, 0);
+	run(10 * ms);
+	cr_expect_eq(told[0].count, 1);
+	cr_expect_eq(told[0].error, FI_EIO);
+	fault(VERVE_NET_FAULT_CQ, xport_of(&a)->send_cq, 0);
+	run(10 * ms);
+	cr_expect_eq(told[2].count, 0);
+	fake_net_device_remove(0);
+	run(10 * ms);
+	cr_expect_eq(told[2].count, 1);
+	cr_expect_eq(told[2].error, FI_ENODEV);
+	close_end(&a);
+	close_end(&c);
+	cr_expect_eq(told[0].count, 1);
+	cr_expect_eq(told[1].count, 0);
+}
+
 /* Events are taken once for each device, whichever of its endpoints they are about. */
 Test(fail, other_endpoints_live_on)
 {
