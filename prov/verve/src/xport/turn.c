@@ -70,9 +70,9 @@ static void look_after_waiting(struct verve_xport *xport)
 
 bool verve_turn_is_due(struct verve_xport *xport)
 {
-	return verve_dispatch_is_flooded(xport) || xport->leaving_count || !TAILQ_EMPTY(&xport->wanting) ||
-	       !TAILQ_EMPTY(&xport->broken_links) || !TAILQ_EMPTY(&xport->denied) ||
-	       xport->rx_refused || xport->lost.pressing ||
+	return verve_dispatch_is_flooded(xport) || xport->leaving_count ||
+	       !TAILQ_EMPTY(&xport->wanting) || !TAILQ_EMPTY(&xport->broken_links) ||
+	       !TAILQ_EMPTY(&xport->denied) || xport->rx_refused || xport->lost.pressing ||
 	       verve_rx_lost_is_to_be_watched(xport) || verve_keepalive_is_needed(xport) ||
 	       verve_half_open_is_any(xport);
 }

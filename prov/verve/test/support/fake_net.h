@@ -22,8 +22,7 @@ struct fake_net_config {
 	uint64_t seed;
 	uint32_t hosts;			/* 1 to 4096 */
 	struct verve_net_limits limits; /* of every device */
-	uint32_t inline_size;		/* most that a queue pair grants, bytes */
-	uint32_t mtu;
+	uint32_t inline_size, mtu;	/* bytes; inline_size: most that a queue pair grants */
 	uint32_t dgram_loss, dgram_dup; /* chance of each datagram (and ICMP error) */
 	uint64_t dgram_delay_min, dgram_delay_max;
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
