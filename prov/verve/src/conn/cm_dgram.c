@@ -202,7 +202,7 @@ static void dgram_dispatch(struct verve_cm *cm, const void *buf, size_t len,
 	if (dgram_refuse_elsewhere(cm, &hello, from, now))
 		return;
 	entry = verve_cm_entry_find(cm, from);
-	if (!(entry && verve_conn_is_established(&entry->conn)) &&
+	if (!(entry && verve_conn_judges(&entry->conn, &hello)) &&
 	    verve_guard_doubts(&cm->guard, &hello, from, now, count_strangers(cm)))
 		dgram_challenge(cm, &hello, from, now);
 	else if (entry)

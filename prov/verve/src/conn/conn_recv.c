@@ -156,6 +156,12 @@ static bool must_prove_itself(const struct verve_conn *conn, const struct verve_
 	return ends && !hello_is_proven_candidate(conn, hello);
 }
 
+bool verve_conn_judges(const struct verve_conn *conn, const struct verve_hello *hello)
+{
+	return verve_conn_is_established(conn) || must_prove_itself(conn, hello) ||
+	       hello_is_proven_candidate(conn, hello);
+}
+
 /* A HELLO that names an end of ours: the answer to our HELLO. */
 static void receive_answer(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,
 			   uint64_t random, struct verve_conn_out *out)

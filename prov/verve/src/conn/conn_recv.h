@@ -24,6 +24,12 @@
 #include "conn/hello.h"
 
 /*
+ * True: the connection itself judges the datagram: it makes the sender of a HELLO prove that it
+ * hears us (CHALLENGE), or this HELLO is the proof. No cookie (conn/guard.h) may be asked for as
+ * well, because a HELLO echoes one number.
+ */
+bool verve_conn_judges(const struct verve_conn *conn, const struct verve_hello *hello);
+/*
  * A datagram came from the peer's address. Sets all of *out. now: nanoseconds; random: any 64 bits.
  */
 void verve_conn_receive(struct verve_conn *conn, const struct verve_hello *hello, uint64_t now,

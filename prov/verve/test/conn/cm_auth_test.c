@@ -218,6 +218,33 @@ Test(cm_auth, a_recording_does_nothing)
 	nodes_stop();
 }
 
+/*
+ * The peer dies between its BYE, suspended, and its next HELLO; our engine does not look. The new
+ * endpoint there must show that it hears us, by one number: a HELLO cannot echo a second one.
+ */
+Test(cm_auth, restarted_peer_shows_one_proof)
+{
+	uint64_t sent;
+
+	start(2, &key, &key);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	nodes_may_break = true;
+	node_suspend(1, 0);
+	nodes_run(cm_world_time + 1);
+	node_close(1, false);
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(nodes[0].links[1].suspended, 1);
+	node_open(1);
+	sent = node_stats(0).sent;
+	node_connect(1, 0);
+	nodes_run(cm_world_time + 100 * ms);
+	nodes_expect_connected(0, 1);
+	cr_expect_eq(node_stats(0).sent - sent, 2, "a CHALLENGE and the answer");
+	cr_expect_eq(node_stats(1).sent, 3);
+	nodes_stop();
+}
+
 /* A cookie is valid for one to two minutes, for one address, for one request, at one endpoint. */
 Test(cm_auth, cookies_are_of_a_time_and_an_address)
 {
