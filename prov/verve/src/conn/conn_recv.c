@@ -127,12 +127,27 @@ static bool hello_names_us(const struct verve_conn *conn, const struct verve_hel
 	       hello->echo == conn->local.nonce;
 }
 
-static bool hello_is_from_remote(const struct verve_conn *conn, const struct verve_hello *hello)
+/* True if the datagram names the peer's end of this connection, or of the last one. */
+static bool hello_names_remote(const struct verve_conn *conn, const struct verve_hello *hello)
 {
-	return verve_conn_is_established(conn) &&
-	       hello->sender_incarnation == conn->remote.incarnation &&
+	return hello->sender_incarnation == conn->remote.incarnation &&
 	       hello->sender_id == conn->remote.id && hello->serial == conn->remote.serial &&
 	       hello->nonce == conn->remote.nonce;
+}
+
+static bool hello_is_from_remote(const struct verve_conn *conn, const struct verve_hello *hello)
+{
+	return verve_conn_is_established(conn) && hello_names_remote(conn, hello);
+}
+
+/*
+ * True if the HELLO looks like one of an old connection. Unless that was UP, the newer one may be a
+ * stranger's invention, with the largest serial there is.
+ */
+static bool hello_looks_old(const struct verve_conn *conn, const struct verve_hello *hello)
+{
+	return hello->sender_incarnation == conn->remote.incarnation &&
+	       hello->serial <= conn->remote.serial;
 }
 
 static bool hello_is_proven_candidate(const struct verve_conn *conn,
@@ -145,15 +160,16 @@ static bool hello_is_proven_candidate(const struct verve_conn *conn,
 }
 
 /*
- * True if the HELLO would end a connection, or a suspended one that could go on, and its sender,
- * whose address may be forged, has not shown yet that it hears us.
+ * True if the HELLO looks old, or would end a connection, or a suspended one that could go on, and
+ * its sender, whose address may be forged, has not shown yet that it hears us. Nobody answers for
+ * an old connection any more.
  */
 static bool must_prove_itself(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	bool ends = verve_conn_is_established(conn) ||
 		    (conn->suspended.local && !hello_resumes(conn, hello));
 
-	return ends && !hello_is_proven_candidate(conn, hello);
+	return (ends || hello_looks_old(conn, hello)) && !hello_is_proven_candidate(conn, hello);
 }
 
 bool verve_conn_judges(const struct verve_conn *conn, const struct verve_hello *hello)
@@ -178,6 +194,20 @@ static void receive_answer(struct verve_conn *conn, const struct verve_hello *he
 		verve_conn_send_end(conn, VERVE_HELLO_READY, out); /* our earlier READY was lost */
 }
 
+/* The connection makes place for the HELLO, which stays proven. */
+static void conn_replace(struct verve_conn *conn, const struct verve_hello *hello,
+			 struct verve_conn_out *out)
+{
+	struct verve_conn_candidate proven = conn->candidate;
+
+	if (hello->resumes == conn->remote.id &&
+	    hello->sender_incarnation == conn->remote.incarnation)
+		conn_end_suspended(conn, out); /* the peer's BYE was lost */
+	else
+		verve_conn_end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
+	conn->candidate = proven;
+}
+
 /*
  * A HELLO that names no end of ours: a request for a new connection, or a copy of an old request.
  */
@@ -189,24 +219,15 @@ static void receive_request(struct verve_conn *conn, const struct verve_hello *h
 			verve_conn_send_end(conn, VERVE_HELLO_HELLO, out);
 		else
 			out->foreign = true; /* a late copy: the peer has our answer */
-	} else if (hello->sender_incarnation == conn->remote.incarnation &&
-		   hello->serial <= conn->remote.serial) {
-		/*
-		 * The HELLO of an old connection. The peer may not know yet that its last one is
-		 * over. Connections before that one the peer has ended itself.
-		 */
-		if (hello->serial == conn->remote.serial && !verve_conn_is_established(conn))
-			verve_conn_send_denial(conn, hello, out);
-		else
-			out->foreign = true;
+	} else if (hello_names_remote(conn, hello)) {
+		/* The peer may not know yet that its last connection is over. */
+		verve_conn_send_denial(conn, hello, out);
+	} else if (conn->state == VERVE_CONN_UP && hello_looks_old(conn, hello)) {
+		out->foreign = true; /* the peer has ended that connection itself */
 	} else if (must_prove_itself(conn, hello)) {
 		verve_conn_send_challenge(conn, hello, random, out);
 	} else if (verve_conn_is_established(conn)) {
-		if (hello->resumes == conn->remote.id &&
-		    hello->sender_incarnation == conn->remote.incarnation)
-			conn_end_suspended(conn, out); /* the peer's BYE was lost */
-		else
-			verve_conn_end(conn, VERVE_CONN_DO_DOWN, FI_ENOTCONN, out);
+		conn_replace(conn, hello, out);
 		out->actions |= VERVE_CONN_DO_OPEN;
 	} else if (!conn->local.id) {
 		out->actions |= VERVE_CONN_DO_OPEN;

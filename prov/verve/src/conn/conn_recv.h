@@ -8,8 +8,9 @@
  * our engine ends the connection, because only the engine sees packets.
  *
  * Two HELLOs that cross make one connection: the side with the larger incarnation answers, and
- * listens for the other side's first packet. A HELLO that would replace an established connection
- * must first echo a fresh nonce (CHALLENGE); an old or replayed HELLO cannot.
+ * listens for the other side's first packet. A HELLO that would replace an established connection,
+ * or that seems to be older than the last one, must first echo a fresh nonce (CHALLENGE); an old or
+ * replayed HELLO cannot.
  *
  * This file must not know sockets, authentication or cookies: conn/guard.h has checked the
  * datagram. Service thread.

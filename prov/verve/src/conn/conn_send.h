@@ -29,8 +29,8 @@ void verve_conn_send_bye(const struct verve_conn *conn, enum verve_hello_reason 
 void verve_conn_send_denial(const struct verve_conn *conn, const struct verve_hello *hello,
 			    struct verve_conn_out *out);
 /*
- * A CHALLENGE to the sender of hello, because hello would replace the connection: the sender must
- * echo a nonce first. random: any 64 bits, for the nonce.
+ * A CHALLENGE to the sender of hello, which becomes the candidate: the sender must echo a nonce
+ * first. random: any 64 bits, for the nonce.
  */
 void verve_conn_send_challenge(struct verve_conn *conn, const struct verve_hello *hello,
 			       uint64_t random, struct verve_conn_out *out);

@@ -54,7 +54,9 @@ struct verve_conn_local {
 	struct verve_net_qp_addr qp; /* our queue pair's address */
 };
 
-/* The peer's end. Valid in WAIT_READY and UP; incarnation and serial are remembered after it. */
+/*
+ * The peer's end. Valid in WAIT_READY and UP. Remembered after it: incarnation, id, serial, nonce.
+ */
 struct verve_conn_remote {
 	uint64_t incarnation;
 	uint32_t id; /* the peer's connection id */
@@ -64,17 +66,20 @@ struct verve_conn_remote {
 	uint32_t resumes; /* the peer's id of the suspended connection continued here; 0: none */
 };
 
+/* A connection of the peer that must prove itself first; nonce 0: none. */
+struct verve_conn_candidate {
+	uint64_t incarnation; /* of the candidate's endpoint */
+	uint64_t nonce;	      /* our number, which the candidate must echo */
+	uint32_t id;	      /* the candidate's connection id */
+};
+
 struct verve_conn {
 	const struct verve_conn_self *self;
 	struct verve_addr addr; /* the peer's address */
 	enum verve_conn_state state;
 	struct verve_conn_local local;
 	struct verve_conn_remote remote;
-	struct { /* a newer connection of the peer that may replace this one; nonce 0: none */
-		uint64_t incarnation; /* of the candidate's endpoint */
-		uint64_t nonce;	      /* our number, which the candidate must echo */
-		uint32_t id;	      /* the candidate's connection id */
-	} candidate;
+	struct verve_conn_candidate candidate;
 	struct { /* the peer's CHALLENGE, which our HELLO must echo; nonce 0: there was none */
 		uint64_t incarnation, nonce;
 	} challenge;
@@ -136,7 +141,7 @@ void verve_conn_start_timer(struct verve_conn *conn, uint64_t now, uint64_t rand
 /* Sets the next repetition, after twice the last interval, at most a second. */
 void verve_conn_back_off(struct verve_conn *conn, uint64_t now, uint64_t random);
 
-/* Ends the connection: IDLE. Remembers the peer's incarnation and serial. No report. */
+/* Ends the connection: IDLE. Remembers which one of the peer's it was. No report. */
 void verve_conn_reset(struct verve_conn *conn);
 /* The same; the next connection between the same incarnations continues this one. */
 void verve_conn_reset_suspended(struct verve_conn *conn);

@@ -434,6 +434,36 @@ Test(cm, a_flood_of_requests_is_bounded)
 	nodes_stop();
 }
 
+/*
+ * A stranger, whom node 1 has answered and so told its incarnation, calls node 0 in node 1's name,
+ * with the largest serial there is.
+ */
+Test(cm, forged_serial_does_not_lock_a_peer_out)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_hello hello;
+
+	nodes_start(20, 3);
+	node_connect(2, 1);
+	nodes_run(UINT64_MAX);
+	cr_assert_eq(cm_world_recorded(1, 2, VERVE_HELLO_HELLO, buf), sizeof(buf));
+	cr_assert_eq(verve_hello_decode(buf, sizeof(buf), &hello), 0);
+	nodes_may_break = true;
+	hello.recipient_incarnation = hello.echo = 0;
+	hello.recipient_id = 0;
+	hello.serial = UINT64_MAX;
+	verve_hello_encode(&hello, buf);
+	cm_world_inject(1, 0, buf, sizeof(buf));
+	nodes_run(cm_world_time + ms);
+	cr_assert_eq(nodes[0].links[1].ups, 1);
+	cr_assert_eq(nodes[0].links[1].downs, 1);
+	node_connect(1, 0);
+	nodes_run(cm_world_time + 10 * ms);
+	nodes_expect_connected(0, 1);
+	cr_assert_eq(nodes[1].links[0].fails, 0);
+	nodes_stop();
+}
+
 Test(cm, any_bytes)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];

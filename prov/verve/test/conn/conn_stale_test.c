@@ -177,3 +177,118 @@ Test(conn, stale_answer_does_not_part_merged_connections)
 	verve_conn_hear(&a.conn);
 	expect_agreement();
 }
+
+/* What a stranger says in a's name, which knows a's incarnation and no more. */
+static struct verve_hello forge(uint64_t serial)
+{
+	struct verve_hello forged = request(&a);
+
+	verve_conn_end(&a.conn, 0, 0, &out);
+	forged.serial = serial;
+	forged.sender_id += 1000;
+	forged.nonce += 1000;
+	forged.qp.qp_num += 1000;
+	return forged;
+}
+
+/* a's HELLO comes, and a shows that it hears b, which does what is expected. Returns a's proof. */
+static struct verve_hello prove(const struct verve_hello *first, unsigned expected)
+{
+	struct verve_hello proof;
+
+	cr_assert_eq(receive(&b, first), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_CHALLENGE);
+	cr_assert(verve_conn_judges(&b.conn, first), "a cookie is not asked for as well");
+	cr_assert_eq(receive(&a, &out.hello), SEND);
+	proof = out.hello;
+	cr_assert(verve_conn_judges(&b.conn, &proof));
+	cr_assert_eq(receive(&b, &proof), expected);
+	return proof;
+}
+
+static void expect_proof(const struct verve_hello *first, unsigned expected)
+{
+	struct verve_hello proof = prove(first, expected);
+
+	cr_assert_eq(receive(&a, &out.hello), ADOPT);
+	cr_assert_eq(receive(&b, &out.hello), REPORT_READY);
+	expect_agreement();
+	cr_assert_eq(receive(&b, &proof), 0);
+}
+
+/* The serial is the largest, or the very one that a will use next. */
+Test(conn, forged_serial_does_not_lock_the_peer_out)
+{
+	for (int guessed = 0; guessed < 2; guessed++) {
+		struct verve_hello forged, first;
+
+		setup();
+		forged = forge(guessed ? 2 : UINT64_MAX);
+		cr_assert_eq(receive(&b, &forged), OPEN | ADOPT, "b cannot know");
+		cr_assert_eq(receive(&a, &out.hello), SEND, "a does");
+		cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
+		cr_assert_eq(receive(&b, &out.hello), DOWN);
+		first = request(&a);
+		cr_assert_eq(first.serial, 2);
+		expect_proof(&first, OPEN | ADOPT);
+	}
+}
+
+Test(conn, forged_serial_does_not_lock_the_peer_out_while_half_open)
+{
+	struct verve_hello forged = forge(UINT64_MAX), first = request(&a);
+
+	cr_assert_eq(receive(&b, &forged), OPEN | ADOPT);
+	expect_proof(&first, DOWN | OPEN | ADOPT);
+}
+
+/* Both ask: whichever HELLO comes first, they merge. */
+Test(conn, forged_serial_does_not_part_who_ask_both)
+{
+	for (int order = 0; order < 2; order++) {
+		struct verve_hello forged, from_a, from_b;
+
+		setup();
+		forged = forge(UINT64_MAX);
+		receive(&b, &forged);
+		receive(&a, &out.hello);
+		receive(&b, &out.hello);
+		from_a = request(&a);
+		from_b = request(&b);
+		if (!order) {
+			prove(&from_a, ADOPT);
+			cr_assert_eq(receive(&a, &out.hello), ADOPT & ~SEND);
+			cr_assert_eq(receive(&a, &from_b), 0);
+			verve_conn_hear(&b.conn);
+			expect_agreement();
+			continue;
+		}
+		/* a waits quietly for b's answer, and b for a proof: time helps. */
+		cr_assert_eq(receive(&a, &from_b), ADOPT & ~SEND);
+		cr_assert_eq(receive(&b, &from_a), SEND);
+		cr_assert_eq(receive(&a, &out.hello), 0);
+		fire(&a);
+		cr_assert_eq(receive(&b, &out.hello), ADOPT);
+		cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+		expect_agreement();
+	}
+}
+
+/* A copy of what a sent long ago is challenged once, and a does not answer. */
+Test(conn, copy_of_an_old_hello_makes_nothing)
+{
+	struct verve_hello old = establish(), challenge;
+
+	verve_conn_drop(&a.conn, &out);
+	receive(&b, &out.hello);
+	establish();
+	verve_conn_drop(&a.conn, &out);
+	receive(&b, &out.hello);
+	cr_assert_eq(receive(&b, &old), SEND);
+	challenge = out.hello;
+	cr_assert_eq(challenge.kind, VERVE_HELLO_CHALLENGE);
+	cr_assert_eq(receive(&a, &challenge), 0);
+	request(&a);
+	cr_assert_eq(receive(&a, &challenge), 0);
+	cr_assert_eq(b.conn.state, VERVE_CONN_IDLE);
+}
