@@ -54,6 +54,7 @@ struct verve_cm_entry *verve_cm_entry_make(struct verve_cm *cm, const struct ver
 	HASH_ADD(hh, cm->entries, conn.addr, verve_addr_len(addr), entry);
 	if (!entry->hh.tbl)
 		goto err_entry;
+	entry->for_peer = true;
 	entry_move_to_list(cm, entry, VERVE_CM_LIST_IDLE);
 	return entry;
 

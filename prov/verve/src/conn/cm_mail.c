@@ -12,6 +12,7 @@
 #include "conn/cm_state.h"
 #include "conn/conn.h"
 
+/* A request to connect, or, if it names a connection, to continue that one. */
 static void mail_connect(struct verve_cm *cm, struct verve_cm_event *request)
 {
 	struct verve_cm_entry *entry = verve_cm_entry_make(cm, &request->addr);
@@ -20,6 +21,8 @@ static void mail_connect(struct verve_cm *cm, struct verve_cm_event *request)
 		verve_cm_fail_request(cm, request, FI_ENOMEM);
 		return;
 	}
+	if (!request->conn_id)
+		entry->for_peer = false;
 	if (entry->conn.state == VERVE_CONN_IDLE)
 		verve_conn_forget(&entry->conn, request->conn_id);
 	verve_conn_connect(&entry->conn);

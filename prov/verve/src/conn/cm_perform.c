@@ -9,6 +9,7 @@
 #include "conn/cm_entry.h"
 #include "conn/cm_job.h"
 #include "conn/conn.h"
+#include "net/sys.h"
 
 int verve_cm_send(struct verve_cm *cm, const struct verve_hello *hello,
 		  const struct verve_addr *to)
@@ -57,6 +58,8 @@ static void event_post_failed(struct verve_cm *cm, struct verve_cm_entry *entry,
 		VERVE_INFO(EP_CTRL, "no queue pair %s to connect to %s now\n",
 			   entry->request->scarce ? "here" : "there",
 			   verve_addr_str(&entry->conn.addr, name));
+	else if (entry->for_peer)
+		verve_guard_warn_again(&cm->guard, &entry->conn.addr, error, verve_net_now());
 	else
 		VERVE_WARN(EP_CTRL, "cannot connect to %s: %s\n",
 			   verve_addr_str(&entry->conn.addr, name), fi_strerror(error));
@@ -82,6 +85,8 @@ static void event_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 	event_post(cm, entry, &entry->up, VERVE_CM_UP, 0);
 	free(entry->job);
 	entry->job = NULL;
+	if (!entry->request && !event->resumes)
+		entry->for_peer = true;
 	free(entry->request);
 	entry->request = NULL;
 	cm->stats.connected++;

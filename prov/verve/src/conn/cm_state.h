@@ -60,6 +60,12 @@ struct verve_cm_entry {
 	bool busy; /* a worker has the job: the connection takes no input (conn/cm_job.h) */
 	/* the engine's request for a connection, which may become FAILED; NULL: none */
 	struct verve_cm_event *request;
+	/*
+	 * Our engine has not asked for the connection but, at most, to continue one that only the
+	 * peer had asked for. The peer may be a stranger, which makes our engine ask as often as it
+	 * likes.
+	 */
+	bool for_peer;
 	uint32_t id;			  /* in cm->ids; 0: our end is not open */
 	/* the queue pair, and what a worker does with it; NULL once UP has handed it over */
 	struct verve_cm_job *job;

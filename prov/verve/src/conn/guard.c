@@ -3,6 +3,7 @@
 #include "conn/guard.h"
 
 #include <arpa/inet.h>
+#include <rdma/fi_errno.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -181,6 +182,16 @@ void verve_guard_warn_rejected(struct verve_guard *guard, const struct verve_add
 			   "the same auth_key or FI_VERVE_AUTH_KEY_FILE\n",
 			   verve_addr_str(from, name),
 			   guard->key.is_set ? "it has another, or none" : "there is none");
+}
+
+void verve_guard_warn_again(struct verve_guard *guard, const struct verve_addr *peer, int error,
+			    uint64_t now)
+{
+	char name[VERVE_ADDR_STRLEN];
+
+	if (may_warn(&guard->warned.again, now))
+		VERVE_WARN(EP_CTRL, "cannot connect again to %s: %s\n",
+			   verve_addr_str(peer, name), fi_strerror(error));
 }
 
 bool verve_guard_may_answer(struct verve_guard *guard, enum verve_guard_answer kind, uint64_t now)

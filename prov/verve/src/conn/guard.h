@@ -36,7 +36,7 @@ struct verve_guard {
 	struct verve_addr addr; /* the endpoint's own address */
 	uint8_t secret[16];	/* random: the key of the cookies' hash */
 	struct { /* time of each kind's last warning, nanoseconds; 0: never */
-		uint64_t version, refused, rejected, elsewhere;
+		uint64_t version, refused, rejected, elsewhere, again;
 	} warned;
 	struct {
 		uint64_t since; /* nanoseconds: begin of the second that count belongs to */
@@ -105,6 +105,9 @@ void verve_guard_warn_elsewhere(struct verve_guard *guard, const struct verve_he
 /* A peer refused us: it has another key. */
 void verve_guard_warn_rejected(struct verve_guard *guard, const struct verve_addr *from,
 			       uint64_t now);
+/* A connection that only the peer had asked for cannot be continued. error: positive FI errno. */
+void verve_guard_warn_again(struct verve_guard *guard, const struct verve_addr *peer, int error,
+			    uint64_t now);
 /*
  * False: enough refusals of this kind were sent in this second. Counts the refusal that the caller
  * sends. now: nanoseconds.
