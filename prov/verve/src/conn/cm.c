@@ -18,6 +18,7 @@
 
 enum {
 	WINDOW = 64,		/* handshakes that we may have begun at the same time */
+	WINDOW_FOR_PEERS = 32,	/* those of them that only peers have made our engine begin */
 	HALF_OPEN_LIMIT = 4096, /* connections that wait for the peer's READY */
 	IDLE_LIMIT = 1024,	/* entries of addresses that have no connection */
 };
@@ -58,13 +59,25 @@ static void entry_admit(struct verve_cm *cm, struct verve_cm_entry *entry)
 	verve_cm_perform(cm, entry, &out);
 }
 
+/* Peers that suspend at once what they asked for may fill one list, but no more. */
+static struct verve_cm_entry *next_to_admit(const struct verve_cm *cm)
+{
+	struct verve_cm_entry *entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_QUEUED]);
+
+	if (cm->window_used >= WINDOW)
+		return NULL;
+	if (!entry && cm->window_for_peers < WINDOW_FOR_PEERS)
+		entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_AGAIN]);
+	return entry;
+}
+
 /* Admits connections that wait for the window. Bounds the lists that unknown senders can fill. */
 static void step_lists(struct verve_cm *cm)
 {
 	struct verve_conn_out out;
 	struct verve_cm_entry *entry;
 
-	while (cm->window_used < WINDOW && (entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_QUEUED])))
+	while ((entry = next_to_admit(cm)))
 		entry_admit(cm, entry);
 	while (cm->count[VERVE_CM_LIST_HALF_OPEN] > HALF_OPEN_LIMIT) {
 		entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_HALF_OPEN]);

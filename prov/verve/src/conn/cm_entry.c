@@ -175,6 +175,7 @@ void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
 		[VERVE_CONN_UP] = VERVE_CM_LIST_NONE,
 	};
 	const struct verve_conn *conn = &entry->conn;
+	enum verve_cm_list list = entry->busy ? VERVE_CM_LIST_NONE : list_of[conn->state];
 	bool in_window = entry->busy ? conn->state == VERVE_CONN_QUEUED :
 				       conn->state == VERVE_CONN_WAIT_HELLO &&
 					       conn->attempts < WINDOW_ATTEMPTS;
@@ -182,7 +183,12 @@ void verve_cm_entry_settle(struct verve_cm *cm, struct verve_cm_entry *entry)
 	if (!conn->local.id && !entry->busy)
 		entry_close_end(cm, entry);
 	cm->window_used += (unsigned)in_window - (unsigned)entry->in_window;
+	cm->window_for_peers += (unsigned)(in_window && entry->for_peer) -
+				(unsigned)entry->in_peers_window;
 	entry->in_window = in_window;
+	entry->in_peers_window = in_window && entry->for_peer;
+	if (list == VERVE_CM_LIST_QUEUED && entry->for_peer)
+		list = VERVE_CM_LIST_AGAIN;
 	verve_timers_set(&cm->timers, &entry->timer, entry->busy ? VERVE_TIMER_NEVER : conn->timer);
-	entry_move_to_list(cm, entry, entry->busy ? VERVE_CM_LIST_NONE : list_of[conn->state]);
+	entry_move_to_list(cm, entry, list);
 }

@@ -51,7 +51,7 @@ static int entry_put(struct verve_cm *cm, struct verve_cm_entry *entry,
 	entry->job->entry = entry;
 	entry->job->kept_count = 0;
 	entry->job->is_faulty = false;
-	ret = job_put(cm, entry->job, kind, !entry->request);
+	ret = job_put(cm, entry->job, kind, !entry->request || entry->for_peer);
 	entry->busy = !ret;
 	return ret;
 }

@@ -63,7 +63,7 @@ int verve_cm_job_connect(struct verve_cm *cm, struct verve_cm_entry *entry,
  */
 void verve_cm_job_close(struct verve_cm *cm, struct verve_cm_job *job);
 
-/* Our engine has asked for the connection of a busy entry, which was a stranger's so far. */
+/* Our engine has asked for the connection of a busy entry, which may be a stranger's so far. */
 void verve_cm_job_hurry(struct verve_cm *cm, struct verve_cm_job *job);
 /* Keeps a datagram for a busy entry's connection. A copy of one that is kept already is lost. */
 void verve_cm_job_keep(struct verve_cm_job *job, const struct verve_hello *hello);

@@ -30,9 +30,9 @@ static void mail_connect(struct verve_cm *cm, struct verve_cm_event *request)
 		verve_cm_event_free(request);
 	} else {
 		entry->request = request;
-		if (entry->busy)
-			verve_cm_job_hurry(cm, entry->job);
 	}
+	if (entry->busy && !entry->for_peer)
+		verve_cm_job_hurry(cm, entry->job);
 	verve_cm_entry_settle(cm, entry);
 }
 

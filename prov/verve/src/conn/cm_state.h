@@ -41,6 +41,7 @@
 enum verve_cm_list {
 	VERVE_CM_LIST_NONE,	 /* WAIT_HELLO, UP, and every busy entry */
 	VERVE_CM_LIST_QUEUED,	 /* QUEUED: waits for the window */
+	VERVE_CM_LIST_AGAIN,	 /* the same, for the peer: the others go first */
 	VERVE_CM_LIST_HALF_OPEN, /* WAIT_READY */
 	VERVE_CM_LIST_IDLE,	 /* IDLE */
 	VERVE_CM_LISTS,
@@ -57,6 +58,7 @@ struct verve_cm_entry {
 	enum verve_cm_list list;
 	TAILQ_ENTRY(verve_cm_entry) link; /* in cm->lists[list] */
 	bool in_window;			  /* the entry is counted in cm->window_used */
+	bool in_peers_window;		  /* the entry is counted in cm->window_for_peers */
 	bool busy; /* a worker has the job: the connection takes no input (conn/cm_job.h) */
 	/* the engine's request for a connection, which may become FAILED; NULL: none */
 	struct verve_cm_event *request;
@@ -91,6 +93,7 @@ struct verve_cm {
 	struct verve_idtab ids;	      /* connection id to entry */
 	struct verve_timers timers;
 	unsigned window_used; /* handshakes in the window: begun by us, and few HELLOs repeated */
+	unsigned window_for_peers; /* those of them that are for the peer */
 	uint64_t serial;      /* serial number of the last connection that was opened */
 	bool has_news;	      /* events were put since the last call of notify */
 	int failed;	      /* positive FI errno: every connection was given up; 0: none */

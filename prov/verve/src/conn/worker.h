@@ -28,7 +28,8 @@ enum verve_job_class {
 	VERVE_JOB_URGENT, /* this side has asked for the connection, or waits for its end */
 	/*
 	 * This side does not wait for it: only the peer has asked, whose address may be forged, or
-	 * a queue pair is closed that was not handed over.
+	 * a queue pair is closed that was not handed over. Or this side waits for what the peer has
+	 * asked for and then suspended, which a stranger may do without end.
 	 */
 	VERVE_JOB_STRANGER,
 	VERVE_JOB_CLASSES,

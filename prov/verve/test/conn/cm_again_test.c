@@ -10,6 +10,7 @@
 #include "../support/log_lines.h"
 #include "cm_node.h"
 #include "cm_world.h"
+#include "conn/cm_state.h"
 #include "conn/hello.h"
 
 static const uint64_t ms = 1000000;
@@ -116,5 +117,95 @@ Test(cm_again, stranger_does_not_fill_the_log)
 	nodes_run(cm_world_time + 61000 * ms);
 	tease(5, 2);
 	cr_expect_eq(count_lines(log_take(), "cannot connect again to"), 1);
+	nodes_stop();
+}
+
+/* Until the workers' next step. */
+static unsigned strangers_jobs(void)
+{
+	nodes_run(cm_world_time + 1);
+	return nodes[0].cm->strangers;
+}
+
+/* Each of its jobs, so that strangers never have all workers. */
+Test(cm_again, stranger_stays_a_stranger)
+{
+	struct verve_hello asked;
+
+	nodes_start(2, 1);
+	for (int chain = 0; chain < 3; chain++) {
+		if (!chain)
+			call_and_suspend(5);
+		cm_world_config.work_max = ms;
+		go_on(5);
+		cr_expect_eq(strangers_jobs(), 1, "opening, %d", chain);
+		nodes_run(cm_world_time + 5 * ms); /* the workers sleep again */
+		asked = last_hello_to(5);
+		cr_assert_eq(nodes[0].cm->strangers, 0);
+		/* The stranger answers, and suspends again. */
+		cm_world_config.delay_min = 0;
+		cm_world_config.delay_max = 1;
+		cm_world_config.work_max = 100 * ms;
+		say(5, VERVE_HELLO_HELLO, 0, &asked);
+		cr_expect_eq(nodes[0].cm->strangers, 1, "connecting, %d", chain);
+		cm_world_config.work_max = ms;
+		nodes_run(cm_world_time + 105 * ms);
+		cr_assert_eq(nodes[0].links[5].ups, 2 + chain);
+		say(5, VERVE_HELLO_BYE, VERVE_HELLO_SUSPENDED, &asked);
+		cr_assert_eq(nodes[0].links[5].suspended, 2 + chain);
+	}
+	/* Our engine asks, for itself: that is urgent, whatever was going on. */
+	go_on(5);
+	cr_expect_eq(strangers_jobs(), 1);
+	node_connect(0, 5);
+	cr_expect_eq(strangers_jobs(), 0);
+	cr_expect_eq(nodes[0].cm->window_used, 1);
+	cr_expect_eq(nodes[0].cm->window_for_peers, 0);
+	nodes_stop();
+}
+
+/* What our engine has asked for stays urgent, whoever suspends it. */
+Test(cm_again, peer_that_we_called_is_no_stranger)
+{
+	nodes_start(3, 2);
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	nodes_may_break = true;
+	cm_world_config.work_max = ms;
+	node_suspend(0, 1);
+	cr_expect_eq(strangers_jobs(), 0);
+	nodes_run(cm_world_time + 100 * ms);
+	nodes_expect_connected(0, 1);
+	node_suspend(1, 0);
+	nodes_run(cm_world_time + 100 * ms);
+	nodes_expect_connected(0, 1);
+	node_suspend(0, 1);
+	cr_expect_eq(strangers_jobs(), 0);
+	nodes_stop();
+}
+
+/* Our engine asks for each again, and none answers. The application's own request does not wait. */
+Test(cm_again, strangers_do_not_fill_the_window)
+{
+	uint64_t sent;
+
+	nodes_start(4, 2);
+	for (unsigned port = 2; port < CM_WORLD_PORTS; port++)
+		call_and_suspend(port);
+	sent = node_stats(0).sent;
+	for (unsigned port = 2; port < CM_WORLD_PORTS; port++)
+		go_on(port);
+	nodes_run(cm_world_time + 10 * ms);
+	cr_expect_eq(node_stats(0).sent - sent, 32);
+	node_connect(0, 1);
+	nodes_run(cm_world_time + 10 * ms);
+	nodes_expect_connected(0, 1);
+	/* All have their turn. */
+	nodes_run(cm_world_time + 70000 * ms);
+	for (unsigned port = 2; port < CM_WORLD_PORTS; port++)
+		cr_expect_eq(nodes[0].links[port].fails, 1, "port %u", port);
+	cr_expect_eq(nodes[0].cm->window_used, 0);
+	cr_expect_eq(nodes[0].cm->window_for_peers, 0);
+	cr_expect_eq(nodes[0].cm->count[VERVE_CM_LIST_AGAIN], 0);
 	nodes_stop();
 }
