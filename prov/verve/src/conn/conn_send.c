@@ -81,9 +81,11 @@ void verve_conn_challenge(const struct verve_conn_self *self, const struct verve
 void verve_conn_send_denial(const struct verve_conn *conn, const struct verve_hello *hello,
 			    struct verve_conn_out *out)
 {
+	/* An endpoint that was started anew may have the same id. */
 	bool suspended = conn->suspended.local &&
 			 hello->recipient_id == conn->suspended.local &&
-			 hello->sender_id == conn->suspended.remote;
+			 hello->sender_id == conn->suspended.remote &&
+			 hello->sender_incarnation == conn->remote.incarnation;
 
 	verve_conn_refuse(conn->self, hello,
 			  suspended ? VERVE_HELLO_SUSPENDED : VERVE_HELLO_UNKNOWN, &out->hello);

@@ -165,6 +165,21 @@ Test(conn, suspended_connection_that_is_forgotten_is_not_resumed)
 	cr_assert_eq(out.hello.resumes, 0);
 }
 
+/* b was started anew, and has answered a copy of a's HELLO; by chance its id is the old one. */
+Test(conn, restarted_peer_was_not_suspended)
+{
+	struct verve_hello first = establish(), answer;
+
+	start_end(&b, 2, 1);
+	cr_assert_eq(receive(&b, &first), OPEN | ADOPT);
+	answer = out.hello;
+	answer.sender_id = a.conn.remote.id;
+	verve_conn_suspend(&a.conn, &out);
+	cr_assert_eq(receive(&a, &answer), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
+	cr_assert_eq(out.hello.reason, VERVE_HELLO_UNKNOWN);
+}
+
 Test(conn, bye_of_another_incarnation_suspends_nothing)
 {
 	uint32_t id_a, id_b;
