@@ -25,14 +25,23 @@ static bool hello_resumes(const struct verve_conn *conn, const struct verve_hell
 	       hello->sender_incarnation == conn->remote.incarnation;
 }
 
+/* True if the sender of such a HELLO has shown that it is the peer: ids can be guessed. */
+static bool hello_is_proven_resumption(const struct verve_conn *conn,
+				       const struct verve_hello *hello)
+{
+	return hello_resumes(conn, hello) && hello->echo == conn->suspended.nonce &&
+	       hello->recipient_incarnation == conn->self->incarnation;
+}
+
 /*
  * True if our own HELLO will serve the peer as the answer. It was sent a moment ago and not
  * repeated yet, so it is hardly lost. If the peer's HELLO echoes a challenge, so does ours: the
- * peer will not challenge our HELLO.
+ * peer will not challenge our HELLO. Nor will it if both continue a connection.
  */
 static bool answer_is_on_its_way(const struct verve_conn *conn, const struct verve_hello *hello)
 {
-	return !conn->attempts && (conn->challenge.nonce || !hello->echo);
+	return !conn->attempts && (conn->challenge.nonce || !hello->echo ||
+				   hello_is_proven_resumption(conn, hello));
 }
 
 /*
@@ -167,7 +176,7 @@ static bool hello_is_proven_candidate(const struct verve_conn *conn,
 static bool must_prove_itself(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	bool ends = verve_conn_is_established(conn) ||
-		    (conn->suspended.local && !hello_resumes(conn, hello));
+		    (conn->suspended.local && !hello_is_proven_resumption(conn, hello));
 
 	return (ends || hello_looks_old(conn, hello)) && !hello_is_proven_candidate(conn, hello);
 }
@@ -175,7 +184,7 @@ static bool must_prove_itself(const struct verve_conn *conn, const struct verve_
 bool verve_conn_judges(const struct verve_conn *conn, const struct verve_hello *hello)
 {
 	return verve_conn_is_established(conn) || must_prove_itself(conn, hello) ||
-	       hello_is_proven_candidate(conn, hello);
+	       hello_is_proven_candidate(conn, hello) || hello_is_proven_resumption(conn, hello);
 }
 
 /* A HELLO that names an end of ours: the answer to our HELLO. */

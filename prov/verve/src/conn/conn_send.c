@@ -39,6 +39,10 @@ void verve_conn_send_end(const struct verve_conn *conn, enum verve_hello_kind ki
 	} else if (conn->challenge.nonce) {
 		hello->recipient_incarnation = conn->challenge.incarnation;
 		hello->echo = conn->challenge.nonce;
+	} else if (conn->suspended.local) {
+		/* of the suspended connection: only its peer knows this nonce */
+		hello->recipient_incarnation = conn->remote.incarnation;
+		hello->echo = conn->remote.nonce;
 	}
 	out->actions |= VERVE_CONN_DO_SEND;
 }

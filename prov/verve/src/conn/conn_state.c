@@ -125,10 +125,12 @@ void verve_conn_end(struct verve_conn *conn, unsigned report, int error,
 void verve_conn_reset_suspended(struct verve_conn *conn)
 {
 	uint32_t local = conn->local.id, remote = conn->remote.id;
+	uint64_t nonce = conn->local.nonce;
 
 	verve_conn_reset(conn);
 	conn->suspended.local = local;
 	conn->suspended.remote = remote;
+	conn->suspended.nonce = nonce;
 }
 
 void verve_conn_forget(struct verve_conn *conn, uint32_t id)

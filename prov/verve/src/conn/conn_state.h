@@ -83,8 +83,9 @@ struct verve_conn {
 	struct { /* the peer's CHALLENGE, which our HELLO must echo; nonce 0: there was none */
 		uint64_t incarnation, nonce;
 	} challenge;
-	struct { /* ids of the last connection, if the next one continues it; local 0: none */
-		uint32_t local, remote;
+	struct { /* the last connection, if the next one continues it; local 0: none */
+		uint32_t local, remote; /* its ids */
+		uint64_t nonce;		/* our nonce of it, which the peer's HELLO echoes */
 	} suspended;
 	uint64_t timer;	   /* the next verve_conn_timer, nanoseconds; VERVE_TIMER_NEVER: none */
 	uint64_t deadline; /* the time when the handshake has failed, nanoseconds */

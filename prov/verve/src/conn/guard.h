@@ -82,7 +82,8 @@ uint64_t verve_guard_cookie(const struct verve_guard *guard, const struct verve_
 			    const struct verve_addr *from, uint64_t now);
 /*
  * True: the datagram asks for a connection, but must echo a cookie first. A cookie is valid for one
- * to two minutes. With a key, every request needs one, because the datagram may be a recording.
+ * to two minutes. With a key, every request needs one, because the datagram may be a recording;
+ * but for those that a connection judges (conn/conn_recv.h), and the caller knows which.
  * Without a key, requests need one only while strangers is at least VERVE_GUARD_UNPROVEN, so that
  * the normal handshake stays short. strangers: connections that wait for READY, and jobs for
  * strangers (conn/cm_dgram.c).

@@ -88,7 +88,11 @@ struct verve_hello {
 	/* credits that the recipient has at the sender at first (xport/credit.h); 16 bits */
 	uint32_t window;
 	uint32_t eager_size; /* bytes of payload that the sender's receive buffers take */
-	uint32_t resumes;    /* the sender's id of the suspended connection to continue; 0: none */
+	/*
+	 * the sender's id of the suspended connection to continue; 0: none. A request to continue
+	 * one echoes the recipient's nonce of it, until the recipient wants another number.
+	 */
+	uint32_t resumes;
 	uint8_t auth[VERVE_HELLO_AUTH_SIZE]; /* the code of conn/auth.h; zeros: not signed */
 };
 

@@ -218,6 +218,29 @@ Test(cm_auth, a_recording_does_nothing)
 	nodes_stop();
 }
 
+/* BYE, and three for the next connection: the suspended one is proof enough. */
+Test(cm_auth, resuming_with_a_key_takes_no_cookie)
+{
+	for (int both = 0; both < 2; both++) {
+		uint64_t sent, id;
+
+		start(2, &key, &key);
+		node_connect(0, 1);
+		nodes_run(UINT64_MAX);
+		sent = nodes_sent(2);
+		id = nodes[0].links[1].conn_id;
+		node_suspend(0, 1);
+		if (both)
+			node_suspend(1, 0);
+		nodes_run(UINT64_MAX);
+		nodes_expect_connected(0, 1);
+		cr_expect_eq(nodes[1].links[0].resumes, id);
+		cr_expect_eq(nodes_sent(2) - sent, both ? 5 : 4);
+		cr_expect_eq(node_stats(0).challenged + node_stats(1).challenged, 1);
+		nodes_stop();
+	}
+}
+
 /*
  * The peer dies between its BYE, suspended, and its next HELLO; our engine does not look. The new
  * endpoint there must show that it hears us, by one number: a HELLO cannot echo a second one.

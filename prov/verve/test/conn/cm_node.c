@@ -19,7 +19,7 @@ static const uint64_t ms = 1000000;
 struct node nodes[NODES];
 const struct verve_auth_key *node_keys[NODES];
 bool nodes_may_break, nodes_roce;
-bool nodes_are_deaf;
+bool nodes_are_deaf, nodes_go_on;
 
 static unsigned node_count;
 static uint64_t current_seed;
@@ -59,7 +59,7 @@ void nodes_start(uint64_t seed, unsigned count)
 
 	verve_log_provider = &provider;
 	memset(nodes, 0, sizeof(nodes));
-	nodes_may_break = nodes_are_deaf = false;
+	nodes_may_break = nodes_are_deaf = nodes_go_on = false;
 	node_count = count;
 	current_seed = seed;
 	cm_world_start(seed);
@@ -150,15 +150,21 @@ void node_drop(unsigned n, unsigned peer)
 	close_link(link);
 }
 
-void node_suspend(unsigned n, unsigned peer)
+/* The link's queue pair is closed. */
+static void go_on(unsigned n, unsigned peer)
 {
 	struct link *link = &nodes[n].links[peer];
 	struct verve_addr addr;
 
 	cm_world_addr(peer, &addr);
 	expect(!verve_cm_resume(nodes[n].cm, &addr, link->conn_id), "no memory", n, peer);
-	close_link(link);
 	link->asked = true;
+}
+
+void node_suspend(unsigned n, unsigned peer)
+{
+	close_link(&nodes[n].links[peer]);
+	go_on(n, peer);
 }
 
 /* Expires a connection whose peer asked for it, and sent nothing for a minute. */
@@ -277,6 +283,8 @@ static void take_event(unsigned n, unsigned peer, struct verve_cm_event *event)
 			close_link(link);
 		link->downs++;
 		link->suspended += event->suspended;
+		if (ours && event->suspended && nodes_go_on)
+			go_on(n, peer);
 		link->error = event->error;
 		break;
 	case VERVE_CM_FATAL:

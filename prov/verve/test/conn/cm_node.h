@@ -56,6 +56,8 @@ extern bool nodes_roce;
 
 /* The test injects faults: partners may be gone, connections may end. */
 extern bool nodes_may_break;
+/* The engines continue what their peers suspend. */
+extern bool nodes_go_on;
 /* The nodes' engines do not run: no packet is sent or read. */
 extern bool nodes_are_deaf;
 

@@ -285,3 +285,58 @@ Test(cm, history_does_not_repeat_itself)
 {
 	each_seed(60000, 300, run_history);
 }
+
+/* Each engine, or both at once, continue with another queue pair, again and again. */
+static void suspend_something(void)
+{
+	for (unsigned n = 0; n < 2; n++)
+		if (coin(500) && nodes[n].links[1 - n].qp && nodes[n].links[1 - n].may_send)
+			node_suspend(n, 1 - n);
+}
+
+static void run_suspensions(uint64_t seed)
+{
+	const struct link *ours = &nodes[0].links[1], *theirs = &nodes[1].links[0];
+	bool dies = seed / 2 % 2;
+
+	nodes_start(seed, 2);
+	nodes_go_on = nodes[0].links[1].wanted = true;
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	nodes_may_break = true;
+	do_its_worst();
+	for (int step = 0; step < 30; step++) {
+		suspend_something();
+		nodes_run(cm_world_time + cm_world_random() % (coin(500) ? 500 * ms : ms));
+		if (coin(200))
+			cm_world_replay();
+		if (!dies || !coin(100))
+			continue;
+		node_close(1, coin(500));
+		node_open(1);
+		if (coin(500))
+			node_connect(1, 0);
+	}
+	cm_world_config.loss = cm_world_config.copy = cm_world_config.slow = 0;
+	nodes_run(cm_world_time + 200000 * ms);
+	nodes_expect_connected(0, 1);
+	/* A peer that was started anew may have a connection of the same id: its link breaks. */
+	if (!ours->resumes != !theirs->resumes && !dies)
+		nodes_fail("only one side continues", 0, 1);
+	if (ours->fails && !dies)
+		nodes_fail("a peer that lives was not reached", 0, 1);
+	if (cm_world_qps() != 2)
+		nodes_fail("queue pairs leak", 0, 1);
+	/* A last time, in peace: the very connection is continued. */
+	node_suspend((unsigned)seed / 4 % 2, 1 - (unsigned)seed / 4 % 2);
+	nodes_run(cm_world_time + 1000 * ms);
+	nodes_expect_connected(0, 1);
+	if (!ours->resumes || !theirs->resumes)
+		nodes_fail("not continued", 0, 1);
+	nodes_stop();
+}
+
+Test(cm, suspensions_then_peace)
+{
+	each_seed(70000, 1000, run_suspensions);
+}

@@ -132,6 +132,89 @@ Test(conn, forged_hello_ends_no_suspension)
 	expect_resumed(id_a, id_b);
 }
 
+/*
+ * A stranger can learn a's incarnation, and guess ids and serials. Only a knows b's nonce of the
+ * suspended connection. Both may have asked by then, too.
+ */
+Test(conn, guessed_ids_resume_nothing)
+{
+	for (int both = 0; both < 2; both++) {
+		uint32_t id_a, id_b;
+		struct verve_hello bye, hello, forged;
+
+		setup();
+		bye = suspend(&id_a, &id_b);
+		cr_assert_eq(receive(&b, &bye), DOWN);
+		hello = request(&a);
+		if (both)
+			request(&b);
+		forged = hello;
+		forged.sender_id++;
+		forged.serial += 10;
+		forged.nonce++;
+		forged.qp.qp_num++;
+		for (int echo = 0; echo < 2; echo++) {
+			forged.echo = echo ? hello.echo + 1 : 0;
+			forged.recipient_incarnation = echo ? b.self.incarnation : 0;
+			cr_assert_eq(receive(&b, &forged), SEND);
+			cr_assert_eq(out.hello.kind, VERVE_HELLO_CHALLENGE);
+			cr_assert_eq(receive(&a, &out.hello), 0);
+		}
+		cr_assert_eq(b.conn.suspended.local, id_b);
+		cr_assert_eq(receive(&b, &hello), both ? ADOPT : OPEN | ADOPT);
+		if (!both) {
+			expect_resumed(id_a, id_b);
+			continue;
+		}
+		cr_assert_eq(out.hello.resumes, id_b);
+		cr_assert_eq(receive(&a, &out.hello), ADOPT & ~SEND);
+		verve_conn_hear(&b.conn);
+		expect_agreement();
+	}
+}
+
+/* Whatever became of the suspended one meanwhile, the next connection comes. */
+Test(conn, proof_of_what_is_forgotten_harms_nothing)
+{
+	uint32_t id_a, id_b;
+	struct verve_hello bye = suspend(&id_a, &id_b), hello, answer;
+
+	cr_assert_eq(receive(&b, &bye), DOWN);
+	verve_conn_forget(&b.conn, 0);
+	hello = request(&a);
+	cr_assert_neq(hello.echo, 0);
+	request(&b);
+	cr_assert_eq(receive(&b, &hello), ADOPT);
+	answer = out.hello;
+	cr_assert_eq(answer.resumes, 0);
+	cr_assert_eq(receive(&a, &answer), ADOPT & ~SEND);
+	cr_assert_eq(a.conn.remote.resumes, 0);
+	verve_conn_hear(&b.conn);
+	expect_agreement();
+}
+
+/* Both suspend what continues another connection: three in a chain. */
+Test(conn, resumed_connection_is_suspended_again)
+{
+	uint32_t id_a, id_b;
+	struct verve_hello bye = suspend(&id_a, &id_b), hello;
+
+	receive(&b, &bye);
+	hello = request(&a);
+	receive(&b, &hello);
+	expect_resumed(id_a, id_b);
+	id_a = a.conn.local.id;
+	id_b = b.conn.local.id;
+	verve_conn_suspend(&a.conn, &out);
+	verve_conn_suspend(&b.conn, &out);
+	cr_assert_eq(receive(&b, &hello), SEND, "a copy of the last one's");
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_BYE);
+	cr_assert_eq(receive(&a, &out.hello), 0);
+	hello = request(&a);
+	cr_assert_eq(receive(&b, &hello), OPEN | ADOPT);
+	expect_resumed(id_a, id_b);
+}
+
 Test(conn, restarted_peer_shows_that_it_hears_who_has_suspended)
 {
 	uint32_t id_a, id_b;
