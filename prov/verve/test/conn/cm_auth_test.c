@@ -355,6 +355,22 @@ static void record_proven(uint8_t *buf)
 	cr_assert_eq(cm_world_qps(), 0);
 }
 
+/* Its cookie is good still, but the connection is over, and its end is remembered. */
+Test(cm_auth, recorded_proof_makes_no_second_queue_pair)
+{
+	uint8_t buf[VERVE_HELLO_SIZE];
+	struct verve_cm_stats before;
+
+	record_proven(buf);
+	before = node_stats(1);
+	cm_world_inject(0, 1, buf, sizeof(buf));
+	nodes_run(cm_world_time + ms);
+	cr_expect_eq(node_stats(1).connected, before.connected);
+	cr_expect_eq(node_stats(1).challenged, before.challenged);
+	cr_expect_eq(node_stats(1).sent, before.sent + 1, "a refusal");
+	nodes_stop();
+}
+
 Test(cm_auth, cut_datagrams_do_nothing)
 {
 	uint8_t buf[VERVE_HELLO_SIZE];
