@@ -156,7 +156,7 @@ static void measure_memory(struct verve_net_device *dev, char *memory, struct ve
 	costs->reg_known = true;
 }
 
-/* The binder's queue pair is connected to itself. mr: two pages at memory. */
+/* The binder's two queue pairs are of this device. mr: two pages at memory. */
 static bool measure_read(struct verve_net_binder *binder, char *memory,
 			 const struct verve_net_mr *mr, struct verve_mr_costs *costs)
 {
@@ -203,7 +203,7 @@ static bool measure_binder(struct verve_net_device *dev, char *memory,
 	struct verve_net_mw mw;
 	bool windows;
 
-	if (verve_net_binder_open(dev, patience, &binder))
+	if (verve_net_binder_open(dev, patience, true, &binder))
 		return true;
 	windows = measure_read(binder, memory, mr, costs) && !verve_net_mw_alloc(dev, false, &mw);
 	if (windows)

@@ -135,7 +135,8 @@ static void binder_open(struct verve_mr_windows *windows)
 		AO_store(&windows->no_atomics, !atomics);
 	windows->tried = !ret;
 	if (!ret)
-		ret = verve_net_binder_open(windows->dev, VERVE_NET_BINDER_PATIENCE, &binder);
+		ret = verve_net_binder_open(windows->dev, VERVE_NET_BINDER_PATIENCE, false,
+					    &binder);
 	pthread_mutex_lock(&windows->lock);
 	windows->opening = false;
 	windows->binder = ret ? NULL : binder;

@@ -48,7 +48,8 @@ static int binder_get(struct trial *trial)
 		binder_put(trial);
 	if (trial->binder)
 		return 0;
-	return verve_net_binder_open(trial->dev, VERVE_NET_BINDER_PATIENCE, &trial->binder);
+	return verve_net_binder_open(trial->dev, VERVE_NET_BINDER_PATIENCE, true,
+				     &trial->binder);
 }
 
 /* -FI_ENOENT: others have all windows. */

@@ -24,7 +24,12 @@ struct verve_net_binder {
 	struct verve_net_device *dev;
 	struct verve_net_cq *cq;
 	struct verve_net_srq *srq; /* stays empty */
-	struct verve_net_qp *qp;
+	struct verve_net_qp *qp; /* is connected to reader or, without one, to itself */
+	/*
+	 * A queue pair that refuses a request of its own goes to error, and may flush the request
+	 * before the refusal arrives: so reads come over another one. NULL: nobody reads.
+	 */
+	struct verve_net_qp *reader;
 	uint64_t patience; /* nanoseconds until the device is given up */
 };
 
@@ -36,7 +41,7 @@ static bool device_binds(const struct verve_net_device *dev)
 	return ops->alloc_mw && ops->bind_mw && ops->dealloc_mw;
 }
 
-static int binder_connect(struct verve_net_binder *binder)
+static int open_qp(const struct verve_net_binder *binder, struct verve_net_qp **qp)
 {
 	const struct verve_net_qp_attr attr = {
 		.send_cq = binder->cq,
@@ -45,20 +50,43 @@ static int binder_connect(struct verve_net_binder *binder)
 		.send_wr = DEPTH,
 		.send_sge = 1,
 	};
+
+	return verve_net_qp_open(binder->dev, &attr, (uint32_t)verve_net_random64(), qp);
+}
+
+static int connect_to(struct verve_net_qp *qp, const struct verve_net_qp *to)
+{
 	struct verve_net_qp_addr addr;
-	int ret = verve_net_qp_open(binder->dev, &attr, (uint32_t)verve_net_random64(),
-				    &binder->qp);
+
+	verve_net_qp_addr(to, &addr);
+	return verve_net_qp_connect(qp, &addr, CONNECT_TIMEOUT_MS);
+}
+
+static int binder_connect(struct verve_net_binder *binder, bool reads)
+{
+	int ret = open_qp(binder, &binder->qp);
 
 	if (ret)
 		return ret;
-	verve_net_qp_addr(binder->qp, &addr);
-	ret = verve_net_qp_connect(binder->qp, &addr, CONNECT_TIMEOUT_MS);
+	ret = reads ? open_qp(binder, &binder->reader) : 0;
 	if (ret)
-		verve_net_qp_close(binder->qp);
+		goto err_qp;
+	ret = connect_to(binder->qp, reads ? binder->reader : binder->qp);
+	if (!ret && reads)
+		ret = connect_to(binder->reader, binder->qp);
+	if (ret)
+		goto err_reader;
+	return 0;
+
+err_reader:
+	if (reads)
+		verve_net_qp_close(binder->reader);
+err_qp:
+	verve_net_qp_close(binder->qp);
 	return ret;
 }
 
-int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience, bool reads,
 			  struct verve_net_binder **binderp)
 {
 	struct verve_net_binder *binder;
@@ -78,7 +106,7 @@ int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
 	if (ret)
 		goto err_cq;
 	binder->cq->binds = binder->srq->binds = true;
-	ret = binder_connect(binder);
+	ret = binder_connect(binder, reads);
 	if (ret)
 		goto err_srq;
 	*binderp = binder;
@@ -96,6 +124,8 @@ err_free:
 
 void verve_net_binder_close(struct verve_net_binder *binder)
 {
+	if (binder->reader)
+		verve_net_qp_close(binder->reader);
 	verve_net_qp_close(binder->qp);
 	verve_net_srq_close(binder->srq);
 	verve_net_cq_close(binder->cq);
@@ -237,7 +267,7 @@ int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lk
 		.sge = &sge,
 		.sge_count = 1,
 	};
-	int ret = verve_net_qp_post(binder->qp, &wr);
+	int ret = verve_net_qp_post(binder->reader, &wr);
 
 	if (!ret)
 		ret = binder_wait(binder);

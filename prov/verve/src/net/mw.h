@@ -5,7 +5,7 @@
  *
  * A window of type 1 opens them to every peer. Binding changes the key and ends the old one. It
  * takes a request to a queue pair, which may be any of the device: the binder has one of its own,
- * which is connected to itself.
+ * which is connected to itself or, if the binder reads, to a second one.
  *
  * A window *for a peer* (type 2B) opens them to the peer of one queue pair. Requests to this queue
  * pair bind it and end it (VERVE_NET_BIND and INVALIDATE of net/qp.h). The key is known before the
@@ -39,16 +39,18 @@ struct verve_net_mr;
  * Opens a binder, whose requests wait for the device for patience nanoseconds at most: usually
  * VERVE_NET_BINDER_PATIENCE. May block for milliseconds. Logs, but not -FI_EOPNOTSUPP: the driver
  * binds no windows. Other errors say nothing about windows (verve_net_mw_is_answer is false).
+ * reads: verve_net_binder_read is going to be called.
  */
-int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience, bool reads,
 			  struct verve_net_binder **binder);
 /* Requests that have not ended are not executed any more. */
 void verve_net_binder_close(struct verve_net_binder *binder);
 
 /*
- * Reads len bytes at from, by the remote key rkey, into to, by the local key lkey: what a peer with
- * that key would do. Waits as verve_net_mw_bind. Does not log. -FI_EACCES: the device refused it;
- * other errors: whether it would is not known. After an error the binder must be closed.
+ * Reads len bytes at from, by the remote key rkey, into to, by the local key lkey: what the peer of
+ * the binder's queue pair would do with that key. Waits as verve_net_mw_bind. Does not log.
+ * -FI_EACCES: the device refused it; other errors: whether it would is not known. After an error
+ * the binder must be closed.
  */
 int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lkey,
 			  const void *from, uint32_t rkey, uint32_t len);

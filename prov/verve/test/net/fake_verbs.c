@@ -26,7 +26,7 @@ static bool fails(int error)
 static struct verbs_context context;
 static struct ibv_ah handle;
 static struct ibv_pd domain;
-static struct ibv_qp qp;
+static struct ibv_qp qps[2]; /* those that are open have a context */
 
 ssize_t __wrap__ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
 				    size_t max, uint32_t flags, size_t size);
@@ -237,12 +237,15 @@ int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pke
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
+	struct ibv_qp *qp;
+
 	if (fails(fake_verbs.create_qp ? fake_verbs.create_qp(init) : 0))
 		return NULL;
-	qp.context = pd->context;
-	qp.srq = init->srq;
-	qp.qp_num = 0x123;
-	return &qp;
+	qp = qps[0].context ? &qps[1] : &qps[0];
+	qp->context = pd->context;
+	qp->srq = init->srq;
+	qp->qp_num = 0x123 + (uint32_t)(qp - qps);
+	return qp;
 }
 
 int ibv_modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
@@ -266,7 +269,7 @@ int ibv_modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
 
 int ibv_destroy_qp(struct ibv_qp *of)
 {
-	(void)of;
+	of->context = NULL;
 	return 0;
 }
 
@@ -285,7 +288,7 @@ int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 	if (event->event_type == IBV_EVENT_SRQ_ERR)
 		event->element.srq = fake_verbs.failed_srq;
 	if (event->event_type == IBV_EVENT_QP_FATAL)
-		event->element.qp = &qp;
+		event->element.qp = &qps[0];
 	return 0;
 }
 

@@ -28,6 +28,7 @@ static const struct verve_net_mr mr = {.lkey = 3, .handle = &region};
 static char memory[64];
 static struct ibv_mw_bind asked; /* of the last bind */
 static struct ibv_send_wr sent;	 /* the last request for a window for a peer */
+static uint32_t sent_by;	 /* the number of its queue pair */
 static int posts, refusal;	 /* positive errno of the next bind; 0: it is posted */
 static int late;		 /* polls until a completion comes; -1: it never comes */
 static int waiting;		 /* polls until the present one comes */
@@ -120,8 +121,9 @@ static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	(void)qp, (void)bad;
+	(void)bad;
 	sent = *wr;
+	sent_by = qp->qp_num;
 	posts++;
 	pending = late >= 0;
 	waiting = late;
@@ -169,7 +171,7 @@ static struct verve_net_binder *open_all(struct verve_net_mw *mw)
 {
 	struct verve_net_binder *binder;
 
-	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder), 0);
+	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, false, &binder), 0);
 	cr_assert_eq(verve_net_mw_alloc(dev, false, mw), 0);
 	return binder;
 }
@@ -235,7 +237,7 @@ Test(mw, window_for_a_peer_is_bound_and_ended_by_requests)
 	struct verve_net_binder *binder;
 	struct verve_net_mw mw;
 
-	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder), 0);
+	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, false, &binder), 0);
 	cr_assert_eq(verve_net_mw_alloc(dev, true, &mw), 0);
 	cr_expect_eq(handle.type, IBV_MW_TYPE_2);
 	cr_expect_eq(verve_net_mw_next_key(&mw), 0x101);
@@ -259,6 +261,24 @@ Test(mw, window_for_a_peer_is_bound_and_ended_by_requests)
 	status = IBV_WC_LOC_QP_OP_ERR;
 	cr_expect_eq(verve_net_mw_unbind(binder, &mw, &mr, memory + 8), -FI_EIO);
 	cr_assert_eq(verve_net_mw_free(&mw), 0);
+	verve_net_binder_close(binder);
+}
+
+/* The queue pair that refuses a read fails, and may flush what it has posted itself. */
+Test(mw, reads_come_over_another_queue_pair)
+{
+	struct verve_net_binder *binder;
+
+	cr_assert_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, true, &binder), 0);
+	cr_expect_eq(fake_verbs.rtr.dest_qp_num, 0x123, "the reader is connected to the binder");
+	cr_expect_eq(verve_net_binder_read(binder, memory, 1, memory + 8, 2, 8), 0);
+	cr_expect_eq(sent.opcode, IBV_WR_RDMA_READ);
+	cr_expect_eq(sent.wr.rdma.rkey, 2);
+	cr_expect_eq(sent_by, 0x124);
+	status = IBV_WC_REM_ACCESS_ERR;
+	cr_expect_eq(verve_net_binder_read(binder, memory, 1, memory + 8, 2, 8), -FI_EACCES);
+	status = IBV_WC_WR_FLUSH_ERR;
+	cr_expect_eq(verve_net_binder_read(binder, memory, 1, memory + 8, 2, 8), -FI_ECONNABORTED);
 	verve_net_binder_close(binder);
 }
 
@@ -368,11 +388,11 @@ Test(mw, driver_without_windows_is_not_called)
 	struct verve_net_binder *binder;
 
 	ctx->ops.bind_mw = NULL;
-	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder),
+	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, false, &binder),
 		     -FI_EOPNOTSUPP);
 	ctx->ops.bind_mw = bind_mw;
 	ctx->ops.dealloc_mw = NULL;
-	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, &binder),
+	cr_expect_eq(verve_net_binder_open(dev, VERVE_NET_BINDER_PATIENCE, false, &binder),
 		     -FI_EOPNOTSUPP);
 }
 

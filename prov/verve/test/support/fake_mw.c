@@ -25,7 +25,7 @@ static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
 
 struct verve_net_binder {
 	struct verve_net_device *dev;
-	bool broken;
+	bool broken, reads;
 };
 
 struct window {
@@ -35,7 +35,7 @@ struct window {
 	uint32_t next_key; /* for_peer: of the next bind */
 };
 
-int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience, bool reads,
 			  struct verve_net_binder **binderp)
 {
 	struct verve_net_binder *binder;
@@ -51,6 +51,7 @@ int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
 	if (!binder)
 		return -FI_ENOMEM;
 	binder->dev = dev;
+	binder->reads = reads;
 	dev->users++;
 	fake_opened(FAKE_BINDER);
 	*binderp = binder;
@@ -172,6 +173,8 @@ int verve_net_binder_read(struct verve_net_binder *binder, void *to, uint32_t lk
 	int ret = binder_gate(binder);
 
 	(void)to, (void)lkey;
+	if (!binder->reads)
+		fake_fatal("a read by a binder that was not opened for it");
 	if (ret)
 		return ret;
 	if (fake_rkey_covers(binder->dev, rkey, (uintptr_t)from, len, VERVE_NET_REMOTE_READ) &&

@@ -39,10 +39,11 @@ int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offse
 
 /* The device has no windows (limits.mw): nobody calls these. */
 
-int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience,
+int verve_net_binder_open(struct verve_net_device *dev, uint64_t patience, bool reads,
 			  struct verve_net_binder **binder)
 {
 	(void)dev;
+	(void)reads;
 	(void)patience;
 	(void)binder;
 	abort();
