@@ -138,6 +138,9 @@ Test(watched, a_half_open_connection_is_looked_after_alone)
 	look_after();
 	expect_looks(2);
 	verve_link_break(b.xport, node_link(&b, stranger(MANY)), FI_ECONNRESET, 0, "test");
+	cr_expect(verve_proto_is_waiting(&b.proto), "for the end of the broken one");
+	expect_looks(0);
+	nodes_settle();
 	cr_expect_not(verve_proto_is_waiting(&b.proto));
 	expect_looks(2);
 }
