@@ -98,6 +98,7 @@ static void hello_adopt(struct verve_conn *conn, const struct verve_hello *hello
 
 	if (!resumed)
 		verve_conn_forget(conn, 0);
+	conn->candidate = (struct verve_conn_candidate){0}; /* this one, or an older one */
 	conn->remote = (struct verve_conn_remote){
 		.incarnation = hello->sender_incarnation,
 		.id = hello->sender_id,

@@ -126,11 +126,13 @@ void verve_conn_reset_suspended(struct verve_conn *conn)
 {
 	uint32_t local = conn->local.id, remote = conn->remote.id;
 	uint64_t nonce = conn->local.nonce;
+	struct verve_conn_candidate candidate = conn->candidate;
 
 	verve_conn_reset(conn);
 	conn->suspended.local = local;
 	conn->suspended.remote = remote;
 	conn->suspended.nonce = nonce;
+	conn->candidate = candidate; /* its HELLO may have overtaken the BYE */
 }
 
 void verve_conn_forget(struct verve_conn *conn, uint32_t id)

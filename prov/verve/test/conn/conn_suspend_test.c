@@ -173,6 +173,37 @@ Test(conn, guessed_ids_resume_nothing)
 	}
 }
 
+/* a's HELLO overtakes a's BYE, and is challenged; then b asks, too. */
+Test(conn, suspension_whose_bye_is_late)
+{
+	uint32_t id_a, id_b;
+	struct verve_hello bye = suspend(&id_a, &id_b), hello = request(&a), from_a, from_b;
+
+	cr_assert_eq(receive(&b, &hello), SEND);
+	hello = out.hello;
+	cr_assert_eq(hello.kind, VERVE_HELLO_CHALLENGE);
+	cr_assert_eq(receive(&b, &bye), DOWN);
+	from_b = request(&b);
+	cr_assert_eq(receive(&a, &hello), SEND);
+	hello = out.hello;
+	cr_assert_eq(receive(&a, &from_b), ADOPT & ~SEND, "a's HELLO is on its way");
+	cr_assert_eq(receive(&b, &hello), ADOPT);
+	cr_assert_eq(b.conn.remote.resumes, id_a);
+	cr_assert_eq(receive(&a, &out.hello), REPORT_READY);
+	cr_assert_eq(a.conn.remote.resumes, id_b);
+	verve_conn_hear(&b.conn);
+	expect_agreement();
+	/* A copy of a's proof comes while the next connection is half-open. */
+	verve_conn_suspend(&b.conn, &out);
+	receive(&a, &out.hello);
+	from_a = request(&a);
+	cr_assert_eq(receive(&b, &from_a), OPEN | ADOPT);
+	cr_assert_eq(receive(&b, &hello), SEND);
+	cr_assert_eq(out.hello.kind, VERVE_HELLO_CHALLENGE);
+	cr_assert_eq(receive(&a, &out.hello), 0);
+	cr_assert_eq(b.conn.state, VERVE_CONN_WAIT_READY);
+}
+
 /* Whatever became of the suspended one meanwhile, the next connection comes. */
 Test(conn, proof_of_what_is_forgotten_harms_nothing)
 {
