@@ -82,10 +82,10 @@ static void event_post_up(struct verve_cm *cm, struct verve_cm_entry *entry,
 	event->may_send = out->may_send;
 	event->listen = out->listen;
 	event->greet = out->greet;
-	event_post(cm, entry, &entry->up, VERVE_CM_UP, 0);
+	event_post(cm, entry, &entry->up, VERVE_CM_UP, 0); /* the event is the engine's now */
 	free(entry->job);
 	entry->job = NULL;
-	if (!entry->request && !event->resumes)
+	if (!entry->request && !entry->conn.remote.resumes)
 		entry->for_peer = true;
 	free(entry->request);
 	entry->request = NULL;
