@@ -253,7 +253,7 @@ void verve_bind_drop_failure(struct verve_ep *ep)
 	verve_eq_free_error(take_failure(ep));
 }
 
-void verve_bind_failed(void *arg, int error)
+void verve_bind_report_failure(void *arg, int error)
 {
 	struct verve_ep *ep = arg;
 	struct verve_eq_event *event = take_failure(ep);

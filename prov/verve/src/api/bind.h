@@ -47,8 +47,10 @@ struct verve_lock *verve_bind_lend_lock(struct verve_ep *ep);
 void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink);
 
 /*
- * Makes room for the entry that an event queue has if the endpoint fails: the endpoint's queue, or
- * else the domain's. -FI_ENOMEM. drop: from then on no entry comes. Not at the same time.
+ * Makes room for the one entry that the event queue (the endpoint's, or else the domain's) gets if
+ * the endpoint fails. Does nothing if there is no queue, or room already. -FI_ENOMEM. drop frees
+ * it: no entry comes any more, but one that another thread is adding already. prepare and drop must
+ * not run at the same time.
  */
 int verve_bind_prepare_failure(struct verve_ep *ep);
 void verve_bind_drop_failure(struct verve_ep *ep);
@@ -56,7 +58,7 @@ void verve_bind_drop_failure(struct verve_ep *ep);
  * failed of struct verve_engine_attr: the endpoint, ep, has failed. Adds the entry that was
  * prepared, if there is one. Takes the queue's lock alone, and no memory. Any thread.
  */
-void verve_bind_failed(void *ep, int error);
+void verve_bind_report_failure(void *ep, int error);
 
 /*
  * From now on, reading one of the bound queues and counters makes progress on the engine, and so

@@ -82,7 +82,7 @@ static int ep_enable(struct verve_ep *ep)
 		.elide_lock = verve_domain_elides_locks(ep->domain),
 		.xport = &xport,
 		.shared = ep->srx ? ep->srx->ep.engine : NULL,
-		.failed = verve_bind_failed,
+		.failed = verve_bind_report_failure,
 		.arg = ep,
 	};
 	struct verve_engine *engine;

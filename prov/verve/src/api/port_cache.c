@@ -87,7 +87,7 @@ static bool may_keep(const struct verve_port_list *list)
 	bool any = false;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->ports[i].may_pass)
+		if (list->ports[i].reason_may_end)
 			return false;
 		any |= list->ports[i].usable;
 	}

@@ -542,7 +542,10 @@ ssize_t verve_wait_for(struct verve_wait *wait, int timeout, const struct verve_
 	}
 }
 
-/* True once after verve_wait_signal, for all threads of the application together. */
+/*
+ * True at least once after verve_wait_signal, in whichever thread of the application comes first.
+ * Two at the same moment may both see it, which costs each a look.
+ */
 static bool try_signals(struct verve_wait *wait)
 {
 	AO_t signals = AO_load_acquire(&wait->signals);

@@ -59,7 +59,11 @@ static void entry_admit(struct verve_cm *cm, struct verve_cm_entry *entry)
 	verve_cm_perform(cm, entry, &out);
 }
 
-/* Peers that suspend at once what they asked for may fill one list, but no more. */
+/*
+ * The next connection to begin. Those that our engine continues only because the peer suspended
+ * them (entry->for_peer) come last, and have half of the window: strangers can make as many of them
+ * as they like.
+ */
 static struct verve_cm_entry *next_to_admit(const struct verve_cm *cm)
 {
 	struct verve_cm_entry *entry = TAILQ_FIRST(&cm->lists[VERVE_CM_LIST_QUEUED]);

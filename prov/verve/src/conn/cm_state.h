@@ -41,7 +41,7 @@
 enum verve_cm_list {
 	VERVE_CM_LIST_NONE,	 /* WAIT_HELLO, UP, and every busy entry */
 	VERVE_CM_LIST_QUEUED,	 /* QUEUED: waits for the window */
-	VERVE_CM_LIST_AGAIN,	 /* the same, for the peer: the others go first */
+	VERVE_CM_LIST_AGAIN,	 /* QUEUED and for_peer: only when LIST_QUEUED is empty */
 	VERVE_CM_LIST_HALF_OPEN, /* WAIT_READY */
 	VERVE_CM_LIST_IDLE,	 /* IDLE */
 	VERVE_CM_LISTS,
@@ -63,9 +63,9 @@ struct verve_cm_entry {
 	/* the engine's request for a connection, which may become FAILED; NULL: none */
 	struct verve_cm_event *request;
 	/*
-	 * Our engine has not asked for the connection but, at most, to continue one that only the
-	 * peer had asked for. The peer may be a stranger, which makes our engine ask as often as it
-	 * likes.
+	 * True unless our engine has asked for this connection by itself. It may still have asked
+	 * to continue one that only the peer had asked for: a stranger can suspend, and so make our
+	 * engine ask, as often as it likes.
 	 */
 	bool for_peer;
 	uint32_t id;			  /* in cm->ids; 0: our end is not open */

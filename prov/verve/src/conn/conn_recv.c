@@ -151,8 +151,9 @@ static bool hello_is_from_remote(const struct verve_conn *conn, const struct ver
 }
 
 /*
- * True if the HELLO looks like one of an old connection. Unless that was UP, the newer one may be a
- * stranger's invention, with the largest serial there is.
+ * True if the HELLO's serial is not above that of the peer's last connection. This proves nothing
+ * where that connection never came up: a stranger may have made it up, with the largest serial
+ * there is.
  */
 static bool hello_looks_old(const struct verve_conn *conn, const struct verve_hello *hello)
 {
@@ -171,8 +172,8 @@ static bool hello_is_proven_candidate(const struct verve_conn *conn,
 
 /*
  * True if the HELLO looks old, or would end a connection, or a suspended one that could go on, and
- * its sender, whose address may be forged, has not shown yet that it hears us. Nobody answers for
- * an old connection any more.
+ * its sender, whose address may be forged, has not shown yet that it hears us. A copy of an old
+ * HELLO never does: the peer does not answer a CHALLENGE to it.
  */
 static bool must_prove_itself(const struct verve_conn *conn, const struct verve_hello *hello)
 {

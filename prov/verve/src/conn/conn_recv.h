@@ -10,7 +10,8 @@
  * Two HELLOs that cross make one connection: the side with the larger incarnation answers, and
  * listens for the other side's first packet. A HELLO that would replace an established connection,
  * or that seems to be older than the last one, must first echo a fresh nonce (CHALLENGE); an old or
- * replayed HELLO cannot.
+ * replayed HELLO cannot. A HELLO that continues a suspended connection echoes our nonce of it
+ * instead; one without that nonce is challenged like any other.
  *
  * This file must not know sockets, authentication or cookies: conn/guard.h has checked the
  * datagram. Service thread.

@@ -142,7 +142,7 @@ void verve_conn_start_timer(struct verve_conn *conn, uint64_t now, uint64_t rand
 /* Sets the next repetition, after twice the last interval, at most a second. */
 void verve_conn_back_off(struct verve_conn *conn, uint64_t now, uint64_t random);
 
-/* Ends the connection: IDLE. Remembers which one of the peer's it was. No report. */
+/* Ends the connection: IDLE. remote keeps incarnation, id, serial and nonce. No report. */
 void verve_conn_reset(struct verve_conn *conn);
 /* The same; the next connection between the same incarnations continues this one. */
 void verve_conn_reset_suspended(struct verve_conn *conn);

@@ -156,7 +156,10 @@ static void measure_memory(struct verve_net_device *dev, char *memory, struct ve
 	costs->reg_known = true;
 }
 
-/* The binder's two queue pairs are of this device. mr: two pages at memory. */
+/*
+ * Reads within the device: both queue pairs of the binder are its own. The wire is added (WIRE).
+ * mr: two pages at memory.
+ */
 static bool measure_read(struct verve_net_binder *binder, char *memory,
 			 const struct verve_net_mr *mr, struct verve_mr_costs *costs)
 {

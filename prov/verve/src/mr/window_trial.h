@@ -13,11 +13,12 @@
 struct verve_net_device;
 
 /*
- * Binds a window to memory of its own, and reads by its key through a queue pair that is connected
- * to itself. May block for milliseconds. Any thread. -FI_EPERM: the device breaks a promise, so no
- * window may be used. -FI_EOPNOTSUPP: the driver binds none. -FI_ENOENT: other domains or processes
- * have all windows, so a later trial may succeed. Other errors of net/mw.h: the trial could not be
- * made. *atomics, if the result is 0: the device has atomics, and binds windows for them. Logs.
+ * Binds a window to memory of its own, and reads by its key through a second queue pair, which is
+ * connected to the binder's (net/mw.h). May block for milliseconds. Any thread. -FI_EPERM: the
+ * device breaks a promise, so no window may be used. -FI_EOPNOTSUPP: the driver binds none.
+ * -FI_ENOENT: other domains or processes have all windows, so a later trial may succeed. Other
+ * errors of net/mw.h: the trial could not be made. *atomics, if the result is 0: the device has
+ * atomics, and binds windows for them. Logs.
  */
 int verve_mr_window_trial(struct verve_net_device *dev, bool *atomics);
 /* The same for windows for a peer (limits.mw_peer), which are bound for reading alone. */

@@ -124,7 +124,7 @@ static uint32_t ifaddr_index(const struct ifaddrs *ifa)
 	return link->sll_ifindex;
 }
 
-/* Once for all GIDs: a host may have hundreds of interfaces, and each costs three system calls. */
+/* One look for each address of the host, for all GIDs together: it takes three system calls. */
 static int read_indexes(struct finder *finder)
 {
 	const struct ifaddrs *ifa;

@@ -290,7 +290,7 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 		ret = ibv_query_port(ctx, port_num, &attr->port);
 	if (ret) {
 		reject(port, "cannot be queried (%s)", strerror(ret));
-		port->may_pass = true;
+		port->reason_may_end = true;
 		return 0;
 	}
 	port->ethernet = attr->port.link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -318,7 +318,7 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 	if (access(path, R_OK | W_OK))
 		error = errno;
 	else
-		port->may_pass = true;
+		port->reason_may_end = true;
 	switch (error) {
 	case EACCES:
 	case EPERM:

@@ -73,7 +73,7 @@ struct verve_net_port {
 	bool ethernet;
 	bool usable;
 	char reason[VERVE_NET_REASON_MAX]; /* why not usable: "CAUSE: REMEDY", or CAUSE alone */
-	bool may_pass; /* that may be over without another stamp (net/stamp.h) */
+	bool reason_may_end; /* reason may no longer hold though the stamp (stamp.h) is the same */
 	uint32_t mtu;			   /* active path MTU, bytes */
 	uint64_t speed;			   /* bits per second */
 	char rate[VERVE_NET_NAME_MAX];	   /* width and speed by name: "4X NDR" */

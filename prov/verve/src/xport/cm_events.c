@@ -197,7 +197,10 @@ static void handle_failed(struct verve_xport *xport, const struct verve_cm_event
 	if (!peer)
 		return;
 	verve_peer_connected(xport, peer);
-	/* Another link that is still there is leaving, or its DOWN is put off. */
+	/*
+	 * If the peer still has a link that is not suspended, the link is leaving, or its DOWN
+	 * waits for packets (put_off): it ends by itself.
+	 */
 	if (peer->link && peer->link->replay)
 		verve_link_break(xport, peer->link, event->error, 0, "cannot connect again");
 	if ((event->scarce || event->error == FI_EBUSY) &&

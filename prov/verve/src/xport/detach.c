@@ -149,7 +149,7 @@ static bool awaits_marker(const struct verve_link *link)
 	       !link->qps_at_workers && link->retired != link->produced;
 }
 
-static bool watch(const struct verve_link_queue *links)
+static bool give_up_markers(const struct verve_link_queue *links)
 {
 	struct verve_link *link;
 	bool any = false;
@@ -166,8 +166,8 @@ static bool watch(const struct verve_link_queue *links)
 
 void verve_detach_watch(struct verve_xport *xport)
 {
-	watch(&xport->broken_links);
-	if (watch(&xport->links))
+	give_up_markers(&xport->broken_links);
+	if (give_up_markers(&xport->links))
 		verve_detach_unmarked(xport);
 }
 

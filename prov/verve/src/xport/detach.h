@@ -24,9 +24,9 @@ void verve_detach_step(struct verve_xport *xport);
  */
 void verve_detach_unmarked(struct verve_xport *xport);
 /*
- * Called every attr.keepalive: a queue pair that a worker has put in error, and whose marker has
- * not come back for four calls, is not waited for any more. A suspended link is drained then, and
- * a broken one ends in a later turn.
+ * Called every attr.keepalive. irdma may forget what is posted to a queue pair that the device
+ * itself has put in error (its library and kernel look so). So a marker that has not come back at
+ * the fourth call is given up: a suspended link is drained then, a broken one ends in a later turn.
  */
 void verve_detach_watch(struct verve_xport *xport);
 /* True if a link waits for the next turn, and for no worker. */

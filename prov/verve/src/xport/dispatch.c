@@ -94,8 +94,8 @@ int verve_dispatch_open(struct verve_xport *xport)
 }
 
 /* True if the link's packets come over this queue pair. */
-static bool is_over(const struct verve_link *link, const struct verve_wire_packet *packet,
-		    uint32_t qp_num)
+static bool comes_over(const struct verve_link *link, const struct verve_wire_packet *packet,
+		       uint32_t qp_num)
 {
 	return link && (link->qp_num == qp_num || verve_replay_is_from(link, packet->dest, qp_num));
 }
@@ -129,10 +129,11 @@ static void drop_malformed(struct verve_xport *xport, const struct verve_wire_pa
 }
 
 /*
- * The link in the place of the packet's connection, or none, is not the one over whose queue pair
- * the packet came: a peer must not send packets that count as another peer's. Where that queue pair
- * has a link, no event is waited for, which would let others wait as long as the sender likes.
- * False: stalled.
+ * The packet's connection id leads to no link, or to the link of another queue pair. A link of the
+ * queue pair itself decides about the packet: one of that very connection, whose place the manager
+ * has given away already; or a false one, dropped at once. It must not wait for an event: others
+ * would wait as long as its sender likes. Only where the queue pair has no link may the packet's UP
+ * be still to come. False: stalled.
  */
 static __attribute__((noinline)) bool take_misdirected(struct verve_xport *xport,
 						       struct verve_wire_packet *packet, size_t len,
@@ -165,7 +166,7 @@ static bool handle_packet(struct verve_xport *xport, const void *buf, size_t len
 		return true;
 	}
 	link = verve_link_of(xport, packet.dest);
-	if (__builtin_expect(!is_over(link, &packet, qp_num), 0))
+	if (__builtin_expect(!comes_over(link, &packet, qp_num), 0))
 		return take_misdirected(xport, &packet, len, qp_num);
 	take_packet(xport, link, &packet, len);
 	return true;

@@ -31,7 +31,7 @@ static bool is_waiting(const struct verve_link *link)
  * True if requests are outstanding that may never end: no operation waits for the end of a message
  * that was copied, and soft-RoCE reports no dead peer.
  */
-static bool is_in_doubt(const struct verve_xport *xport)
+static bool may_stand_still(const struct verve_xport *xport)
 {
 	return xport->wr_used &&
 	       verve_net_device_port(xport->attr.dev)->limits.repeats_forever;
@@ -39,11 +39,11 @@ static bool is_in_doubt(const struct verve_xport *xport)
 
 bool verve_keepalive_is_needed(struct verve_xport *xport)
 {
-	return verve_watched_is_any_owing(xport) || is_in_doubt(xport);
+	return verve_watched_is_any_owing(xport) || may_stand_still(xport);
 }
 
 /* Links whose requests have not moved since the last look owe an answer from here on. */
-static void doubt(struct verve_xport *xport)
+static void ask_standing(struct verve_xport *xport)
 {
 	struct verve_link *link, *next;
 
@@ -85,6 +85,6 @@ void verve_keepalive_step(struct verve_xport *xport)
 		else if (is_waiting(link))
 			verve_keepalive_probe(xport, link);
 	}
-	if (is_in_doubt(xport))
-		doubt(xport);
+	if (may_stand_still(xport))
+		ask_standing(xport);
 }

@@ -12,11 +12,15 @@ struct verve_link;
 struct verve_xport;
 
 /*
- * True if a peer may owe an answer: the engine must take a turn at least once in attr.keepalive.
+ * True if a peer may owe an answer or, where the device repeats for ever (limits.repeats_forever),
+ * requests are outstanding: the engine must take a turn at least once in attr.keepalive.
  * Takes the same time, however many links there are (verve_watched_is_any_owing).
  */
 bool verve_keepalive_is_needed(struct verve_xport *xport);
-/* Called every attr.keepalive: probes each link whose peer owes an answer. */
+/*
+ * Called every attr.keepalive: probes each link whose peer owes an answer. Where the device repeats
+ * for ever, it looks at every link.
+ */
 void verve_keepalive_step(struct verve_xport *xport);
 
 /*

@@ -106,7 +106,7 @@ struct verve_link {
 	uint32_t replies;    /* replies to the peer's atomics that are not sent yet */
 
 	/* Looking after a peer that owes an answer (xport/keepalive.h). */
-	uint32_t heard;	    /* retired, when the peer was last probed */
+	uint32_t heard;	    /* retired, when the link was last probed, or looked at */
 	bool silent;	    /* no request has retired between two probes */
 	bool is_owing, is_half_open; /* in these lists of xport/watched.h */
 	TAILQ_ENTRY(verve_link) owing, half_open;

@@ -47,7 +47,7 @@ enum {
 	VERVE_OP_TRANSMIT = 1 << 4, /* transmit complete: not before the peer's device has it */
 	VERVE_OP_INJECT = 1 << 5,   /* the application may use its buffer after the call again */
 	VERVE_OP_MULTI = 1 << 6,    /* multi-receive buffer */
-	VERVE_OP_FENCE = 1 << 7,    /* starts when all earlier operations to the peer have ended */
+	VERVE_OP_FENCE = 1 << 7,    /* starts when earlier ones have completed: xport/start.c */
 	VERVE_OP_MATCH = 1 << 11,   /* match complete: completes when a receive has the message */
 	/* The operation's own. */
 	VERVE_OP_TX = 1 << 8,	    /* counts against the transmit queue's size */

@@ -25,18 +25,25 @@ struct verve_outgoing {
 	uint64_t copied;	 /* without slab: the value of link->copied at its first byte */
 };
 
-/* Links that have entries of the send CQ leave so many to those that have none. */
-static inline uint32_t verve_xport_wr_spared(const struct verve_xport *xport, uint32_t has)
-{
-	return has ? xport->wr_limit / 4 : 0;
-}
-
 /* Entries of the send CQ that are left, but for the last few. */
 static inline uint32_t verve_xport_wr_left(const struct verve_xport *xport, uint32_t reserve)
 {
 	uint32_t taken = xport->wr_used + xport->link_count + reserve;
 
 	return taken < xport->wr_limit ? xport->wr_limit - taken : 0;
+}
+
+/*
+ * Entries that a link which has so many may still take: not the last quarter, unless it has none,
+ * and no more than are left to the others.
+ */
+static inline uint32_t verve_xport_wr_share(const struct verve_xport *xport, uint32_t has,
+					    uint32_t reserve)
+{
+	uint32_t left = verve_xport_wr_left(xport, reserve);
+	uint32_t others = has + (has ? xport->wr_limit / 4 : 0);
+
+	return others < left ? left - others : 0;
 }
 
 /*
@@ -52,8 +59,7 @@ static inline bool verve_link_has_room(const struct verve_xport *xport,
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, has = link->produced - link->retired;
 
 	return has < VERVE_LINK_REQUESTS - reserve &&
-	       has + verve_xport_wr_spared(xport, has) + xport->wr_used + xport->link_count +
-	       reserve < xport->wr_limit;
+	       verve_xport_wr_share(xport, has, reserve);
 }
 
 /* True if the link holds its share of the send CQ or of the slabs, so that it must wait. */
@@ -64,8 +70,7 @@ static inline bool verve_link_has_share(const struct verve_xport *xport,
 	size_t slabs = pool->failures ? pool->count : pool->limit;
 	uint32_t has = link->produced - link->retired;
 
-	return has && (has + verve_xport_wr_spared(xport, has) >=
-			       verve_xport_wr_left(xport, VERVE_LINK_RESERVE) ||
+	return has && (!verve_xport_wr_share(xport, has, VERVE_LINK_RESERVE) ||
 		       link->slabs + verve_slab_spared(slabs, link->slabs) >= slabs - pool->used);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pair numbers: find the link of a write with immediate data, which has no header that names
- * the connection. The engine's lock protects everything here.
+ * Queue pair numbers: find the link over whose queue pair something came: a write with immediate
+ * data, which has no header, or a packet whose header leads elsewhere. The engine's lock protects
+ * everything here.
  */
 #ifndef VERVE_XPORT_QP_NUM_H
 #define VERVE_XPORT_QP_NUM_H

@@ -90,8 +90,8 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 }
 
 /*
- * Unlike verve_peer_fi_addr, this is not for requests to find the peer by: those of an endpoint
- * that has failed find none.
+ * The target's fi_addr_t, or UINT64_MAX. Not verve_peer_fi_addr: that also enters the peer in the
+ * table by which requests find it, and an endpoint that has failed must find none.
  */
 static uint64_t target_of(const struct verve_xport *xport, const struct verve_peer *peer)
 {

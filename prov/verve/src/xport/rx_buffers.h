@@ -76,7 +76,7 @@ void verve_rx_buffers_press(struct verve_xport *xport);
 /* A poll has found so many packets, at least 1. */
 static inline void verve_rx_buffers_count(struct verve_xport *xport, uint32_t count)
 {
-	/* Fewer are half of the buffers only if some are in question. */
+	/* Less than a batch shows too few buffers only where some are in question. */
 	if (__builtin_expect(count >= xport->rx_batch || xport->lost.count, 0))
 		verve_rx_buffers_judge(xport, count);
 }

@@ -255,7 +255,7 @@ static void search(struct verve_xport *xport)
 	lost->pressing = xport->cm && lost->count && (scarce || xport->rx_load.shrinking);
 	if (!lost->pressing)
 		return;
-	/* A peer's answer may wait for the last ones, which are no batch. */
+	/* Free buffers that are no batch may be the last, and a peer's answer wait for them. */
 	verve_dispatch_refill(xport);
 	/* Buffers put aside serve at once, and only packets in many others would free them. */
 	if (scarce && xport->rx_load.shrinking) {

@@ -96,9 +96,9 @@ static inline size_t verve_slab_spared(size_t count, size_t has)
 }
 
 /*
- * The same for a holder that may keep what it has, however long. Such holders that come one after
- * the other take all but a remainder, as each leaves no more than it takes: so the last quarter of
- * the pool is for holders that have none.
+ * As verve_slab_alloc_share, for a holder that may keep what it has, however long. By that rule
+ * alone, such holders that come one after the other take all but a remainder, as each leaves no
+ * more than it takes: so the last quarter of the pool is for holders that have none.
  */
 static inline struct verve_slab *verve_slab_alloc_spare(struct verve_slab_pool *pool, size_t has)
 {

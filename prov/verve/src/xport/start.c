@@ -15,9 +15,9 @@
 #include "xport/xport.h"
 
 /*
- * True if the fenced operation op waits for an operation that has started: one of this side that
- * has not completed (FI_FENCE, fi_cq(3)). A message that completed when it was copied counts only
- * for an operation that speaks of it.
+ * True if op, which is fenced, must wait for started (FI_FENCE, fi_cq(3)). Only operations of this
+ * side count: the peer's messages may come without a pause. A message that has completed, because
+ * it was copied, counts only if op's own completion says that it is delivered (verve_fence_speaks).
  */
 static bool is_before(const struct verve_op *started, const struct verve_op *op)
 {

@@ -96,7 +96,7 @@ void verve_turn_expect(struct verve_xport *xport)
 {
 	xport->polls = VERVE_WATCH_POLLS;
 	xport->unpolled = VERVE_COMPLETE_IDLE_TURNS;
-	/* They may be the last buffers that no queue pair keeps. */
+	/* The free buffers, though no batch yet, may be the last that no queue pair keeps. */
 	if (xport->rx_free_count)
 		verve_dispatch_refill(xport);
 }

@@ -4,9 +4,10 @@
  * wait descriptor need not examine all of its links.
  *
  *   xport->owing      the peer owes an answer, or may soon owe one (verve_watched_may_owe). A link
- *                     enters when an operation is queued to its peer, and when it is suspended or
- *                     quiesces. A link leaves when a later look finds that nothing is owed: so
- *                     operations that end cost nothing here.
+ *                     enters when an operation is queued to its peer, when it is suspended or
+ *                     quiesces, and when its requests stand still (keepalive.c). A link leaves
+ *                     when a later look finds that nothing is owed: so operations that end cost
+ *                     nothing here.
  *   xport->half_open  exactly the half-open links (verve_link_is_half_open)
  *
  * The engine's lock protects everything here.

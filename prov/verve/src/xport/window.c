@@ -35,8 +35,7 @@ static bool has_room_for(const struct verve_xport *xport, const struct verve_lin
 
 	/* A posted request adds one to has, and takes one of the queue's free places. */
 	return has + more < VERVE_LINK_REQUESTS - reserve &&
-	       has + verve_xport_wr_spared(xport, has) + 2 * more <
-		       verve_xport_wr_left(xport, reserve);
+	       2 * more < verve_xport_wr_share(xport, has, reserve);
 }
 
 /* The slot is of the kind NOTHING: another queue pair has no use for the request. */

@@ -195,11 +195,11 @@ Test(port_cache, threads_share_the_kept_list)
 	cr_expect_eq(made(), 0);
 }
 
-static void reject_unopened(const char *reason, bool may_pass)
+static void reject_unopened(const char *reason, bool reason_may_end)
 {
 	fake_net_port_reject(1, reason);
 	fake_world.hosts[1].unopened = true;
-	fake_world.hosts[1].may_pass = may_pass;
+	fake_world.hosts[1].reason_may_end = reason_may_end;
 }
 
 /* A container has the file of one device, and sees the names of all. */

@@ -120,7 +120,7 @@ Test(cm_again, stranger_does_not_fill_the_log)
 	nodes_stop();
 }
 
-/* Until the workers' next step. */
+/* Jobs for strangers that are put and not done. The workers take their next step later. */
 static unsigned strangers_jobs(void)
 {
 	nodes_run(cm_world_time + 1);

@@ -338,8 +338,8 @@ Test(gid, a_named_index_that_cannot_be_used_is_explained)
 			 "unset FI_VERVE_GID_INDEX");
 }
 
-/* A node of Kubernetes has hundreds of interfaces, and each look is a few system calls. */
-Test(gid, interface_is_looked_up_once)
+/* Not once for each GID: a node of Kubernetes has hundreds of interfaces. */
+Test(gid, each_address_is_looked_up_once)
 {
 	fake_verbs_add_addr("eth0", 2, true, "10.0.0.1");
 	fake_verbs_add_addr("eth0", 2, true, "fd00::1");

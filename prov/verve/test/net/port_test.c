@@ -219,14 +219,14 @@ Test(port, one_that_cannot_be_asked_is_rejected)
 	fake_verbs.query_port_error = EIO;
 	expect_rejected(strerror(EIO));
 	fake_verbs.query_port_error = 0;
-	cr_expect(port.may_pass);
+	cr_expect(port.reason_may_end);
 	fake_verbs.query_device_error = ENODEV;
 	expect_rejected(strerror(ENODEV));
-	cr_expect(port.may_pass);
+	cr_expect(port.reason_may_end);
 	fake_verbs.query_device_error = 0;
 	fake_verbs.port.state = IBV_PORT_DOWN;
 	look();
-	cr_expect_not(port.may_pass, "the stamp has it");
+	cr_expect_not(port.reason_may_end, "the stamp has it");
 }
 
 Test(port, other_transports_are_rejected)
@@ -380,13 +380,13 @@ Test(port, what_the_device_file_says_goes_before)
 {
 	fake_verbs.access_error = EACCES;
 	expect_unopened(ENOENT, "no permission");
-	cr_expect_not(port.may_pass, "the stamp has it");
+	cr_expect_not(port.reason_may_end, "the stamp has it");
 	fake_verbs.access_error = ENOENT;
 	expect_unopened(EIO, "there is no /dev/infiniband/uverbs9");
-	cr_expect_not(port.may_pass);
+	cr_expect_not(port.reason_may_end);
 	fake_verbs.access_error = 0;
 	expect_unopened(ENOMEM, "no memory");
-	cr_expect(port.may_pass);
+	cr_expect(port.reason_may_end);
 }
 
 /* The one device of the host is listed, cannot be used, and the log or the reason says why. */

@@ -320,7 +320,7 @@ static bool to_the_deaf(const struct crowd *crowd, uint32_t from, uint64_t n, ui
  * Their queues take nothing any more: what is sent to them keeps its buffers, and its places in the
  * completion queue.
  */
-static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe, bool apart)
+static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe, bool in_turn)
 {
 	struct crowd_options options = {
 		.name = name,
@@ -329,7 +329,7 @@ static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe, bool apart)
 		.plan = to_the_deaf,
 		.rounds = 200,
 		.max_len = 1000,
-		.equal = apart,
+		.equal = in_turn,
 		.receives = 4,
 		.cqe = cqe,
 		.tick = 5000,
@@ -341,7 +341,7 @@ static void be_deaf(const char *name, uint32_t deaf, uint32_t cqe, bool apart)
 	verve_config.inline_size = 0;
 	verve_config.window = 64;
 	verve_config.tx_size = 4096;
-	one_by_one = apart;
+	one_by_one = in_turn;
 	crowd_open(&crowd, &options, 1);
 	for (uint32_t i = 1; i <= deaf; i++)
 		crowd.members[i].away = true;

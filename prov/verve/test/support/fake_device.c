@@ -155,7 +155,7 @@ void fake_port_fill(struct fake_host *host, struct verve_net_port *port)
 	snprintf(port->rate, sizeof(port->rate), "4X EDR");
 	snprintf(port->firmware, sizeof(port->firmware), "1.0");
 	snprintf(port->reason, sizeof(port->reason), "%s", host->reason);
-	port->may_pass = host->may_pass;
+	port->reason_may_end = host->reason_may_end;
 }
 
 int verve_net_port_list(struct verve_net_port **list, size_t *count)

@@ -44,8 +44,8 @@ struct fake_host {
 	bool dead, down, paused, removed;
 	bool holds; /* a message of this host that has begun to arrive does not go on */
 	char reason[VERVE_NET_REASON_MAX]; /* empty: usable */
-	/* Set by tests: the device cannot be opened, and has no MTU; may_pass of its port. */
-	bool unopened, may_pass;
+	/* Set by tests: the device cannot be opened, and has no MTU; reason_may_end of its port. */
+	bool unopened, reason_may_end;
 	struct verve_net_portaddr addrs[2];
 	uint32_t addr_count;
 	uint32_t netdev_addrs; /* addresses of the interface; 0: addr_count */

@@ -284,6 +284,7 @@ Test(op, error_of_a_transmit_has_the_address_of_its_target)
 	uint64_t fi_addr;
 
 	cr_assert_eq(verve_addrvec_insert(&a.addrvec, &other, &fi_addr), 0);
+	/* node_peer inserts a's address next, behind the other one. */
 	op->peer = node_peer(&a, &a);
 	verve_op_report_error(a.xport, op, FI_EIO, 0, "a reason");
 	cr_expect_eq(expect_error(&a.tx_queue, FI_EIO).comp.src, fi_addr + 1);

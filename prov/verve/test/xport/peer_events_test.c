@@ -332,6 +332,25 @@ Test(peer, last_messages_count_whatever_another_peer_sends_before)
 	node_close(&c);
 }
 
+/* The end of a's connection waits for a packet; the next connection has failed meanwhile. */
+Test(peer, failure_comes_while_the_last_end_is_put_off)
+{
+	node_join(&a, &b, NODE_WINDOW);
+	node_link(&a, &b)->remote_id += 1000; /* a connection that b does not know, */
+	verve_qp_num_set(b.xport, node_link(&b, &a), 0); /* nor its queue pair */
+	send_len(1);
+	while (fake_net_run_next())
+		;
+	node_event(&b, VERVE_CM_DOWN, &a, node_link(&b, &a)->conn_id, FI_ENOTCONN);
+	node_event(&b, VERVE_CM_FAILED, &a, 0, FI_ETIMEDOUT);
+	cr_expect(verve_cm_events_step(b.xport));
+	cr_expect_null(node_peer(&b, &a)->link);
+	cr_expect_eq(b.xport->count.stale, 1);
+	node_event(&a, VERVE_CM_DOWN, &b, node_link(&a, &b)->conn_id, FI_ENOTCONN);
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+}
+
 /* The same for a packet over a queue pair that is still to be announced. */
 Test(peer, last_messages_find_their_connection_though_its_place_is_taken)
 {

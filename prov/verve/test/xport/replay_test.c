@@ -342,7 +342,6 @@ Test(replay, an_abandoned_read_ends_behind_its_repeated_pieces)
 		from[i] = (struct verve_wire_segment){(uintptr_t)remote + i * SLOT, SLOT,
 						      region->rkey};
 	pattern_fill(remote, ROOM, 9);
-	/* A link may have half of what is left to others. */
 	node_leave_room(&a, 2);
 	cr_assert_eq(verve_rma(a.xport, VERVE_RMA_READ, &read), 0);
 	cr_assert_eq(node_link(&a, &b)->produced - node_link(&a, &b)->retired, 2);

@@ -169,7 +169,18 @@ Test(rx_buffers, free_ones_that_are_no_batch_are_posted_before_a_sleep)
 	one_message();
 	expect_buffers(BUFFERS, BUFFERS - 1);
 	verve_turn_expect(b.xport);
-	verve_turn(b.xport);
+	expect_buffers(BUFFERS, BUFFERS);
+}
+
+/* The thread may never sleep. */
+Test(rx_buffers, free_ones_that_are_no_batch_are_posted_at_each_watch)
+{
+	open_with(NODE_WINDOW * BUFFERS);
+	one_message();
+	expect_buffers(BUFFERS, BUFFERS - 1);
+	fake_net_advance(b.xport->attr.keepalive);
+	for (int i = 0; i <= VERVE_WATCH_POLLS; i++)
+		verve_turn(b.xport);
 	expect_buffers(BUFFERS, BUFFERS);
 }
 
