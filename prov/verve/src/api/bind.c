@@ -253,6 +253,12 @@ void verve_bind_drop_failure(struct verve_ep *ep)
 	verve_eq_free_error(take_failure(ep));
 }
 
+void verve_bind_forget_failure(struct verve_ep *ep)
+{
+	if (eq_of(ep))
+		verve_eq_forget(eq_of(ep), &ep->fid.fid);
+}
+
 void verve_bind_report_failure(void *arg, int error)
 {
 	struct verve_ep *ep = arg;

@@ -54,6 +54,8 @@ void verve_bind_fill_sink(const struct verve_ep *ep, struct verve_sink *sink);
  */
 int verve_bind_prepare_failure(struct verve_ep *ep);
 void verve_bind_drop_failure(struct verve_ep *ep);
+/* Takes the entry back, unless the application has read it. The endpoint's engine is closed. */
+void verve_bind_forget_failure(struct verve_ep *ep);
 /*
  * failed of struct verve_engine_attr: the endpoint, ep, has failed. Adds the entry that was
  * prepared, if there is one. Takes the queue's lock alone, and no memory. Any thread.

@@ -162,6 +162,7 @@ static int ep_close(struct fid *fid)
 		verve_bind_engine_undo(ep, ep->engine);
 		engine_end(ep, ep->engine);
 	}
+	verve_bind_forget_failure(ep);
 	verve_bind_put_all(ep);
 	verve_domain_put(ep->domain);
 	verve_auth_key_wipe(&ep->auth_key);

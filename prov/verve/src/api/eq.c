@@ -109,6 +109,39 @@ void verve_eq_put_error(struct fid_eq *fid, struct verve_eq_event *event,
 	eq_put(eq_of(fid), event, &copy);
 }
 
+static bool is_error_of(const struct verve_eq_event *event, const struct fid *fid)
+{
+	struct fi_eq_err_entry entry;
+
+	if (!event->error)
+		return false;
+	memcpy(&entry, event->data, sizeof(entry));
+	return entry.fid == fid;
+}
+
+void verve_eq_forget(struct fid_eq *fid, const struct fid *about)
+{
+	STAILQ_HEAD(, verve_eq_event) kept = STAILQ_HEAD_INITIALIZER(kept), gone =
+		STAILQ_HEAD_INITIALIZER(gone);
+	struct eq *eq = eq_of(fid);
+	struct verve_eq_event *event;
+
+	verve_lock_acquire(&eq->lock);
+	while ((event = STAILQ_FIRST(&eq->events))) {
+		STAILQ_REMOVE_HEAD(&eq->events, link);
+		if (is_error_of(event, about))
+			STAILQ_INSERT_TAIL(&gone, event, link);
+		else
+			STAILQ_INSERT_TAIL(&kept, event, link);
+	}
+	STAILQ_CONCAT(&eq->events, &kept);
+	verve_lock_release(&eq->lock);
+	while ((event = STAILQ_FIRST(&gone))) {
+		STAILQ_REMOVE_HEAD(&gone, link);
+		free(event);
+	}
+}
+
 int verve_eq_write_error(struct fid_eq *fid, const struct fi_eq_err_entry *entry)
 {
 	struct verve_eq_event *event = verve_eq_alloc_error();

@@ -44,6 +44,8 @@ int verve_eq_write_error(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 struct verve_eq_event *verve_eq_alloc_error(void);
 void verve_eq_put_error(struct fid_eq *eq, struct verve_eq_event *event,
 			const struct fi_eq_err_entry *entry);
+/* Removes the errors of this object, which is going to be freed, that nobody has read. */
+void verve_eq_forget(struct fid_eq *eq, const struct fid *fid);
 /* Room that was not used. NULL: nothing. */
 void verve_eq_free_error(struct verve_eq_event *event);
 

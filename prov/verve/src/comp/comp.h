@@ -45,6 +45,7 @@ struct verve_comp_error {
 	size_t olen;	/* bytes of the message that did not fit into the buffer */
 	int err;	/* positive FI errno */
 	int prov_errno; /* ibv_wc_status, or 0 */
+	bool uninvited; /* peers cause as many as they like: verve_comp_queue_write_uninvited */
 	char reason[VERVE_COMP_REASON_MAX]; /* readable text, becomes err_data; empty: none */
 };
 

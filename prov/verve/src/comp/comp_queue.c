@@ -183,7 +183,7 @@ void verve_comp_queue_write_uninvited(struct verve_comp_queue *queue, const stru
 void verve_comp_queue_write_error(struct verve_comp_queue *queue,
 				  const struct verve_comp_error *error)
 {
-	append(queue, &error->comp, error, false);
+	append(queue, &error->comp, error, error->uninvited);
 }
 
 /*

@@ -145,8 +145,10 @@ void verve_detach_unmarked(struct verve_xport *xport)
 /* True if the device was told to stop, and the marker is still out. */
 static bool awaits_marker(const struct verve_link *link)
 {
-	return (link->broken || verve_replay_is_stopped(link)) && link->qp && !link->unmarked &&
-	       !link->qps_at_workers && link->retired != link->produced;
+	bool stopped = verve_replay_is_stopped(link) && !link->replay->drained;
+
+	return (link->broken || stopped) && link->qp && !link->unmarked && !link->qps_at_workers &&
+	       link->retired != link->produced;
 }
 
 static bool give_up_markers(const struct verve_link_queue *links)

@@ -34,15 +34,18 @@ static inline uint32_t verve_xport_wr_left(const struct verve_xport *xport, uint
 }
 
 /*
- * Entries that a link which has so many may still take: not the last quarter, unless it has none,
- * and no more than are left to the others.
+ * Entries that a link which has so many may still take: not the last quarter of those that links
+ * share, unless it has none, and no more than are left to the others. Links do not share the
+ * entries for their markers.
  */
 static inline uint32_t verve_xport_wr_share(const struct verve_xport *xport, uint32_t has,
 					    uint32_t reserve)
 {
 	uint32_t left = verve_xport_wr_left(xport, reserve);
-	uint32_t others = has + (has ? xport->wr_limit / 4 : 0);
+	uint32_t others = has;
 
+	if (has && xport->link_count < xport->wr_limit)
+		others += (xport->wr_limit - xport->link_count) / 4;
 	return others < left ? left - others : 0;
 }
 

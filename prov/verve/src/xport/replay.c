@@ -290,8 +290,12 @@ static bool repeat_all(struct verve_xport *xport, struct verve_link *link)
 			verve_peer_wait(xport, link->peer);
 		return false;
 	}
-	if (link->signaled != link->produced - 1 && verve_link_has_room(xport, link, true))
+	if (link->signaled == link->produced - 1)
+		return false;
+	if (verve_link_has_room(xport, link, true))
 		verve_link_post_nothing(xport, link, NULL); /* completes when all are executed */
+	else
+		verve_peer_wait(xport, link->peer);
 	return false;
 }
 

@@ -107,6 +107,7 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 	struct verve_comp_error entry = {
 		.err = error,
 		.prov_errno = status,
+		.uninvited = op->flags & VERVE_OP_UNINVITED,
 	};
 	char name[VERVE_ADDR_STRLEN];
 

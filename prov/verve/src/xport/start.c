@@ -100,6 +100,11 @@ static uint32_t bulk_reads(const struct verve_peer *peer)
 	return peer->link ? peer->link->bulk_reads : 0;
 }
 
+static bool wants_place(const struct verve_peer *peer)
+{
+	return !TAILQ_EMPTY(&peer->aside) || !TAILQ_EMPTY(&peer->pending);
+}
+
 /*
  * The peer's messages are read first. But where they took the place of a bulk read (xport/bulk.h),
  * the next one is this side's: a peer that sends without a pause would take each that becomes free.
@@ -107,13 +112,17 @@ static uint32_t bulk_reads(const struct verve_peer *peer)
 static void start_all(struct verve_xport *xport, struct verve_peer *peer)
 {
 	bool own_first = peer->own_is_next;
-	uint32_t before;
+	uint32_t before = bulk_reads(peer);
 
 	if (own_first)
 		start_own(xport, peer);
+	/* Until then the place is this side's, however often it is kicked before one is free. */
+	if (bulk_reads(peer) > before || !wants_place(peer))
+		peer->own_is_next = false;
 	before = bulk_reads(peer);
 	start_queue(xport, peer, &peer->reads);
-	peer->own_is_next = bulk_reads(peer) > before;
+	if (bulk_reads(peer) > before)
+		peer->own_is_next = true;
 	if (!own_first)
 		start_own(xport, peer);
 }

@@ -127,6 +127,19 @@ Test(ep_fail, has_one_entry_in_its_event_queue)
 	expect_nothing(eq);
 }
 
+/* The application would look at an object that is not there any more. */
+Test(ep_fail, unread_entry_goes_with_its_endpoint)
+{
+	struct fid_ep *ep = open_enabled(eq), *other = open_enabled(eq);
+
+	fail(ep);
+	fail(other);
+	close_ep(ep);
+	expect_failed(eq, other, FI_EIO);
+	expect_nothing(eq);
+	close_ep(other);
+}
+
 Test(ep_fail, of_a_removed_device_all_have_one)
 {
 	struct fid_ep *ep = open_enabled(NULL), *own, *late;

@@ -205,6 +205,27 @@ Test(comp_queue, error_blocks_until_it_is_fetched)
 	verve_comp_queue_fini(&queue);
 }
 
+/* Those in the ring take no memory, and errors never lie there. */
+Test(comp_queue, uninvited_ones_of_the_list_are_counted_until_they_are_read)
+{
+	struct verve_comp_error error = {.err = FI_EIO, .uninvited = true};
+	struct verve_comp comp = {0};
+
+	init(1);
+	verve_comp_queue_write_uninvited(&queue, &comp);
+	cr_expect_eq(AO_load(&queue.uninvited), 0);
+	verve_comp_queue_write_uninvited(&queue, &comp);
+	verve_comp_queue_write(&queue, &comp);
+	verve_comp_queue_write_error(&queue, &error);
+	cr_expect_eq(AO_load(&queue.uninvited), 2);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(verve_comp_queue_read(&queue, &comp, 1), 1);
+	cr_expect_eq(AO_load(&queue.uninvited), 1);
+	cr_assert_eq(verve_comp_queue_read_error(&queue, &error), 0);
+	cr_expect_eq(AO_load(&queue.uninvited), 0);
+	verve_comp_queue_fini(&queue);
+}
+
 Test(comp_queue, reason_of_any_length_arrives)
 {
 	char reason[VERVE_COMP_REASON_MAX];

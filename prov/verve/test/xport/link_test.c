@@ -89,6 +89,23 @@ Test(link, send_queue_of_all_links_is_a_limit_too)
 	a.xport->wr_limit = 8192;
 }
 
+/* Their markers take half of the send CQ, and requests that did not ask a half of the rest. */
+Test(link, many_idle_links_leave_more_than_one_request_to_each)
+{
+	uint32_t limit = a.xport->wr_limit, links = a.xport->link_count, used = a.xport->wr_used;
+
+	cr_assert_eq(post(0), 0);
+	a.xport->wr_limit = 8192;
+	a.xport->link_count = 4096;
+	for (a.xport->wr_used = 0; !verve_xport_is_tight(a.xport); a.xport->wr_used++)
+		;
+	cr_expect(verve_link_has_room(a.xport, link, false));
+	cr_expect(verve_link_has_room(a.xport, link, true));
+	a.xport->wr_limit = limit;
+	a.xport->link_count = links;
+	a.xport->wr_used = used + 1;
+}
+
 Test(link, every_sixteenth_request_asks_for_a_completion)
 {
 	cr_assert_eq(post(0), 0);
