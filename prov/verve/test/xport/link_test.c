@@ -9,7 +9,6 @@
 #include "msg/recv.h"
 #include "rma/rma.h"
 #include "xport/complete.h"
-#include "xport/keepalive.h"
 #include "xport/post.h"
 #include "xport/turn.h"
 
@@ -539,71 +538,4 @@ Test(link, bye_makes_the_link_leave)
 	nodes_settle();
 	cr_expect_eq(expect_comp(&b.rx_queue).len, 10); /* the message before BYE counts */
 	cr_expect_null(node_peer(&b, &a)->link);
-}
-
-/* Probing. */
-
-Test(link, probe_is_sent_where_no_completion_is_asked_for)
-{
-	verve_keepalive_probe(a.xport, link);
-	cr_expect_eq(link->produced, 1);
-	cr_expect_eq(link->signaled, 0);
-	verve_keepalive_probe(a.xport, link); /* the first probe is outstanding */
-	cr_expect_eq(link->produced, 1);
-	nodes_settle();
-	cr_expect_eq(link->retired, 1);
-	cr_assert_eq(post(0), 0);
-	verve_keepalive_probe(a.xport, link); /* the request asks for no completion */
-	cr_expect_eq(link->produced, 3);
-	nodes_settle();
-	cr_expect_eq(link->retired, 3);
-	expect_none(&a.tx_queue);
-	expect_none(&b.rx_queue);
-}
-
-Test(link, probe_waits_where_nothing_may_be_sent)
-{
-	struct verve_link *back = node_link(&b, &a);
-
-	verve_keepalive_probe(b.xport, back);
-	cr_expect_eq(back->produced, 0);
-}
-
-/* A message that was copied is complete, and nobody waits for its request's end. */
-Test(link, device_that_repeats_for_ever_is_asked_about_requests_that_do_not_end)
-{
-	struct fake_net_config config;
-
-	teardown();
-	fake_net_config_default(&config);
-	config.limits.repeats_forever = true;
-	fake_net_start(&config);
-	setup();
-	cr_expect_not(verve_keepalive_is_needed(a.xport));
-	send_len(10, 0);
-	cr_expect_eq(expect_comp(&a.tx_queue).len, 10);
-	cr_expect(verve_keepalive_is_needed(a.xport));
-	verve_keepalive_step(a.xport);
-	verve_keepalive_step(a.xport);
-	cr_expect(link->is_owing);
-	cr_expect_eq(link->produced, 2, "a request that asks for its completion");
-	verve_keepalive_step(a.xport);
-	cr_expect(link->silent, "the peer's port is asked");
-	nodes_settle();
-	cr_expect_not(verve_keepalive_is_needed(a.xport));
-	verve_keepalive_step(a.xport);
-	cr_expect_not(link->is_owing);
-	cr_expect_eq(link->produced, 2);
-}
-
-Test(link, probe_finds_a_dead_peer)
-{
-	send_len(10, VERVE_OP_ACK);
-	nodes_settle();
-	fake_net_host_kill(1);
-	nodes_settle();
-	expect_none(&a.tx_queue); /* neither an answer nor an error */
-	verve_keepalive_probe(a.xport, link);
-	nodes_settle();
-	expect_error(&a.tx_queue, FI_EHOSTUNREACH);
 }
