@@ -61,6 +61,15 @@ static bool is_refusal(uint32_t status)
 	       status == VERVE_NET_WC_REMOTE_OPERATION;
 }
 
+/*
+ * True if the device names a packet for a request with a key: bnxt_re, and irdma, name the oldest
+ * request that they have not told of, not the one that was refused.
+ */
+static bool names_another(const struct verve_slot *slot, uint32_t status)
+{
+	return status == VERVE_NET_WC_REMOTE_ACCESS && is_packet(slot);
+}
+
 /* True for a read that the device may report as done though the last packets never came. */
 static bool is_doubtful(const struct verve_xport *xport, struct verve_link *link, uint32_t number)
 {
@@ -97,7 +106,8 @@ bool verve_replay_take(struct verve_xport *xport, struct verve_link *link, uint3
 {
 	struct verve_slot *slot = verve_link_slot(link, link->retired);
 	bool refused = is_refusal(status) && slot->kind == VERVE_SLOT_MEMORY;
-	bool flushed = status == VERVE_NET_WC_FLUSHED;
+	/* A request behind it was refused: all are repeated, and then that one is the oldest. */
+	bool flushed = status == VERVE_NET_WC_FLUSHED || names_another(slot, status);
 
 	if (!link->failed) {
 		if ((!flushed && !refused && !is_of_window(slot)) ||

@@ -26,8 +26,7 @@ struct fake_net_config {
 	uint32_t dgram_loss, dgram_dup; /* chance of each datagram (and ICMP error) */
 	uint64_t dgram_delay_min, dgram_delay_max;
 	uint64_t rc_delay_min, rc_delay_max; /* of a request, its execution, its acknowledgement */
-	uint32_t lies; /* chance that a long read ends its queue pair, falsely reported as done */
-	uint32_t rc_slow;		     /* chance of a delay 50 times as long */
+	uint32_t rc_slow, lies; /* chances: of 50 times the delay; that a failed read is "done" */
 	uint64_t look_time, binder_time; /* of a look at the clock; of a binder's request */
 	bool mw_stale, mw_late, mw_stays, mw_no_atomics, mw_for_all, mw_refused; /* fake_mw.c */
 	uint64_t thread_delay; /* most from a thread's wake-up to its step */
@@ -35,7 +34,8 @@ struct fake_net_config {
 	bool reuse_qp_num;		     /* a closed queue pair's number comes back at once */
 	bool close_cleans_cq; /* closing a queue pair takes its completions out of the CQs (mlx5) */
 	bool error_takes_no_post; /* posting to a queue pair in error is refused (bnxt_re, ionic) */
-	bool error_forgets_posts; /* requests that are posted in error never complete */
+	/* A refusal names the oldest request not told of (bnxt_re); posts in error never end. */
+	bool error_names_oldest, error_forgets_posts;
 	uint32_t partial; /* chance that a message's beginning arrives some time before its end */
 	bool error_keeps_recv; /* its receive is never flushed (newer soft-RoCE), or late */
 };

@@ -78,6 +78,8 @@ struct verve_net_qp {
 	uint64_t last_arrival, last_response;
 	uint64_t silent_since; /* 0: the peer answers */
 	bool failing;	       /* an error is on its way: no request leaves any more */
+	bool has_silent; /* requests ended well and silently since the last completion; */
+	uint64_t silent; /* the id of the first of them */
 	bool has_begun;	       /* a message arrives, */
 	struct verve_net_recv begun; /* in this receive */
 	uint32_t serial;       /* number among the queue pairs of its shared receive queue */

@@ -379,8 +379,16 @@ static void complete(struct fake_event *event)
 		}
 		wc.status = wr->status;
 		TAILQ_REMOVE(&qp->wrs, wr, link);
-		if (wc.status || wr->wr.flags & VERVE_NET_SIGNALED)
+		if (wc.status && qp->state != FAKE_QP_ERROR && qp->has_silent &&
+		    fake_world.config.error_names_oldest)
+			wc.wr_id = qp->silent;
+		if (wc.status || wr->wr.flags & VERVE_NET_SIGNALED) {
 			fake_cq_push(qp->attr.send_cq, &wc, qp, wr->number);
+			qp->has_silent = false;
+		} else if (!qp->has_silent) {
+			qp->has_silent = true;
+			qp->silent = wc.wr_id;
+		}
 		if (wc.status || wr->lie)
 			fake_rc_error(qp);
 		fake_wr_free(qp, wr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Replay: posts that fail, and devices that take no request in the error state. */
+#include "../support/fake_world.h"
 #include "replay_fixture.h"
 #include "xport/detach.h"
 #include "xport/replay_state.h"
@@ -90,6 +91,7 @@ Test(replay, device_that_forgets_the_marker)
 	node_resume(&a, &b);
 	expect_message(&b, 20, 7);
 	expect_comp(&a.tx_queue);
+	fake_world.config.error_forgets_posts = false; /* so that what closes ends */
 }
 
 Test(replay, broken_link_of_a_device_that_forgets_the_marker)
@@ -102,6 +104,36 @@ Test(replay, broken_link_of_a_device_that_forgets_the_marker)
 	nodes_settle();
 	cr_expect_eq(a.xport->link_count, 0);
 	cr_expect_not(verve_turn_is_due(a.xport));
+	fake_world.config.error_forgets_posts = false;
+}
+
+/*
+ * The device names the oldest request of which it has not said that it ended: here a message. No
+ * key is asked for a message, so a request behind it was refused.
+ */
+Test(replay, device_that_blames_a_message_for_a_wrong_key)
+{
+	struct fake_net_config config;
+
+	teardown();
+	fake_net_config_default(&config);
+	config.error_names_oldest = true;
+	fake_net_start(&config);
+	setup();
+	send_to(&a, &b, 20, 0, 0);
+	refuse(&a);
+	send_to(&a, &b, 20, 1, 0);
+	nodes_settle();
+	cr_assert(is_suspended(&a, &b));
+	node_resume(&a, &b);
+	cr_assert(is_suspended(&a, &b), "the write is first now, and is named itself");
+	node_resume(&a, &b);
+	cr_expect_not(is_suspended(&a, &b));
+	expect_message(&b, 20, 0);
+	expect_message(&b, 20, 1);
+	cr_expect_eq(AO_load(&a.send.value), 2);
+	cr_expect_eq(AO_load(&a.send.errors), 0);
+	cr_expect_eq(AO_load(&a.write.errors), 1);
 }
 
 /*
