@@ -63,7 +63,7 @@ mpi_rma()
 # mpi_start RANKS COMMAND...: with the caller's components of Open MPI.
 mpi_start()
 {
-	local ranks=$1 name options=(--allow-run-as-root "${components[@]}")
+	local ranks=$1 name session='' status=0 options=(--allow-run-as-root "${components[@]}")
 
 	shift
 	for name in "${!FI_@}"; do
@@ -74,9 +74,14 @@ mpi_start()
 		options+=(--host "${VERVE_HOSTS// /:$ranks,}:$ranks" --map-by node
 			--mca plm_rsh_agent "$VERVE_LAUNCH")
 	else
+		# Jobs of several profiles run at a time, and Open MPI makes and removes one folder for all jobs of a user.
+		session=$(mktemp -d) || return
+		options+=(--mca orte_tmpdir_base "$session")
 		set -- "$VERVE_LAB/jobs/mpi-rank" "$@"
 	fi
-	mpirun -np "$ranks" "${options[@]}" "$@"
+	mpirun -np "$ranks" "${options[@]}" "$@" || status=$?
+	rm -rf "$session"
+	return "$status"
 }
 
 # pingpong ADDRESS OPTION...: fi_pingpong between the two devices, the second of which has the address.
