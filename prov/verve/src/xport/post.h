@@ -61,7 +61,12 @@ static inline bool verve_link_has_room(const struct verve_xport *xport,
 {
 	uint32_t reserve = control ? 1 : VERVE_LINK_RESERVE, has = link->produced - link->retired;
 
-	return has < VERVE_LINK_REQUESTS - reserve &&
+	uint32_t taken = has + xport->wr_used + xport->link_count + reserve;
+
+	if (has >= VERVE_LINK_REQUESTS - reserve)
+		return false;
+	/* Far from the limit, the share need not be worked out. */
+	return __builtin_expect(taken < xport->wr_limit / 4 * 3, 1) ||
 	       verve_xport_wr_share(xport, has, reserve);
 }
 
