@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "xport/aside.h"
+#include "xport/bulk.h"
 #include "xport/fence.h"
 #include "xport/fence_ask.h"
 #include "xport/link.h"
@@ -100,9 +101,11 @@ static uint32_t bulk_reads(const struct verve_peer *peer)
 	return peer->link ? peer->link->bulk_reads : 0;
 }
 
-static bool wants_place(const struct verve_peer *peer)
+/* True if something of this side waits, and no place of a bulk read is free. */
+static bool lacks_place(const struct verve_peer *peer)
 {
-	return !TAILQ_EMPTY(&peer->aside) || !TAILQ_EMPTY(&peer->pending);
+	return peer->link && verve_bulk_is_full(peer->link) &&
+	       (!TAILQ_EMPTY(&peer->aside) || !TAILQ_EMPTY(&peer->pending));
 }
 
 /*
@@ -116,8 +119,8 @@ static void start_all(struct verve_xport *xport, struct verve_peer *peer)
 
 	if (own_first)
 		start_own(xport, peer);
-	/* Until then the place is this side's, however often it is kicked before one is free. */
-	if (bulk_reads(peer) > before || !wants_place(peer))
+	/* Until a place is free it is this side's, however often it is kicked before. */
+	if (bulk_reads(peer) > before || !lacks_place(peer))
 		peer->own_is_next = false;
 	before = bulk_reads(peer);
 	start_queue(xport, peer, &peer->reads);

@@ -12,7 +12,7 @@
 #include "xport/keepalive.h"
 
 /* The devices have DEPTH reads under way, and of these FULL bulk reads. */
-enum { BULK = 100, LONG = 2000, DEPTH = 8, FULL = 6, MANY = 20 };
+enum { BULK = 100, LONG = 2000, DEPTH = 8, FULL = 6, MANY = 20, WRITES = 300 };
 
 static char out[LONG], in[LONG], local[MANY][LONG], remote[LONG];
 static struct verve_mr_region *theirs, *ours;
@@ -31,6 +31,7 @@ static void open_nodes(uint32_t depth)
 	verve_mr_keytab_init(&keytab);
 	node_attr(&attr);
 	attr.bulk_read = BULK;
+	attr.tx_size = WRITES;
 	node_open(&a, 0, &attr);
 	attr.mr_keytab = &keytab;
 	node_open(&b, 1, &attr);
@@ -295,6 +296,33 @@ Test(bulk, a_read_comes_between_messages_without_end)
 Test(bulk, a_fenced_read_comes_between_messages_without_end)
 {
 	stream_beside(VERVE_OP_FENCE);
+}
+
+/* More writes than the link takes are queued, always; the peer's messages are not kept by them. */
+Test(bulk, messages_come_between_writes_without_end)
+{
+	enum { MOST = 50 * WRITES };
+	struct verve_comp comp;
+	int count = 0;
+
+	send_short(0); /* b may send when a packet of a has come */
+	nodes_settle();
+	expect_comp(&a.tx_queue);
+	for (int i = 0; i < WRITES; i++)
+		rma(VERVE_RMA_WRITE, 0, BULK, 0);
+	for (int i = 1; i < FULL; i++)
+		receive_long(i);
+	while (AO_load(&a.rx_queue.count) < FULL - 1 && count < MOST) {
+		cr_assert(fake_net_run_next());
+		verve_proto_poll(&a.proto);
+		verve_proto_poll(&b.proto);
+		for (; verve_comp_queue_read(&a.tx_queue, &comp, 1) == 1; count++)
+			rma(VERVE_RMA_WRITE, 0, BULK, 0);
+	}
+	cr_expect_lt(count, MOST);
+	nodes_settle();
+	while (AO_load(&a.rx_queue.count))
+		expect_comp(&a.rx_queue);
 }
 
 /* soft-RoCE never says that a peer is dead: its port must be asked, also while a read is cut. */
