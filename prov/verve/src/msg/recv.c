@@ -199,8 +199,9 @@ static __attribute__((noinline, cold)) bool must_wait(struct verve_match *match,
  * receive matches, or there is no memory to place the message in a multi-receive buffer now, or
  * older messages come first.
  */
-static struct verve_recv_op *take_posted(struct verve_xport *xport, struct verve_match *match,
-					 uint32_t source, const struct verve_wire_packet *packet)
+static inline __attribute__((always_inline)) struct verve_recv_op *
+take_posted(struct verve_xport *xport, struct verve_match *match, uint32_t source,
+	    const struct verve_wire_packet *packet)
 {
 	struct verve_match_recv *posted;
 	struct verve_recv_op *parent, *recv;
