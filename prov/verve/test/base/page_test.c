@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,41 +15,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/last_log.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/rundir.h"
-#include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
 static struct fi_provider provider = {.name = "verve"};
 static char folder[] = "/dev/shm/verve-test-XXXXXX";
-
-static char logged[1024];
-
-/* Take the place of libfabric's log. */
-int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
-		   enum fi_log_subsys subsys)
-{
-	(void)prov, (void)subsys;
-	return level <= FI_LOG_WARN;
-}
-
-void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
-	    const char *func, int line, const char *format, ...)
-{
-	va_list args;
-
-	(void)prov, (void)level, (void)subsys, (void)func, (void)line;
-	va_start(args, format);
-	vsnprintf(logged, sizeof(logged), format, args);
-	va_end(args);
-}
 
 static void setup(void)
 {
 	cr_assert_not_null(mkdtemp(folder));
 	verve_config.stat = folder;
 	verve_log_provider = &provider;
+	last_log_level = FI_LOG_WARN;
 }
 
 static void teardown(void)
@@ -308,7 +287,7 @@ static int be_child_without_memory(rlim_t limit)
 	if (!verve_page_open())
 		return 2;
 	verve_page_close();
-	return strstr(logged, "no memory after fork(2)") ? 0 : 3;
+	return strstr(last_log, "no memory after fork(2)") ? 0 : 3;
 }
 
 Test(page, a_child_without_memory_is_told)

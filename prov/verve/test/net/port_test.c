@@ -4,44 +4,16 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <rdma/providers/fi_log.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/last_log.h"
 #include "fake_verbs.h"
 #include "net/device.h"
 
 static struct verve_net_port port;
 static struct verve_port_attr attr;
-
-/* The last line of the log. */
-static char logged[512];
-
-/* Take the place of libfabric's log, at level info. */
-int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
-		   enum fi_log_subsys subsys)
-{
-	(void)prov;
-	(void)subsys;
-	return level <= FI_LOG_INFO;
-}
-
-void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
-	    const char *func, int line, const char *format, ...)
-{
-	va_list args;
-
-	(void)prov;
-	(void)level;
-	(void)subsys;
-	(void)func;
-	(void)line;
-	va_start(args, format);
-	vsnprintf(logged, sizeof(logged), format, args);
-	va_end(args);
-}
 
 /* A port that works. */
 static void setup(void)
@@ -362,16 +334,16 @@ Test(port, host_without_devices_says_what_to_do)
 	struct verve_net_port *list = &port;
 	size_t count = 7;
 
-	logged[0] = '\0';
+	last_log[0] = '\0';
 	cr_assert_eq(verve_net_port_list(&list, &count), 0);
 	cr_expect_null(list);
 	cr_expect_eq(count, 0);
-	cr_expect_not_null(strstr(logged, "no RDMA devices"), "\"%s\"", logged);
-	cr_expect_not_null(strstr(logged, "rdma link add rxe0"), "\"%s\"", logged);
+	cr_expect_not_null(strstr(last_log, "no RDMA devices"), "\"%s\"", last_log);
+	cr_expect_not_null(strstr(last_log, "rdma link add rxe0"), "\"%s\"", last_log);
 	fake_verbs.get_device_list_error = ENOSYS;
 	cr_assert_eq(verve_net_port_list(&list, &count), 0);
-	cr_expect_not_null(strstr(logged, "are the modules ib_core and ib_uverbs loaded?"),
-			   "\"%s\"", logged);
+	cr_expect_not_null(strstr(last_log, "are the modules ib_core and ib_uverbs loaded?"),
+			   "\"%s\"", last_log);
 	fake_verbs.get_device_list_error = ENOMEM;
 	cr_expect_eq(verve_net_port_list(&list, &count), -ENOMEM);
 }
@@ -404,7 +376,7 @@ static void expect_io_error(void)
 	verve_net_port_list_free(list, count);
 	errno = EACCES;
 	cr_expect_eq(verve_net_device_open("none0", 1, NULL, &dev), -EIO);
-	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
+	cr_expect_not_null(strstr(last_log, strerror(EIO)), "\"%s\"", last_log);
 }
 
 Test(port, driver_that_does_not_say_why)
@@ -424,7 +396,7 @@ Test(port, host_whose_devices_cannot_be_listed)
 	fake_verbs.get_device_list_error = -1;
 	errno = ENOMEM; /* of an earlier call */
 	cr_expect_eq(verve_net_port_list(&list, &count), 0);
-	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
+	cr_expect_not_null(strstr(last_log, strerror(EIO)), "\"%s\"", last_log);
 }
 
 /* mlx5 in switchdev mode has a port for each representor, and the kernel counts up to 255. */

@@ -4,11 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <rdma/providers/fi_log.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../support/last_log.h"
 #include "base/log.h"
 
 static struct fi_provider provider = {.name = "verve"};
@@ -19,28 +18,6 @@ static struct verve_net_device dev = {.ctx = &context.context, .pd = &whole};
 /* Positive errno; 0: the device has them; negative: they fail, and leave errno alone. */
 static int td_error, parent_error;
 static int tds, parents;	   /* open ones */
-
-/* The last line of the log. */
-static char logged[256];
-
-/* Take the place of libfabric's log, at level info. */
-int fi_log_enabled(const struct fi_provider *prov, enum fi_log_level level,
-		   enum fi_log_subsys subsys)
-{
-	(void)prov, (void)subsys;
-	return level <= FI_LOG_INFO;
-}
-
-void fi_log(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys,
-	    const char *func, int line, const char *format, ...)
-{
-	va_list args;
-
-	(void)prov, (void)level, (void)subsys, (void)func, (void)line;
-	va_start(args, format);
-	vsnprintf(logged, sizeof(logged), format, args);
-	va_end(args);
-}
 
 static struct ibv_td *alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr)
 {
@@ -133,10 +110,10 @@ Test(td, no_parent_domain)
 
 static void expect_io_error(void)
 {
-	logged[0] = '\0';
+	last_log[0] = '\0';
 	errno = EOPNOTSUPP; /* of an earlier call */
 	expect_pd(&whole, 0);
-	cr_expect_not_null(strstr(logged, strerror(EIO)), "\"%s\"", logged);
+	cr_expect_not_null(strstr(last_log, strerror(EIO)), "\"%s\"", last_log);
 }
 
 Test(td, driver_that_does_not_say_why)

@@ -2,38 +2,21 @@
 /* Keep-alive: when a peer is probed, and which peers are. */
 #include "xport/keepalive.h"
 
-#include "../proto/fixture.h"
+#include "../proto/pair.h"
 #include "xport/post.h"
 
-enum { ROOM = 3 * NODE_EAGER };
+enum { ROOM = 10 };
 
-static struct node a, b;
-static char out[ROOM];
+static char out[ROOM], in[ROOM];
 static struct verve_link *link;
 
 static void setup(void)
 {
-	node_open(&a, 0, NULL);
-	node_open(&b, 1, NULL);
-	node_join(&a, &b, NODE_WINDOW);
+	pair_open(out, in, ROOM);
 	link = node_link(&a, &b);
 }
 
-static void teardown(void)
-{
-	node_close(&a);
-	node_close(&b);
-	cr_expect_eq(fake_net_leaks(NULL, 0), 0);
-}
-
-TestSuite(keepalive, .init = setup, .fini = teardown);
-
-static void send_len(size_t len, uint32_t flags)
-{
-	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = len,
-						     .flags = flags, .context = out}),
-		     0);
-}
+TestSuite(keepalive, .init = setup, .fini = pair_close);
 
 static int post(uint32_t flags)
 {
@@ -73,14 +56,14 @@ Test(keepalive, device_that_repeats_for_ever_is_asked_about_requests_that_do_not
 {
 	struct fake_net_config config;
 
-	teardown();
+	pair_close();
 	fake_net_config_default(&config);
 	config.limits.repeats_forever = true;
 	fake_net_start(&config);
 	setup();
 	cr_expect_not(verve_keepalive_is_needed(a.xport));
-	send_len(10, 0);
-	cr_expect_eq(expect_comp(&a.tx_queue).len, 10);
+	pair_send(ROOM, 0, NULL);
+	cr_expect_eq(expect_comp(&a.tx_queue).len, ROOM);
 	cr_expect(verve_keepalive_is_needed(a.xport));
 	verve_keepalive_step(a.xport);
 	verve_keepalive_step(a.xport);
@@ -97,7 +80,7 @@ Test(keepalive, device_that_repeats_for_ever_is_asked_about_requests_that_do_not
 
 Test(keepalive, probe_finds_a_dead_peer)
 {
-	send_len(10, VERVE_OP_ACK);
+	pair_send(ROOM, VERVE_OP_ACK, NULL);
 	nodes_settle();
 	fake_net_host_kill(1);
 	nodes_settle();
