@@ -81,12 +81,11 @@ void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 	make_comp(xport, op, &comp);
 	/* A completion that gives a multi-receive buffer back is never suppressed. */
 	notify = op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV;
-	if (queue && notify && op->flags & VERVE_OP_UNINVITED)
+	if (queue && notify && op->flags & VERVE_OP_UNINVITED) {
 		verve_comp_queue_write_uninvited(queue, &comp);
-	else if (queue && notify)
-		verve_comp_queue_write(queue, &comp);
-	if (counter)
-		verve_comp_counter_add(counter, 1);
+		notify = false;
+	}
+	verve_report_now(queue, counter, notify, &comp);
 }
 
 /*

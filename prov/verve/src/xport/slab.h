@@ -89,7 +89,7 @@ static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *
 	return verve_slab_alloc(pool);
 }
 
-/* Of count slabs, a holder that has some leaves so many to those that have none. */
+/* The part of a pool of count slabs that a holder, which has some slabs, must leave to others. */
 static inline size_t verve_slab_spared(size_t count, size_t has)
 {
 	return has ? count / 4 : 0;

@@ -87,7 +87,7 @@ static void link_greet(struct verve_xport *xport, struct verve_link *link)
 		verve_peer_wait(xport, link->peer);
 }
 
-/* Reads of this side's own operations, and what waits behind them. */
+/* Starts this side's operations: the long reads of RMA that stepped aside, then peer->pending. */
 static void start_own(struct verve_xport *xport, struct verve_peer *peer)
 {
 	start_queue(xport, peer, &peer->aside);

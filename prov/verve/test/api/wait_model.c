@@ -54,7 +54,7 @@ struct queue {
 	uint8_t seen;
 	bool armed, own, given, asleep;
 	bool ends;	       /* a flag of the application: its threads are to end */
-	uint8_t signals, tried; /* signals; those that a poller has seen */
+	uint8_t signals, tried; /* how many signals were sent; how many of them a poller saw */
 	uint8_t sleep_lock; /* 0: free; else 1 + the thread that has it */
 };
 

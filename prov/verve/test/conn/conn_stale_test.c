@@ -191,7 +191,7 @@ static struct verve_hello forge(uint64_t serial)
 	return forged;
 }
 
-/* a's HELLO comes, and a shows that it hears b, which does what is expected. Returns a's proof. */
+/* b gets a's HELLO, challenges it, and does what is expected with a's proof, which is returned. */
 static struct verve_hello prove(const struct verve_hello *first, unsigned expected)
 {
 	struct verve_hello proof;

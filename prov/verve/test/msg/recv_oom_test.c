@@ -189,7 +189,7 @@ Test(recv_oom, polls_without_memory_cost_little)
 	expect_message(MANY, in[0]);
 }
 
-/* Posts receives that match every message. None of those that came before may take one. */
+/* Posts receives that match every message. No message that came before may take one of them. */
 static void expect_all_lost(void)
 {
 	for (int i = 0; i < 3; i++)

@@ -26,7 +26,7 @@ static bool fails(int error)
 static struct verbs_context context;
 static struct ibv_ah handle;
 static struct ibv_pd domain;
-static struct ibv_qp qps[2]; /* those that are open have a context */
+static struct ibv_qp qps[2]; /* an open queue pair has a context, a closed one has none */
 
 ssize_t __wrap__ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
 				    size_t max, uint32_t flags, size_t size);

@@ -98,7 +98,7 @@ Test(slab, holders_that_come_one_by_one_leave_some_to_those_that_have_none)
 	cr_expect_eq(take_share(), 0);
 }
 
-/* What is spared is not registered before it is used. */
+/* The spared quarter of the pool is not registered before a slab of it is taken. */
 Test(slab, first_holder_brings_no_more_chunks_than_its_share)
 {
 	verve_slab_pool_fini(&pool);
