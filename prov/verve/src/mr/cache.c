@@ -17,37 +17,13 @@
 #include "mr/region.h"
 #include "mr/reuse.h"
 #include "mr/store.h"
+#include "mr/want.h"
 #include "net/device.h"
-#include "net/mw.h"
-
-static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
-			       VERVE_NET_REMOTE_ATOMIC;
-
-/* The access of a kept registration that peers reach through windows. */
-static const unsigned base_access = VERVE_NET_LOCAL_WRITE | VERVE_NET_WINDOWS;
 
 /*
  * Results beside negative errors: do not keep the region, as it is not worth it, or not possible.
  */
 enum { NOT_WORTH = 1, NOT_KEPT = 2 };
-
-/* By which windows a get may open a kept registration to peers. */
-enum window_use {
-	OPEN_WINDOWS,  /* windows for all peers, if the device is ready for them */
-	WAIT_WINDOWS,  /* the same; the caller can wait until the device is ready */
-	PEER_WINDOWS,  /* windows for a peer, which the caller opens; else as OPEN_WINDOWS */
-};
-
-static uintptr_t page_down(const struct verve_mr_cache *cache, uintptr_t addr)
-{
-	return addr & -cache->page;
-}
-
-/* Returns 0 if the next page would be beyond the end of the address space. */
-static uintptr_t page_up(const struct verve_mr_cache *cache, uintptr_t addr)
-{
-	return page_down(cache, addr + cache->page - 1);
-}
 
 /* The listener's callback, in the watch's thread: may only unlink entries (mr/monitor.h). */
 static void cache_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
@@ -189,7 +165,8 @@ static int entry_fill(struct verve_mr_cache *cache, struct verve_mr_entry *entry
 	int ret;
 
 	cache_bury(cache);
-	if (verve_mr_monitor_watch(page_down(cache, start), page_up(cache, end)))
+	if (verve_mr_monitor_watch(verve_mr_want_page_down(cache, start),
+				   verve_mr_want_page_up(cache, end)))
 		return NOT_KEPT;
 	ret = region_open(cache, (void *)start, end - start, entry->access, NULL, &region);
 	if (ret)
@@ -226,29 +203,6 @@ static int entry_open(struct verve_mr_cache *cache, struct verve_mr_entry *entry
 	return 0;
 }
 
-static bool want_may_keep(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
-{
-	return cache->store && want->start < want->end && page_up(cache, want->end) >= want->end &&
-	       (cache->keeps_remote || !(want->access & remote));
-}
-
-/* A larger region serves as well, unless peers could reach the additional bytes. */
-static bool want_may_widen(const struct verve_mr_want *want)
-{
-	return !want->exact && !(want->access & remote);
-}
-
-/* Widens a request to whole pages: the entry then serves other buffers in these pages, too. */
-static struct verve_mr_want want_widen(const struct verve_mr_cache *cache,
-				       struct verve_mr_want want)
-{
-	if (want_may_widen(&want)) {
-		want.start = page_down(cache, want.start);
-		want.end = page_up(cache, want.end);
-	}
-	return want;
-}
-
 /*
  * Registers memory for a new entry, together with overlapping entries: else an application whose
  * buffers lie anywhere in one piece of memory would pin its pages several times.
@@ -256,14 +210,14 @@ static struct verve_mr_want want_widen(const struct verve_mr_cache *cache,
 static int cache_get_new(struct verve_mr_cache *cache, const struct verve_mr_want *want,
 			 struct verve_mr_region **region)
 {
-	struct verve_mr_want own = want_widen(cache, *want);
+	struct verve_mr_want own = verve_mr_want_widen(cache, *want);
 	bool again = !cache->reuse || verve_mr_reuse_missed(cache->reuse, &own);
 	struct verve_mr_entry *entry;
 	bool joined = false;
 	int ret = NOT_WORTH;
 
 	/* A buffer that overlaps a kept entry is kept at its first use already. */
-	if (want_may_widen(&own)) {
+	if (verve_mr_want_may_widen(&own)) {
 		entry = verve_mr_store_add_joined(cache->store, &own, &joined);
 		if (joined)
 			ret = entry_open(cache, entry, region);
@@ -291,43 +245,20 @@ static int cache_get_entry(struct verve_mr_cache *cache, const struct verve_mr_w
 	return 0;
 }
 
-/*
- * What a window can open to peers. Where the device compares addresses with the bounds of the
- * region alone, the region has exactly the window's bytes, and so one window at a time.
- */
-static bool want_window(const struct verve_mr_cache *cache, const struct verve_mr_want *want,
-			struct verve_mr_want *kept)
-{
-	bool bounds = verve_net_device_port(cache->dev)->limits.mw_bounds;
-
-	*kept = (struct verve_mr_want){want->start, want->end, base_access, !bounds};
-	return want->access & remote && want->end - want->start <= VERVE_NET_MW_MAX &&
-	       want_may_keep(cache, kept);
-}
-
 /* A window of the kept registration base. False: there is none. */
 static bool window_get(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-		       enum window_use use, struct verve_mr_region *base,
+		       enum verve_mr_window_use use, struct verve_mr_region *base,
 		       struct verve_mr_region **region)
 {
 	void *addr = (void *)want->start;
 	size_t len = want->end - want->start;
 
-	if (use == PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows) &&
+	if (use == VERVE_MR_PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows) &&
 	    !verve_mr_peer_window_get(&cache->peer_windows, base, addr, len, region))
 		return true;
-	if (use == WAIT_WINDOWS)
+	if (use == VERVE_MR_WAIT_WINDOWS)
 		verve_mr_windows_open(&cache->windows);
 	return !verve_mr_window_open(&cache->windows, base, addr, len, want->access, region);
-}
-
-static bool windows_are_ready(const struct verve_mr_cache *cache, unsigned access,
-			      enum window_use use)
-{
-	if (use == PEER_WINDOWS && verve_mr_peer_windows_are_open(&cache->peer_windows))
-		return true;
-	return verve_mr_windows_may_bind(&cache->windows, access) &&
-	       (use == WAIT_WINDOWS || verve_mr_windows_are_open(&cache->windows));
 }
 
 /*
@@ -335,13 +266,14 @@ static bool windows_are_ready(const struct verve_mr_cache *cache, unsigned acces
  * be read-only, which windows do not take.
  */
 static bool cache_get_window(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-			     enum window_use use, struct verve_mr_region **region)
+			     enum verve_mr_window_use use, struct verve_mr_region **region)
 {
 	struct verve_mr_region *base;
 	struct verve_mr_want kept;
 	bool found;
 
-	if (!windows_are_ready(cache, want->access, use) || !want_window(cache, want, &kept) ||
+	if (!verve_mr_want_windows_ready(cache, want, use) ||
+	    !verve_mr_want_window(cache, want, &kept) ||
 	    cache_get_entry(cache, &kept, &base, &found))
 		return false;
 	if (!window_get(cache, want, use, base, region)) {
@@ -354,12 +286,12 @@ static bool cache_get_window(struct verve_mr_cache *cache, const struct verve_mr
 }
 
 static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-		     enum window_use use, uint32_t *base, struct verve_mr_region **region)
+		     enum verve_mr_window_use use, uint32_t *base, struct verve_mr_region **region)
 {
-	bool keep = !base && want_may_keep(cache, want), found = false;
+	bool keep = !base && verve_mr_want_may_keep(cache, want), found = false;
 	int ret = NOT_KEPT;
 
-	if (cache->odp.all && want_may_widen(want)) {
+	if (cache->odp.all && verve_mr_want_may_widen(want)) {
 		AO_fetch_and_add1(&cache->spared);
 		*region = cache->odp.all;
 		return 0;
@@ -386,7 +318,7 @@ int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, uns
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get(cache, &want, OPEN_WINDOWS, NULL, region);
+	return cache_get(cache, &want, VERVE_MR_OPEN_WINDOWS, NULL, region);
 }
 
 int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
@@ -394,37 +326,29 @@ int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get(cache, &want, PEER_WINDOWS, NULL, region);
-}
-
-/* Memory so short is copied, unless it has a registration. Memory of a stage or more never is. */
-static bool is_copied(const struct verve_mr_cache *cache, const struct verve_mr_want *want)
-{
-	size_t len = want->end - want->start;
-
-	return len < cache->crossover.keep && len < cache->crossover.stage;
+	return cache_get(cache, &want, VERVE_MR_PEER_WINDOWS, NULL, region);
 }
 
 static int cache_get_kept(struct verve_mr_cache *cache, const struct verve_mr_want *want,
-			  enum window_use use, struct verve_mr_region **region)
+			  enum verve_mr_window_use use, struct verve_mr_region **region)
 {
 	struct verve_mr_entry *entry;
 
-	if (cache->odp.all && want_may_widen(want)) {
+	if (cache->odp.all && verve_mr_want_may_widen(want)) {
 		AO_fetch_and_add1(&cache->spared);
 		*region = cache->odp.all;
 		return 0;
 	}
-	if (want->access & remote && !cache->keeps_remote)
+	if (want->access & VERVE_MR_REMOTE && !cache->keeps_remote)
 		return cache_get_window(cache, want, use, region) ? 0 : -FI_ENOENT;
-	if (!want_may_keep(cache, want) || !verve_mr_monitor_quiet())
+	if (!verve_mr_want_may_keep(cache, want) || !verve_mr_monitor_quiet())
 		return -FI_ENOENT;
 	entry = verve_mr_store_find(cache->store, want);
 	if (entry) {
 		*region = entry->region;
 		return 0;
 	}
-	if (is_copied(cache, want) || cache_get_new(cache, want, region))
+	if (verve_mr_want_is_copied(cache, want) || cache_get_new(cache, want, region))
 		return -FI_ENOENT;
 	AO_fetch_and_add1(&cache->misses);
 	return 0;
@@ -435,7 +359,7 @@ int verve_mr_cache_get_kept(struct verve_mr_cache *cache, void *addr, size_t len
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get_kept(cache, &want, OPEN_WINDOWS, region);
+	return cache_get_kept(cache, &want, VERVE_MR_OPEN_WINDOWS, region);
 }
 
 int verve_mr_cache_get_kept_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
@@ -443,7 +367,7 @@ int verve_mr_cache_get_kept_for_peer(struct verve_mr_cache *cache, void *addr, s
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get_kept(cache, &want, PEER_WINDOWS, region);
+	return cache_get_kept(cache, &want, VERVE_MR_PEER_WINDOWS, region);
 }
 
 int verve_mr_cache_get_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
@@ -480,7 +404,7 @@ int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t le
 			     uint32_t *base, struct verve_mr_region **region)
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, true};
-	int ret = cache_get(cache, &want, WAIT_WINDOWS, base, region);
+	int ret = cache_get(cache, &want, VERVE_MR_WAIT_WINDOWS, base, region);
 
 	if (!ret)
 		region_hold(cache, *region);
