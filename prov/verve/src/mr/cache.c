@@ -379,6 +379,21 @@ int verve_mr_cache_get_once(struct verve_mr_cache *cache, void *addr, size_t len
 	return ret;
 }
 
+int verve_mr_cache_get_by(struct verve_mr_cache *cache, enum verve_mr_how how, void *addr,
+			  size_t len, unsigned access, struct verve_mr_region **region)
+{
+	static int (*const get[VERVE_MR_HOWS])(struct verve_mr_cache *, void *, size_t, unsigned,
+					       struct verve_mr_region **) = {
+		[VERVE_MR_ANY] = verve_mr_cache_get,
+		[VERVE_MR_KEPT] = verve_mr_cache_get_kept,
+		[VERVE_MR_FOR_PEER] = verve_mr_cache_get_for_peer,
+		[VERVE_MR_KEPT_FOR_PEER] = verve_mr_cache_get_kept_for_peer,
+		[VERVE_MR_ONCE] = verve_mr_cache_get_once,
+	};
+
+	return get[how](cache, addr, len, access, region);
+}
+
 static struct verve_mr_entry *entry_of(const struct verve_mr_region *region)
 {
 	return region->base ? region->base->owner : region->owner;

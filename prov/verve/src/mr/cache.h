@@ -73,6 +73,17 @@ int verve_mr_cache_get_kept_for_peer(struct verve_mr_cache *cache, void *addr, s
  */
 int verve_mr_cache_get_once(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 			    struct verve_mr_region **region);
+/* Which of the five functions above. */
+enum verve_mr_how {
+	VERVE_MR_ANY,
+	VERVE_MR_KEPT,
+	VERVE_MR_FOR_PEER,
+	VERVE_MR_KEPT_FOR_PEER,
+	VERVE_MR_ONCE,
+	VERVE_MR_HOWS,
+};
+int verve_mr_cache_get_by(struct verve_mr_cache *cache, enum verve_mr_how how, void *addr,
+			  size_t len, unsigned access, struct verve_mr_region **region);
 /*
  * As verve_mr_cache_get, but the region has exactly that range and access, and no other caller gets
  * it until put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset

@@ -101,17 +101,9 @@ static struct verve_mr_peer_window *window_alloc(struct verve_mr_peer_windows *w
 	return NULL;
 }
 
-int verve_mr_peer_window_get(struct verve_mr_peer_windows *windows, struct verve_mr_region *base,
-			     void *addr, size_t len, struct verve_mr_region **region)
+static struct verve_mr_region *begin(struct verve_mr_peer_window *window,
+				     struct verve_mr_region *base, void *addr, size_t len)
 {
-	struct verve_mr_peer_window *window = take_idle(windows, VERVE_MR_WINDOWS_REST);
-
-	if (!window)
-		window = window_alloc(windows);
-	if (!window)
-		window = take_idle(windows, 0);
-	if (!window)
-		return -FI_ENOMEM;
 	window->region = (struct verve_mr_region){
 		.addr = addr,
 		.len = len,
@@ -122,7 +114,33 @@ int verve_mr_peer_window_get(struct verve_mr_peer_windows *windows, struct verve
 		.base = base,
 		.peer_window = VERVE_MR_PEER_FRESH,
 	};
-	*region = &window->region;
+	return &window->region;
+}
+
+int verve_mr_peer_window_find(struct verve_mr_peer_windows *windows, struct verve_mr_region *base,
+			      void *addr, size_t len, struct verve_mr_region **region)
+{
+	struct verve_mr_peer_window *window = take_idle(windows, VERVE_MR_WINDOWS_REST);
+
+	if (!window)
+		return -FI_ENOENT;
+	*region = begin(window, base, addr, len);
+	return 0;
+}
+
+int verve_mr_peer_window_get(struct verve_mr_peer_windows *windows, struct verve_mr_region *base,
+			     void *addr, size_t len, struct verve_mr_region **region)
+{
+	struct verve_mr_peer_window *window;
+
+	if (!verve_mr_peer_window_find(windows, base, addr, len, region))
+		return 0;
+	window = window_alloc(windows);
+	if (!window)
+		window = take_idle(windows, 0);
+	if (!window)
+		return -FI_ENOMEM;
+	*region = begin(window, base, addr, len);
 	return 0;
 }
 
@@ -142,17 +160,11 @@ void verve_mr_peer_window_free(struct verve_mr_peer_windows *windows,
 	region->peer_window = VERVE_MR_PEER_FREED;
 }
 
-void verve_mr_peer_window_put(struct verve_mr_peer_windows *windows,
-			      struct verve_mr_region *region)
+/* False: enough windows rest. */
+static bool rest(struct verve_mr_peer_windows *windows, struct verve_mr_peer_window *window)
 {
-	struct verve_mr_peer_window *window = window_of(region);
 	bool rests;
 
-	verve_mr_peer_window_free(windows, region);
-	if (region->peer_window == VERVE_MR_PEER_FREED) {
-		free(window);
-		return;
-	}
 	pthread_mutex_lock(&windows->lock);
 	rests = windows->idle_count < VERVE_MR_WINDOWS_IDLE;
 	if (rests) {
@@ -160,10 +172,28 @@ void verve_mr_peer_window_put(struct verve_mr_peer_windows *windows,
 		windows->idle_count++;
 	}
 	pthread_mutex_unlock(&windows->lock);
-	if (rests)
-		return;
-	verve_mr_window_end(windows->dev, &window->net, NULL);
-	free(window);
+	return rests;
+}
+
+bool verve_mr_peer_window_rest(struct verve_mr_peer_windows *windows,
+			       struct verve_mr_region *region)
+{
+	return (region->peer_window == VERVE_MR_PEER_FRESH ||
+		region->peer_window == VERVE_MR_PEER_ENDED) && rest(windows, window_of(region));
+}
+
+void verve_mr_peer_window_put(struct verve_mr_peer_windows *windows,
+			      struct verve_mr_region *region)
+{
+	struct verve_mr_peer_window *window = window_of(region);
+
+	verve_mr_peer_window_free(windows, region);
+	if (region->peer_window == VERVE_MR_PEER_FREED) {
+		free(window);
+	} else if (!rest(windows, window)) {
+		verve_mr_window_end(windows->dev, &window->net, NULL);
+		free(window);
+	}
 }
 
 void verve_mr_peer_window_describe(const struct verve_mr_region *region,

@@ -59,6 +59,9 @@ static inline bool verve_mr_peer_windows_are_open(const struct verve_mr_peer_win
  */
 int verve_mr_peer_window_get(struct verve_mr_peer_windows *windows, struct verve_mr_region *base,
 			     void *addr, size_t len, struct verve_mr_region **region);
+/* The same, but only a window that rests: never blocks. */
+int verve_mr_peer_window_find(struct verve_mr_peer_windows *windows, struct verve_mr_region *base,
+			      void *addr, size_t len, struct verve_mr_region **region);
 /*
  * Gives the window back, in any state. BOUND or CLOSING: frees it, which may block. No request may
  * name it then, unless its queue pair is in the error state. When put returns, the device refuses
@@ -66,6 +69,12 @@ int verve_mr_peer_window_get(struct verve_mr_peer_windows *windows, struct verve
  */
 void verve_mr_peer_window_put(struct verve_mr_peer_windows *windows,
 			      struct verve_mr_region *region);
+/*
+ * True: as put, of a window that is not bound. False: nothing was done: it may be bound, or was
+ * freed, or enough windows rest.
+ */
+bool verve_mr_peer_window_rest(struct verve_mr_peer_windows *windows,
+			       struct verve_mr_region *region);
 /*
  * The queue pair to which the window may be bound is going to be closed: frees the window, and
  * leaves the region to its owner. Rules as put. Harmless if the window is not bound.

@@ -117,6 +117,20 @@ bool verve_mr_store_put(struct verve_mr_entry *entry)
 	return state < USE && !(state & LINKED);
 }
 
+bool verve_mr_store_put_shared(struct verve_mr_entry *entry)
+{
+	AO_t state = AO_load(&entry->state);
+
+	while (state >= 2 * USE || state & LINKED) {
+		AO_t seen = AO_fetch_compare_and_swap_full(&entry->state, state, state - USE);
+
+		if (seen == state)
+			return true;
+		state = seen;
+	}
+	return false;
+}
+
 /* Counts with a plain store: a lost count is cheaper than another atomic instruction. */
 static void entry_hit(struct verve_mr_entry *entry)
 {
@@ -514,11 +528,16 @@ size_t verve_mr_store_invalidate(struct verve_mr_store *store, uintptr_t start, 
 	return count;
 }
 
+bool verve_mr_store_has_dead(const struct verve_mr_store *store)
+{
+	return AO_load(&store->dead_count);
+}
+
 struct verve_mr_entry *verve_mr_store_bury(struct verve_mr_store *store)
 {
 	struct verve_mr_entry *entry;
 
-	if (!AO_load(&store->dead_count))
+	if (!verve_mr_store_has_dead(store))
 		return NULL;
 	pthread_mutex_lock(&store->lock);
 	entry = TAILQ_FIRST(&store->dead);

@@ -110,6 +110,11 @@ void verve_mr_store_hold(struct verve_mr_store *store, struct verve_mr_entry *en
 void verve_mr_store_release(struct verve_mr_store *store, struct verve_mr_entry *entry);
 /* Gives back one use. True: the caller must close the region and free the entry. */
 bool verve_mr_store_put(struct verve_mr_entry *entry);
+/*
+ * Gives back one use, unless the caller would have to close the region then: false, and the use
+ * stays.
+ */
+bool verve_mr_store_put_shared(struct verve_mr_entry *entry);
 
 /* Unlinks all entries that overlap start to end; returns their number. Rule of mr/monitor.h. */
 size_t verve_mr_store_invalidate(struct verve_mr_store *store, uintptr_t start, uintptr_t end);
@@ -117,6 +122,8 @@ size_t verve_mr_store_invalidate(struct verve_mr_store *store, uintptr_t start, 
 /* Unlinks all entries that are not in use. False: there was none. */
 bool verve_mr_store_evict_idle(struct verve_mr_store *store);
 
+/* True if entries wait to be buried. The answer may be old. */
+bool verve_mr_store_has_dead(const struct verve_mr_store *store);
 /* Takes an entry that is neither linked nor used; the caller must free it. NULL: none waits. */
 struct verve_mr_entry *verve_mr_store_bury(struct verve_mr_store *store);
 /* Frees an entry whose region is closed. */
