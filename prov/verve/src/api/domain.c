@@ -94,7 +94,7 @@ void verve_domain_revoke(struct verve_domain *domain, const struct verve_mr_key 
 	pthread_mutex_lock(&domain->engine_lock);
 	LIST_FOREACH(member, &domain->engines, link) {
 		verve_key_revoke(verve_engine_lock(member->engine), key->key, key->generation);
-		verve_engine_unlock(member->engine);
+		verve_engine_unlock_within(member->engine);
 	}
 	pthread_mutex_unlock(&domain->engine_lock);
 }

@@ -270,6 +270,7 @@ int verve_engine_open(const struct verve_engine_attr *attr, struct verve_engine 
 	xport.bulk_read = xport.eager_size / 4 > BULK_MIN ? xport.eager_size / 4 : BULK_MIN;
 	xport.max_conns = verve_share_conns(&verve_net_device_port(xport.dev)->limits);
 	choose_buffers(&xport);
+	xport.off_lock = !attr->elide_lock;
 	xport.shared = attr->shared ? attr->shared->head.xport : NULL;
 	ret = verve_proto_init(&engine->proto, &xport, engine->head.lock);
 	if (ret)
@@ -349,6 +350,12 @@ static bool is_acknowledged(struct verve_engine *engine)
 	return verve_proto_say_bye(&engine->proto);
 }
 
+/* An errand ends when the kernel has done a registration: it cannot be given up. */
+static bool has_no_errands(struct verve_engine *engine)
+{
+	return !engine->away && !engine->head.xport->errand_count;
+}
+
 static bool is_let_go(struct verve_engine *engine)
 {
 	return TAILQ_EMPTY(&engine->head.xport->broken_links) &&
@@ -391,6 +398,11 @@ void verve_engine_stop(struct verve_engine *engine)
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
 	close_cm(engine);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
+	poll_until(engine, has_no_errands, UINT64_MAX);
+	/* Nobody takes turns any more. */
+	verve_lock_acquire(engine->head.lock);
+	engine->head.xport->attr.off_lock = false;
+	verve_lock_release(engine->head.lock);
 }
 
 void verve_engine_close(struct verve_engine *engine)

@@ -24,6 +24,7 @@ struct verve_engine {
 	LIST_ENTRY(verve_engine) member;
 	void (*failed)(void *arg, int error); /* see struct verve_engine_attr; constant */
 	void *failed_arg;
+	unsigned away; /* threads that do errands (engine_turn.c) */
 	bool started; /* turns of the shared receive context are turns of this engine, too */
 	struct verve_proto proto;
 	int event_fd; /* eventfd(2): mail of the service thread, or work that a turn left behind */

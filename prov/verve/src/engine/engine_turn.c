@@ -13,6 +13,7 @@
 #include "engine/service.h"
 #include "net/sys.h"
 #include "proto/proto.h"
+#include "xport/errand_run.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
@@ -75,9 +76,33 @@ static __attribute__((noinline)) bool turn_members(struct verve_engine *shared)
 	return any;
 }
 
+/*
+ * Does the errands that wait. Other threads have the lock meanwhile: an engine does not close
+ * before all are back (verve_engine_stop), not even one whose errands this thread does not do, but
+ * by which it came.
+ */
+static __attribute__((noinline)) void run_errands(struct verve_engine *engine)
+{
+	struct verve_xport *home = engine->head.xport->home;
+	struct verve_errand *errand;
+
+	while ((errand = verve_errand_take(home))) {
+		engine->away++;
+		verve_lock_release(engine->head.lock);
+		verve_errand_execute(errand);
+		verve_lock_acquire(engine->head.lock);
+		engine->away--;
+		verve_errand_finish(errand);
+	}
+}
+
 bool verve_engine_turn(struct verve_engine *engine)
 {
-	return engine->head.xport->channel ? take_turn(engine) : turn_members(engine);
+	bool any = engine->head.xport->channel ? take_turn(engine) : turn_members(engine);
+
+	if (__builtin_expect(engine->head.xport->home->errands.waiting, 0))
+		run_errands(engine);
+	return any;
 }
 
 bool verve_engine_progress(struct verve_engine *engine)
@@ -115,7 +140,7 @@ static void set_timer_of_sleeper(struct verve_engine *engine)
  * In a shared receive context any member may have new work: a receive takes a message that waits at
  * any member.
  */
-void verve_engine_set_timers(struct verve_engine *engine)
+static void set_timers(struct verve_engine *engine)
 {
 	struct verve_engine *member;
 
@@ -127,6 +152,23 @@ void verve_engine_set_timers(struct verve_engine *engine)
 	engine->head.asleep = false;
 	LIST_FOREACH(member, &engine->members, member)
 		set_timer_of_sleeper(member);
+}
+
+void verve_engine_before_unlock(struct verve_engine *engine)
+{
+	run_errands(engine);
+	/* A thread that sleeps does not know of the work that the caller may just have started. */
+	if (engine->head.group->asleep)
+		set_timers(engine);
+}
+
+void verve_engine_unlock_within(struct verve_engine *engine)
+{
+	if (engine->head.group->asleep)
+		set_timers(engine);
+	if (engine->head.xport->home->errands.waiting)
+		verve_wakefd_signal(engine->event_fd);
+	verve_lock_release(engine->head.lock);
 }
 
 /*
@@ -151,7 +193,7 @@ int verve_engine_arm_locked(struct verve_engine *engine)
 	verve_wakefd_drain(engine->event_fd);
 	arm_timer(engine);
 	verve_proto_arm(&engine->proto);
-	any = verve_proto_poll(&engine->proto);
+	any = verve_proto_poll(&engine->proto) || engine->head.xport->home->errands.waiting;
 	/* What arming posts may have failed, and what the poll looked after may want an answer. */
 	if (!any && engine->head.asleep && verve_proto_is_waiting(&engine->proto))
 		arm_timer(engine);

@@ -16,7 +16,10 @@ struct verve_engine;
  * and does this thread's work, too. So this call never waits.
  */
 bool verve_engine_progress(struct verve_engine *engine);
-/* The same for a caller that has the engine's lock. */
+/*
+ * The same for a caller that has the engine's lock, which is released while errands are done
+ * (xport/errand.h).
+ */
 bool verve_engine_turn(struct verve_engine *engine);
 
 /*
@@ -29,9 +32,12 @@ int verve_engine_arm(struct verve_engine *engine);
 int verve_engine_arm_locked(struct verve_engine *engine);
 
 /*
- * For verve_engine_unlock alone: sets the timer of each thread that may sleep without one, because
- * the caller may have started work that needs turns. The lock is held.
+ * For verve_engine_unlock alone. The lock is held, and released meanwhile. Does the errands that
+ * wait (xport/errand.h). Sets the timer of each thread that may sleep without one, because the
+ * caller may have started work that needs turns.
  */
-void verve_engine_set_timers(struct verve_engine *engine);
+void verve_engine_before_unlock(struct verve_engine *engine);
+/* As verve_engine_unlock, where the caller has other locks: leaves errands to a later turn. */
+void verve_engine_unlock_within(struct verve_engine *engine);
 
 #endif

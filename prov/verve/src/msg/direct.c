@@ -11,21 +11,23 @@
 #include "xport/wire.h"
 #include <rdma/fi_errno.h>
 
-bool verve_direct_is_offered(struct verve_xport *xport, const struct verve_link *link,
-			     struct verve_send_op *send)
+int verve_direct_offer(struct verve_xport *xport, const struct verve_link *link,
+		       struct verve_send_op *send)
 {
-	return send->op.len >= xport->attr.mr_cache->crossover.offer_kept && !send->memory.staged &&
-	       !verve_memory_offer_kept(xport, &send->memory, link->bound_keys);
+	if (send->op.len < xport->attr.mr_cache->crossover.offer_kept || send->memory.staged)
+		return -FI_ENOENT;
+	return verve_memory_offer_kept(xport, &send->op, link->bound_keys);
 }
 
-bool verve_direct_register(struct verve_xport *xport, struct verve_send_op *send)
+int verve_direct_register(struct verve_xport *xport, struct verve_send_op *send)
 {
 	struct verve_op *op = &send->op;
 
 	/* A request has VERVE_IOV_LIMIT segments, and the header takes one of them. */
-	return !(op->flags & (VERVE_OP_ACK | VERVE_OP_INJECT)) && !send->memory.slab &&
-	       send->memory.iov_count < VERVE_IOV_LIMIT &&
-	       !verve_memory_register_short(xport, &send->memory, op->len, 0);
+	if (op->flags & (VERVE_OP_ACK | VERVE_OP_INJECT) || send->memory.slab ||
+	    send->memory.iov_count == VERVE_IOV_LIMIT)
+		return -FI_ENOENT;
+	return verve_memory_register_short(xport, op, op->len, 0);
 }
 
 int verve_direct_post(struct verve_xport *xport, struct verve_link *link,

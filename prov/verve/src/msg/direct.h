@@ -26,11 +26,11 @@ static inline bool verve_direct_is_read(const struct verve_xport *xport, size_t 
 }
 
 /*
- * True if the peer is to read the message because its registration is kept: then the message has
- * its regions.
+ * 0: the peer is to read the message because its registration is kept: then the message has its
+ * regions. -FI_ENOENT: it is not. -FI_EINPROGRESS: as verve_memory_offer_kept.
  */
-bool verve_direct_is_offered(struct verve_xport *xport, const struct verve_link *link,
-			     struct verve_send_op *send);
+int verve_direct_offer(struct verve_xport *xport, const struct verve_link *link,
+		       struct verve_send_op *send);
 
 /* True if a message of this length is copied, whatever descriptors and registrations it has. */
 static inline bool verve_direct_is_short(const struct verve_xport *xport, size_t len)
@@ -53,11 +53,11 @@ static inline bool verve_direct_is_copied(const struct verve_xport *xport,
 }
 
 /*
- * True: every piece of the message has a region, and the message can leave by verve_direct_post.
- * Not if a slab has the message already; nor at delivery complete, where the peer's FIN may come
- * before the device has let go of the buffer.
+ * 0: every piece of the message has a region, and the message can leave by verve_direct_post.
+ * -FI_ENOENT: not so; a slab has the message already, or the peer's FIN may come before the device
+ * has let go of the buffer (delivery complete). -FI_EINPROGRESS: as verve_memory_register.
  */
-bool verve_direct_register(struct verve_xport *xport, struct verve_send_op *send);
+int verve_direct_register(struct verve_xport *xport, struct verve_send_op *send);
 /*
  * Posts the message as an eager packet. The link has room, and a credit.
  * Then verve_send_class.done is called when the peer's device has the message. -FI_EAGAIN: no slab

@@ -159,7 +159,9 @@ static enum verve_outcome send_part(struct verve_xport *xport, struct verve_link
 		return VERVE_DONE;
 	}
 	if (!parts->tried)
-		parts->error = verve_staged_next(xport, &source->memory, VERVE_NET_REMOTE_READ);
+		parts->error = verve_staged_next(xport, &source->op, VERVE_NET_REMOTE_READ);
+	if (parts->error == -FI_EINPROGRESS)
+		return VERVE_PASS;
 	parts->tried = true;
 	packet.status = (uint32_t)-parts->error;
 	if (!parts->error)

@@ -71,8 +71,10 @@ enum verve_outcome verve_rndv_offer(struct verve_xport *xport, struct verve_link
 	 * no peer may read these. An RTS without segments tells the peer to pull the message.
 	 */
 	if (!send->memory.slab && op->len && !copy_out(xport, send)) {
-		ret = verve_staged_offer(xport, &send->memory, op->len, link->bound_keys,
+		ret = verve_staged_offer(xport, op, op->len, link->bound_keys,
 					 TAILQ_EMPTY(&op->peer->active));
+		if (ret == -FI_EINPROGRESS)
+			return VERVE_LATER;
 		if (ret && ret != -FI_ENOMEM) {
 			verve_op_fail(xport, op, -ret,
 				      "cannot register the message for the peer to read");
@@ -131,20 +133,25 @@ static int prepare_read(struct verve_xport *xport, const struct verve_link *link
 {
 	const struct verve_transfer *transfer = &recv->transfer;
 	struct verve_memory *memory = &recv->memory;
+	int ret;
 
 	if (!memory->staged) {
 		if (memory->slab || memory->owned || transfer->offset)
 			return 0;
 		if (transfer->len <= xport->attr.eager_size && !transfer->unoffered &&
-		    !memory->region[0] &&
-		    verve_memory_register_short(xport, memory, transfer->len,
-						VERVE_NET_LOCAL_WRITE))
-			memory->slab = verve_link_slab_alloc(xport, link);
+		    !memory->region[0]) {
+			ret = verve_memory_register_short(xport, &recv->op, transfer->len,
+							  VERVE_NET_LOCAL_WRITE);
+			if (ret == -FI_EINPROGRESS)
+				return ret;
+			if (ret)
+				memory->slab = verve_link_slab_alloc(xport, link);
+		}
 		if (memory->slab || memory->owned)
 			return 0;
 	}
 	/* Where a long read is under way, registering costs no time that is not used. */
-	return verve_staged_register(xport, memory, transfer->len, transfer->offset,
+	return verve_staged_register(xport, &recv->op, transfer->len, transfer->offset,
 				     VERVE_NET_LOCAL_WRITE, !link->bulk_reads);
 }
 
@@ -222,6 +229,8 @@ enum verve_outcome verve_rndv_start(struct verve_xport *xport, struct verve_link
 	offered = transfer->len - transfer->unoffered;
 	if (!ret && transfer->offset < offered)
 		ret = prepare_read(xport, link, recv);
+	if (ret == -FI_EINPROGRESS)
+		return VERVE_LATER;
 	if (ret) {
 		op->error = ret == -FI_ENOMEM ? 0 : -ret;
 		return stop_reading(xport, link, recv);

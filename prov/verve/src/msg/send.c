@@ -167,15 +167,22 @@ static enum verve_outcome send_start(struct verve_xport *xport, struct verve_lin
 	if (verve_fence_holds(xport, link, op))
 		return link->broken ? VERVE_BROKE : VERVE_LATER;
 	if (op->len > link->eager_size || !link->credits ||
-	    (!slab &&
-	     (verve_direct_is_read(xport, op->len) || verve_direct_is_offered(xport, link, send))))
+	    (!slab && verve_direct_is_read(xport, op->len)))
 		return verve_rndv_offer(xport, link, send);
+	ret = slab ? -FI_ENOENT : verve_direct_offer(xport, link, send);
+	if (!ret)
+		return verve_rndv_offer(xport, link, send);
+	if (ret == -FI_EINPROGRESS)
+		return VERVE_LATER;
 
 	if (await && verve_op_name(xport, op))
 		return VERVE_LATER;
 	verve_send_describe(&packet, op->flags, send->tag, send->data);
 	packet.op_id = op->id;
-	direct = verve_direct_register(xport, send);
+	ret = verve_direct_register(xport, send);
+	if (ret == -FI_EINPROGRESS)
+		return VERVE_LATER;
+	direct = !ret;
 	tell |= direct;
 	memory->slab = NULL; /* from here on, the work request owns the slab */
 	ret = direct ? verve_direct_post(xport, link, &packet, send) :

@@ -179,6 +179,8 @@ bool verve_proto_is_busy(const struct verve_proto *proto, bool await)
 {
 	const struct verve_peer *peer;
 
+	if (proto->msg.xport.errand_count)
+		return true;
 	for (peer = proto->msg.xport.peers; peer; peer = peer->hh.next)
 		if (verve_peer_has_work(peer) || (peer->link && peer->link->replay) ||
 		    (!TAILQ_EMPTY(&peer->active) && (await || !is_awaiting(peer))))

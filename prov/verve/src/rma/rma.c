@@ -62,11 +62,12 @@ static int rma_prepare(struct verve_xport *xport, struct verve_link *link, struc
 	if (memory->slab || (memory->owned && !memory->staged) ||
 	    (write && verve_transfer_is_inline(link, VERVE_NET_WRITE, rma->op.len)))
 		return 0;
-	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size && !memory->staged &&
-	    (!verve_memory_register_short(xport, memory, rma->op.len, access) ||
-	     !bounce(xport, link, rma)))
-		return 0;
-	ret = verve_staged_register(xport, memory, rma->op.len, rma->transfer.offset, access,
+	if (!has_descriptors(memory) && rma->op.len <= xport->attr.eager_size && !memory->staged) {
+		ret = verve_memory_register_short(xport, &rma->op, rma->op.len, access);
+		if (!ret || ret == -FI_EINPROGRESS || !bounce(xport, link, rma))
+			return ret == -FI_EINPROGRESS ? ret : 0;
+	}
+	ret = verve_staged_register(xport, &rma->op, rma->op.len, rma->transfer.offset, access,
 				    write || !link->bulk_reads);
 	return ret == -FI_ENOMEM || ret == -FI_EAGAIN ? bounce(xport, link, rma) : ret;
 }

@@ -118,7 +118,7 @@ static enum verve_outcome rma_post(struct verve_xport *xport, struct verve_link 
 	if (verve_bulk_waits(xport, link, way->verb(rma), rma->transfer.len - rma->transfer.offset))
 		return VERVE_LATER;
 	ret = way->prepare(xport, link, rma, &reason);
-	if (ret == -FI_EAGAIN)
+	if (ret == -FI_EAGAIN || ret == -FI_EINPROGRESS)
 		return VERVE_LATER;
 	if (ret && rma->transfer.offset)
 		return rma_op_abandon(xport, link, op, -ret);

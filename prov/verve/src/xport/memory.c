@@ -6,6 +6,7 @@
 #include "mr/region.h"
 #include "net/mr.h"
 #include "net/qp.h"
+#include "xport/errand.h"
 #include "xport/slab.h"
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
@@ -13,6 +14,7 @@
 void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op)
 {
 	verve_memory_release(xport, verve_op_memory(op));
+	verve_errand_forget(xport, op);
 }
 
 struct verve_wire_segment verve_memory_segment(const struct verve_memory *memory, uint32_t i)
@@ -23,14 +25,33 @@ struct verve_wire_segment verve_memory_segment(const struct verve_memory *memory
 					   memory->iov[i].iov_len, region->rkey};
 }
 
-void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory)
+/* Takes the regions from the cache out of the memory. Returns how many. */
+static uint32_t take_out(struct verve_memory *memory,
+			 struct verve_mr_region *region[VERVE_IOV_LIMIT])
 {
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; memory->owned; i++, memory->owned >>= 1) {
 		if (!(memory->owned & 1))
 			continue;
-		verve_mr_cache_put(xport->attr.mr_cache, memory->region[i]);
+		region[count++] = memory->region[i];
 		memory->region[i] = NULL;
 	}
+	return count;
+}
+
+void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory)
+{
+	struct verve_mr_region *region[VERVE_IOV_LIMIT];
+
+	verve_errand_give_back(xport, region, take_out(memory, region));
+}
+
+struct verve_errand *verve_memory_part_slowly(struct verve_xport *xport, struct verve_op *op)
+{
+	struct verve_mr_region *region[VERVE_IOV_LIMIT];
+
+	return verve_errand_part(xport, op, region, take_out(verve_op_memory(op), region));
 }
 
 void verve_memory_free_windows(struct verve_xport *xport, const struct verve_op_queue *queue)
@@ -75,69 +96,88 @@ bool verve_memory_is_described(const struct verve_memory *memory, unsigned acces
 	       serves(memory->region[0], memory->iov->iov_base, memory->iov->iov_len, access);
 }
 
-/* verve_mr_cache_get, or a function of the same kind */
-typedef int region_getter(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
-			  struct verve_mr_region **region);
-
-/* The first len bytes get regions. get NULL: only the application's descriptors may serve. */
-static int register_pieces(struct verve_xport *xport, struct verve_memory *memory, size_t len,
-			   unsigned access, region_getter *get)
+/* The pieces that ask names get the regions that it asks for, or none does. */
+static int get(struct verve_xport *xport, struct verve_op *op, const struct verve_errand_ask *ask,
+	       const uint32_t piece[VERVE_IOV_LIMIT])
 {
+	struct verve_memory *memory = verve_op_memory(op);
+	struct verve_mr_region *region[VERVE_IOV_LIMIT];
+	int ret = ask->count ? verve_errand_get(xport, op, ask, region) : 0;
+
+	for (uint32_t i = 0; !ret && i < ask->count; i++) {
+		memory->region[piece[i]] = region[i];
+		memory->owned |= 1u << piece[i];
+	}
+	return ret;
+}
+
+/* The first len bytes get regions. described: only the application's descriptors may serve. */
+static int register_pieces(struct verve_xport *xport, struct verve_op *op, size_t len,
+			   unsigned access, enum verve_mr_how how, bool described)
+{
+	struct verve_memory *memory = verve_op_memory(op);
+	struct verve_errand_ask ask = {.how = how, .access = access};
+	uint32_t piece[VERVE_IOV_LIMIT];
+	int ret;
+
 	for (uint32_t i = 0; i < memory->iov_count && len; i++) {
 		void *from = memory->iov[i].iov_base;
 		size_t n = memory->iov[i].iov_len < len ? memory->iov[i].iov_len : len;
-		struct verve_mr_region *region;
-		int ret = -FI_ENOENT;
 
 		len -= n;
 		if (memory->owned & 1u << i || !n ||
 		    (memory->region[i] && serves(memory->region[i], from, n, access)))
 			continue;
-		if (get)
-			ret = get(xport->attr.mr_cache, from, n, access, &region);
-		if (ret) {
-			verve_memory_unregister(xport, memory);
-			return ret;
-		}
-		memory->region[i] = region;
-		memory->owned |= 1u << i;
+		piece[ask.count] = i;
+		ask.piece[ask.count++] = (struct iovec){from, n};
 	}
-	return 0;
+	ret = described && ask.count ? -FI_ENOENT : get(xport, op, &ask, piece);
+	if (ret && ret != -FI_EINPROGRESS)
+		verve_memory_unregister(xport, memory);
+	return ret;
 }
 
-int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
+int verve_memory_register(struct verve_xport *xport, struct verve_op *op, unsigned access)
 {
-	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get);
+	return register_pieces(xport, op, SIZE_MAX, access, VERVE_MR_ANY, false);
 }
 
-int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
-			       unsigned access)
+int verve_memory_register_kept(struct verve_xport *xport, struct verve_op *op, unsigned access)
 {
-	return register_pieces(xport, memory, SIZE_MAX, access, verve_mr_cache_get_kept);
+	return register_pieces(xport, op, SIZE_MAX, access, VERVE_MR_KEPT, false);
 }
 
-int verve_memory_offer(struct verve_xport *xport, struct verve_memory *memory, bool binds)
+int verve_memory_offer(struct verve_xport *xport, struct verve_op *op, bool binds)
 {
-	return register_pieces(xport, memory, SIZE_MAX, VERVE_NET_REMOTE_READ,
-			       binds ? verve_mr_cache_get_for_peer : verve_mr_cache_get);
+	return register_pieces(xport, op, SIZE_MAX, VERVE_NET_REMOTE_READ,
+			       binds ? VERVE_MR_FOR_PEER : VERVE_MR_ANY, false);
 }
 
-int verve_memory_offer_kept(struct verve_xport *xport, struct verve_memory *memory, bool binds)
+int verve_memory_offer_kept(struct verve_xport *xport, struct verve_op *op, bool binds)
 {
-	return register_pieces(xport, memory, SIZE_MAX, VERVE_NET_REMOTE_READ,
-			       binds ? verve_mr_cache_get_kept_for_peer : verve_mr_cache_get_kept);
+	return register_pieces(xport, op, SIZE_MAX, VERVE_NET_REMOTE_READ,
+			       binds ? VERVE_MR_KEPT_FOR_PEER : VERVE_MR_KEPT, false);
 }
 
-int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+int verve_memory_register_short(struct verve_xport *xport, struct verve_op *op, size_t len,
 				unsigned access)
 {
 	const struct verve_mr_crossover *crossover = &xport->attr.mr_cache->crossover;
 
 	if (len < crossover->described)
 		return -FI_ENOENT;
-	return register_pieces(xport, memory, len, access,
-			       len >= crossover->fresh ? verve_mr_cache_get :
-			       len >= crossover->kept ? verve_mr_cache_get_kept : NULL);
+	return register_pieces(xport, op, len, access,
+			       len >= crossover->fresh ? VERVE_MR_ANY : VERVE_MR_KEPT,
+			       len < crossover->kept && len < crossover->fresh);
+}
+
+int verve_memory_register_piece(struct verve_xport *xport, struct verve_op *op, uint32_t i,
+				unsigned access)
+{
+	struct verve_errand_ask ask = {VERVE_MR_ONCE, access, 1, {verve_op_memory(op)->iov[i]}};
+	const uint32_t piece[VERVE_IOV_LIMIT] = {i};
+
+	return get(xport, op, &ask, piece);
 }
 
 uint32_t verve_memory_locate(const struct verve_memory *memory, size_t offset, size_t len,

@@ -15,6 +15,7 @@
 #include "xport/packet.h"
 #include "xport/request.h"
 
+struct verve_errand;
 struct verve_mr_region;
 struct verve_net_sge;
 struct verve_slab;
@@ -72,27 +73,30 @@ static inline size_t verve_memory_fill(struct verve_memory *memory,
  */
 bool verve_memory_is_described(const struct verve_memory *memory, unsigned access);
 /*
- * Every piece gets a region: the application's descriptor, or a region from the cache. access:
- * VERVE_NET_*, without remote access. -FI_ENOMEM, or the error of the registration: the memory has
- * no region from the cache then.
+ * Every piece of the operation's memory gets a region: the application's descriptor, or a region
+ * from the cache. access: VERVE_NET_*, without remote access. -FI_EINPROGRESS: an errand gets them
+ * (xport/errand.h): the operation is to stay QUEUED, and to call again. -FI_ENOMEM, or the error of
+ * the registration: the memory has no region from the cache then.
  */
-int verve_memory_register(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
+int verve_memory_register(struct verve_xport *xport, struct verve_op *op, unsigned access);
 /*
  * Every piece gets a region from the cache that the peer may read: it learns the key, and must
  * reach this message and no more. binds: the regions may be windows for a peer (xport/window.h).
  * Errors as verve_memory_register.
  */
-int verve_memory_offer(struct verve_xport *xport, struct verve_memory *memory, bool binds);
+int verve_memory_offer(struct verve_xport *xport, struct verve_op *op, bool binds);
 /* The same two, if the cache has registrations, or makes them to keep them. Else -FI_ENOENT. */
-int verve_memory_register_kept(struct verve_xport *xport, struct verve_memory *memory,
-			       unsigned access);
-int verve_memory_offer_kept(struct verve_xport *xport, struct verve_memory *memory, bool binds);
+int verve_memory_register_kept(struct verve_xport *xport, struct verve_op *op, unsigned access);
+int verve_memory_offer_kept(struct verve_xport *xport, struct verve_op *op, bool binds);
 /*
  * As verve_memory_register, for the first len bytes alone, if a registration costs less than a copy
  * of len bytes (mr/costs.h). -FI_ENOENT: it costs more, or none can be had; no piece has a region
  * from the cache then.
  */
-int verve_memory_register_short(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+int verve_memory_register_short(struct verve_xport *xport, struct verve_op *op, size_t len,
+				unsigned access);
+/* The one piece i gets a region for this use alone (verve_mr_cache_get_once). Errors likewise. */
+int verve_memory_register_piece(struct verve_xport *xport, struct verve_op *op, uint32_t i,
 				unsigned access);
 /*
  * Fills in sge for len bytes of the pieces from offset on: iov_count entries at most. Returns how
@@ -112,6 +116,16 @@ static inline void verve_memory_unregister(struct verve_xport *xport, struct ver
 	if (memory->owned)
 		verve_memory_give_back(xport, memory);
 }
+/* For verve_memory_part alone: there is something to do. */
+struct verve_errand *verve_memory_part_slowly(struct verve_xport *xport, struct verve_op *op);
+/* As verve_errand_part, for an operation that has a memory. */
+static inline struct verve_errand *verve_memory_part(struct verve_xport *xport,
+						     struct verve_op *op)
+{
+	if (!verve_op_memory(op)->owned && !(op->flags & VERVE_OP_ASKED))
+		return NULL;
+	return verve_memory_part_slowly(xport, op);
+}
 /*
  * Frees the windows for a peer of all operations in the queue (xport/window.h) that may be bound to
  * a queue pair in error, which is going to be closed.
@@ -127,7 +141,10 @@ static inline void verve_op_fill(struct verve_op *op, const struct verve_request
 	op->len = verve_memory_fill(verve_op_memory(op), request);
 }
 
-/* verve_op_class.release, for operations that have nothing to give back but their memory. */
+/*
+ * verve_op_class.release, for operations that have nothing to give back but their memory; those
+ * that have more call it, too.
+ */
 void verve_op_release_memory(struct verve_xport *xport, struct verve_op *op);
 
 #endif

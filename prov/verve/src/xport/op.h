@@ -23,9 +23,7 @@
 
 struct verve_comp;
 struct verve_comp_error;
-struct verve_link;
 struct verve_op;
-struct verve_peer;
 
 enum verve_op_state {
 	VERVE_OP_NEW,	 /* allocated, in no queue */
@@ -55,12 +53,14 @@ enum {
 	VERVE_OP_CANCELLED = 1 << 10, /* was cancelled; ends when peer and device have let go */
 	VERVE_OP_ANSWERED = 1 << 12, /* the peer has said the end, in error; the device has not */
 	VERVE_OP_UNINVITED = 1 << 13, /* peers cause as many as they like: comp/comp_queue.h */
+	VERVE_OP_ASKED = 1 << 14,    /* has an errand (xport/errand.h) */
 };
 
 /* Result of starting an operation, or of sending the packet that it owes. */
 enum verve_outcome {
 	VERVE_DONE,  /* the operation left its queue, or has sent a part: call again at once */
 	VERVE_LATER, /* the operation stays in its queue: no room, no buffer, no answer yet */
+	VERVE_PASS,  /* the same, of answer alone; packets behind it need not wait */
 	VERVE_BROKE, /* the link broke and took the operation along: do not touch either */
 };
 

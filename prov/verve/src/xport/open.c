@@ -134,6 +134,7 @@ int verve_xport_init_shared(struct verve_xport *xport, const struct verve_xport_
 	for (int i = 0; i < VERVE_OP_SIZES; i++)
 		verve_pool_init(&xport->ops[i], op_sizes[i], SIZE_MAX);
 	verve_idtab_init(&xport->op_ids);
+	verve_errands_init(&xport->errands);
 	verve_idtab_init(&xport->peer_ids);
 	verve_idtab_init(&xport->link_ids);
 	TAILQ_INIT(&xport->waiting);

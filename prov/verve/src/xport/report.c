@@ -7,21 +7,27 @@
 
 #include "base/probe.h"
 #include "conn/addrvec.h"
+#include "xport/errand.h"
 #include "xport/memory.h"
 #include "xport/op.h"
 #include "xport/peer.h"
 #include "xport/xport.h"
 
+/* The receive of a shared context, which belongs to the context. */
+static bool is_foreign(const struct verve_xport *xport, const struct verve_op *op)
+{
+	return op->cls->is_receive && xport->home != xport;
+}
+
 /*
- * The operations of a closed endpoint end without a completion: fi_close, fi_endpoint(3). A receive
- * of a shared context belongs to the context, which stays open, so it is reported.
+ * The operations of a closed endpoint end without a completion: fi_close, fi_endpoint(3). The
+ * shared context of a foreign receive stays open, so that the receive is reported.
  */
 static const struct verve_sink *sink_of(const struct verve_xport *xport, const struct verve_op *op)
 {
 	static const struct verve_sink none;
-	bool foreign = op->cls->is_receive && xport->home != xport;
 
-	return xport->mute && !foreign ? &none : &xport->attr.sink;
+	return xport->mute && !is_foreign(xport, op) ? &none : &xport->attr.sink;
 }
 
 static struct verve_comp_queue *queue_of(const struct verve_xport *xport, const struct verve_op *op)
@@ -48,10 +54,15 @@ static uint64_t comp_flags(const struct verve_op *op)
 	return op->cls->comp_flags | (op->cls->is_message ? message : 0);
 }
 
-/* Makes the operation's completion, and marks the operation as reported. */
-static inline void make_comp(struct verve_xport *xport, struct verve_op *op,
-			     struct verve_comp *comp)
+/*
+ * Makes the operation's completion, and marks the operation as reported. NULL: it may be written.
+ * Else verve_errand_send sends the errand that is to write it.
+ */
+static inline struct verve_errand *make_comp(struct verve_xport *xport, struct verve_op *op,
+					     struct verve_comp *comp)
 {
+	struct verve_errand *errand = NULL;
+
 	*comp = (struct verve_comp) {
 		.context = op->context,
 		.flags = comp_flags(op),
@@ -66,21 +77,57 @@ static inline void make_comp(struct verve_xport *xport, struct verve_op *op,
 	 * completion.
 	 */
 	if (op->cls->memory_at)
-		verve_memory_unregister(xport, verve_op_memory(op));
+		errand = verve_memory_part(xport, op);
 	if (op->cls->describe)
 		op->cls->describe(xport, op, comp);
+	return errand;
+}
+
+/* An errand's completion, once the operation's regions are given back. The endpoint may close. */
+static void write_late(const struct verve_errand *errand)
+{
+	const struct verve_errand_report *report = &errand->report;
+
+	if (errand->xport->mute && !report->is_foreign)
+		return;
+	if (!report->is_error) {
+		verve_report_now(report->queue, report->counter, report->notify,
+				 &report->entry.comp);
+		return;
+	}
+	if (report->queue)
+		verve_comp_queue_write_error(report->queue, &report->entry);
+	if (report->counter)
+		verve_comp_counter_add_error(report->counter, 1);
+}
+
+static __attribute__((noinline)) void
+send_errand(struct verve_errand *errand, const struct verve_op *op,
+	    const struct verve_errand_report *report)
+{
+	errand->report = *report;
+	errand->report.write = write_late;
+	errand->report.is_foreign = is_foreign(errand->xport, op);
+	verve_errand_send(errand);
 }
 
 void verve_op_report(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_comp_queue *queue = queue_of(xport, op);
 	struct verve_comp_counter *counter = counter_of(xport, op);
+	struct verve_errand *errand;
 	struct verve_comp comp;
 	bool notify;
 
-	make_comp(xport, op, &comp);
+	errand = make_comp(xport, op, &comp);
 	/* A completion that gives a multi-receive buffer back is never suppressed. */
 	notify = op->flags & VERVE_OP_NOTIFY || comp.flags & VERVE_COMP_MULTI_RECV;
+	if (__builtin_expect(errand != NULL, 0)) {
+		send_errand(errand, op, &(struct verve_errand_report){
+						.queue = queue, .counter = counter,
+						.notify = notify, .entry.comp = comp});
+		return;
+	}
 	if (queue && notify && op->flags & VERVE_OP_UNINVITED) {
 		verve_comp_queue_write_uninvited(queue, &comp);
 		notify = false;
@@ -108,10 +155,11 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 		.prov_errno = status,
 		.uninvited = op->flags & VERVE_OP_UNINVITED,
 	};
+	struct verve_errand *errand;
 	char name[VERVE_ADDR_STRLEN];
 
 	assert(error > 0);
-	make_comp(xport, op, &entry.comp);
+	errand = make_comp(xport, op, &entry.comp);
 	if (!op->cls->is_receive) {
 		entry.comp.len = 0;
 		if (op->peer)
@@ -123,6 +171,12 @@ void verve_op_report_error(struct verve_xport *xport, struct verve_op *op, int e
 		 op->peer ? verve_addr_str(&op->peer->addr, name) : "");
 	verve_probe_failed(op->peer ? op->peer->stat->name : "", op->cls->name, error, status,
 			   entry.reason);
+	if (errand) {
+		send_errand(errand, op, &(struct verve_errand_report){
+						.queue = queue, .counter = counter,
+						.is_error = true, .entry = entry});
+		return;
+	}
 	if (queue)
 		verve_comp_queue_write_error(queue, &entry);
 	if (counter)

@@ -69,59 +69,51 @@ bool verve_staged_is_partial(const struct verve_memory *memory)
 	return memory->staged && verve_staged_count(memory) < memory->iov_count;
 }
 
-int verve_staged_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access)
+int verve_staged_next(struct verve_xport *xport, struct verve_op *op, unsigned access)
 {
+	const struct verve_memory *memory = verve_op_memory(op);
 	uint32_t i = verve_staged_count(memory);
-	struct verve_mr_region *region;
-	int ret;
 
-	if (i == memory->iov_count)
-		return 0;
-	ret = verve_mr_cache_get_once(xport->attr.mr_cache, memory->iov[i].iov_base,
-				      memory->iov[i].iov_len, access, &region);
-	if (ret)
-		return ret;
-	memory->region[i] = region;
-	memory->owned |= 1u << i;
-	return 0;
+	return i < memory->iov_count ? verve_memory_register_piece(xport, op, i, access) : 0;
 }
 
-static int begin(struct verve_xport *xport, struct verve_memory *memory, size_t len, uint32_t count,
+static int begin(struct verve_xport *xport, struct verve_op *op, size_t len, uint32_t count,
 		 unsigned access)
 {
-	cut(memory, len, count, xport->attr.mr_cache->page);
-	return verve_staged_next(xport, memory, access);
+	cut(verve_op_memory(op), len, count, xport->attr.mr_cache->page);
+	return verve_staged_next(xport, op, access);
 }
 
-int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+int verve_staged_register(struct verve_xport *xport, struct verve_op *op, size_t len,
 			  uint64_t offset, unsigned access, bool alone)
 {
+	const struct verve_memory *memory = verve_op_memory(op);
 	uint32_t count;
 	int ret;
 
 	if (memory->staged)
 		return offset < verve_staged_ready(memory) ?
-			       0 : verve_staged_next(xport, memory, access);
+			       0 : verve_staged_next(xport, op, access);
 	count = alone ? count_stages(xport, memory, len) : 1;
 	if (count == 1)
-		return verve_memory_register(xport, memory, access);
-	ret = verve_memory_register_kept(xport, memory, access);
-	return ret == -FI_ENOENT ? begin(xport, memory, len, count, access) : ret;
+		return verve_memory_register(xport, op, access);
+	ret = verve_memory_register_kept(xport, op, access);
+	return ret == -FI_ENOENT ? begin(xport, op, len, count, access) : ret;
 }
 
-int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, size_t len,
-		       bool binds, bool alone)
+int verve_staged_offer(struct verve_xport *xport, struct verve_op *op, size_t len, bool binds,
+		       bool alone)
 {
+	const struct verve_memory *memory = verve_op_memory(op);
 	uint32_t count;
 	int ret;
 
 	if (memory->staged)
 		return verve_staged_count(memory) ?
-			       0 : verve_staged_next(xport, memory, VERVE_NET_REMOTE_READ);
+			       0 : verve_staged_next(xport, op, VERVE_NET_REMOTE_READ);
 	count = alone ? count_stages(xport, memory, len) : 1;
 	if (count == 1)
-		return verve_memory_offer(xport, memory, binds);
-	ret = verve_memory_offer_kept(xport, memory, binds);
-	return ret == -FI_ENOENT ?
-		       begin(xport, memory, len, count, VERVE_NET_REMOTE_READ) : ret;
+		return verve_memory_offer(xport, op, binds);
+	ret = verve_memory_offer_kept(xport, op, binds);
+	return ret == -FI_ENOENT ? begin(xport, op, len, count, VERVE_NET_REMOTE_READ) : ret;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct verve_memory;
+struct verve_op;
 struct verve_xport;
 
 /*
@@ -22,19 +23,19 @@ struct verve_xport;
  * is beyond offset now. alone: nothing else would move meanwhile, so that cutting pays. An error:
  * offset is what verve_staged_ready says, and the requests of these bytes may be under way.
  */
-int verve_staged_register(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+int verve_staged_register(struct verve_xport *xport, struct verve_op *op, size_t len,
 			  uint64_t offset, unsigned access, bool alone);
 /*
  * The same for memory that the peer is to read, of all its len bytes: as verve_memory_offer. Of
  * memory that is cut, the first piece has a region, and no other one yet.
  */
-int verve_staged_offer(struct verve_xport *xport, struct verve_memory *memory, size_t len,
+int verve_staged_offer(struct verve_xport *xport, struct verve_op *op, size_t len,
 		       bool binds, bool alone);
 /*
- * The next stage gets a region of its own. 0, also if all have one; or a negative FI errno of
- * verve_mr_cache_get_once.
+ * The next stage gets a region of its own. 0, also if all have one; or an error of
+ * verve_memory_register_piece.
  */
-int verve_staged_next(struct verve_xport *xport, struct verve_memory *memory, unsigned access);
+int verve_staged_next(struct verve_xport *xport, struct verve_op *op, unsigned access);
 /* How many stages have regions, from the first one on, and how many bytes that is. */
 uint32_t verve_staged_count(const struct verve_memory *memory);
 uint64_t verve_staged_ready(const struct verve_memory *memory);

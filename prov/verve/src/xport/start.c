@@ -68,11 +68,18 @@ static enum verve_outcome start_queue(struct verve_xport *xport, struct verve_pe
 
 static void peer_answer(struct verve_xport *xport, struct verve_peer *peer)
 {
-	struct verve_op *op;
+	struct verve_op *op = TAILQ_FIRST(&peer->control);
 
-	while (peer->link && (op = TAILQ_FIRST(&peer->control)))
-		if (op->cls->answer(xport, peer->link, op) != VERVE_DONE)
+	while (peer->link && op) {
+		enum verve_outcome outcome = op->cls->answer(xport, peer->link, op);
+
+		if (outcome == VERVE_DONE)
+			op = TAILQ_FIRST(&peer->control);
+		else if (outcome == VERVE_PASS)
+			op = TAILQ_NEXT(op, link);
+		else
 			break;
+	}
 }
 
 /* The peer waits for a first packet of any type: sends a CREDIT, if no packet was sent yet. */

@@ -22,6 +22,7 @@
 #include "base/pool.h"
 #include "conn/worker.h"
 #include "net/cq.h"
+#include "xport/errand_state.h"
 #include "xport/rx_state.h"
 #include "xport/slab.h"
 #include "xport/stat.h"
@@ -65,6 +66,7 @@ struct verve_xport_attr {
 	bool source;	       /* completions name the sender */
 	bool rma_event;	       /* peers send RMA_EVENT for each RMA operation on this side */
 	bool app_keys;	       /* the application chooses its keys: no key is an rkey */
+	bool off_lock;	       /* callers do errands without the engine's lock: xport/errand.h */
 	bool device_atomics;   /* devices execute atomics, here and at peers; else processors do */
 	struct verve_xport *shared; /* shared receive context that has the receives; NULL: none */
 };
@@ -118,6 +120,8 @@ struct verve_xport {
 	struct verve_pool ops[VERVE_OP_SIZES]; /* by size of an object, the smallest first */
 	struct verve_idtab op_ids;
 	size_t tx_used; /* operations with VERVE_OP_TX */
+	struct verve_errands errands;
+	uint32_t errand_count; /* this transport's: wait, or are under way */
 
 	struct verve_peer *peers; /* uthash by address */
 	size_t peers_limit;	  /* with more peers, xport/sweep.h sweeps */

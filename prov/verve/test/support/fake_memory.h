@@ -21,4 +21,10 @@ void fake_net_watch_gone(const void *start, size_t len);
 /* The start of the range in the last call of verve_net_unmaps_forget. */
 bool fake_net_watch_forgot(const void *start);
 
+/*
+ * fn is called within each registration (opens) and deregistration of memory at addr, as if by
+ * another thread, but not within another call of fn. NULL: none.
+ */
+void fake_net_on_mr(void (*fn)(void *arg, bool opens, const void *addr), void *arg);
+
 #endif

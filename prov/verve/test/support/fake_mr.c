@@ -55,6 +55,21 @@ static int check(const void *addr, uint64_t len, uint64_t iova, unsigned access)
 	return ((uintptr_t)addr ^ iova) % PAGE ? -FI_EINVAL : 0;
 }
 
+void fake_net_on_mr(void (*fn)(void *arg, bool opens, const void *addr), void *arg)
+{
+	fake_world.on_mr = fn;
+	fake_world.on_mr_arg = arg;
+}
+
+static void meanwhile(bool opens, uintptr_t addr)
+{
+	if (!fake_world.on_mr || fake_world.in_mr)
+		return;
+	fake_world.in_mr = true;
+	fake_world.on_mr(fake_world.on_mr_arg, opens, (const void *)addr);
+	fake_world.in_mr = false;
+}
+
 static int add(struct verve_net_device *dev, const struct fake_region *from,
 	       struct verve_net_mr *mr)
 {
@@ -95,6 +110,7 @@ int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, 
 {
 	int ret = fake_gate(FAKE_NET_MR_REG);
 
+	meanwhile(true, (uintptr_t)addr);
 	if (!ret)
 		ret = check(addr, len, iova, access);
 	if (ret)
@@ -147,6 +163,7 @@ void verve_net_mr_dereg(struct verve_net_mr *mr)
 {
 	struct fake_region *region = mr->handle;
 
+	meanwhile(false, region->memory);
 	if (region->windows != region->stuck)
 		fake_fatal("a region closes to which %u windows are bound", region->windows);
 	fake_windows_end(region);

@@ -91,7 +91,9 @@ struct fake_world {
 	bool in_pause;
 	void (*on_close)(void *arg);
 	void *on_close_arg;
-	bool in_close;
+	bool in_close, in_mr;
+	void (*on_mr)(void *arg, bool opens, const void *addr);
+	void *on_mr_arg;
 	bool stopping; /* operations under way are freed, not executed */
 	bool stamps;
 	bool trace;

@@ -127,11 +127,11 @@ Test(op, registers_each_segment_that_has_bytes)
 	struct verve_op *op = alloc(&verve_send_class, 0);
 
 	verve_op_fill(op, &request);
-	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_REMOTE_READ), 0);
+	cr_assert_eq(verve_memory_register(a.xport, op, VERVE_NET_REMOTE_READ), 0);
 	cr_expect_eq(verve_op_memory(op)->owned, 0xd);
 	cr_expect_null(verve_op_memory(op)->region[1]);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
-	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_REMOTE_READ), 0);
+	cr_assert_eq(verve_memory_register(a.xport, op, VERVE_NET_REMOTE_READ), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3); /* registered once, not again */
 	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
@@ -152,7 +152,7 @@ static bool serves(size_t start, size_t len, unsigned access)
 	cr_assert_eq(verve_mr_region_open(a.dev, buffer + start, len, access, &region), 0);
 	desc[0] = region;
 	verve_op_fill(op, &request);
-	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), VERVE_NET_LOCAL_WRITE), 0);
+	cr_assert_eq(verve_memory_register(a.xport, op, VERVE_NET_LOCAL_WRITE), 0);
 	used = verve_op_memory(op)->region[0] == region;
 	cr_expect_eq(verve_op_memory(op)->owned, used ? 0 : 1);
 	verve_op_free(a.xport, op);
@@ -180,9 +180,9 @@ Test(op, failed_registration_gives_back_what_was_got)
 
 	verve_op_fill(op, &request);
 	fake_net_fail(FAKE_NET_MR_REG, 3, -FI_ENOMEM);
-	cr_expect_eq(verve_memory_register(a.xport, verve_op_memory(op), 0), -FI_ENOMEM);
+	cr_expect_eq(verve_memory_register(a.xport, op, 0), -FI_ENOMEM);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
-	cr_assert_eq(verve_memory_register(a.xport, verve_op_memory(op), 0), 0);
+	cr_assert_eq(verve_memory_register(a.xport, op, 0), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
 	verve_op_free(a.xport, op);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);

@@ -43,59 +43,73 @@ static void setup_kept(void)
 TestSuite(staged, .init = setup, .fini = teardown);
 TestSuite(staged_kept, .init = setup_kept, .fini = teardown);
 
-static struct verve_memory memory_of(void *addr, size_t len)
-{
-	struct verve_memory memory = {.iov_count = 1, .iov = {{addr, len}}};
+/* An operation that has nothing but memory. */
+struct holder {
+	struct verve_op op;
+	struct verve_memory memory;
+};
 
-	return memory;
+static const struct verve_op_class holder_class = {
+	.name = "holder",
+	.size = sizeof(struct holder),
+	.memory_at = offsetof(struct holder, memory),
+};
+
+static struct holder holder_of(void *addr, size_t len)
+{
+	return (struct holder){.op.cls = &holder_class,
+			       .memory = {.iov_count = 1, .iov = {{addr, len}}}};
 }
 
-static int stage(struct verve_memory *memory, size_t len, uint64_t offset)
+static int stage(struct holder *holder, size_t len, uint64_t offset)
 {
-	return verve_staged_register(b.xport, memory, len, offset, VERVE_NET_LOCAL_WRITE, true);
+	return verve_staged_register(b.xport, &holder->op, len, offset, VERVE_NET_LOCAL_WRITE,
+				     true);
 }
 
 Test(staged, memory_is_cut_between_pages_into_growing_pieces)
 {
 	size_t len = ROOM - 300, sum = 0;
-	struct verve_memory memory = memory_of(in + 100, len + 50);
+	struct holder holder = holder_of(in + 100, len + 50);
 
-	cr_assert_eq(stage(&memory, len, 0), 0);
-	cr_assert(memory.staged);
-	cr_assert_eq(memory.iov_count, 4);
+	cr_assert_eq(stage(&holder, len, 0), 0);
+	cr_assert(holder.memory.staged);
+	cr_assert_eq(holder.memory.iov_count, 4);
 	for (uint32_t i = 0; i < 4; i++) {
-		cr_expect_eq(memory.iov[i].iov_base, in + 100 + sum);
-		cr_expect(!i || !((uintptr_t)memory.iov[i].iov_base % PAGE));
-		cr_expect(!i || memory.iov[i].iov_len > memory.iov[i - 1].iov_len);
-		sum += memory.iov[i].iov_len;
-		cr_expect_eq(verve_staged_ready(&memory), sum);
+		cr_expect_eq(holder.memory.iov[i].iov_base, in + 100 + sum);
+		cr_expect(!i || !((uintptr_t)holder.memory.iov[i].iov_base % PAGE));
+		cr_expect(!i || holder.memory.iov[i].iov_len > holder.memory.iov[i - 1].iov_len);
+		sum += holder.memory.iov[i].iov_len;
+		cr_expect_eq(verve_staged_ready(&holder.memory), sum);
 		/* As long as bytes with regions are left, no other piece is registered. */
-		cr_assert_eq(stage(&memory, len, sum - 1), 0);
-		cr_expect_eq(verve_staged_ready(&memory), sum);
+		cr_assert_eq(stage(&holder, len, sum - 1), 0);
+		cr_expect_eq(verve_staged_ready(&holder.memory), sum);
 		if (i < 3)
-			cr_assert_eq(stage(&memory, len, sum), 0);
+			cr_assert_eq(stage(&holder, len, sum), 0);
 	}
 	cr_expect_eq(sum, len);
-	verve_memory_release(b.xport, &memory);
+	verve_memory_release(b.xport, &holder.memory);
 	cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
 }
 
 /* Few pages that many pieces share: the last ones would be empty. */
 Test(staged, no_piece_is_empty)
 {
-	struct verve_memory memory = memory_of(in + 1, PAGE + 1);
+	struct holder holder = holder_of(in + 1, PAGE + 1);
 
 	b.mr_cache.crossover.stage = 1;
-	cr_assert_eq(stage(&memory, PAGE + 1, 0), 0);
-	cr_expect_eq(memory.iov_count, 2);
-	cr_expect_eq(memory.iov[1].iov_len, 2);
-	verve_memory_release(b.xport, &memory);
+	cr_assert_eq(stage(&holder, PAGE + 1, 0), 0);
+	cr_expect_eq(holder.memory.iov_count, 2);
+	cr_expect_eq(holder.memory.iov[1].iov_len, 2);
+	verve_memory_release(b.xport, &holder.memory);
 }
 
-static void expect_whole(struct verve_memory *memory, size_t len, bool alone)
+static void expect_whole(struct holder *holder, size_t len, bool alone)
 {
-	cr_assert_eq(verve_staged_register(b.xport, memory, len, 0, VERVE_NET_LOCAL_WRITE, alone),
-		     0);
+	struct verve_memory *memory = &holder->memory;
+
+	cr_assert_eq(verve_staged_register(b.xport, &holder->op, len, 0, VERVE_NET_LOCAL_WRITE,
+					   alone), 0);
 	cr_expect_not(memory->staged);
 	for (uint32_t i = 0; i < memory->iov_count; i++)
 		cr_expect_not_null(memory->region[i]);
@@ -104,24 +118,24 @@ static void expect_whole(struct verve_memory *memory, size_t len, bool alone)
 
 Test(staged, short_memory_and_several_pieces_are_registered_at_once)
 {
-	struct verve_memory memory = memory_of(in, ROOM), pieces = memory_of(in, ROOM / 2);
+	struct holder holder = holder_of(in, ROOM), pieces = holder_of(in, ROOM / 2);
 
-	expect_whole(&memory, 2 * STAGE - 1, true);
-	expect_whole(&memory, ROOM, false);
-	pieces.iov[pieces.iov_count++] = (struct iovec){in + ROOM / 2, ROOM / 2};
+	expect_whole(&holder, 2 * STAGE - 1, true);
+	expect_whole(&holder, ROOM, false);
+	pieces.memory.iov[pieces.memory.iov_count++] = (struct iovec){in + ROOM / 2, ROOM / 2};
 	expect_whole(&pieces, ROOM, true);
 }
 
 Test(staged_kept, memory_that_stays_registered_is_not_cut)
 {
-	struct verve_memory memory = memory_of(in, ROOM);
+	struct holder holder = holder_of(in, ROOM);
 
 	b.mr_cache.crossover.keep = PAGE;
-	cr_assert_eq(stage(&memory, ROOM, 0), 0);
-	cr_expect(memory.staged, "the first use");
-	verve_memory_release(b.xport, &memory);
-	memory = memory_of(in, ROOM);
-	expect_whole(&memory, ROOM, true);
+	cr_assert_eq(stage(&holder, ROOM, 0), 0);
+	cr_expect(holder.memory.staged, "the first use");
+	verve_memory_release(b.xport, &holder.memory);
+	holder = holder_of(in, ROOM);
+	expect_whole(&holder, ROOM, true);
 }
 
 /* a moves len bytes between out and in of b. */
@@ -166,13 +180,13 @@ static void prepare_move(enum verve_rma_kind kind, unsigned seed)
 /* Pages that are not pinned cost nothing to register. */
 Test(staged, memory_of_on_demand_paging_is_not_cut)
 {
-	struct verve_memory memory = memory_of(in, ROOM);
+	struct holder holder = holder_of(in, ROOM);
 
 	fake_world.config.limits.odp_rc = true;
 	b.mr_cache.odp.on = true;
-	cr_assert_eq(stage(&memory, ROOM, 0), 0);
-	cr_expect_not(memory.staged);
-	verve_memory_release(b.xport, &memory);
+	cr_assert_eq(stage(&holder, ROOM, 0), 0);
+	cr_expect_not(holder.memory.staged);
+	verve_memory_release(b.xport, &holder.memory);
 	b.mr_cache.odp.on = false;
 }
 
@@ -194,14 +208,14 @@ Test(staged, second_long_read_is_registered_at_once)
 
 Test(staged, failed_stage_leaves_those_before_it)
 {
-	struct verve_memory memory = memory_of(in, ROOM);
+	struct holder holder = holder_of(in, ROOM);
 
-	cr_assert_eq(stage(&memory, ROOM, 0), 0);
+	cr_assert_eq(stage(&holder, ROOM, 0), 0);
 	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_ENOMEM);
-	cr_expect_eq(stage(&memory, ROOM, memory.iov[0].iov_len), -FI_ENOMEM);
-	cr_expect_eq(verve_staged_ready(&memory), memory.iov[0].iov_len);
-	cr_expect_not_null(memory.region[0]);
-	verve_memory_release(b.xport, &memory);
+	cr_expect_eq(stage(&holder, ROOM, holder.memory.iov[0].iov_len), -FI_ENOMEM);
+	cr_expect_eq(verve_staged_ready(&holder.memory), holder.memory.iov[0].iov_len);
+	cr_expect_not_null(holder.memory.region[0]);
+	verve_memory_release(b.xport, &holder.memory);
 	cr_expect_eq(AO_load(&b.mr_cache.regions), 0);
 }
 

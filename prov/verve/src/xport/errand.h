@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Errands: what an operation's memory needs of the device and takes long: registering it, up to
+ * hundreds of microseconds, and giving regions back. A thread does an errand after it has released
+ * the engine's lock (xport/errand_run.h), so that other threads go on meanwhile.
+ *
+ * An operation that cannot start without regions asks for them, and stays QUEUED; when the errand
+ * is done, its peer is kicked, and it asks again. An operation that ends leaves its regions to an
+ * errand, which is to write its completion: the application may free its buffer then, and no peer
+ * may reach it any more. Regions go back one errand after the other, in order.
+ *
+ * Without attr.off_lock nothing here waits: all is done in place. The engine's lock protects
+ * everything here, but for an errand that is OUT.
+ */
+#ifndef VERVE_XPORT_ERRAND_H
+#define VERVE_XPORT_ERRAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+#include <uthash.h>
+
+#include "comp/comp.h"
+#include "mr/cache.h"
+#include "xport/errand_state.h"
+#include "xport/op.h"
+#include "xport/request.h"
+
+struct verve_comp_counter;
+struct verve_comp_queue;
+struct verve_mr_region;
+struct verve_xport;
+
+/* Regions for these pieces of memory, all or none. */
+struct verve_errand_ask {
+	enum verve_mr_how how;
+	unsigned access; /* VERVE_NET_* */
+	uint32_t count;	 /* pieces */
+	struct iovec piece[VERVE_IOV_LIMIT];
+};
+
+enum verve_errand_state {
+	VERVE_ERRAND_IDLE,    /* remembers what was refused */
+	VERVE_ERRAND_WANTED,  /* in wanted */
+	VERVE_ERRAND_PARTING, /* in parting */
+	VERVE_ERRAND_OUT,     /* a thread does it, without the lock */
+	VERVE_ERRAND_HERE,    /* the operation has yet to take the result */
+};
+
+/* The completion that an errand is to write (xport/report.c). */
+struct verve_errand_report {
+	void (*write)(const struct verve_errand *errand); /* NULL: there is none */
+	struct verve_comp_queue *queue;
+	struct verve_comp_counter *counter;
+	bool notify, is_error, is_foreign;
+	struct verve_comp_error entry;
+};
+
+struct verve_errand {
+	STAILQ_ENTRY(verve_errand) link;
+	UT_hash_handle hh; /* by op */
+	struct verve_xport *xport;
+	struct verve_op *op; /* that has asked; NULL: it has ended, or never asked */
+	enum verve_errand_state state;
+	struct verve_errand_ask ask;
+	int ret; /* of the ask: 0, or a negative FI errno */
+	/* What each way of getting regions, without and with remote access, has come to, or 0. */
+	int refused[VERVE_MR_HOWS][2];
+	struct verve_mr_region *got[VERVE_IOV_LIMIT]; /* of the ask; with ret 0 */
+	uint32_t back_count;
+	struct verve_mr_region *back[2 * VERVE_IOV_LIMIT]; /* to be given back */
+	struct verve_errand_report report;
+};
+
+/* The regions that it asks for, in place: 0, or the error, and then none. Needs no lock. */
+int verve_errand_get_regions(struct verve_xport *xport, const struct verve_errand_ask *ask,
+			     struct verve_mr_region *region[VERVE_IOV_LIMIT]);
+
+/*
+ * Regions for the operation's memory, in region[]. -FI_EINPROGRESS: an errand gets them; the
+ * operation asks for the same when its peer is kicked. Other errors: of the function that ask->how
+ * names; once it has failed, it fails for this operation.
+ */
+int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
+		     const struct verve_errand_ask *ask,
+		     struct verve_mr_region *region[VERVE_IOV_LIMIT]);
+/* Gives count regions back. No request uses them. */
+void verve_errand_give_back(struct verve_xport *xport, struct verve_mr_region **region,
+			    uint32_t count);
+/*
+ * The operation is being reported: gives its count regions back. NULL: that is done. Else the
+ * caller fills in the report, and calls verve_errand_send.
+ */
+struct verve_errand *verve_errand_part(struct verve_xport *xport, struct verve_op *op,
+				       struct verve_mr_region **region, uint32_t count);
+void verve_errand_send(struct verve_errand *errand);
+
+/* For verve_errand_forget alone: the operation has asked. */
+void verve_errand_forget_asked(struct verve_xport *xport, struct verve_op *op);
+/* The operation ends: nobody takes the result of its errand any more. */
+static inline void verve_errand_forget(struct verve_xport *xport, struct verve_op *op)
+{
+	if (__builtin_expect(op->flags & VERVE_OP_ASKED, 0))
+		verve_errand_forget_asked(xport, op);
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "xport/errand_run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xport/errand.h"
+#include "xport/start.h"
+#include "xport/xport.h"
+
+struct verve_errand *verve_errand_take(struct verve_xport *xport)
+{
+	struct verve_errands *errands = &xport->home->errands;
+	struct verve_errand *errand;
+
+	assert(verve_lock_held(xport->lock));
+	/* Giving back comes first: memory that is pinned counts against the process's limit. */
+	errand = errands->parting_out ? NULL : STAILQ_FIRST(&errands->parting);
+	if (errand) {
+		STAILQ_REMOVE_HEAD(&errands->parting, link);
+		errands->parting_out = true;
+	} else {
+		errand = STAILQ_FIRST(&errands->wanted);
+		if (!errand)
+			return NULL;
+		STAILQ_REMOVE_HEAD(&errands->wanted, link);
+		errand->state = VERVE_ERRAND_OUT;
+	}
+	errands->waiting--;
+	return errand;
+}
+
+void verve_errand_execute(struct verve_errand *errand)
+{
+	/* Of an errand that registers, the lock protects back. */
+	if (errand->state == VERVE_ERRAND_OUT) {
+		errand->ret = verve_errand_get_regions(errand->xport, &errand->ask, errand->got);
+		return;
+	}
+	for (uint32_t i = 0; i < errand->back_count; i++)
+		verve_mr_cache_put(errand->xport->attr.mr_cache, errand->back[i]);
+}
+
+static void finish_parting(struct verve_errand *errand)
+{
+	struct verve_errands *errands = &errand->xport->home->errands;
+
+	errands->parting_out = false;
+	if (errand->report.write)
+		errand->report.write(errand);
+	free(errand);
+}
+
+/* The operation has ended meanwhile: the regions go back, before it is reported. */
+static void turn_to_parting(struct verve_errand *errand)
+{
+	struct verve_errands *errands = &errand->xport->home->errands;
+
+	if (!errand->ret) {
+		memcpy(&errand->back[errand->back_count], errand->got,
+		       errand->ask.count * sizeof(*errand->got));
+		errand->back_count += errand->ask.count;
+	}
+	errand->state = VERVE_ERRAND_PARTING;
+	STAILQ_INSERT_TAIL(&errands->parting, errand, link);
+	errands->waiting++;
+	errand->xport->errand_count++;
+}
+
+void verve_errand_finish(struct verve_errand *errand)
+{
+	struct verve_xport *xport = errand->xport;
+
+	assert(verve_lock_held(xport->lock));
+	xport->errand_count--;
+	if (errand->state == VERVE_ERRAND_PARTING) {
+		finish_parting(errand);
+	} else if (errand->op) {
+		errand->state = VERVE_ERRAND_HERE;
+		verve_peer_kick(xport, errand->op->peer);
+	} else {
+		turn_to_parting(errand);
+	}
+}

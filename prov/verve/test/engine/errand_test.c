@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Errands: memory is registered, and given back, while other threads have the engine's lock. The
+ * fake device calls the test meanwhile, which does what another thread might do.
+ */
+#include "xport/errand.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "../support/fake_memory.h"
+#include "../support/fake_net.h"
+#include "../support/fake_world.h"
+#include "ends.h"
+#include "msg/recv.h"
+#include "msg/send.h"
+#include "net/sys.h"
+#include "proto/cancel.h"
+
+enum { LONG = 4 * EAGER };
+
+static _Alignas(4096) char from[LONG], to[LONG], small[64];
+static struct end c; /* on host 1, as b */
+
+/* What the test does while a buffer of a message is registered (opens), or given back. */
+static void (*act)(bool opens, const void *addr);
+static int opened[2], closed[2]; /* of from, and of to */
+
+static void on_mr(void *arg, bool opens, const void *addr)
+{
+	int at = addr == to;
+
+	(void)arg;
+	if (addr != from && addr != to) /* slabs */
+		return;
+	if (opens)
+		opened[at]++;
+	else
+		closed[at]++;
+	if (act)
+		act(opens, addr);
+}
+
+static void all_progress(void *arg)
+{
+	progress(arg);
+	if (c.engine)
+		verve_engine_progress(c.engine);
+}
+
+static void setup(void)
+{
+	ends_setup();
+	memset(&c, 0, sizeof(c));
+	end_prepare(&c, 1);
+	fake_net_on_pause(all_progress, NULL);
+	open_both();
+	open_end(&c);
+	memset(from, 'f', sizeof(from));
+	/* Connects, and fills the slabs. */
+	recv_any(&b);
+	recv_any(&c);
+	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
+	cr_assert_eq(send_to(addr_of(&a, &c), 5, 0), 0);
+	run(100 * ms);
+	expect_len(&a.tx_queue, 5);
+	expect_len(&a.tx_queue, 5);
+	expect_len(&b.rx_queue, 5);
+	expect_len(&c.rx_queue, 5);
+	fake_net_on_mr(on_mr, NULL);
+}
+
+static void teardown(void)
+{
+	act = NULL;
+	end_release(&c);
+	ends_teardown();
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(opened[i], closed[i], "buffer %d", i);
+}
+
+TestSuite(errand, .init = setup, .fini = teardown);
+
+static struct verve_request request_of(struct iovec *iov, uint64_t addr)
+{
+	return (struct verve_request){.iov = iov, .iov_count = 1, .addr = addr,
+				      .context = iov->iov_base, .flags = VERVE_OP_NOTIFY};
+}
+
+static void send_buffer(struct end *end, void *buf, size_t len, uint64_t addr)
+{
+	struct iovec iov = {buf, len};
+	struct verve_request request = request_of(&iov, addr);
+
+	cr_assert_eq(verve_send(verve_engine_lock(end->engine), &request), 0);
+	verve_engine_unlock(end->engine);
+}
+
+static void recv_buffer(struct end *end, void *buf, size_t len)
+{
+	struct iovec iov = {buf, len};
+	struct verve_request request = request_of(&iov, UINT64_MAX);
+
+	cr_assert_eq(verve_recv(verve_engine_lock(end->engine), &request), 0);
+	verve_engine_unlock(end->engine);
+}
+
+static void send_long(void)
+{
+	recv_buffer(&b, to, LONG);
+	send_buffer(&a, from, LONG, b_addr());
+}
+
+static bool is_free(struct end *end)
+{
+	struct verve_lock *lock = (struct verve_lock *)verve_engine_lock_of(end->engine);
+	bool locked = verve_lock_try(lock);
+
+	if (locked)
+		verve_lock_release(lock);
+	return locked;
+}
+
+static void expect_free(bool opens, const void *addr)
+{
+	cr_expect(is_free(addr == from ? &a : &b), "%s %s", opens ? "registering" : "giving back",
+		  addr == from ? "the source" : "the receive");
+}
+
+Test(errand, no_lock_is_held)
+{
+	act = expect_free;
+	send_long();
+	run(100 * ms);
+	expect_len(&a.tx_queue, LONG);
+	expect_len(&b.rx_queue, LONG);
+	cr_expect_eq(memcmp(from, to, LONG), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(opened[i], 1);
+		cr_expect_eq(closed[i], 1);
+	}
+}
+
+/* The application may free its buffer when it sees the completion; nobody may reach it then. */
+static void expect_unreported(bool opens, const void *addr)
+{
+	struct verve_comp_queue *queue = addr == from ? &a.tx_queue : &b.rx_queue;
+
+	(void)opens;
+	all_progress(NULL);
+	cr_expect(verve_comp_queue_is_empty(queue));
+}
+
+Test(errand, completion_waits_until_the_memory_is_given_back)
+{
+	act = expect_unreported;
+	send_long();
+	run(100 * ms);
+	expect_len(&a.tx_queue, LONG);
+	expect_len(&b.rx_queue, LONG);
+}
+
+static void send_to_c(bool opens, const void *addr)
+{
+	if (!opens || addr != from)
+		return;
+	recv_buffer(&c, small, sizeof(small));
+	send_buffer(&a, from, 5, addr_of(&a, &c));
+	/* Other threads progress: the one message comes while the other one waits. */
+	run(10 * ms);
+	expect_len(&a.tx_queue, 5);
+	expect_len(&c.rx_queue, 5);
+	cr_expect(verve_comp_queue_is_empty(&b.rx_queue));
+}
+
+Test(errand, other_threads_go_on)
+{
+	act = send_to_c;
+	send_long();
+	run(100 * ms);
+	expect_len(&a.tx_queue, LONG);
+	expect_len(&b.rx_queue, LONG);
+	cr_expect_eq(opened[0], 1);
+}
+
+/* Messages to one peer keep their order: one that has no errand waits behind one that has. */
+static void send_more_to_b(bool opens, const void *addr)
+{
+	if (!opens || addr != from)
+		return;
+	act = NULL;
+	recv_buffer(&b, small, sizeof(small));
+	send_buffer(&a, small, 7, b_addr());
+	run(10 * ms);
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue));
+}
+
+Test(errand, messages_to_one_peer_keep_their_order)
+{
+	struct verve_comp comp;
+
+	act = send_more_to_b;
+	send_long();
+	run(100 * ms);
+	cr_assert_eq(verve_comp_queue_read(&b.rx_queue, &comp, 1), 1);
+	cr_expect_eq(comp.context, small, "it is the shorter one, but took the second receive");
+	cr_expect_eq(comp.len, 7);
+	expect_len(&b.rx_queue, LONG);
+	expect_len(&a.tx_queue, 7);
+	expect_len(&a.tx_queue, LONG);
+}
+
+static void cancel_message(bool opens, const void *addr)
+{
+	if (!opens || addr != from)
+		return;
+	act = expect_unreported;
+	cr_expect_eq(verve_cancel(verve_engine_lock(a.engine), from), 0);
+	verve_engine_unlock(a.engine);
+	all_progress(NULL);
+	cr_expect(verve_comp_queue_is_empty(&a.tx_queue), "the memory is still being registered");
+}
+
+Test(errand, message_that_is_cancelled_meanwhile_ends_afterwards)
+{
+	act = cancel_message;
+	send_buffer(&a, from, LONG, b_addr());
+	run(10 * ms);
+	expect_error(&a.tx_queue, FI_ECANCELED);
+	cr_expect_eq(opened[0], 1);
+	cr_expect_eq(closed[0], 1);
+}
+
+static void kill_b(bool opens, const void *addr)
+{
+	if (!opens || addr != from)
+		return;
+	act = NULL;
+	fake_net_host_kill(1);
+	run(4 * TRANSPORT_MS * ms);
+}
+
+/* The link may break while the source is registered: the operation ends as any other. */
+Test(errand, link_that_breaks_meanwhile)
+{
+	act = kill_b;
+	send_buffer(&a, from, LONG, b_addr());
+	send_buffer(&a, small, 5, b_addr());
+	run(4 * (CONNECT_MS + TRANSPORT_MS) * ms);
+	cr_expect_eq(AO_load(&a.tx_queue.count), 2);
+	cr_expect_eq(closed[0], opened[0]);
+}
+
+static void fail_registering(bool opens, const void *addr)
+{
+	(void)addr;
+	cr_expect(opens);
+	fake_net_memlock(0);
+}
+
+/* What failed once is not tried each time that the message could start: it is pulled. */
+Test(errand, memory_that_cannot_be_registered_is_tried_once)
+{
+	act = fail_registering;
+	send_buffer(&a, from, LONG, b_addr());
+	run(10 * ms);
+	cr_expect_eq(opened[0], 1);
+	opened[0] = 0;
+	recv_buffer(&b, to, LONG);
+	run(100 * ms);
+	cr_expect_eq(opened[0], 0);
+	expect_len(&a.tx_queue, LONG);
+	expect_len(&b.rx_queue, LONG);
+	cr_expect_eq(memcmp(from, to, LONG), 0);
+	fake_net_memlock(UINT64_MAX);
+	opened[1] = closed[1];
+}
+
+/* Without another thread, the lock is nobody's: everything is done in place. */
+Test(errand, elided_lock_needs_no_errands)
+{
+	close_end(&a);
+	a.attr.elide_lock = true;
+	open_end(&a);
+	send_buffer(&a, from, LONG, b_addr());
+	run(100 * ms);
+	cr_expect_eq(opened[0], 1);
+	cr_expect_eq(verve_engine_lock(a.engine)->errand_count, 0);
+	verve_engine_unlock(a.engine);
+	recv_buffer(&b, to, LONG);
+	run(100 * ms);
+	expect_len(&a.tx_queue, LONG);
+	expect_len(&b.rx_queue, LONG);
+}
+
+/*
+ * The last completion of a multi-receive buffer gives the buffer back: no other one of it may come
+ * later. So their memory is given back in place.
+ */
+Test(errand, completions_of_a_multi_receive_buffer_keep_their_order)
+{
+	struct iovec iov = {to, LONG};
+	struct verve_request request = request_of(&iov, UINT64_MAX);
+	struct verve_comp comp[2];
+
+	request.flags |= VERVE_OP_MULTI;
+	cr_assert_eq(verve_recv(verve_engine_lock(b.engine), &request), 0);
+	verve_engine_unlock(b.engine);
+	send_buffer(&a, from, LONG - 96, b_addr());
+	send_buffer(&a, small, 64, b_addr());
+	run(100 * ms);
+	cr_assert_eq(verve_comp_queue_read(&b.rx_queue, comp, 2), 2);
+	cr_expect(comp[1].flags & VERVE_COMP_MULTI_RECV);
+	cr_expect_not(comp[0].flags & VERVE_COMP_MULTI_RECV);
+	expect_len(&a.tx_queue, 64);
+	expect_len(&a.tx_queue, LONG - 96);
+}
