@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,7 +105,30 @@ static void report_refused(struct verve_report *report, const struct verve_net_p
 			 "%.*s", len, port->reason);
 }
 
-/* A port that works: its addresses, or why none of them is offered. */
+/*
+ * Why no domain opens over the port, in buf: an application hears that late. NULL: one would. The
+ * function that refuses has written the last line of the log, with the port before the reason.
+ */
+static const char *why_unopened(const struct verve_net_port *port, char *buf)
+{
+	char line[VERVE_TOLD_LINE_MAX], begin[VERVE_NET_NAME_MAX + 16];
+	struct verve_net_device *dev;
+	int ret = verve_net_device_open(port->device, port->port_num, NULL, &dev);
+
+	if (!ret) {
+		verve_net_device_close(dev);
+		return NULL;
+	}
+	verve_told_line(verve_told_count() - 1, line);
+	snprintf(begin, sizeof(begin), "%s port %u: ", port->device, port->port_num);
+	if (strncmp(line, begin, strlen(begin)))
+		snprintf(begin, sizeof(begin), "%s: ", port->device);
+	snprintf(buf, VERVE_TOLD_LINE_MAX, "%s",
+		 strncmp(line, begin, strlen(begin)) ? fi_strerror(-ret) : line + strlen(begin));
+	return buf;
+}
+
+/* A port that works: its addresses, or why none of them is offered, or no domain opens. */
 static void report_usable(struct verve_report *report, const struct verve_net_port *port,
 			  const struct fi_info *infos)
 {
@@ -122,6 +146,10 @@ static void report_usable(struct verve_report *report, const struct verve_net_po
 		verve_report_add(report, VERVE_REFUSED, subject,
 				 strstr(text, "FI_VERVE_IFACE") ? "unset FI_VERVE_IFACE" : NULL,
 				 "%s", text);
+		return;
+	}
+	if (why_unopened(port, text)) {
+		verve_report_add(report, VERVE_REFUSED, subject, NULL, "no domain opens: %s", text);
 		return;
 	}
 	verve_name_format_domain(port, domain);

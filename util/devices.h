@@ -10,7 +10,8 @@
 
 /*
  * Adds a finding for each port, and one for each GID as a detail. The configuration is loaded.
- * verve_info_choose decides which address of a usable port is offered to applications.
+ * verve_info_choose decides which address of a usable port is offered to applications; its device
+ * is opened for a moment, as a domain does.
  */
 void verve_devices_report(struct verve_report *report, const struct verve_net_port *ports,
 			  size_t count);

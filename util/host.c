@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/auth.h"
 #include "base/config.h"
 #include "engine/share.h"
 #include "net/unmaps.h"
@@ -118,6 +119,25 @@ void verve_host_report_missing(struct verve_report *report, const char *root,
 				 "modprobe ib_uverbs; without a card: modprobe rdma_rxe; "
 				 "rdma link add rxe0 type rxe netdev INTERFACE",
 				 "the kernel has no RDMA devices, its modules are not loaded");
+}
+
+bool verve_host_report_key(struct verve_report *report)
+{
+	static const char variable[] = "FI_VERVE_AUTH_KEY_FILE";
+	struct verve_auth_key key = {0};
+	char why[VERVE_TOLD_LINE_MAX] = "=it cannot be read";
+	bool has_key;
+
+	if (!verve_config.auth_key_file)
+		return true;
+	verve_told_clear();
+	has_key = !verve_auth_from_file(verve_config.auth_key_file, &key);
+	verve_auth_key_wipe(&key);
+	if (has_key)
+		return true;
+	verve_told_last(variable, why);
+	verve_report_add(report, VERVE_REFUSED, variable, NULL, "no domain opens: %s", why + 1);
+	return false;
 }
 
 void verve_host_report_memlock(struct verve_report *report)

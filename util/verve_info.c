@@ -41,12 +41,13 @@ static void print_told(void)
 static int look_at_host(struct look *look)
 {
 	size_t before;
-	bool offered;
+	bool offered, has_key;
 	int ret;
 
 	/* First, because libfabric, when it starts, forgets all variables that were defined. */
 	offered = verve_library_report(&look->host);
 	verve_settings_load(&look->host);
+	has_key = verve_host_report_key(&look->host);
 	before = verve_report_count(&look->host, VERVE_USED);
 	verve_told_clear();
 	ret = verve_net_port_list(&look->ports, &look->count);
@@ -59,7 +60,7 @@ static int look_at_host(struct look *look)
 	verve_devices_report(&look->host, look->ports, look->count);
 	if (look->options.verbose)
 		print_told();
-	look->used = offered && verve_report_count(&look->host, VERVE_USED) > before;
+	look->used = offered && has_key && verve_report_count(&look->host, VERVE_USED) > before;
 	verve_host_report_missing(&look->host, "", look->ports, look->count);
 	verve_host_report_memlock(&look->host);
 	verve_host_report_watch(&look->host);

@@ -21,6 +21,7 @@ static void setup(void)
 {
 	verve_log_provider = &verve_prov;
 	fake_verbs_reset();
+	fake_verbs.listed = true;
 	fake_verbs_add_gid(1, 0, IBV_GID_TYPE_ROCE_V1, "::ffff:10.0.0.1", 2);
 	fake_verbs_add_gid(1, 1, IBV_GID_TYPE_ROCE_V2, "::ffff:10.0.0.1", 2);
 	fake_verbs_add_addr("eth3", 2, true, "10.0.0.1");
@@ -172,4 +173,23 @@ Test(devices, port_that_the_configuration_leaves_out)
 	verve_config.iface = "eth9";
 	look();
 	expect_refused("FI_VERVE_IFACE names another interface", "unset FI_VERVE_IFACE");
+}
+
+/* What only an application would notice, when it opens a domain. */
+Test(devices, port_over_which_no_domain_opens)
+{
+	fake_verbs.pd_error = ENOMEM;
+	look();
+	expect_refused("no domain opens: cannot allocate a protection domain", "");
+}
+
+Test(devices, port_outside_of_the_partition_that_is_configured)
+{
+	fake_verbs.port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+	fake_verbs.gid_count = 0;
+	fake_verbs_add_gid(1, 0, IBV_GID_TYPE_IB, "fe80::7", 0);
+	fake_verbs.ipoib = "eth3";
+	verve_config.pkey = 7;
+	look();
+	expect_refused("no domain opens: is not in partition 0x7 of FI_VERVE_PKEY", "");
 }

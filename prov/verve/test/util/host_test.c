@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "../support/ipc_lock.h"
+#include "base/config.h"
 #include "library.h"
 #include "settings.h"
 
@@ -148,6 +149,31 @@ Test(host, card_with_its_device)
 	add_folder("/sys/class/net/eth3/device/infiniband");
 	add_link("/sys/class/net/eth3/device/driver", "../../bus/pci/drivers/mlx5_core");
 	verve_host_report_missing(&report, root, &port, 1);
+	cr_expect_eq(report.count, 0);
+}
+
+Test(host, key_that_cannot_be_read_opens_no_domain)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	setenv("FI_VERVE_AUTH_KEY_FILE", "/nowhere/key", 1);
+	verve_settings_load(&report);
+	cr_expect_not(verve_host_report_key(&report));
+	expect_one(VERVE_REFUSED, "FI_VERVE_AUTH_KEY_FILE", "/nowhere/key: No such file", "");
+	verve_report_fini(&report);
+	snprintf(path, sizeof(path), "%s/key", root);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	fputs("0123456789abcdef", file);
+	fclose(file);
+	verve_config.auth_key_file = path;
+	cr_assert_eq(chmod(path, 0644), 0);
+	cr_expect_not(verve_host_report_key(&report));
+	expect_one(VERVE_REFUSED, "FI_VERVE_AUTH_KEY_FILE", "chmod 600", "");
+	verve_report_fini(&report);
+	cr_assert_eq(chmod(path, 0600), 0);
+	cr_expect(verve_host_report_key(&report));
 	cr_expect_eq(report.count, 0);
 }
 
