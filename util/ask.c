@@ -21,6 +21,14 @@ static bool is_asked(const struct consumer *consumer)
 	return !consumer->prov_name || !strcmp(last ? last + 1 : consumer->prov_name, "verve");
 }
 
+bool verve_ask_is_direct(const char *key)
+{
+	for (size_t i = 0; i < consumer_count; i++)
+		if (!strcmp(consumers[i].key, key) && !is_asked(&consumers[i]))
+			return false;
+	return true;
+}
+
 /*
  * The answer of verve's own getinfo to hints. NULL: nothing fits. log keeps its line when verve
  * logs nothing.

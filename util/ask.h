@@ -29,6 +29,9 @@ struct fi_info *verve_ask_hints(const struct consumer *consumer, const struct ve
 int verve_ask(const struct consumer *consumer, const struct verve_net_port *ports, size_t count,
 	      struct verve_answer *answer);
 
+/* All consumers of that key ask verve by its own name, or any provider. */
+bool verve_ask_is_direct(const char *key);
+
 /*
  * Findings about all consumers of that key; about a port that stands in where none of ports is
  * usable. 0: no consumer has the key; else how many there are.

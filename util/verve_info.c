@@ -25,7 +25,9 @@ struct look {
 	struct verve_net_port *ports;
 	size_t count;
 	struct verve_report host, as, peer;
-	bool used; /* libfabric offers verve, and a port is usable */
+	bool offered; /* by libfabric to applications */
+	bool has_key; /* or needs none */
+	bool used;    /* it is offered, and a domain opens */
 };
 
 static void print_told(void)
@@ -41,13 +43,12 @@ static void print_told(void)
 static int look_at_host(struct look *look)
 {
 	size_t before;
-	bool offered, has_key;
 	int ret;
 
 	/* First, because libfabric, when it starts, forgets all variables that were defined. */
-	offered = verve_library_report(&look->host);
+	look->offered = verve_library_report(&look->host);
 	verve_settings_load(&look->host);
-	has_key = verve_host_report_key(&look->host);
+	look->has_key = verve_host_report_key(&look->host);
 	before = verve_report_count(&look->host, VERVE_USED);
 	verve_told_clear();
 	ret = verve_net_port_list(&look->ports, &look->count);
@@ -60,7 +61,8 @@ static int look_at_host(struct look *look)
 	verve_devices_report(&look->host, look->ports, look->count);
 	if (look->options.verbose)
 		print_told();
-	look->used = offered && has_key && verve_report_count(&look->host, VERVE_USED) > before;
+	look->used = look->offered && look->has_key &&
+		     verve_report_count(&look->host, VERVE_USED) > before;
 	verve_host_report_missing(&look->host, "", look->ports, look->count);
 	verve_host_report_memlock(&look->host);
 	verve_host_report_watch(&look->host);
@@ -109,12 +111,22 @@ static void print_json(struct look *look)
 	verve_json_end(&json, '}');
 }
 
+static void ask(struct look *look)
+{
+	verve_ask_report(&look->as, look->options.as, look->ports, look->count);
+	/* What verve would answer is never heard, or of no use. */
+	if (!look->offered && verve_ask_is_direct(look->options.as))
+		verve_library_report(&look->as);
+	if (!look->has_key)
+		verve_host_report_key(&look->as);
+}
+
 static enum verve_exit answer(struct look *look)
 {
 	bool yes = look->used;
 
 	if (look->options.as) {
-		verve_ask_report(&look->as, look->options.as, look->ports, look->count);
+		ask(look);
 		yes = !verve_report_count(&look->as, VERVE_REFUSED);
 	}
 	if (look->options.to)

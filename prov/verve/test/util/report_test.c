@@ -198,8 +198,8 @@ Test(report, every_consumer_has_a_key_and_the_refusing_hint_is_named)
 	cr_expect_not_null(strstr(find("Mercury 2.4 verbs")->remedy, "/libfabric-verve-as-rxm:/"));
 }
 
-/* Runs the program, its output into text. Returns its exit status. */
-static int run(const char *args)
+/* Runs the program with these variables, its output into text. Returns its exit status. */
+static int run_in(const char *variables, const char *args)
 {
 	char command[512];
 	FILE *pipe;
@@ -207,7 +207,7 @@ static int run(const char *args)
 
 	/* libfabric does not free all of its memory: that is no leak of the program. */
 	snprintf(command, sizeof(command), "ASAN_OPTIONS=detect_leaks=0 FI_PROVIDER_PATH=%s "
-		 "FI_PROVIDER=verve %s/verve_info %s 2>&1", PROVIDER, TOOLS, args);
+		 "FI_PROVIDER=verve %s %s/verve_info %s 2>&1", PROVIDER, variables, TOOLS, args);
 	pipe = popen(command, "r");
 	cr_assert_not_null(pipe);
 	text = realloc(text, TEXT_MAX);
@@ -216,6 +216,11 @@ static int run(const char *args)
 	status = pclose(pipe);
 	cr_assert(WIFEXITED(status), "%s", text);
 	return WEXITSTATUS(status);
+}
+
+static int run(const char *args)
+{
+	return run_in("", args);
 }
 
 Test(report, exit_status_is_for_scripts)
@@ -233,6 +238,19 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_eq(run("--to=192.0.2.1 --listen"), 2);
 	cr_expect_eq(run("--to=nowhere.invalid"), 1);
 	cr_expect_not_null(strstr(text, "- address  no usable port here leads to nowhere.invalid"));
+}
+
+/* What verve would answer to an application that never hears it is no help. */
+Test(report, application_is_refused_where_verve_is_hidden)
+{
+	cr_expect_eq(run_in("FI_PROVIDER=tcp", "--as=gasnet"), 1);
+	cr_expect_not_null(strstr(text, "FI_PROVIDER=tcp hides verve"), "%s", text);
+	cr_expect_eq(run_in("FI_PROVIDER_PATH=/nowhere", "--as=mpich"), 1);
+	cr_expect_not_null(strstr(text, "is not where libfabric looks"), "%s", text);
+	cr_expect_eq(run_in("FI_VERVE_AUTH_KEY_FILE=/nowhere", "--as=mpich"), 1);
+	cr_expect_not_null(strstr(text, "- FI_VERVE_AUTH_KEY_FILE"), "%s", text);
+	run_in("FI_PROVIDER=tcp", "--as=mercury");
+	cr_expect_null(strstr(text, "hides verve"), "%s", text);
 }
 
 Test(report, program_says_where_a_value_comes_from)
