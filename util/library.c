@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "api/attr.h"
@@ -32,7 +33,7 @@ static bool find_provider(uint32_t *version)
 	return found;
 }
 
-/* FI_PROVIDER: names with commas between; "^" before them all: not these. */
+/* FI_PROVIDER: names in any case, with commas between; "^" before them all: not these. */
 static bool is_hidden(const char *filter)
 {
 	bool negated, named = false;
@@ -45,7 +46,7 @@ static bool is_hidden(const char *filter)
 	if (!copy)
 		return false;
 	for (rest = copy; (name = strsep(&rest, ","));)
-		named |= !strcmp(name, verve_prov.name);
+		named |= !strcasecmp(name, verve_prov.name);
 	free(copy);
 	return named == negated;
 }

@@ -286,6 +286,19 @@ Test(host, provider_that_a_negated_filter_hides)
 	expect_one(VERVE_REFUSED, "libfabric", "FI_PROVIDER=^verve hides verve", "");
 }
 
+/* As libfabric compares names. */
+Test(host, filter_in_another_case_is_the_same)
+{
+	setenv("FI_PROVIDER_PATH", PROVIDER, 1);
+	setenv("FI_PROVIDER", "Verve,tcp", 1);
+	cr_expect(verve_library_report(&report));
+	expect_one(VERVE_USED, "libfabric", "offers verve", "");
+	verve_report_fini(&report);
+	setenv("FI_PROVIDER", "^VERVE", 1);
+	cr_expect_not(verve_library_report(&report));
+	expect_one(VERVE_REFUSED, "libfabric", "FI_PROVIDER=^VERVE hides verve", "");
+}
+
 /* Another machine's, or another library's: what the loader says. */
 Test(host, file_of_a_wrong_abi)
 {
