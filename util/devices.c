@@ -159,6 +159,17 @@ static void report_usable(struct verve_report *report, const struct verve_net_po
 			 port->mtu);
 }
 
+/* Names in FI_VERVE_IFACE that choose nothing: the ports say only that others are chosen. */
+static void report_ifaces(struct verve_report *report)
+{
+	static const char begin[] = "FI_VERVE_IFACE is ";
+	char line[VERVE_TOLD_LINE_MAX];
+
+	for (size_t i = 0; i < verve_told_count(); i++)
+		if (!strncmp(verve_told_line(i, line), begin, strlen(begin)))
+			verve_report_add(report, VERVE_WARNING, "environment", NULL, "%s", line);
+}
+
 void verve_devices_report(struct verve_report *report, const struct verve_net_port *ports,
 			  size_t count)
 {
@@ -168,6 +179,7 @@ void verve_devices_report(struct verve_report *report, const struct verve_net_po
 	/* No answer is an answer: the lines of the log say why. */
 	if (verve_info_choose(ports, count, fi_version(), NULL, NULL, 0, NULL, &infos))
 		infos = NULL;
+	report_ifaces(report);
 	for (size_t i = 0; i < count; i++) {
 		if (ports[i].usable)
 			report_usable(report, &ports[i], infos);

@@ -46,12 +46,12 @@ static void look(void)
 	verve_devices_report(&report, &port, 1);
 }
 
-/* The port's finding. */
-static void expect_refused(const char *cause, const char *remedy)
+/* The port's finding, behind so many others. */
+static void expect_refused_at(size_t index, const char *cause, const char *remedy)
 {
-	const struct verve_finding *finding = &report.list[0];
+	const struct verve_finding *finding = &report.list[index];
 
-	cr_assert_geq(report.count, 1);
+	cr_assert_gt(report.count, index);
 	cr_expect_eq(verve_report_count(&report, VERVE_REFUSED), 1);
 	cr_expect_eq(verve_report_count(&report, VERVE_USED), 0);
 	cr_expect_eq(finding->verdict, VERVE_REFUSED);
@@ -59,6 +59,11 @@ static void expect_refused(const char *cause, const char *remedy)
 			   finding->cause, cause);
 	cr_expect_not_null(strstr(finding->remedy, remedy), "\"%s\" does not say \"%s\"",
 			   finding->remedy, remedy);
+}
+
+static void expect_refused(const char *cause, const char *remedy)
+{
+	expect_refused_at(0, cause, remedy);
 }
 
 Test(devices, port_that_works_is_used_and_so_is_its_gid)
@@ -172,7 +177,11 @@ Test(devices, port_that_the_configuration_leaves_out)
 {
 	verve_config.iface = "eth9";
 	look();
-	expect_refused("FI_VERVE_IFACE names another interface", "unset FI_VERVE_IFACE");
+	cr_assert_eq(report.count, 4);
+	cr_expect_eq(report.list[0].verdict, VERVE_WARNING);
+	cr_expect_not_null(strstr(report.list[0].cause, "FI_VERVE_IFACE is eth9: no RDMA device"),
+			   "%s", report.list[0].cause);
+	expect_refused_at(1, "FI_VERVE_IFACE names another interface", "unset FI_VERVE_IFACE");
 }
 
 /* What only an application would notice, when it opens a domain. */
