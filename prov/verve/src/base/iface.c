@@ -16,6 +16,10 @@ bool verve_iface_next(const char **list, struct verve_iface *iface)
 		return false;
 	len = strcspn(item, ",");
 	*list = item[len] ? item + len + 1 : NULL;
+	for (; len && *item == ' '; len--)
+		item++;
+	while (len && item[len - 1] == ' ')
+		len--;
 	at = memchr(item, '@', len);
 	*iface = (struct verve_iface){ .name = item, .name_len = len };
 	if (at) {

@@ -45,6 +45,15 @@ Test(iface, list_has_what_one_of_its_items_is)
 	cr_expect_not(has("eth1,mlx5_1@eth2", &first, "eth2"));
 }
 
+Test(iface, blanks_around_an_item_do_not_count)
+{
+	cr_expect(has("eth1, eth0", &first, "eth0"));
+	cr_expect(has(" eth0 ,eth1", &first, "eth0"));
+	cr_expect(has("eth1, mlx5_0@eth0 ", &first, "eth0"));
+	cr_expect_not(has("eth1, ", &first, ""));
+	cr_expect_not(has(" ", &first, ""));
+}
+
 /* A port without an interface has an empty name: no mistake in the list may name that. */
 Test(iface, empty_items_name_nothing)
 {
