@@ -262,7 +262,10 @@ bool verve_peer_test(struct verve_report *report, const char *to, const char *fr
 	return passed;
 }
 
-/* Serves one test. The peer's own side reports errors. */
+/*
+ * Serves one test. The peer's own side reports errors. A message that is no question, such as a
+ * longer one of another program, is forgotten. If the endpoint has failed, the next receive tells.
+ */
 static int serve(struct verve_endpoint *endpoint)
 {
 	static struct letter question, answer;
@@ -270,21 +273,19 @@ static int serve(struct verve_endpoint *endpoint)
 	int ret;
 
 	verve_endpoint_forget(endpoint);
+	memset(&question, 0, sizeof(question));
 	answer.mtu = htole32(own_mtu(endpoint));
 	memcpy(answer.magic, magic, sizeof(magic));
 	answer.addr = htole64((uintptr_t)endpoint->region);
 	answer.key = htole64(fi_mr_key(endpoint->mr));
 	ret = (int)fi_recv(endpoint->ep, &question, sizeof(question), NULL, FI_ADDR_UNSPEC,
 			    &question);
-	while (!ret && !stopped) {
-		ret = verve_endpoint_wait(endpoint, &question, 500);
-		if (ret != -FI_ETIMEDOUT)
-			break;
-		ret = 0;
-	}
-	if (ret || stopped)
+	if (ret)
 		return ret;
-	if (memcmp(question.magic, magic, sizeof(magic)) ||
+	do
+		ret = verve_endpoint_wait(endpoint, &question, 500);
+	while (ret == -FI_ETIMEDOUT && !stopped);
+	if (ret || memcmp(question.magic, magic, sizeof(magic)) ||
 	    le32toh(question.name_len) < endpoint->info->src_addrlen ||
 	    fi_av_insert(endpoint->av, question.name, 1, &peer, 0, NULL) != 1)
 		return 0;
