@@ -25,7 +25,7 @@ static int set_source(struct fi_info *hints, const char *from)
 		return 0;
 	ret = fi_getinfo(fi_version(), from, NULL, FI_SOURCE, hints, &info);
 	if (ret)
-		return ret;
+		return ret == -FI_ENODATA ? -FI_EADDRNOTAVAIL : ret;
 	hints->src_addr = malloc(info->src_addrlen);
 	if (hints->src_addr) {
 		hints->src_addrlen = info->src_addrlen;

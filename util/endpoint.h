@@ -24,8 +24,8 @@ struct verve_endpoint {
 };
 
 /*
- * Asks fi_getinfo(3) for verve. Returns 0 or a negative error. Free the answer with
- * verve_endpoint_close.
+ * Asks fi_getinfo(3) for verve. Returns 0 or a negative error; -FI_EADDRNOTAVAIL: no port has the
+ * own address from. Free the answer with verve_endpoint_close.
  */
 int verve_endpoint_find(struct verve_endpoint *endpoint, const char *node, const char *service,
 			uint64_t flags, const char *from);

@@ -231,6 +231,24 @@ static bool access_region(struct verve_report *report, struct verve_endpoint *en
 	return true;
 }
 
+/* Which of the two addresses is wrong: one that is no name, or the own one, or the peer's. */
+static void report_no_address(struct verve_report *report, const char *to, const char *from,
+			      int error)
+{
+	char host[VERVE_FINDING_TEXT_MAX], remedy[VERVE_FINDING_TEXT_MAX];
+	char line[VERVE_TOLD_LINE_MAX];
+	const char *why = fi_strerror(-error), *port;
+	bool own = error == -FI_EADDRNOTAVAIL, named = !verve_told_last("nothing for node ", line);
+
+	split(own ? from : to, host, sizeof(host), &port);
+	snprintf(remedy, sizeof(remedy), "getent ahosts %.200s", host);
+	if (!named && strrchr(line, ':'))
+		why = strrchr(line, ':') + 2;
+	verve_report_add(report, VERVE_REFUSED, "address", named ? "verve_info" : remedy,
+			 "no usable port here %s %s (%s)", own ? "has the address" : "leads to",
+			 own ? from : to, why);
+}
+
 bool verve_peer_test(struct verve_report *report, const char *to, const char *from)
 {
 	static struct verve_endpoint endpoint;
@@ -242,10 +260,10 @@ bool verve_peer_test(struct verve_report *report, const char *to, const char *fr
 	int ret;
 
 	split(to, host, sizeof(host), &port);
+	verve_told_clear();
 	ret = verve_endpoint_find(&endpoint, host, port, 0, from);
 	if (ret) {
-		verve_report_add(report, VERVE_REFUSED, "address", "verve_info",
-				 "no usable port here leads to %s (%s)", to, fi_strerror(-ret));
+		report_no_address(report, to, from, ret);
 		return false;
 	}
 	verve_report_add(report, VERVE_USED, "address", NULL, "%s leads to %s",

@@ -238,6 +238,10 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_eq(run("--to=192.0.2.1 --listen"), 2);
 	cr_expect_eq(run("--to=nowhere.invalid"), 1);
 	cr_expect_not_null(strstr(text, "- address  no usable port here leads to nowhere.invalid"));
+	cr_expect_not_null(strstr(text, "): getent ahosts nowhere.invalid"), "%s", text);
+	cr_expect_eq(run("--to=192.0.2.1 --from=192.0.2.9"), 1);
+	cr_expect_not_null(strstr(text, "no usable port here has the address 192.0.2.9"), "%s",
+			   text);
 }
 
 /* What verve would answer to an application that never hears it is no help. */
