@@ -71,6 +71,17 @@ static void split(const char *text, char *host, size_t room, const char **port)
 	snprintf(host, room, "%.*s", (int)len, text);
 }
 
+bool verve_peer_is_address(const char *to)
+{
+	char host[VERVE_FINDING_TEXT_MAX];
+	const char *port;
+	unsigned long number;
+
+	split(to, host, sizeof(host), &port);
+	number = strspn(port, "0123456789") == strlen(port) ? strtoul(port, NULL, 10) : 0;
+	return *host && number && number <= UINT16_MAX;
+}
+
 /* The remedy for a step's error. */
 static const char *remedy_of(int error, const char *to, const char *port, char *buf, size_t room)
 {

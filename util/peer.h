@@ -7,6 +7,9 @@
 
 #include "report.h"
 
+/* True: to is "HOST" or "HOST:PORT", with a port from 1 to 65535. The host may be unknown. */
+bool verve_peer_is_address(const char *to);
+
 /*
  * Adds a finding for each step up to the first that fails. to: "HOST" or "HOST:PORT"; from: an own
  * address, or NULL. True: all steps passed. libfabric's answer counts, so FI_PROVIDER_PATH must

@@ -147,6 +147,11 @@ int main(int argc, char **argv)
 
 	if (!verve_options_parse(argc, argv, &look.options, &status))
 		return status;
+	if (look.options.to && !verve_peer_is_address(look.options.to)) {
+		fprintf(stderr, "verve_info: --to=%s is not HOST or HOST:PORT, with a port from 1 "
+			"to 65535\n", look.options.to);
+		return VERVE_EXIT_USAGE;
+	}
 	look.style = (struct verve_style){
 		.file = stdout, .colour = look.options.colour, .verbose = look.options.verbose};
 	/*

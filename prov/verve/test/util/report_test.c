@@ -236,6 +236,11 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_eq(run("--as=gasnet"), 0, "%s", text);
 	cr_expect_eq(run("--as=mercury"), 1);
 	cr_expect_eq(run("--to=192.0.2.1 --listen"), 2);
+	cr_expect_eq(run("--to=192.0.2.1:99999"), 2);
+	cr_expect_not_null(strstr(text, "a port from 1 to 65535"), "%s", text);
+	cr_expect_eq(run("--to=192.0.2.1:"), 2);
+	cr_expect_eq(run("--to=[2001:db8::1]:0"), 2);
+	cr_expect_eq(run("--to="), 2);
 	cr_expect_eq(run("--to=nowhere.invalid"), 1);
 	cr_expect_not_null(strstr(text, "- address  no usable port here leads to nowhere.invalid"));
 	cr_expect_not_null(strstr(text, "): getent ahosts nowhere.invalid"), "%s", text);
