@@ -94,6 +94,10 @@ static const char *remedy_of(int error, const char *to, const char *port, char *
 			 "ping %.200s; let UDP port %.8s, and 4791 for RoCE v2, through firewalls",
 			 to, port);
 		break;
+	case FI_EADDRINUSE:
+		snprintf(buf, room, "ss -ulpn 'sport = :%.8s' names the program, perhaps another "
+			 "verve_info --listen", port);
+		break;
 	case FI_EKEYREJECTED:
 		snprintf(buf, room, "the same FI_VERVE_AUTH_KEY_FILE on both sides");
 		break;
@@ -332,11 +336,15 @@ bool verve_peer_listen(struct verve_report *report, const char *from)
 	int ret;
 
 	ret = verve_endpoint_find(&endpoint, from, default_port, FI_SOURCE, NULL);
-	if (!ret)
-		ret = verve_endpoint_open(&endpoint);
 	if (ret) {
 		verve_report_add(report, VERVE_REFUSED, "listen", "verve_info",
 				 "no port here can (%s)", fi_strerror(-ret));
+		return false;
+	}
+	verve_told_clear();
+	ret = verve_endpoint_open(&endpoint);
+	if (ret) {
+		fail(report, &endpoint, "listen", ret, "");
 		verve_endpoint_close(&endpoint);
 		return false;
 	}
