@@ -326,7 +326,7 @@ static int serve(struct verve_endpoint *endpoint)
 	return 0;
 }
 
-bool verve_peer_listen(struct verve_report *report, const char *from)
+bool verve_peer_listen(struct verve_report *report, const char *from, FILE *file)
 {
 	static struct verve_endpoint endpoint;
 	struct sigaction action = {.sa_handler = stop};
@@ -351,9 +351,10 @@ bool verve_peer_listen(struct verve_report *report, const char *from)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	if (!fi_getname(&endpoint.ep->fid, name, &name_len)) {
-		printf("listening: %s of %s\n", fi_av_straddr(endpoint.av, name, text, &len),
-		       endpoint.info->domain_attr->name);
-		fflush(stdout);
+		fprintf(file, "listening: %s of %s\n",
+			fi_av_straddr(endpoint.av, name, text, &len),
+			endpoint.info->domain_attr->name);
+		fflush(file);
 	}
 	while (!stopped && !ret)
 		ret = serve(&endpoint);

@@ -4,6 +4,7 @@
 #define VERVE_UTIL_PEER_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "report.h"
 
@@ -18,8 +19,9 @@ bool verve_peer_is_address(const char *to);
 bool verve_peer_test(struct verve_report *report, const char *to, const char *from);
 
 /*
- * Serves such tests one after the other until SIGINT or SIGTERM. False, and a finding: it cannot.
+ * Serves such tests one after the other until SIGINT or SIGTERM; file gets a line with the address.
+ * False, and a finding: it cannot.
  */
-bool verve_peer_listen(struct verve_report *report, const char *from);
+bool verve_peer_listen(struct verve_report *report, const char *from, FILE *file);
 
 #endif

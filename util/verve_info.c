@@ -132,7 +132,9 @@ static enum verve_exit answer(struct look *look)
 	if (look->options.to)
 		yes = verve_peer_test(&look->peer, look->options.to, look->options.from);
 	if (look->options.listen)
-		yes = verve_peer_listen(&look->peer, look->options.from);
+		/* The object comes at the end, and stands alone. */
+		yes = verve_peer_listen(&look->peer, look->options.from,
+					look->options.json ? stderr : stdout);
 	if (look->options.json)
 		print_json(look);
 	else
