@@ -30,7 +30,6 @@ static void setup(void)
 static void teardown(void)
 {
 	verve_stat_host_fini(&look.host);
-	verve_stat_device_fini(&look.device);
 	free(text);
 	cr_expect_eq(rmdir(folder), 0, "a page was left behind");
 }
@@ -535,66 +534,4 @@ Test(stat, no_folder_is_no_process)
 	cr_expect_eq(look.host.count, 0);
 	cr_assert_eq(chmod(folder, 0755), 0);
 	cr_expect_eq(verve_stat_host_read(&look.host, folder, SIZE_MAX), -FI_EPERM);
-}
-
-static void write_counter(const char *name, const char *content)
-{
-	char path[256], *slash;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/class/infiniband/rxe0/ports/1/%s", folder, name);
-	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(path, 0700);
-		*slash = '/';
-	}
-	file = fopen(path, "we");
-	cr_assert_not_null(file);
-	fputs(content, file);
-	fclose(file);
-}
-
-Test(stat, counters_of_devices)
-{
-	char command[128];
-	FILE *file;
-
-	write_counter("hw_counters/rnr_nak_retry_err", "3\n");
-	write_counter("hw_counters/out_of_sequence", "0\n");
-	write_counter("hw_counters/lifespan", "10\n");
-	write_counter("hw_counters/port_xmit_data", "7\n");
-	write_counter("counters/port_xmit_data", "8\n");
-	write_counter("counters/port_rcv_data", "none\n");
-	verve_stat_device_read(&look.device, folder);
-	cr_expect_eq(look.device.count, 3);
-	print_table(NULL, false);
-	has("device rxe0:1 port_xmit_data ");
-	has(", rnr_nak_retry_err 3\n");
-	file = begin();
-	verve_stat_print_prometheus(file, &look);
-	fclose(file);
-	has("verve_device_counter_total{device=\"rxe0\",port=\"1\",counter=\"out_of_sequence\"} "
-	    "0\n");
-	cr_expect_eq(check_prometheus(), 3);
-	snprintf(command, sizeof(command), "rm -r %s/class", folder);
-	cr_expect_eq(system(command), 0);
-}
-
-Test(stat, exit_status_of_the_program)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "FI_VERVE_STAT=%s %s/verve_stat >/dev/null", folder,
-		 TOOLS);
-	cr_expect_eq(WEXITSTATUS(system(command)), 0);
-	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat --help >/dev/null")), 0);
-	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -d /proc 2>/dev/null")), 2);
-	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -j -p 2>/dev/null")), 2);
-	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -w0 2>/dev/null")), 2);
-	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -n 0 2>/dev/null")), 2);
-	snprintf(command, sizeof(command), TOOLS "/verve_stat -d %s -e 10.0.0.2", folder);
-	cr_expect_eq(WEXITSTATUS(system(command)), 1);
-	snprintf(command, sizeof(command), TOOLS "/verve_stat -d %s -w0.001 -n 2 >/dev/null",
-		 folder);
-	cr_expect_eq(WEXITSTATUS(system(command)), 0);
 }
