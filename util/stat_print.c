@@ -152,6 +152,7 @@ static void print_process(FILE *file, const struct verve_stat_look *look,
 	}
 }
 
+/* A counter that is smaller than before has begun anew: the driver or the device was replaced. */
 static uint64_t grown(const struct verve_stat_device *before,
 		      const struct verve_stat_counter *counter)
 {
@@ -160,7 +161,7 @@ static uint64_t grown(const struct verve_stat_device *before,
 
 		if (!strcmp(old->device, counter->device) && !strcmp(old->port, counter->port) &&
 		    !strcmp(old->name, counter->name))
-			return counter->value - old->value;
+			return counter->value - (counter->value >= old->value ? old->value : 0);
 	}
 	return counter->value;
 }
@@ -217,7 +218,7 @@ static void print_qps(FILE *file, const struct verve_stat_look *look,
 
 			if (before)
 				old = verve_stat_qps_before(&before->qps, counter, name);
-			/* A counter that is smaller than before has begun anew. */
+			/* As with a device's counters. */
 			value -= value >= old ? old : 0;
 			if (!value)
 				continue;

@@ -88,3 +88,19 @@ Test(stat_device, counters_of_devices)
 	has("verve_device_counter_total{device=\"rxe0\",port=\"1\",counter=\"out_of_sequence\"} "
 	    "0\n");
 }
+
+/* One has grown, and one has begun anew, as when the driver was loaded again. */
+Test(stat_device, counters_of_devices_that_begin_anew)
+{
+	struct verve_stat_look before = {0};
+
+	write_counter("hw_counters/rnr_nak_retry_err", "3\n");
+	write_counter("counters/port_xmit_data", "8\n");
+	verve_stat_device_read(&before.device, folder);
+	write_counter("hw_counters/rnr_nak_retry_err", "5\n");
+	write_counter("counters/port_xmit_data", "1\n");
+	verve_stat_device_read(&look.device, folder);
+	print_table(&before);
+	has("since the last look port_xmit_data 1, rnr_nak_retry_err 2\n");
+	verve_stat_device_fini(&before.device);
+}
