@@ -246,14 +246,25 @@ void verve_stat_print(FILE *file, const struct verve_stat_look *look,
 		fputs("no process of yours on this host has an endpoint of verve\n", file);
 }
 
-/* "10.0.0.1" is the host of "10.0.0.1:4791"; "[fe80::1]" that of "[fe80::1]:4791". */
+/*
+ * "10.0.0.1" is the host of "10.0.0.1:4791"; "fd00::1", with brackets or without, that of
+ * "[fd00::1]:4791".
+ */
 static bool is_meant(const char *name, const char *peer)
 {
-	size_t len = strlen(peer);
-	const char *port = strrchr(name, ':');
+	size_t len = strlen(peer), host_len;
+	const char *port = strrchr(name, ':'), *host = name;
 
-	return !strcmp(name, peer) ||
-	       (port && (size_t)(port - name) == len && !strncmp(name, peer, len));
+	if (!strcmp(name, peer))
+		return true;
+	if (!port)
+		return false;
+	host_len = (size_t)(port - name);
+	if (*peer != '[' && *host == '[' && host_len > 2) {
+		host++;
+		host_len -= 2;
+	}
+	return host_len == len && !strncmp(host, peer, len);
 }
 
 static void print_peer_events(FILE *file, const struct verve_stat_entry *peer, uint64_t now)

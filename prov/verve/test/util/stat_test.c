@@ -207,6 +207,32 @@ Test(stat, events_of_a_peer_by_address_or_host)
 	look_again();
 }
 
+static void write_ipv6(void)
+{
+	if (!verve_page_open())
+		_exit(1);
+	event(verve_page_get(VERVE_STAT_KIND_PEER, 1, "[fd00::2]:4791", NULL),
+	      VERVE_STAT_EVENT_CAME_UP, 0);
+}
+
+Test(stat, events_of_a_peer_with_an_ipv6_address)
+{
+	pid_t child = start(write_ipv6);
+	FILE *file;
+
+	look_again();
+	file = begin();
+	cr_expect_eq(verve_stat_print_events(file, &look, "fd00::2"), 1);
+	cr_expect_eq(verve_stat_print_events(file, &look, "[fd00::2]"), 1);
+	cr_expect_eq(verve_stat_print_events(file, &look, "[fd00::2]:4791"), 1);
+	cr_expect_eq(verve_stat_print_events(file, &look, "fd00::2:4791"), 0);
+	cr_expect_eq(verve_stat_print_events(file, &look, "fd00:"), 0);
+	cr_expect_eq(verve_stat_print_events(file, &look, ""), 0);
+	fclose(file);
+	stop(child);
+	look_again();
+}
+
 /* The line of the text format without its end, or false. Source: Prometheus, exposition formats. */
 static bool is_sample(const char *line, const char *metric)
 {
