@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* verve_stat: what do the processes of this host do with verve now? See verve_stat(1). */
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <rdma/fi_errno.h>
@@ -40,6 +41,7 @@ struct asked {
 	double seconds;	     /* 0: looks once */
 	unsigned long count; /* 0: for ever */
 	const char *events, *folder;
+	bool named; /* the folder, by the option: it must be there */
 	bool verbose, json, prometheus;
 };
 
@@ -74,7 +76,7 @@ static bool take(int option, struct asked *asked, int *status)
 		return true;
 	case 'd':
 		asked->folder = optarg;
-		return true;
+		return asked->named = true;
 	case 'v':
 		return asked->verbose = true;
 	case 'j':
@@ -122,6 +124,9 @@ static int look_at(const struct asked *asked, struct verve_stat_look *look)
 {
 	int ret = verve_stat_host_read(&look->host, asked->folder, entries_max(asked));
 
+	/* Processes make the variable's folder; one that is named here may have a typing error. */
+	if (!ret && asked->named && access(asked->folder, F_OK))
+		ret = -errno;
 	if (ret)
 		fprintf(stderr, "verve_stat: %s: %s\n",
 			asked->folder ? asked->folder : "the folder of the pages",

@@ -15,6 +15,8 @@ Test(stat_program, exit_status_of_the_program)
 	cr_expect_eq(WEXITSTATUS(system(command)), 0);
 	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat --help >/dev/null")), 0);
 	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -d /proc 2>/dev/null")), 2);
+	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -d /dev/shm/none 2>/dev/null")), 2);
+	cr_expect_eq(WEXITSTATUS(system("FI_VERVE_STAT=/dev/shm/none " TOOLS "/verve_stat")), 0);
 	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -j -p 2>/dev/null")), 2);
 	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -w0 2>/dev/null")), 2);
 	cr_expect_eq(WEXITSTATUS(system(TOOLS "/verve_stat -n 0 2>/dev/null")), 2);
