@@ -242,7 +242,7 @@ void verve_stat_print(FILE *file, const struct verve_stat_look *look,
 		print_process(file, look, before, &look->host.processes[i], verbose);
 	print_devices(file, &look->device, before ? &before->device : NULL);
 	print_qps(file, look, before);
-	if (!look->host.count)
+	if (!look->host.count && !look->host.foreign)
 		fputs("no process of yours on this host has an endpoint of verve\n", file);
 }
 

@@ -134,12 +134,18 @@ static void read_entries(int file, struct verve_stat_process *process)
 	sort_entries(process);
 }
 
+/* False: the file is no page. */
+static bool read_start(int file, struct verve_page_head *head)
+{
+	return read_at(file, head, sizeof(*head), 0) &&
+	       !memcmp(head->magic, verve_page_magic, sizeof(head->magic));
+}
+
 /* False: the file is no page of this layout. */
 static bool read_head(int file, struct verve_page_head *head)
 {
-	if (!read_at(file, head, sizeof(*head), 0) ||
-	    memcmp(head->magic, verve_page_magic, sizeof(head->magic)) ||
-	    head->layout != VERVE_PAGE_LAYOUT || head->entry_size != ENTRY)
+	if (!read_start(file, head) || head->layout != VERVE_PAGE_LAYOUT ||
+	    head->entry_size != ENTRY)
 		return false;
 	if (head->count > VERVE_PAGE_ENTRIES)
 		head->count = VERVE_PAGE_ENTRIES;
@@ -171,6 +177,7 @@ static void read_file(struct verve_stat_host *host, struct folder *folder, const
 {
 	int file = verve_rundir_open_file(dirfd(folder->stream), name, folder->uid);
 	struct verve_stat_process process = {.uid = folder->uid};
+	struct verve_page_head head;
 
 	if (file < 0)
 		return;
@@ -180,6 +187,8 @@ static void read_file(struct verve_stat_host *host, struct folder *folder, const
 		snprintf(process.name, sizeof(process.name), "%.*s", VERVE_RUNDIR_NAME - 1, name);
 		host->processes = grow(host->processes, host->count, sizeof(process));
 		host->processes[host->count++] = process;
+	} else {
+		host->foreign += read_start(file, &head);
 	}
 	close(file);
 }

@@ -43,6 +43,7 @@ struct verve_stat_host {
 	struct verve_stat_process *processes;
 	size_t count;
 	size_t reaped; /* pages of dead processes that were removed */
+	size_t foreign; /* pages of live processes that another version of verve has written */
 };
 
 /*

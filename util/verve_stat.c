@@ -136,6 +136,14 @@ static int look_at(const struct asked *asked, struct verve_stat_look *look)
 	return ret;
 }
 
+/* Once: it would come again and again with --watch. */
+static void tell_foreign(const struct verve_stat_look *look)
+{
+	if (look->host.foreign)
+		fprintf(stderr, "verve_stat: processes of another version of verve than " VERSION
+			", which are not shown: %zu\n", look->host.foreign);
+}
+
 static void look_fini(struct verve_stat_look *look)
 {
 	verve_stat_host_fini(&look->host);
@@ -143,26 +151,32 @@ static void look_fini(struct verve_stat_look *look)
 	verve_stat_qps_fini(&look->qps);
 }
 
+static enum verve_exit print_once(const struct asked *asked, const struct verve_stat_look *look)
+{
+	if (asked->events) {
+		if (verve_stat_print_events(stdout, look, asked->events))
+			return VERVE_EXIT_YES;
+		fprintf(stderr, "verve_stat: no process here has a peer %s\n", asked->events);
+		return VERVE_EXIT_NO;
+	}
+	if (asked->json)
+		verve_stat_print_json(stdout, look);
+	else if (asked->prometheus)
+		verve_stat_print_prometheus(stdout, look);
+	else
+		verve_stat_print(stdout, look, NULL, asked->verbose);
+	return VERVE_EXIT_YES;
+}
+
 static enum verve_exit look_once(const struct asked *asked)
 {
-	enum verve_exit status = VERVE_EXIT_YES;
+	enum verve_exit status = VERVE_EXIT_USAGE;
 	struct verve_stat_look look;
+	bool failed = look_at(asked, &look);
 
-	if (look_at(asked, &look)) {
-		status = VERVE_EXIT_USAGE;
-	} else if (asked->events) {
-		if (!verve_stat_print_events(stdout, &look, asked->events)) {
-			fprintf(stderr, "verve_stat: no process here has a peer %s\n",
-				asked->events);
-			status = VERVE_EXIT_NO;
-		}
-	} else if (asked->json) {
-		verve_stat_print_json(stdout, &look);
-	} else if (asked->prometheus) {
-		verve_stat_print_prometheus(stdout, &look);
-	} else {
-		verve_stat_print(stdout, &look, NULL, asked->verbose);
-	}
+	tell_foreign(&look);
+	if (!failed)
+		status = print_once(asked, &look);
 	look_fini(&look);
 	return status;
 }
@@ -180,6 +194,7 @@ static enum verve_exit watch(const struct asked *asked)
 	struct verve_stat_look look, before;
 	bool failed = look_at(asked, &look);
 
+	tell_foreign(&look);
 	for (unsigned long i = 0; !failed && (!asked->count || i < asked->count); i++) {
 		wait_for(asked->seconds);
 		before = look;

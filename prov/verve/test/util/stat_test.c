@@ -548,9 +548,11 @@ Test(stat, a_page_of_another_version_is_left_alone)
 
 	look_again();
 	cr_expect_eq(look.host.count, 0);
+	cr_expect_eq(look.host.foreign, 1);
 	cr_expect_eq(look.host.reaped, 0);
 	stop(child);
 	look_again();
+	cr_expect_eq(look.host.foreign, 0);
 	cr_expect_eq(look.host.reaped, 1);
 }
 
