@@ -82,8 +82,10 @@ static bool set_colour(const char *when, struct verve_options *options)
 		options->colour = true;
 	else if (!strcmp(when, "never"))
 		options->colour = false;
-	else if (strcmp(when, "auto"))
+	else if (strcmp(when, "auto")) {
+		fprintf(stderr, "verve_info: --color takes always, never or auto, not %s\n", when);
 		return false;
+	}
 	return true;
 }
 
@@ -137,8 +139,14 @@ bool verve_options_parse(int argc, char **argv, struct verve_options *options, i
 		if (!take(option, options, status))
 			goto usage;
 	*status = VERVE_EXIT_USAGE;
-	if (optind < argc || (options->to && options->listen))
+	if (optind < argc) {
+		fprintf(stderr, "verve_info: %s belongs to no option\n", argv[optind]);
 		goto usage;
+	}
+	if (options->to && options->listen) {
+		fputs("verve_info: --to and --listen are two commands, for two hosts\n", stderr);
+		goto usage;
+	}
 	if (options->as && !strcmp(options->as, "list")) {
 		print_keys(stdout);
 		*status = VERVE_EXIT_YES;

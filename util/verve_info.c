@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* verve_info: is verve used on this host, why not, and what would it do? See verve_info(1). */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rdma/fi_errno.h>
 
@@ -168,7 +170,8 @@ int main(int argc, char **argv)
 	verve_report_fini(&look.host);
 	verve_report_fini(&look.as);
 	verve_report_fini(&look.peer);
-	if (fflush(stdout) || ferror(stdout))
-		return VERVE_EXIT_USAGE;
-	return status;
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "verve_info: cannot write: %s\n", strerror(errno));
+	return VERVE_EXIT_USAGE;
 }

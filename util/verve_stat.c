@@ -62,15 +62,24 @@ static bool to_count(const char *text, unsigned long *count)
 	return *text >= '0' && *text <= '9' && !*end && *count;
 }
 
+/* False, and a line that says why. */
+static bool expect(bool is_right, const char *what)
+{
+	if (!is_right)
+		fprintf(stderr, "verve_stat: %s\n", what);
+	return is_right;
+}
+
 /* False: the option ends the program. */
 static bool take(int option, struct asked *asked, int *status)
 {
 	*status = VERVE_EXIT_USAGE;
 	switch (option) {
 	case 'w':
-		return to_seconds(optarg, &asked->seconds);
+		return expect(to_seconds(optarg, &asked->seconds),
+			      "--watch takes seconds, above 0 and up to 86400");
 	case 'n':
-		return to_count(optarg, &asked->count);
+		return expect(to_count(optarg, &asked->count), "--count takes a number from 1 on");
 	case 'e':
 		asked->events = optarg;
 		return true;
@@ -105,8 +114,10 @@ static bool parse(int argc, char **argv, struct asked *asked, int *status)
 		if (!take(option, asked, status))
 			return false;
 	*status = VERVE_EXIT_USAGE;
-	return optind == argc &&
-	       !!asked->events + asked->json + asked->prometheus + !!asked->seconds <= 1;
+	return expect(optind == argc, "an argument without an option (seconds are given as -w2, or "
+		      "--watch=2)") &&
+	       expect(!!asked->events + asked->json + asked->prometheus + !!asked->seconds <= 1,
+		      "--events, --json, --prometheus and --watch exclude each other");
 }
 
 /*
@@ -224,5 +235,8 @@ int main(int argc, char **argv)
 		return status;
 	}
 	result = asked.seconds ? watch(&asked) : look_once(&asked);
-	return fflush(stdout) || ferror(stdout) ? VERVE_EXIT_USAGE : result;
+	if (!fflush(stdout) && !ferror(stdout))
+		return result;
+	fprintf(stderr, "verve_stat: cannot write: %s\n", strerror(errno));
+	return VERVE_EXIT_USAGE;
 }

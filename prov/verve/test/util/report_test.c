@@ -229,7 +229,10 @@ Test(report, exit_status_is_for_scripts)
 	cr_expect_not_null(strstr(text, "usage: verve_info"));
 	cr_expect_eq(run("--nonsense"), 2);
 	cr_expect_eq(run("stray"), 2);
+	cr_expect_not_null(strstr(text, "stray belongs to no option"), "%s", text);
 	cr_expect_eq(run("--color=pink"), 2);
+	cr_expect_not_null(strstr(text, "not pink"), "%s", text);
+	cr_expect_eq(run(">/dev/full"), 2);
 	cr_expect_eq(run("--as=nobody"), 2);
 	cr_expect_not_null(strstr(text, "mercury"));
 	cr_expect_eq(run("--as=list"), 0);

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 Test(stat_program, exit_status_of_the_program)
@@ -26,4 +27,27 @@ Test(stat_program, exit_status_of_the_program)
 		 folder);
 	cr_expect_eq(WEXITSTATUS(system(command)), 0);
 	cr_expect_eq(rmdir(folder), 0);
+}
+
+/* What it says on standard error, where the usage or the output is wrong. */
+static void expect_said(const char *args, const char *part)
+{
+	char command[256], said[512];
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), TOOLS "/verve_stat %s 2>&1 >/dev/full", args);
+	pipe = popen(command, "r");
+	cr_assert_not_null(pipe);
+	said[fread(said, 1, sizeof(said) - 1, pipe)] = '\0';
+	cr_expect_eq(WEXITSTATUS(pclose(pipe)), 2, "%s", args);
+	cr_expect_not_null(strstr(said, part), "%s: %s", args, said);
+}
+
+Test(stat_program, wrong_usage_has_a_reason)
+{
+	expect_said("-w 2", "seconds are given as -w2");
+	expect_said("--watch=0", "--watch takes seconds");
+	expect_said("--count=0", "--count takes a number");
+	expect_said("-j -p", "exclude each other");
+	expect_said("-j", "cannot write: No space left on device");
 }
