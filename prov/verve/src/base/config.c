@@ -367,23 +367,31 @@ static bool text_is_number(const char *text)
 	return *text && !text[strspn(text, "0123456789")];
 }
 
+/* " bytes", or nothing for a number without unit. */
+static const char *unit_of(const struct verve_config_param *param, char *buf)
+{
+	snprintf(buf, NAME_MAX_LEN, "%s%s", param->unit[0] ? " " : "", param->unit);
+	return buf;
+}
+
 static void param_read_number(const struct fi_provider *prov,
 			      const struct verve_config_param *param)
 {
-	char name[NAME_MAX_LEN];
+	char name[NAME_MAX_LEN], unit[NAME_MAX_LEN];
 	const char *text = getenv(param_env_name(param, name));
 	size_t value;
 
 	if (fi_param_get((struct fi_provider *)prov, param->name, &value))
 		return;
 	if (text && !text_is_number(text)) {
-		VERVE_WARN(CORE, "%s=%s is not a number of %s: using %zu\n", name, text,
-			   param->unit, *param->number);
+		VERVE_WARN(CORE, "%s=%s is not a number%s%s: using %zu\n", name, text,
+			   param->unit[0] ? " of" : "", unit_of(param, unit), *param->number);
 		return;
 	}
 	if (value < param->min || value > param->max) {
-		VERVE_WARN(CORE, "%s=%s is not between %zu and %zu %s: using %zu\n", name,
-			   text ? text : "", param->min, param->max, param->unit, *param->number);
+		VERVE_WARN(CORE, "%s=%s is not between %zu and %zu%s: using %zu\n", name,
+			   text ? text : "", param->min, param->max, unit_of(param, unit),
+			   *param->number);
 		return;
 	}
 	*param->number = value;

@@ -206,7 +206,7 @@ Test(config, what_is_no_number_is_warned_about_and_ignored)
 	load();
 	cr_expect_eq(verve_config.eager_size, eager);
 	cr_expect_eq(verve_config.inline_size, inline_size);
-	cr_expect(logged("FI_VERVE_EAGER_SIZE=8k is not a number"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_EAGER_SIZE=8k is not a number of bytes: "), "%s", log_text);
 	cr_expect(logged("FI_VERVE_INLINE_SIZE=many is not a number"), "%s", log_text);
 	cr_expect(logged("FI_VERVE_WINDOW=-1 is not a number"), "%s", log_text);
 }
@@ -226,7 +226,7 @@ Test(config, a_number_may_be_automatic)
 	cr_expect(logged("FI_VERVE_GID_INDEX=256 is neither auto nor a number between 0 and 255"),
 		  "%s", log_text);
 	cr_expect(logged("FI_VERVE_PKEY=0x is neither auto nor a number"), "%s", log_text);
-	cr_expect(logged("FI_VERVE_SL=auto is not a number"), "%s", log_text);
+	cr_expect(logged("FI_VERVE_SL=auto is not a number: using 0\n"), "%s", log_text);
 }
 
 Test(config, what_is_no_range_of_ports_is_warned_about_and_ignored)
