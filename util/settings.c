@@ -53,7 +53,7 @@ void verve_settings_load(struct verve_report *report)
 	verve_told_clear();
 	verve_config_load(&verve_prov);
 	for (size_t i = 0; i < verve_told_count(); i++)
-		if (!strncmp(verve_told_line(i, line), "FI_VERVE_", strlen("FI_VERVE_")))
+		if (!strncmp(verve_told_line(i, line), "FI_", strlen("FI_")))
 			verve_report_add(report, VERVE_WARNING, "environment", NULL, "%s", line);
 }
 
@@ -111,11 +111,12 @@ const char *verve_settings_source_of(const size_t *number)
 
 static const char *shared_source(size_t index)
 {
-	const char *monitor = getenv("FI_MR_CACHE_MONITOR");
+	const char *monitor = getenv("FI_MR_CACHE_MONITOR"), *text = getenv(shared[index].name);
 
 	if (!index && monitor && !strcmp(monitor, "disabled"))
 		return "FI_MR_CACHE_MONITOR";
-	if (getenv(shared[index].name))
+	/* What is no number was warned about, and has no effect. */
+	if (text && strtoull(text, NULL, 10) == *shared[index].number)
 		return shared[index].name;
 	return *shared[index].number == *(const size_t *)default_of(shared[index].number) ?
 		       "default" : verve_settings_memlock;

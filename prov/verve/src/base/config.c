@@ -482,16 +482,29 @@ static void config_read_ports(void)
 	verve_config.port_range = NULL;
 }
 
+/* A number of libfabric's own. "-1" is the largest one there. */
+static void core_read_number(const char *param, const char *name, size_t *number)
+{
+	const char *text = getenv(name);
+	size_t value;
+
+	if (fi_param_get(NULL, param, &value))
+		return;
+	/* 1 of "1G", and 0 of what is no number, would be hardly a cache, or none. */
+	if (text && !text_is_number(text) && strcmp(text, "-1"))
+		VERVE_WARN(CORE, "%s=%s is not a number: using %zu\n", name, text, *number);
+	else
+		*number = value;
+}
+
 /* Reads libfabric's own variables for registration caches of all providers: fi_mr(3). */
 static void config_read_core(void)
 {
 	char *monitor;
-	size_t value;
 
-	if (!fi_param_get(NULL, "mr_cache_max_count", &value))
-		verve_config.mr_cache_count = value;
-	if (!fi_param_get(NULL, "mr_cache_max_size", &value))
-		verve_config.mr_cache_size = value;
+	core_read_number("mr_cache_max_count", "FI_MR_CACHE_MAX_COUNT",
+			 &verve_config.mr_cache_count);
+	core_read_number("mr_cache_max_size", "FI_MR_CACHE_MAX_SIZE", &verve_config.mr_cache_size);
 	if (!fi_param_get(NULL, "mr_cache_monitor", &monitor) && monitor &&
 	    !strcmp(monitor, "disabled"))
 		verve_config.mr_cache_count = 0;

@@ -288,6 +288,25 @@ Test(config, the_cache_heeds_what_libfabric_offers_for_all)
 	cr_expect_not(logged("FI_VERVE_"), "%s", log_text);
 }
 
+Test(config, a_size_of_the_cache_that_is_no_number_is_ignored)
+{
+	setenv("FI_MR_CACHE_MAX_COUNT", "many", 1);
+	setenv("FI_MR_CACHE_MAX_SIZE", "1G", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_count, 1024);
+	cr_expect_gt(verve_config.mr_cache_size, 1);
+	cr_expect(logged("FI_MR_CACHE_MAX_COUNT=many is not a number: using 1024"), "%s", log_text);
+	cr_expect(logged("FI_MR_CACHE_MAX_SIZE=1G is not a number"), "%s", log_text);
+}
+
+Test(config, a_cache_without_limit)
+{
+	setenv("FI_MR_CACHE_MAX_COUNT", "-1", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_count, SIZE_MAX);
+	cr_expect_not(logged("FI_MR_CACHE"), "%s", log_text);
+}
+
 Test(config, a_disabled_monitor_is_no_cache)
 {
 	setenv("FI_MR_CACHE_MONITOR", "disabled", 1);

@@ -255,6 +255,16 @@ Test(host, unknown_variable_is_a_warning)
 
 /* libfabric reads its environment once a process. */
 
+Test(host, size_of_the_cache_that_is_no_number)
+{
+	setenv("FI_PROVIDER_PATH", PROVIDER, 1);
+	setenv("FI_MR_CACHE_MAX_SIZE", "1G", 1);
+	cr_expect(verve_library_report(&report));
+	verve_report_fini(&report);
+	verve_settings_load(&report);
+	expect_one(VERVE_WARNING, "environment", "FI_MR_CACHE_MAX_SIZE=1G is not a number", "");
+}
+
 Test(host, libfabric_that_finds_the_provider)
 {
 	setenv("FI_PROVIDER_PATH", PROVIDER, 1);
