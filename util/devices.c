@@ -11,6 +11,7 @@
 #include "api/info.h"
 #include "api/name.h"
 #include "base/addr.h"
+#include "base/config.h"
 #include "told.h"
 
 const char *verve_devices_subject(const struct verve_net_port *port, char *buf)
@@ -152,6 +153,11 @@ static void report_usable(struct verve_report *report, const struct verve_net_po
 		verve_report_add(report, VERVE_REFUSED, subject, NULL, "no domain opens: %s", text);
 		return;
 	}
+	if (!strcmp(verve_config.atomics, "device") && !port->limits.atomics)
+		verve_report_add(report, VERVE_WARNING, subject,
+				 "unset FI_VERVE_ATOMICS here and at all peers",
+				 "no domain with FI_ATOMIC opens, because the device has no "
+				 "atomics, and FI_VERVE_ATOMICS is device");
 	verve_name_format_domain(port, domain);
 	verve_report_add(report, VERVE_USED, subject, NULL,
 			 "domain %s, %s, %s, %.1f Gbit/s (%s), MTU %u", domain, addrs,

@@ -202,3 +202,13 @@ Test(devices, port_outside_of_the_partition_that_is_configured)
 	look();
 	expect_refused("no domain opens: is not in partition 0x7 of FI_VERVE_PKEY", "");
 }
+
+Test(devices, port_without_the_atomics_that_are_configured)
+{
+	verve_config.atomics = "device";
+	fake_verbs.attr.atomic_cap = IBV_ATOMIC_NONE;
+	look();
+	cr_expect_eq(verve_report_count(&report, VERVE_USED), 1);
+	cr_assert_eq(verve_report_count(&report, VERVE_WARNING), 1);
+	cr_expect_not_null(strstr(report.list[0].cause, "no domain with FI_ATOMIC opens"));
+}
