@@ -17,12 +17,15 @@
 #include "settings.h"
 #include "told.h"
 
-/* Drivers of network cards, and the module that makes RDMA devices of them. */
+/*
+ * Drivers of network cards, and the module that makes RDMA devices of them. NULL: these have no
+ * shared receive queues (irdma of the first two generations), so the module would not help.
+ */
 static const struct {
 	const char *driver, *module;
 } modules[] = {
-	{"bnxt_en", "bnxt_re"},	     {"hns3", "hns-roce-hw-v2"}, {"i40e", "irdma"},
-	{"ice", "irdma"},	     {"ionic", "ionic_rdma"},	 {"mlx4_en", "mlx4_ib"},
+	{"bnxt_en", "bnxt_re"},	     {"hns3", "hns-roce-hw-v2"}, {"i40e", NULL},
+	{"ice", NULL},		     {"ionic", "ionic_rdma"},	 {"mlx4_en", "mlx4_ib"},
 	{"mlx4_core", "mlx4_ib"},    {"mlx5_core", "mlx5_ib"},	 {"qede", "qedr"},
 	{"mana", "mana_ib"},
 };
@@ -94,10 +97,16 @@ static void look_at_netdev(struct search *search, const char *name)
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
 		if (strcmp(driver, modules[i].driver))
 			continue;
+		search->found++;
+		if (!modules[i].module) {
+			verve_report_add(search->report, VERVE_REFUSED, name, NULL,
+					 "RDMA devices of its driver %s have no shared receive "
+					 "queues, which verve needs", driver);
+			continue;
+		}
 		snprintf(remedy, sizeof(remedy), "modprobe %s", modules[i].module);
 		verve_report_add(search->report, VERVE_REFUSED, name, remedy,
 				 "its driver %s has made no RDMA device of it", driver);
-		search->found++;
 	}
 }
 

@@ -142,6 +142,16 @@ Test(host, card_without_the_module_that_makes_a_device)
 	expect_one(VERVE_REFUSED, "eth3", "mlx5_core", "modprobe mlx5_ib");
 }
 
+Test(host, card_whose_device_would_be_refused)
+{
+	add_folder("/sys/class/infiniband");
+	add_folder("/sys/class/net/eth3/device");
+	add_link("/sys/class/net/eth3/device/driver", "../../bus/pci/drivers/ice");
+	verve_host_report_missing(&report, root, NULL, 0);
+	expect_one(VERVE_REFUSED, "eth3", "no shared receive queues", "");
+	cr_expect_str_empty(report.list[0].remedy);
+}
+
 Test(host, card_with_its_device)
 {
 	struct verve_net_port port = {.device = "mlx5_0"};
