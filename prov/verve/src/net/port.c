@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -306,22 +307,41 @@ int verve_port_look(struct ibv_context *ctx, struct ibv_pd *pd, uint8_t port_num
 	return ret;
 }
 
+/* Why the device's file cannot be opened; 0: it can. */
+static int try_file(const char *path)
+{
+	int file = open(path, O_RDWR | O_CLOEXEC);
+
+	if (file < 0)
+		return errno;
+	close(file);
+	return 0;
+}
+
 void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *device, int error)
 {
 	char path[VERVE_NET_NAME_MAX];
+	int refusal;
 
 	memset(port, 0, sizeof(*port));
 	snprintf(port->device, sizeof(port->device), "%s", ibv_get_device_name(device));
 	port->port_num = 1;
 	/* libibverbs tries several paths, and its errno is of the last: ask for this one again. */
 	snprintf(path, sizeof(path), "/dev/infiniband/%.32s", device->dev_name);
-	if (access(path, R_OK | W_OK))
-		error = errno;
-	else
+	refusal = access(path, R_OK | W_OK) ? errno : 0;
+	if (!refusal) {
 		port->reason_may_end = true;
+		refusal = try_file(path);
+	}
+	if (refusal)
+		error = refusal;
 	switch (error) {
-	case EACCES:
 	case EPERM:
+		/* The device controller of cgroups, whatever the file's mode says. */
+		reject(port, "%s may not be opened here: in a container --device=%s, not a volume",
+		       path, path);
+		break;
+	case EACCES:
 		reject(port, "no permission to open %s: chmod a+rw %s", path, path);
 		break;
 	case ENOENT:

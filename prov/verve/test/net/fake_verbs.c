@@ -38,6 +38,16 @@ int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 unsigned __wrap_if_nametoindex(const char *name);
 int __wrap_access(const char *path, int mode);
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, int mode);
+int __wrap_open(const char *path, int flags, int mode)
+{
+	if (strncmp(path, "/dev/infiniband/", strlen("/dev/infiniband/")))
+		return __real_open(path, flags, mode);
+	errno = fake_verbs.file_error;
+	return fake_verbs.file_error ? -1 : eventfd(0, EFD_CLOEXEC);
+}
+
 bool __wrap_verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid);
 void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
 struct ibv_device **ibv_get_device_list(int *count);

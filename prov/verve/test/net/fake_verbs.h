@@ -35,6 +35,7 @@ struct fake_verbs {
 	struct ibv_ah_attr ah; /* of the last ibv_create_ah(3) */
 	int open_ahs, open_ifaddrs, open_lists; /* created and not destroyed yet */
 	int access_error; /* of access(2) for /dev/infiniband/...; 0: allowed */
+	int file_error;	  /* of open(2) for the same; 0: it opens */
 	bool listed;		   /* ibv_get_device_list(3) has the device */
 	/*
 	 * Of ibv_get_device_list(3), ibv_open_device(3) and ibv_alloc_pd(3): 0, or positive errno;

@@ -320,7 +320,7 @@ static void expect_unopened(int error, const char *why)
 Test(port, device_that_cannot_be_opened_says_what_to_do)
 {
 	expect_unopened(EACCES, "no permission to open /dev/infiniband/uverbs9");
-	expect_unopened(EPERM, "chmod a+rw");
+	expect_unopened(EPERM, "in a container --device=");
 	expect_unopened(ENOENT, "there is no /dev/infiniband/uverbs9");
 	expect_unopened(ENODEV, "modprobe ib_uverbs");
 	expect_unopened(ENXIO, "--device");
@@ -358,6 +358,14 @@ Test(port, what_the_device_file_says_goes_before)
 	cr_expect_not(port.reason_may_end);
 	fake_verbs.access_error = 0;
 	expect_unopened(ENOMEM, "no memory");
+	cr_expect(port.reason_may_end);
+}
+
+/* In a container that has the file, but may not open it, libibverbs tells of another path. */
+Test(port, device_file_that_a_container_may_not_open)
+{
+	fake_verbs.file_error = EPERM;
+	expect_unopened(ENOENT, "in a container --device=/dev/infiniband/uverbs9");
 	cr_expect(port.reason_may_end);
 }
 
