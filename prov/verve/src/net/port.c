@@ -354,6 +354,9 @@ void verve_port_set_unopened(struct verve_net_port *port, struct ibv_device *dev
 	case ENOMEM:
 		reject(port, "no memory to open it: ulimit -l unlimited");
 		break;
+	case EAGAIN:
+		reject(port, "the cgroup lets no more processes open it: raise its rdma.max");
+		break;
 	default:
 		reject(port, "%s cannot be opened (%.60s)", path,
 		       strerror(-verve_net_error(error)));

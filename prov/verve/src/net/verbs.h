@@ -105,12 +105,20 @@ static inline int verve_net_error(int error)
 
 /*
  * The end of the log's line about a queue or queue pair that could not be opened: what the user can
- * do, or nothing. mlx5, bnxt_re and others pin the memory of queues, which is the user's.
+ * do, or nothing. mlx5, bnxt_re and others pin the memory of queues, which is the user's. EAGAIN is
+ * the kernel's word for the limits of cgroups (Linux, kernel/cgroup/rdma.c: rdmacg_try_charge).
  */
 static inline const char *verve_net_queue_remedy(int ret)
 {
-	return ret != -ENOMEM ? "" : ": the driver may pin the queue's memory: raise the limit of "
-				     "locked memory (ulimit -l, LimitMEMLOCK=)";
+	switch (ret) {
+	case -ENOMEM:
+		return ": the driver may pin the queue's memory: raise the limit of locked memory "
+		       "(ulimit -l, LimitMEMLOCK=)";
+	case -EAGAIN:
+		return ": the cgroup may allow no more objects of the device: raise its rdma.max";
+	default:
+		return "";
+	}
 }
 
 #endif

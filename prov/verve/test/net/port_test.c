@@ -321,6 +321,7 @@ Test(port, device_that_cannot_be_opened_says_what_to_do)
 {
 	expect_unopened(EACCES, "no permission to open /dev/infiniband/uverbs9");
 	expect_unopened(EPERM, "in a container --device=");
+	expect_unopened(EAGAIN, "rdma.max");
 	expect_unopened(ENOENT, "there is no /dev/infiniband/uverbs9");
 	expect_unopened(ENODEV, "modprobe ib_uverbs");
 	expect_unopened(ENXIO, "--device");
