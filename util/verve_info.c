@@ -131,6 +131,9 @@ static enum verve_exit answer(struct look *look)
 		ask(look);
 		yes = !verve_report_count(&look->as, VERVE_REFUSED);
 	}
+	/* The tests of the way are libfabric's calls: without verve they find no address. */
+	if ((look->options.to || look->options.listen) && !look->offered)
+		verve_library_report(&look->peer);
 	if (look->options.to)
 		yes = verve_peer_test(&look->peer, look->options.to, look->options.from);
 	if (look->options.listen)

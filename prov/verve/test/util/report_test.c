@@ -261,6 +261,8 @@ Test(report, application_is_refused_where_verve_is_hidden)
 	cr_expect_not_null(strstr(text, "is not where libfabric looks"), "%s", text);
 	cr_expect_eq(run_in("FI_VERVE_AUTH_KEY_FILE=/nowhere", "--as=mpich"), 1);
 	cr_expect_not_null(strstr(text, "- FI_VERVE_AUTH_KEY_FILE"), "%s", text);
+	cr_expect_eq(run_in("FI_PROVIDER=tcp", "--to=192.0.2.1"), 1);
+	cr_expect_not_null(strstr(text, "FI_PROVIDER=tcp hides verve"), "%s", text);
 	run_in("FI_PROVIDER=tcp", "--as=mercury");
 	cr_expect_null(strstr(text, "hides verve"), "%s", text);
 }
