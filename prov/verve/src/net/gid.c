@@ -369,8 +369,8 @@ static void port_explain_infiniband(const struct finder *finder)
 			 "ip address add ADDRESS/LENGTH dev %.16s", port->netdev, port->netdev);
 	else
 		snprintf(port->reason, sizeof(port->reason),
-			 "no IP address for the handshake: export FI_VERVE_IFACE=%.16s@%.16s, or "
-			 "name another interface that reaches the peers; or set up IPoIB",
+			 "no IP address for the handshake: export FI_VERVE_IFACE=%.32s@%.16s, or "
+			 "another one that reaches peers; or set up IPoIB",
 			 port->device, example_netdev(finder));
 }
 

@@ -231,6 +231,12 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	find(0);
 	cr_expect_not_null(strstr(port.reason, ": export FI_VERVE_IFACE=none0@eno2, or"));
 	port.reason[0] = '\0';
+	verve_config.iface = NULL;
+	strcpy(port.device, "ibP16p202s31f1v126"); /* as rdma-core names such a function */
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "=ibP16p202s31f1v126@eno2, or"), "%s", port.reason);
+	strcpy(port.device, "none0");
+	port.reason[0] = '\0';
 	verve_config.iface = "ipoib0";
 	fake_verbs_add_addr("ipoib0", 2, false, "10.0.0.1");
 	find(0);
