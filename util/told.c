@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LINES = 256 };
+/* A large host has some hundred ports, each with lines about several addresses. */
+enum { LINES = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char lines[LINES][VERVE_TOLD_LINE_MAX];

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "net/fake_verbs.h"
 #include "net/port.h"
+#include "told.h"
 
 static struct verve_net_port port;
 static struct verve_report report;
@@ -211,4 +212,16 @@ Test(devices, port_without_the_atomics_that_are_configured)
 	cr_expect_eq(verve_report_count(&report, VERVE_USED), 1);
 	cr_assert_eq(verve_report_count(&report, VERVE_WARNING), 1);
 	cr_expect_not_null(strstr(report.list[0].cause, "no domain with FI_ATOMIC opens"));
+}
+
+/* The reasons of the first ports are still there when those of hundreds of others have come. */
+Test(devices, reasons_of_many_ports_are_kept)
+{
+	char why[VERVE_TOLD_LINE_MAX];
+
+	verve_told_clear();
+	for (int i = 0; i < 2000; i++)
+		VERVE_INFO(FABRIC, "mlx5_%d: not used: it is the wrong one\n", i);
+	cr_assert_not_null(verve_told_last("mlx5_0: ", why));
+	cr_expect_str_eq(why, "not used: it is the wrong one");
 }
