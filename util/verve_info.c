@@ -113,6 +113,14 @@ static void print_json(struct look *look)
 	verve_json_end(&json, '}');
 }
 
+static bool has_usable(const struct look *look)
+{
+	for (size_t i = 0; i < look->count; i++)
+		if (look->ports[i].usable)
+			return true;
+	return false;
+}
+
 static void ask(struct look *look)
 {
 	verve_ask_report(&look->as, look->options.as, look->ports, look->count);
@@ -121,6 +129,10 @@ static void ask(struct look *look)
 		verve_library_report(&look->as);
 	if (!look->has_key)
 		verve_host_report_key(&look->as);
+	/* Where none is usable, the answers are those of another host, which was said. */
+	if (look->offered && look->has_key && !look->used && has_usable(look))
+		verve_report_add(&look->as, VERVE_REFUSED, "ports", "verve_info",
+				 "none is used here");
 }
 
 static enum verve_exit answer(struct look *look)
