@@ -9,6 +9,7 @@
 
 #include "api/as_rxm.h"
 #include "api/info.h"
+#include "base/config.h"
 #include "told.h"
 
 enum { DOMAIN_ATTR_MAX = 256 };
@@ -164,7 +165,7 @@ static void add_finding(struct verve_report *report, const struct consumer *cons
 				 "does not take the answer that it gets");
 	else
 		verve_report_add(report, VERVE_REFUSED, subject, NULL, "refused, because %s",
-				 answer->log);
+				 answer->log[0] ? answer->log : "no port is used (verve_info)");
 }
 
 /* A port that a host could have. */
@@ -181,6 +182,7 @@ static void make_stand_in(struct verve_net_port *port, struct verve_net_portaddr
 size_t verve_ask_report(struct verve_report *report, const char *key,
 			const struct verve_net_port *ports, size_t count)
 {
+	const char *iface = verve_config.iface;
 	struct verve_net_portaddr addr;
 	struct verve_net_port stand_in;
 	size_t found = 0, usable = 0;
@@ -188,6 +190,8 @@ size_t verve_ask_report(struct verve_report *report, const char *key,
 	for (size_t i = 0; i < count; i++)
 		usable += ports[i].usable;
 	if (!usable) {
+		/* The variable names ports of this host. */
+		verve_config.iface = NULL;
 		make_stand_in(&stand_in, &addr);
 		ports = &stand_in;
 		count = 1;
@@ -205,6 +209,7 @@ size_t verve_ask_report(struct verve_report *report, const char *key,
 			verve_report_add(report, VERVE_REFUSED, consumers[i].name, NULL,
 					 "cannot be asked: nothing is offered without hints");
 	}
+	verve_config.iface = iface;
 	if (found && !usable)
 		verve_report_add(report, VERVE_WARNING, "ports", NULL,
 				 "none is usable here (verve_info says why); the answers are "

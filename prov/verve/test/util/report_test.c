@@ -198,6 +198,23 @@ Test(report, every_consumer_has_a_key_and_the_refusing_hint_is_named)
 	cr_expect_not_null(strstr(find("Mercury 2.4 verbs")->remedy, "/libfabric-verve-as-rxm:/"));
 }
 
+/* FI_VERVE_IFACE names ports of the host, not the one that stands in. */
+Test(report, application_is_asked_about_ports_that_are_chosen)
+{
+	struct verve_net_portaddr addr = {.netdev = "eth0", .addr.in.sin_family = AF_INET};
+	struct verve_net_port port = {.device = "mlx5_0", .netdev = "eth0", .port_num = 1,
+				      .usable = true, .addrs = &addr, .addr_count = 1};
+
+	verve_config.iface = "mlx5_9";
+	verve_ask_report(&report, "gasnet", NULL, 0);
+	cr_expect_eq(find("GASNet-EX first query")->verdict, VERVE_USED);
+	cr_expect_str_eq(verve_config.iface, "mlx5_9");
+	verve_report_fini(&report);
+	verve_ask_report(&report, "gasnet", &port, 1);
+	cr_expect_str_eq(find("GASNet-EX first query")->cause,
+			 "refused, because no port is used (verve_info)");
+}
+
 /* Runs the program with these variables, its output into text. Returns its exit status. */
 static int run_in(const char *variables, const char *args)
 {
