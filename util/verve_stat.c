@@ -108,7 +108,8 @@ static bool parse(int argc, char **argv, struct asked *asked, int *status)
 	int option;
 
 	*asked = (struct asked){0};
-	if (folder && strcmp(folder, "off"))
+	/* Of another value, processes use the default (base/config.c). */
+	if (folder && *folder == '/')
 		asked->folder = folder;
 	while ((option = getopt_long(argc, argv, "w::n:e:vjpd:hV", longs, NULL)) != -1)
 		if (!take(option, asked, status))

@@ -482,6 +482,18 @@ static void config_read_ports(void)
 	verve_config.port_range = NULL;
 }
 
+/* Of another value, such as "on", a folder would be made wherever the process is. */
+static void config_check_stat(void)
+{
+	const char *text = verve_config.stat;
+
+	if (!text || *text == '/' || !strcmp(text, "off"))
+		return;
+	VERVE_WARN(CORE, "FI_VERVE_STAT=%s is neither an absolute path nor off: using "
+		   "/dev/shm/verve-UID\n", text);
+	verve_config.stat = NULL;
+}
+
 /* A number of libfabric's own. "-1" is the largest one there. */
 static void core_read_number(const char *param, const char *name, size_t *number)
 {
@@ -566,6 +578,7 @@ void verve_config_load(const struct fi_provider *prov)
 			param_read_text(prov, &params[i]);
 	}
 	config_read_ports();
+	config_check_stat();
 	config_read_core();
 	config_warn_unknown();
 }

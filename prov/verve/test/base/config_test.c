@@ -275,6 +275,14 @@ Test(config, every_variable_is_in_the_list_of_libfabric)
 	fi_freeparams(params);
 }
 
+Test(config, folder_of_counters_is_an_absolute_path)
+{
+	setenv("FI_VERVE_STAT", "on", 1);
+	load();
+	cr_expect_null(verve_config.stat);
+	cr_expect(logged("FI_VERVE_STAT=on is neither an absolute path nor off"), "%s", log_text);
+}
+
 /* libfabric's own variables are for the registration caches of all providers: fi_mr(3). */
 Test(config, the_cache_heeds_what_libfabric_offers_for_all)
 {
