@@ -17,7 +17,10 @@
 #include "xport/xport.h"
 #include <rdma/fi_errno.h>
 
-enum { HELP_TURNS = 64 };
+enum {
+	HELP_TURNS = 64,
+	ERRANDS = 64, /* that a thread does within one call */
+};
 
 static const uint64_t help_interval = 2 * 1000000;
 
@@ -76,17 +79,29 @@ static __attribute__((noinline)) bool turn_members(struct verve_engine *shared)
 	return any;
 }
 
+/* Errands wait for a later turn: a thread that sleeps wakes for it. */
+static void leave_errands(struct verve_engine *engine)
+{
+	struct verve_engine *member;
+
+	if (engine->head.xport->channel)
+		verve_wakefd_signal(engine->event_fd);
+	LIST_FOREACH(member, &engine->members, member)
+		verve_wakefd_signal(member->event_fd);
+}
+
 /*
- * Does the errands that wait. Other threads have the lock meanwhile: an engine does not close
- * before all are back (verve_engine_stop), not even one whose errands this thread does not do, but
- * by which it came.
+ * Does errands that wait, of other threads, too, but not for ever. Other threads have the lock
+ * meanwhile: an engine does not close before all are back (verve_engine_stop), not even one whose
+ * errands this thread does not do, but by which it came.
  */
 static __attribute__((noinline)) void run_errands(struct verve_engine *engine)
 {
 	struct verve_xport *home = engine->head.xport->home;
 	struct verve_errand *errand;
+	int done;
 
-	while ((errand = verve_errand_take(home))) {
+	for (done = 0; done < ERRANDS && (errand = verve_errand_take(home)); done++) {
 		engine->away++;
 		verve_lock_release(engine->head.lock);
 		verve_errand_execute(errand);
@@ -94,6 +109,8 @@ static __attribute__((noinline)) void run_errands(struct verve_engine *engine)
 		engine->away--;
 		verve_errand_finish(errand);
 	}
+	if (done == ERRANDS && home->errands.waiting)
+		leave_errands(engine);
 }
 
 bool verve_engine_turn(struct verve_engine *engine)
@@ -167,7 +184,7 @@ void verve_engine_unlock_within(struct verve_engine *engine)
 	if (engine->head.group->asleep)
 		set_timers(engine);
 	if (engine->head.xport->home->errands.waiting)
-		verve_wakefd_signal(engine->event_fd);
+		leave_errands(engine);
 	verve_lock_release(engine->head.lock);
 }
 

@@ -254,6 +254,17 @@ static void take_back(struct verve_errand *errand)
 			 put_at_once(errand->xport, errand->got, errand->ask.count));
 }
 
+/* Once the endpoint does no errands any more, regions go back in place. */
+static void end(struct verve_errand *errand)
+{
+	if (errand->back_count && errand->xport->attr.off_lock) {
+		part(errand);
+		return;
+	}
+	put_in_place(errand->xport, errand->back, errand->back_count);
+	free(errand);
+}
+
 /*
  * The completion of the last message in a multi-receive buffer gives the buffer back, so it must
  * not overtake the others.
@@ -311,8 +322,5 @@ void verve_errand_forget_asked(struct verve_xport *xport, struct verve_op *op)
 	detach(errand);
 	if (errand->state == VERVE_ERRAND_OUT)
 		return;
-	if (errand->back_count)
-		part(errand);
-	else
-		free(errand);
+	end(errand);
 }
