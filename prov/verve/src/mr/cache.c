@@ -105,13 +105,28 @@ static void entry_free(struct verve_mr_cache *cache, struct verve_mr_entry *entr
 	verve_mr_store_free(cache->store, entry);
 }
 
-/* Closes the regions of entries that an eviction or the monitor has unlinked. */
-static void cache_bury(struct verve_mr_cache *cache)
+/*
+ * Closes the regions of entries that an eviction or the monitor has unlinked. False: there was
+ * none.
+ */
+static bool cache_bury(struct verve_mr_cache *cache)
 {
 	struct verve_mr_entry *entry;
+	bool found = false;
 
-	while ((entry = verve_mr_store_bury(cache->store)))
+	while ((entry = verve_mr_store_bury(cache->store))) {
 		entry_free(cache, entry);
+		found = true;
+	}
+	return found;
+}
+
+/* Closes the regions that nobody uses. Their memory may have gone. False: there was none. */
+static bool cache_spare(struct verve_mr_cache *cache)
+{
+	bool found = verve_mr_store_evict_idle(cache->store);
+
+	return cache_bury(cache) || found;
 }
 
 void verve_mr_cache_fini(struct verve_mr_cache *cache)
@@ -142,11 +157,9 @@ static int region_open(struct verve_mr_cache *cache, void *addr, size_t len, uns
 {
 	int ret = region_open_once(cache, addr, len, access, base, region);
 
-	/* Too much memory is pinned: drop the idle entries, and try again. */
-	if (ret == -FI_ENOMEM && cache->store && verve_mr_store_evict_idle(cache->store)) {
-		cache_bury(cache);
+	/* Too much memory is pinned: drop what nobody uses, and try again. */
+	if (ret == -FI_ENOMEM && cache->store && cache_spare(cache))
 		ret = region_open_once(cache, addr, len, access, base, region);
-	}
 	if (!ret) {
 		AO_fetch_and_add1(&cache->regions);
 		AO_fetch_and_add(&cache->bytes, region_pinned(*region));

@@ -90,6 +90,21 @@ Test(kept, gives_idle_memory_back_when_there_is_none)
 	cr_expect_eq(cache_stats().regions, 1);
 }
 
+/* Pages that are not mapped any more stay pinned until their registration is closed. */
+Test(kept, memory_that_went_is_given_back_when_there_is_none)
+{
+	struct verve_mr_region *region;
+
+	cache_use(pages, 12 * PAGE, 0);
+	fake_net_memlock(20 * PAGE);
+	fake_net_watch_gone(pages, 12 * PAGE);
+	cr_assert_eq(verve_mr_cache_get_once(&cache, pages + 20 * PAGE, 20 * PAGE, 0, &region), 0);
+	cr_expect_eq(cache_stats().failures, 0);
+	cr_expect_eq(cache_stats().evictions, 0);
+	cr_expect_eq(cache_stats().bytes, 20 * PAGE);
+	verve_mr_cache_put(&cache, region);
+}
+
 Test(kept, what_cannot_be_registered_is_not_found_later)
 {
 	struct verve_mr_region *region;
