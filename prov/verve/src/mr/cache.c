@@ -35,52 +35,6 @@ static void cache_gone(struct verve_mr_listener *listener, uintptr_t start, uint
 	AO_fetch_and_add(&cache->invalidations, count);
 }
 
-/* Without memory or monitor there is no store. */
-static void store_open(struct verve_mr_cache *cache)
-{
-	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
-		return;
-	if (!strcmp(verve_config.mr_cache, "auto")) {
-		cache->reuse = calloc(1, sizeof(*cache->reuse));
-		if (!cache->reuse)
-			return;
-	}
-	cache->store = verve_mr_store_open(verve_config.mr_cache_count, verve_config.mr_cache_size);
-	if (cache->store && verve_mr_monitor_add(&cache->listener)) {
-		verve_mr_store_close(cache->store);
-		cache->store = NULL;
-	}
-}
-
-void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev)
-{
-	memset(cache, 0, sizeof(*cache));
-	cache->dev = dev;
-	cache->page = sysconf(_SC_PAGESIZE);
-	cache->listener.gone = cache_gone;
-	cache->keeps_remote = !strcmp(verve_config.mr_cache, "on");
-	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);
-	verve_mr_odp_open(&cache->odp, dev);
-	store_open(cache);
-	verve_mr_windows_init(&cache->windows, dev, cache->store && !cache->keeps_remote);
-	verve_mr_peer_windows_init(&cache->peer_windows, dev);
-}
-
-void verve_mr_cache_prepare(struct verve_mr_cache *cache)
-{
-	verve_mr_windows_open(&cache->windows);
-	if (verve_mr_windows_are_open(&cache->windows))
-		verve_mr_peer_windows_open(&cache->peer_windows);
-}
-
-void verve_mr_cache_measure(struct verve_mr_cache *cache)
-{
-	struct verve_mr_costs costs;
-
-	verve_mr_costs_measure(cache->dev, &costs);
-	verve_mr_costs_compare(&costs, &cache->crossover);
-}
-
 static AO_t region_pinned(const struct verve_mr_region *region)
 {
 	return region->access & VERVE_NET_ON_DEMAND ? 0 : region->len;
@@ -121,12 +75,60 @@ static bool cache_bury(struct verve_mr_cache *cache)
 	return found;
 }
 
-/* Closes the regions that nobody uses. Their memory may have gone. False: there was none. */
-static bool cache_spare(struct verve_mr_cache *cache)
+/* The listener's other callback: closes the regions that nobody uses, or whose memory went. */
+static bool cache_spare(struct verve_mr_listener *listener)
 {
+	struct verve_mr_cache *cache = (struct verve_mr_cache *)listener;
 	bool found = verve_mr_store_evict_idle(cache->store);
 
 	return cache_bury(cache) || found;
+}
+
+/* Without memory or monitor there is no store. */
+static void store_open(struct verve_mr_cache *cache)
+{
+	if (cache->odp.on || !strcmp(verve_config.mr_cache, "off") || !verve_config.mr_cache_count)
+		return;
+	if (!strcmp(verve_config.mr_cache, "auto")) {
+		cache->reuse = calloc(1, sizeof(*cache->reuse));
+		if (!cache->reuse)
+			return;
+	}
+	cache->store = verve_mr_store_open(verve_config.mr_cache_count, verve_config.mr_cache_size);
+	if (cache->store && verve_mr_monitor_add(&cache->listener)) {
+		verve_mr_store_close(cache->store);
+		cache->store = NULL;
+	}
+}
+
+void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *dev)
+{
+	memset(cache, 0, sizeof(*cache));
+	cache->dev = dev;
+	cache->page = sysconf(_SC_PAGESIZE);
+	cache->listener.gone = cache_gone;
+	cache->listener.spare = cache_spare;
+	cache->keeps_remote = !strcmp(verve_config.mr_cache, "on");
+	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);
+	verve_mr_odp_open(&cache->odp, dev);
+	store_open(cache);
+	verve_mr_windows_init(&cache->windows, dev, cache->store && !cache->keeps_remote);
+	verve_mr_peer_windows_init(&cache->peer_windows, dev);
+}
+
+void verve_mr_cache_prepare(struct verve_mr_cache *cache)
+{
+	verve_mr_windows_open(&cache->windows);
+	if (verve_mr_windows_are_open(&cache->windows))
+		verve_mr_peer_windows_open(&cache->peer_windows);
+}
+
+void verve_mr_cache_measure(struct verve_mr_cache *cache)
+{
+	struct verve_mr_costs costs;
+
+	verve_mr_costs_measure(cache->dev, &costs);
+	verve_mr_costs_compare(&costs, &cache->crossover);
 }
 
 void verve_mr_cache_fini(struct verve_mr_cache *cache)
@@ -158,7 +160,10 @@ static int region_open(struct verve_mr_cache *cache, void *addr, size_t len, uns
 	int ret = region_open_once(cache, addr, len, access, base, region);
 
 	/* Too much memory is pinned: drop what nobody uses, and try again. */
-	if (ret == -FI_ENOMEM && cache->store && cache_spare(cache))
+	if (ret == -FI_ENOMEM && cache->store && cache_spare(&cache->listener))
+		ret = region_open_once(cache, addr, len, access, base, region);
+	/* RLIMIT_MEMLOCK counts what the caches of all domains keep. */
+	if (ret == -FI_ENOMEM && verve_mr_monitor_spare(&cache->listener))
 		ret = region_open_once(cache, addr, len, access, base, region);
 	if (!ret) {
 		AO_fetch_and_add1(&cache->regions);

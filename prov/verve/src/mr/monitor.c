@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Monitor: the listeners and the watch that they share. open_lock serializes adding and removing;
- * the watch's thread never takes it, so that opening and closing the watch may allocate.
+ * Monitor: the listeners and the watch that they share. open_lock serializes adding, removing and
+ * sparing; the watch's thread never takes it, so that these may allocate.
  */
 #include "mr/monitor.h"
 
@@ -58,6 +58,20 @@ void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
 		verve_net_unmaps_forget(watch, start, end);
 	listeners_tell(start, end);
 	pthread_mutex_unlock(&lock);
+}
+
+/* Under open_lock the list stays as it is, and spare may wait for memory to be unmapped. */
+bool verve_mr_monitor_spare(const struct verve_mr_listener *but)
+{
+	struct verve_mr_listener *listener;
+	bool any = false;
+
+	pthread_mutex_lock(&open_lock);
+	LIST_FOREACH(listener, &listeners, link)
+		if (listener != but)
+			any |= listener->spare(listener);
+	pthread_mutex_unlock(&open_lock);
+	return any;
 }
 
 static void monitor_gone(void *arg, uintptr_t start, uintptr_t end)

@@ -18,6 +18,11 @@
 struct verve_mr_listener {
 	/* Called when memory from start to end lost its pages. Any thread; obeys the rule above. */
 	void (*gone)(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end);
+	/*
+	 * Gives back registrations that nobody uses. False: there was none. Any thread; may block
+	 * and allocate. No listener is added or removed meanwhile.
+	 */
+	bool (*spare)(struct verve_mr_listener *listener);
 	LIST_ENTRY(verve_mr_listener) link;
 };
 
@@ -39,6 +44,13 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener);
  */
 int verve_mr_monitor_watch(uintptr_t start, uintptr_t end);
 bool verve_mr_monitor_quiet(void);
+
+/*
+ * The process may pin no more memory, and its limit counts for all listeners together: calls spare
+ * of all but this one (NULL: of all). False: nobody had any to give. Of locks only an engine's may
+ * be held.
+ */
+bool verve_mr_monitor_spare(const struct verve_mr_listener *but);
 
 /* The application tells that memory goes, before it does. Nothing happens without a listener. */
 void verve_mr_monitor_notify(uintptr_t start, uintptr_t end);

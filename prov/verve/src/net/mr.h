@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Memory region: ibv_reg_mr(3), ibv_reg_mr_iova(3), ibv_reg_dmabuf_mr(3), ibv_dereg_mr(3). The
- * calls may block and allocate: no lock may be held but the engine's. Any thread.
+ * calls may block and allocate: no lock may be held but the engine's, and while deregistering the
+ * one of mr/monitor.c by which listeners come and go. Any thread.
  */
 #ifndef VERVE_NET_MR_H
 #define VERVE_NET_MR_H

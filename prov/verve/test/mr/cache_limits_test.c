@@ -105,6 +105,28 @@ Test(kept, memory_that_went_is_given_back_when_there_is_none)
 	verve_mr_cache_put(&cache, region);
 }
 
+/* The limit is the process's: each domain has a cache. */
+Test(kept, another_cache_gives_idle_memory_back_when_there_is_none)
+{
+	struct verve_mr_cache other;
+	struct verve_mr_region *used, *region;
+
+	verve_mr_cache_init(&other, dev);
+	cr_assert_eq(verve_mr_cache_get(&other, pages, 4 * PAGE, 0, &used), 0);
+	cr_assert_eq(verve_mr_cache_get(&other, pages + 8 * PAGE, 8 * PAGE, 0, &region), 0);
+	verve_mr_cache_put(&other, region);
+	fake_net_memlock(14 * PAGE);
+	cr_expect_eq(verve_mr_cache_get(&cache, pages + 40 * PAGE, 11 * PAGE, 0, &region),
+		     -FI_ENOMEM, "what the other uses stays");
+	cr_assert_eq(verve_mr_cache_get(&cache, pages + 40 * PAGE, 10 * PAGE, 0, &region), 0);
+	verve_mr_cache_put(&cache, region);
+	verve_mr_cache_put(&other, used);
+	cr_assert_eq(verve_mr_cache_get(&other, pages, 4 * PAGE, 0, &region), 0);
+	cr_expect_eq(region, used);
+	verve_mr_cache_put(&other, region);
+	verve_mr_cache_fini(&other);
+}
+
 Test(kept, what_cannot_be_registered_is_not_found_later)
 {
 	struct verve_mr_region *region;

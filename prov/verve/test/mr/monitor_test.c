@@ -13,6 +13,8 @@ struct ear {
 	struct verve_mr_listener listener; /* must be first */
 	int heard;	      /* number of calls */
 	uintptr_t start, end; /* of the last call */
+	int spared;	      /* calls of spare */
+	bool has;	      /* it has something to give */
 };
 
 static struct ear a, b;
@@ -26,9 +28,18 @@ static void gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t 
 	ear->end = end;
 }
 
+static bool spare(struct verve_mr_listener *listener)
+{
+	struct ear *ear = (struct ear *)listener;
+
+	ear->spared++;
+	return ear->has;
+}
+
 static void setup(void)
 {
 	a.listener.gone = b.listener.gone = gone;
+	a.listener.spare = b.listener.spare = spare;
 	verve_config.mr_cache_monitor = "userfaultfd";
 	fake_net_watch_allow(true);
 }
@@ -82,6 +93,22 @@ Test(monitor, says_what_the_watch_says)
 	fake_net_watch_refuse(true);
 	cr_expect_eq(verve_mr_monitor_watch(0x1000, 0x2000), -FI_EOPNOTSUPP);
 	verve_mr_monitor_remove(&a.listener);
+}
+
+Test(monitor, all_others_are_asked_for_what_they_do_not_use)
+{
+	cr_expect_not(verve_mr_monitor_spare(NULL));
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+	cr_assert_eq(verve_mr_monitor_add(&b.listener), 0);
+	a.has = true;
+	cr_expect_not(verve_mr_monitor_spare(&a.listener));
+	cr_expect(verve_mr_monitor_spare(&b.listener));
+	cr_expect(verve_mr_monitor_spare(NULL));
+	cr_expect(a.spared == 2 && b.spared == 2);
+	verve_mr_monitor_remove(&a.listener);
+	cr_expect_not(verve_mr_monitor_spare(NULL));
+	verve_mr_monitor_remove(&b.listener);
+	cr_expect(a.spared == 2 && b.spared == 3);
 }
 
 Test(monitor, nobody_is_added_where_the_kernel_does_not_tell)
