@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "mr/monitor.h"
 #include "net/mr.h"
 #include <rdma/fi_errno.h>
 
@@ -91,6 +92,21 @@ static void *memory_map_huge(size_t bytes)
 	return map + before;
 }
 
+/*
+ * Messages need slabs; registrations that nobody uses at present only save time. So these go if
+ * both are more than the process may pin.
+ */
+static int chunk_register(struct verve_slab_pool *pool, struct verve_slab_chunk *chunk)
+{
+	int ret = verve_net_mr_reg(pool->dev, chunk->memory, chunk->bytes, VERVE_NET_LOCAL_WRITE,
+				   &chunk->mr);
+
+	if (ret == -FI_ENOMEM && verve_mr_monitor_spare(NULL))
+		ret = verve_net_mr_reg(pool->dev, chunk->memory, chunk->bytes,
+				       VERVE_NET_LOCAL_WRITE, &chunk->mr);
+	return ret;
+}
+
 static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 {
 	struct verve_slab_chunk *chunk;
@@ -116,7 +132,7 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 		goto err_free;
 	}
 	chunk->bytes = bytes;
-	ret = verve_net_mr_reg(pool->dev, chunk->memory, bytes, VERVE_NET_LOCAL_WRITE, &chunk->mr);
+	ret = chunk_register(pool, chunk);
 	if (ret) {
 		pool_explain(pool, bytes, -ret);
 		goto err_unmap;

@@ -10,9 +10,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../support/fake_memory.h"
 #include "../support/fake_net.h"
 #include "../support/oom.h"
 #include "base/log.h"
+#include "mr/monitor.h"
 #include "net/device.h"
 
 enum { SIZE = 100, BATCH = 4, LIMIT = 10 };
@@ -72,6 +74,31 @@ Test(slab, grows_by_batches_up_to_the_limit_and_no_further)
 	cr_expect_eq(verve_slab_alloc(&pool), slab[3]);
 	cr_expect_null(verve_slab_alloc(&pool));
 	cr_expect_eq(registrations(), 3);
+}
+
+static void nothing_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+{
+	(void)listener, (void)start, (void)end;
+}
+
+/* As a cache that closes an idle registration. */
+static bool give(struct verve_mr_listener *listener)
+{
+	(void)listener;
+	fake_net_memlock(UINT64_MAX);
+	return true;
+}
+
+Test(slab, idle_registrations_of_caches_give_way)
+{
+	struct verve_mr_listener cache = {.gone = nothing_gone, .spare = give};
+
+	fake_net_watch_allow(true);
+	fake_net_memlock(0);
+	cr_expect_eq(verve_slab_reserve(&pool, 1), -FI_ENOMEM);
+	cr_assert_eq(verve_mr_monitor_add(&cache), 0);
+	cr_expect_eq(verve_slab_reserve(&pool, 1), 0);
+	verve_mr_monitor_remove(&cache);
 }
 
 /* Takes slabs for a holder that returns none, until it gets no more. Returns how many. */
