@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/wakefd.h"
+#include "net/thread.h"
 
 struct verve_net_thread {
 	pthread_t thread;
@@ -100,19 +100,6 @@ static void *thread_run(void *arg)
 	}
 }
 
-/* All signals are blocked, so that no signal handler of the application runs in this thread. */
-static int thread_create(struct verve_net_thread *thread)
-{
-	sigset_t all, old;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&thread->thread, NULL, thread_run, thread);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -ret;
-}
-
 int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *arg,
 			   struct verve_net_thread **threadp)
 {
@@ -135,10 +122,9 @@ int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *
 	ret = verve_net_thread_watch(thread, thread->wake_fd);
 	if (ret)
 		goto err_epoll_fd;
-	ret = thread_create(thread);
+	ret = verve_thread_create(&thread->thread, name, thread_run, thread);
 	if (ret)
 		goto err_epoll_fd;
-	pthread_setname_np(thread->thread, name);
 	*threadp = thread;
 	return 0;
 

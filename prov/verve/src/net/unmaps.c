@@ -18,7 +18,6 @@
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +29,14 @@
 
 #include "base/log.h"
 #include "base/wakefd.h"
+#include "net/thread.h"
 
 enum {
 	CANARY_PAGES = 4,
 	QUIET_TRIES = 4,
 	KNOWN = 64,	/* ranges in the list of watched ones */
 	LOOKS = 4,	/* readings of /proc/self/maps until all pieces of a mapping are watched */
+	LOCK_WAIT = 50, /* microseconds */
 	LINE_REST = 16, /* letters behind the addresses of a line, at least */
 	EXACT_ADDRESS = 1 << 11, /* UFFD_FEATURE_EXACT_ADDRESS, Linux 5.18: headers may lack it */
 };
@@ -248,10 +249,11 @@ static void *watch_run(void *arg)
 	 * Close before the thread ends: its stack's pages are discarded then, which would be an
 	 * event that only this thread could read. A thread in fork(2) may hold the lock and wait
 	 * for malloc's, whose holder may wait for an event to be read: read on until it is free.
+	 * Sleep, as yielding lets in no thread of a lower priority.
 	 */
 	while (pthread_mutex_trylock(&opened_lock)) {
 		watch_handle_events(watch);
-		sched_yield();
+		usleep(LOCK_WAIT);
 	}
 	close(watch->fd);
 	opened = NULL;
@@ -494,19 +496,14 @@ static void watch_close_fd(struct verve_net_unmaps *watch)
 	pthread_mutex_unlock(&opened_lock);
 }
 
-/* All signals are blocked, so that no signal handler of the application runs in this thread. */
+/* Any thread that unmaps waits for this one, so that it must not wait for one that only polls. */
 static int thread_start(struct verve_net_unmaps *watch)
 {
-	sigset_t all, old;
-	int ret;
+	int ret = verve_thread_create(&watch->thread, "verve-watch", watch_run, watch);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&watch->thread, NULL, watch_run, watch);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!ret)
-		pthread_setname_np(watch->thread, "verve-watch");
-	return -ret;
+		verve_thread_raise(watch->thread);
+	return ret;
 }
 
 /* The thread closes the userfaultfd when it ends. */
