@@ -264,7 +264,7 @@ static void *watch_run(void *arg)
 /* A line of /proc/self/maps: proc(5). */
 struct line {
 	uintptr_t start, end;
-	uint32_t kind; /* the four letters of the access; 0: not private anonymous memory */
+	uint32_t kind; /* the four letters of the access; 0: no readable private anonymous memory */
 };
 
 /* Parses the first line of text; returns its length in bytes. 0: text has no whole line. */
@@ -278,7 +278,11 @@ static size_t line_parse(const char *text, size_t size, struct line *line)
 	*line = (struct line){0};
 	line->start = strtoul(text, &at, 16);
 	line->end = strtoul(at + 1, &at, 16);
-	if (newline - at > LINE_REST && at[4] == 'p') {
+	/*
+	 * Nobody may read what is only reserved. If it can be registered all the same, it is memory
+	 * of a device (nvidia-peermem), which comes and goes without an event.
+	 */
+	if (newline - at > LINE_REST && at[1] == 'r' && at[4] == 'p') {
 		const char *letters = at + 1;
 
 		strtoul(at + 5, &at, 16);   /* offset */
@@ -324,7 +328,7 @@ static bool place_extend(struct place *place, const struct line *line)
 	return true;
 }
 
-/* Fills in *place. False: a part of start to end is not private anonymous memory. */
+/* Fills in *place. False: a part of start to end is no readable private anonymous memory. */
 static bool place_look_up(uintptr_t start, uintptr_t end, struct place *place)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

@@ -35,7 +35,8 @@ void verve_net_unmaps_close(struct verve_net_unmaps *watch);
  * watched already costs no system call, but then an event may be under way that gone has not
  * handled yet. So the caller must first tell gone what to do about the range (publish the cache
  * entry), then call add, and at last ask verve_net_unmaps_quiet. Any thread. -FI_EOPNOTSUPP: a part
- * is not private anonymous memory; files and shared memory lose pages without any event.
+ * is not private anonymous memory that can be read; files, shared memory and what drivers put
+ * behind addresses that they reserve lose pages without any event.
  */
 int verve_net_unmaps_add(struct verve_net_unmaps *watch, uintptr_t start, uintptr_t end);
 

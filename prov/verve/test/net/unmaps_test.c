@@ -426,6 +426,16 @@ Test(watch, files_and_shared_memory_cannot_be_watched)
 	cr_expect_eq(add(mixed, 3), 0);
 }
 
+/* Drivers reserve addresses for memory of their devices, which goes without an event. */
+Test(watch, what_is_only_reserved_cannot_be_watched)
+{
+	area = reserve(8);
+	map_at(area, 4);
+	cr_expect_eq(add(area, 4), 0);
+	cr_expect_eq(add(area + 3 * PAGE, 2), -FI_EOPNOTSUPP);
+	cr_expect_eq(add(area + 4 * PAGE, 1), -FI_EOPNOTSUPP);
+}
+
 Test(watch, what_is_not_mapped_cannot_be_watched)
 {
 	munmap(memory + 2 * PAGE, PAGE);
