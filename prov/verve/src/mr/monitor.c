@@ -18,7 +18,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, verve_mr_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
 /* Constant while there are listeners. NULL: only the application tells. */
 static struct verve_net_unmaps *watch;
-static volatile AO_t forked; /* this process is a child; it may have the parent's listeners */
+/* This process is a child that has no listener of its own, but may have the parent's. */
+static volatile AO_t forked;
 
 /*
  * The child has no thread that could release a lock, and the listeners are the parent's: start
@@ -101,6 +102,8 @@ int verve_mr_monitor_add(struct verve_mr_listener *listener)
 	if (LIST_EMPTY(&listeners))
 		ret = monitor_open();
 	if (!ret) {
+		/* What the parent opened, the child does not use in any case. */
+		AO_store(&forked, 0);
 		pthread_mutex_lock(&lock);
 		LIST_INSERT_HEAD(&listeners, listener, link);
 		pthread_mutex_unlock(&lock);

@@ -40,7 +40,7 @@ void verve_mr_monitor_remove(struct verve_mr_listener *listener);
 /*
  * As verve_net_unmaps_add and verve_net_unmaps_quiet, while there is a listener. If only the
  * application tells, watch always returns 0 and quiet true at no cost; in a child after fork(2)
- * quiet returns false.
+ * quiet returns false until the child adds a listener of its own.
  */
 int verve_mr_monitor_watch(uintptr_t start, uintptr_t end);
 bool verve_mr_monitor_quiet(void);

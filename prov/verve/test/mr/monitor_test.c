@@ -162,6 +162,17 @@ Test(notify, a_child_is_never_quiet)
 	cr_expect(verve_mr_monitor_quiet());
 }
 
+/* A server that has opened a domain forks children, each of which opens one. */
+Test(notify, a_child_trusts_registrations_of_its_own)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(verve_mr_monitor_quiet() || verve_mr_monitor_add(&b.listener) ||
+		      !verve_mr_monitor_quiet());
+	child_expect_success(child);
+}
+
 static pid_t born;
 
 /* Called under the lock, which no thread of the child releases: a hang ends after two seconds. */
