@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "mr/cache.h"
+#include "mr/monitor.h"
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/srq.h"
@@ -173,6 +174,9 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 	if (slab_size < VERVE_WIRE_RTS_MAX)
 		slab_size = VERVE_WIRE_RTS_MAX;
 	ret = open_queues(xport);
+	/* Some drivers pin their memory: registrations that nobody uses give way. */
+	if (ret == -FI_ENOMEM && verve_mr_monitor_spare(NULL))
+		ret = open_queues(xport);
 	if (ret)
 		goto err_tables;
 	verve_slab_pool_init(&xport->rx_slabs, attr->dev, slab_size, VERVE_RX_STEP,

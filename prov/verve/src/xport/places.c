@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "conn/cm.h"
+#include "mr/monitor.h"
 #include "net/sys.h"
 #include "xport/failure.h"
 #include "xport/peer.h"
@@ -166,10 +167,22 @@ bool verve_places_note_lack(struct verve_peer *peer)
 	return now - peer->lacking < verve_config.connect_timeout * 1000000ull;
 }
 
+/*
+ * There was no queue pair here. Some drivers pin its memory (mlx5, bnxt_re): where the process may
+ * not pin all that it likes, registrations that nobody uses give way before it is asked for again.
+ */
+static void spare_memory(void)
+{
+	if (verve_config.locked != SIZE_MAX)
+		verve_mr_monitor_spare(NULL);
+}
+
 bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool here)
 {
 	uint64_t now = verve_net_now();
 
+	if (here)
+		spare_memory();
 	if (!xport->cm || xport->failed || peer->link || peer->is_wanting || !needs_link(peer))
 		return false;
 	if (!verve_places_note_lack(peer))
@@ -188,6 +201,7 @@ void verve_places_make(struct verve_xport *xport)
 {
 	uint32_t taken = verve_places_taken(xport);
 
+	spare_memory();
 	/* One at a time: the peer asks again, and so do others. */
 	if (taken && taken <= verve_places_limit(xport))
 		limit_places(xport, taken - 1, verve_net_now());

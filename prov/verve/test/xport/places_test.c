@@ -2,10 +2,13 @@
 /* Places: peers that had no queue pair are asked again, less and less often. */
 #include "xport/places.h"
 
+#include "../support/fake_memory.h"
 #include "base/config.h"
+#include "mr/monitor.h"
 #include "net/sys.h"
 #include "peer_fixture.h"
 #include "proto/cancel.h"
+#include "xport/open.h"
 #include "xport/peer.h"
 #include "xport/turn.h"
 
@@ -200,4 +203,51 @@ Test(peer, error_that_stays_ends_no_idle_connection)
 	cr_expect_not_null(node_peer(&a, &c)->link);
 	cr_expect_eq(a.xport->quiescing_count, 0);
 	node_close(&c);
+}
+
+static int spared;
+
+static bool give(struct verve_mr_listener *listener)
+{
+	(void)listener;
+	return ++spared;
+}
+
+static struct verve_mr_listener keeper = {.spare = give};
+
+static void keep_registrations(void)
+{
+	spared = 0;
+	fake_net_watch_allow(true);
+	cr_assert_eq(verve_mr_monitor_add(&keeper), 0);
+}
+
+/* Drivers that pin a queue pair's memory share the process's limit with what caches keep. */
+Test(peer, idle_registrations_give_way_to_queue_pairs_where_memory_is_limited)
+{
+	keep_registrations();
+	node_event(&a, VERVE_CM_SCARCE, &b, 0, 0);
+	cr_assert(verve_cm_events_step(a.xport));
+	cr_expect_eq(spared, 0, "it is the device that has no queue pair");
+	verve_config.locked = 1 << 20;
+	node_event(&a, VERVE_CM_SCARCE, &b, 0, 0);
+	cr_assert(verve_cm_events_step(a.xport));
+	cr_expect_eq(spared, 1);
+	verve_places_lack(a.xport, node_peer(&a, &b), true);
+	cr_expect_eq(spared, 2);
+	verve_places_lack(a.xport, node_peer(&a, &b), false);
+	cr_expect_eq(spared, 2);
+	verve_mr_monitor_remove(&keeper);
+}
+
+Test(peer, idle_registrations_give_way_to_queues)
+{
+	static struct verve_xport xport;
+
+	keep_registrations();
+	fake_net_fail(FAKE_NET_CQ_OPEN, 2, -FI_ENOMEM);
+	cr_expect_eq(verve_xport_init(&xport, &a.xport->attr, a.xport->protocols, &a.lock), 0);
+	cr_expect_eq(spared, 1);
+	verve_xport_fini(&xport);
+	verve_mr_monitor_remove(&keeper);
 }
