@@ -21,8 +21,9 @@
  *
  * -FI_EINVAL: access, offset or segments are invalid; -FI_EBADFLAGS; -FI_ENOSYS: the memory is not
  * host memory; -FI_EOPNOTSUPP: a dmabuf (FI_MR_DMABUF, fi_mr_regattr alone) with access for local
- * operations, or one that the device does not take; -FI_ENOKEY: the key that the application chose
- * is in use, and peers are to have access; or an error of the registration (mr/region.h).
+ * operations, or one that the device does not take, or memory that no device may use (net/mr.h);
+ * -FI_ENOKEY: the key that the application chose is in use, and peers are to have access; or an
+ * error of the registration (mr/region.h).
  */
 extern struct fi_ops_mr verve_mr_ops;
 

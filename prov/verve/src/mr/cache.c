@@ -331,12 +331,18 @@ static int cache_get(struct verve_mr_cache *cache, const struct verve_mr_want *w
 	return ret;
 }
 
+/* Memory that no device may use (net/mr.h) can be copied, like memory that cannot be pinned. */
+static int transfer_error(int ret)
+{
+	return ret == -FI_EOPNOTSUPP ? -FI_ENOMEM : ret;
+}
+
 int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		       struct verve_mr_region **region)
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get(cache, &want, VERVE_MR_OPEN_WINDOWS, NULL, region);
+	return transfer_error(cache_get(cache, &want, VERVE_MR_OPEN_WINDOWS, NULL, region));
 }
 
 int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t len,
@@ -344,7 +350,7 @@ int verve_mr_cache_get_for_peer(struct verve_mr_cache *cache, void *addr, size_t
 {
 	struct verve_mr_want want = {(uintptr_t)addr, (uintptr_t)addr + len, access, false};
 
-	return cache_get(cache, &want, VERVE_MR_PEER_WINDOWS, NULL, region);
+	return transfer_error(cache_get(cache, &want, VERVE_MR_PEER_WINDOWS, NULL, region));
 }
 
 static int cache_get_kept(struct verve_mr_cache *cache, const struct verve_mr_want *want,
@@ -394,7 +400,7 @@ int verve_mr_cache_get_once(struct verve_mr_cache *cache, void *addr, size_t len
 	int ret = region_open(cache, addr, len, access, NULL, region);
 
 	AO_fetch_and_add1(ret ? &cache->failures : &cache->misses);
-	return ret;
+	return transfer_error(ret);
 }
 
 int verve_mr_cache_get_by(struct verve_mr_cache *cache, enum verve_mr_how how, void *addr,

@@ -46,7 +46,8 @@ void verve_mr_cache_prepare(struct verve_mr_cache *cache);
  * callers may get the same region. It may be larger and grant more; but peers can reach only bytes
  * for which some caller asked for that access. Never waits for another thread's registration. May
  * bind a window: that waits for the device, usually a microsecond, a second at most. The caller
- * gives it back with verve_mr_cache_put. Errors as verve_mr_region_open.
+ * gives it back with verve_mr_cache_put. Errors as verve_mr_region_open, but -FI_ENOMEM also for
+ * memory that no device may use: the caller can copy it.
  */
 int verve_mr_cache_get(struct verve_mr_cache *cache, void *addr, size_t len, unsigned access,
 		       struct verve_mr_region **region);
@@ -87,7 +88,8 @@ int verve_mr_cache_get_by(struct verve_mr_cache *cache, enum verve_mr_how how, v
 /*
  * As verve_mr_cache_get, but the region has exactly that range and access, and no other caller gets
  * it until put. base: NULL; or peers reach the region by offset, as verve_mr_region_open_offset
- * explains. A region with base is never kept. Not under an engine's lock.
+ * explains. A region with base is never kept. Not under an engine's lock. Errors as
+ * verve_mr_region_open.
  */
 int verve_mr_cache_get_exact(struct verve_mr_cache *cache, void *addr, size_t len,
 			     unsigned access, uint32_t *base, struct verve_mr_region **region);

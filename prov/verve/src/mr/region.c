@@ -59,9 +59,10 @@ static const char *region_remedy(int error, unsigned access)
 static void region_explain(struct verve_net_device *dev, const void *addr, size_t len,
 			   unsigned access, int error)
 {
-	/* Shortages of the process: warned of once, since each message would repeat the warning. */
-	static AO_t shortages;
+	/* What each message may meet again: warned of once. */
+	static AO_t shortages, files;
 	const struct verve_net_port *port = verve_net_device_port(dev);
+	bool is_file = error == FI_EOPNOTSUPP && !(access & VERVE_NET_ON_DEMAND);
 	char access_text[TEXT_MAX], limit[TEXT_MAX];
 
 	if (len > PTRDIFF_MAX && !(access & VERVE_NET_ON_DEMAND))
@@ -81,6 +82,15 @@ static void region_explain(struct verve_net_device *dev, const void *addr, size_
 			   "(ulimit -l, LimitMEMLOCK=) or register less\n",
 			   port->device, len, addr, memlock_str(limit), port->limits.mr,
 			   (unsigned long long)port->limits.mr_size);
+	else if (is_file && AO_fetch_and_add1(&files))
+		VERVE_INFO(MR, "%s: the kernel lets no device use %zu bytes at %p, again\n",
+			   port->device, len, addr);
+	else if (is_file)
+		VERVE_WARN(MR,
+			   "%s: the kernel lets no device use %zu bytes at %p for %s, as of a file "
+			   "that is mapped from a disk or DAX: transfers are copied (slowly), "
+			   "and regions cannot be made; map tmpfs, hugetlbfs or anonymous memory\n",
+			   port->device, len, addr, access_str(access, access_text));
 	else if (len > port->limits.mr_size)
 		VERVE_WARN(MR,
 			   "%s: cannot register %zu bytes at %p: the device's largest region has "

@@ -4,9 +4,15 @@
 
 #include <errno.h>
 #include <rdma/fi_errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "net/verbs.h"
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14: headers may lack it */
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* With these bits, peers may reach the memory. */
 static const unsigned remote = VERVE_NET_REMOTE_READ | VERVE_NET_REMOTE_WRITE |
@@ -36,6 +42,28 @@ static unsigned verbs_access(const struct verve_net_device *dev, unsigned access
 	       (access & VERVE_NET_WINDOWS ? IBV_ACCESS_MW_BIND : 0);
 }
 
+/*
+ * From Linux 6.5 on the kernel pins no page of a file for writing, if the file's system wants to
+ * hear of each write (ext4, xfs and others; not tmpfs and hugetlbfs). It says EFAULT, as for memory
+ * that is not mapped, which this distinguishes. Not with WINDOWS: there the caller tries something
+ * else, and may not even want to write.
+ */
+static bool is_writable(const void *addr, size_t len, unsigned access)
+{
+	uintptr_t page = sysconf(_SC_PAGESIZE), start = (uintptr_t)addr & -page;
+
+	return access & VERVE_NET_LOCAL_WRITE && !(access & VERVE_NET_WINDOWS) &&
+	       len <= PTRDIFF_MAX &&
+	       !madvise((void *)start, (uintptr_t)addr + len - start, MADV_POPULATE_WRITE);
+}
+
+static int reg_error(const void *addr, size_t len, unsigned access)
+{
+	int ret = verve_net_error(errno);
+
+	return ret == -FI_EFAULT && is_writable(addr, len, access) ? -FI_EOPNOTSUPP : ret;
+}
+
 static int mr_set_keys(struct ibv_mr *handle, struct verve_net_mr *mr)
 {
 	if (!handle)
@@ -50,18 +78,22 @@ int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsig
 		     struct verve_net_mr *mr)
 {
 	unsigned flags = verbs_access(dev, access);
+	struct ibv_mr *handle;
 
 	errno = 0;
-	return mr_set_keys(ibv_reg_mr(dev->pd, addr, len, flags), mr);
+	handle = ibv_reg_mr(dev->pd, addr, len, flags);
+	return handle ? mr_set_keys(handle, mr) : reg_error(addr, len, access);
 }
 
 int verve_net_mr_reg_iova(struct verve_net_device *dev, void *addr, size_t len, uint64_t iova,
 			  unsigned access, struct verve_net_mr *mr)
 {
 	unsigned flags = verbs_access(dev, access);
+	struct ibv_mr *handle;
 
 	errno = 0;
-	return mr_set_keys(ibv_reg_mr_iova(dev->pd, addr, len, iova, flags), mr);
+	handle = ibv_reg_mr_iova(dev->pd, addr, len, iova, flags);
+	return handle ? mr_set_keys(handle, mr) : reg_error(addr, len, access);
 }
 
 int verve_net_mr_reg_dmabuf(struct verve_net_device *dev, int fd, uint64_t offset, size_t len,

@@ -36,7 +36,8 @@ struct verve_net_mr {
  * NULL, len SIZE_MAX, ON_DEMAND and no remote access: the region covers all memory of the process,
  * present and future (limits.odp_implicit). The caller logs an error. -FI_ENOMEM: over
  * RLIMIT_MEMLOCK or the device's limit; -FI_EINVAL, -FI_EACCES, -FI_EPERM, -FI_EFAULT: the range
- * cannot be registered with that access.
+ * cannot be registered with that access. -FI_EOPNOTSUPP: the processor may use the range so, but
+ * the kernel lets no device: a mapped file of a disk (to write there, from Linux 6.5 on), or DAX.
  */
 int verve_net_mr_reg(struct verve_net_device *dev, void *addr, size_t len, unsigned access,
 		     struct verve_net_mr *mr);

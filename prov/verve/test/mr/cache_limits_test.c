@@ -139,6 +139,21 @@ Test(kept, what_cannot_be_registered_is_not_found_later)
 	cr_expect_eq(cache_stats().hits, 0);
 }
 
+/* A transfer goes on without a region, as without memory; the application's region cannot. */
+Test(kept, memory_that_no_device_may_use_is_like_memory_that_cannot_be_pinned)
+{
+	struct verve_mr_region *region;
+
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_mr_cache_get(&cache, pages, 10, 0, &region), -FI_ENOMEM);
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_mr_cache_get_once(&cache, pages, 10, 0, &region), -FI_ENOMEM);
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_mr_cache_get_exact(&cache, pages, 10, 0, NULL, &region),
+		     -FI_EOPNOTSUPP);
+	cr_expect_eq(cache_stats().regions, 0);
+}
+
 Test(kept, an_address_space_that_ends_is_no_range)
 {
 	struct verve_mr_region *region = cache_get((void *)(UINTPTR_MAX - 10), 10, 0);

@@ -237,6 +237,21 @@ Test(region, limits_that_are_reached_are_explained)
 	cr_expect(strstr(text, "the device's largest region has 1099511627776"), "%s", text);
 }
 
+/* Each message to such a buffer would say so. */
+Test(region, memory_that_no_device_may_use_is_explained_once)
+{
+	struct verve_mr_region *region;
+	char text[2048];
+
+	explained(-FI_EOPNOTSUPP, VERVE_NET_LOCAL_WRITE, text, sizeof(text));
+	cr_expect(strstr(text, "256 bytes"), "%s", text);
+	cr_expect(strstr(text, "mapped from a disk"), "%s", text);
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_mr_region_open(dev, buffer, sizeof(buffer), 0, &region),
+		     -FI_EOPNOTSUPP);
+	cr_expect_eq(read_warnings(text, sizeof(text)), 0, "%s", text);
+}
+
 Test(region, dmabuf_that_is_refused_is_explained)
 {
 	struct verve_mr_dmabuf dmabuf = {.fd = 3, .offset = 8192};

@@ -222,6 +222,19 @@ Test(rndv, receive_buffer_that_cannot_be_registered_fails_both_sides)
 	expect_comp(&a.tx_queue);
 }
 
+/* A file that is mapped from a disk, on newer kernels. */
+Test(rndv, receive_buffer_that_no_device_may_write_gets_copies)
+{
+	cr_assert_eq(node_send(&a, &(struct message){.peer = &b, .buf = out, .len = ROOM}), 0);
+	nodes_settle();
+	fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EOPNOTSUPP);
+	cr_assert_eq(node_recv(&b, &(struct message){.buf = in, .len = ROOM}), 0);
+	nodes_settle();
+	expect_comp(&b.rx_queue);
+	expect_comp(&a.tx_queue);
+	cr_expect(pattern_holds(in, ROOM, 1));
+}
+
 Test(rndv, second_segment_that_cannot_be_registered_gives_the_first_back)
 {
 	struct iovec iov[2] = {{in, LONGEST}, {in + LONGEST, ROOM - LONGEST}};

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <rdma/fi_errno.h>
+#include <sys/mman.h>
 
 #include "net/verbs.h"
 
@@ -102,6 +103,38 @@ Test(mr, dmabuf_that_nobody_knows_is_not_supported)
 	error = EBADF;
 	cr_expect_eq(verve_net_mr_reg_dmabuf(&dev, 5, 0, 64, 0, VERVE_NET_REMOTE_READ, &mr),
 		     -FI_EBADF);
+}
+
+static int reg_page(void *page, unsigned access)
+{
+	struct verve_net_mr mr;
+
+	error = EFAULT;
+	return verve_net_mr_reg(&dev, (char *)page + 100, 50, access, &mr);
+}
+
+/* From Linux 6.5 on the kernel says EFAULT of a file's pages, too, if the device is to write. */
+Test(mr, memory_that_no_device_may_write_differs_from_memory_that_is_not_there)
+{
+	const unsigned write = VERVE_NET_LOCAL_WRITE;
+	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct verve_net_mr mr;
+
+	cr_assert_neq(page, MAP_FAILED);
+	page[0] = 1;
+	if (madvise(page, 4096, 23)) /* MADV_POPULATE_WRITE */
+		cr_skip_test("Linux before 5.14 cannot tell");
+	cr_expect_eq(reg_page(page, write), -FI_EOPNOTSUPP);
+	cr_expect_eq(reg_page(page, write | VERVE_NET_REMOTE_WRITE), -FI_EOPNOTSUPP);
+	cr_expect_eq(verve_net_mr_reg_iova(&dev, page, 50, 0, write, &mr), -FI_EOPNOTSUPP);
+	cr_expect_eq(page[0], 1);
+	cr_expect_eq(reg_page(page, 0), -FI_EFAULT);
+	cr_expect_eq(reg_page(page, write | VERVE_NET_WINDOWS), -FI_EFAULT);
+	cr_assert_eq(mprotect(page, 4096, PROT_READ), 0);
+	cr_expect_eq(reg_page(page, write), -FI_EFAULT);
+	cr_assert_eq(munmap(page, 4096), 0);
+	cr_expect_eq(reg_page(page, write), -FI_EFAULT);
+	cr_expect_eq(verve_net_mr_reg(&dev, NULL, SIZE_MAX, write, &mr), -FI_EFAULT);
 }
 
 /* What an earlier call left in errno is not the reason. */

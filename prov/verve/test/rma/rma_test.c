@@ -292,6 +292,21 @@ Test(rma, local_memory_that_cannot_be_registered_is_this_ones_error_alone)
 	cr_expect_eq(AO_load(&a.read.errors), 1);
 }
 
+/* A file that is mapped from a disk, on newer kernels. */
+Test(rma, local_memory_that_no_device_may_use_goes_through_a_slab)
+{
+	for (int kind = VERVE_RMA_WRITE; kind <= VERVE_RMA_READ; kind++) {
+		cr_assert_eq(start_len(VERVE_RMA_READ, 1, 0), 0);
+		nodes_settle();
+		expect_comp(&a.tx_queue);
+		fake_net_fail(FAKE_NET_MR_REG, 1, -FI_EOPNOTSUPP);
+		cr_assert_eq(start_len(kind, ROOM, 0), 0);
+		nodes_settle();
+		cr_expect(fake_net_has_failed());
+		expect_comp(&a.tx_queue);
+	}
+}
+
 /* From here on no memory can be registered: a transfer goes through a slab, a piece at a time. */
 static void become_poor(void)
 {
