@@ -132,6 +132,8 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 		goto err_free;
 	}
 	chunk->bytes = bytes;
+	/* A child has no use for them, but fork(2) would copy all that is pinned, at once. */
+	madvise(chunk->memory, bytes, MADV_DONTFORK);
 	ret = chunk_register(pool, chunk);
 	if (ret) {
 		pool_explain(pool, bytes, -ret);

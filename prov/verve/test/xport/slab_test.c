@@ -3,13 +3,16 @@
 #include "xport/slab.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../support/child.h"
 #include "../support/fake_memory.h"
 #include "../support/fake_net.h"
 #include "../support/oom.h"
@@ -231,6 +234,21 @@ Test(slab, each_has_memory_of_its_own_on_cache_lines)
 	for (int i = 0; i < LIMIT; i++)
 		for (size_t at = 0; at < pool.size; at++)
 			cr_assert_eq(((unsigned char *)slab[i]->data)[at], i);
+}
+
+/* The kernel copies pinned pages when it forks. */
+Test(slab, a_child_has_none)
+{
+	struct verve_slab *slab = verve_slab_alloc(&pool);
+	uintptr_t page = sysconf(_SC_PAGESIZE), at = (uintptr_t)slab->data & -page;
+	unsigned char is_there;
+	pid_t child;
+
+	cr_assert_eq(mincore((void *)at, page, &is_there), 0);
+	child = fork();
+	if (!child)
+		_exit(mincore((void *)at, page, &is_there) == 0 || errno != ENOMEM);
+	child_expect_success(child);
 }
 
 Test(slab, keys_are_those_of_the_chunk)
