@@ -30,11 +30,14 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "mr/cache.h"
+#include "mr/monitor.h"
 #include "mr/region.h"
 #include "net/device.h"
 #include "net/unmaps.h"
 
 enum { THREADS = 4, PAGE = 4096, PAGES = 12, SIZE = PAGES * PAGE, ROUNDS = 3000 };
+
+enum { SPARE = 32 }; /* in one round of so many, the process lacks memory */
 
 enum { OK = 0, STALE = 3 }; /* exit status of a part */
 enum { SKIPPED = 77 };	    /* exit status of the program: automake's number for a skip */
@@ -177,6 +180,8 @@ static void one_round(struct worker *worker)
 
 	fill(worker, (uint64_t *)memory);
 	check_twice(worker, memory);
+	if (!(next(worker) % SPARE))
+		verve_mr_monitor_spare(NULL);
 	switch (next(worker) % 5) {
 	case 0:
 		madvise(memory + PAGE, (PAGES - 2) * PAGE, MADV_DONTNEED);
