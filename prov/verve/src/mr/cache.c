@@ -26,13 +26,13 @@
 enum { NOT_WORTH = 1, NOT_KEPT = 2 };
 
 /* The listener's callback, in the watch's thread: may only unlink entries (mr/monitor.h). */
-static void cache_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+static bool cache_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
 {
 	struct verve_mr_cache *cache = (struct verve_mr_cache *)listener;
-
 	size_t count = verve_mr_store_invalidate(cache->store, start, end);
 
 	AO_fetch_and_add(&cache->invalidations, count);
+	return count;
 }
 
 static AO_t region_pinned(const struct verve_mr_region *region)
@@ -75,7 +75,13 @@ static bool cache_bury(struct verve_mr_cache *cache)
 	return found;
 }
 
-/* The listener's other callback: closes the regions that nobody uses, or whose memory went. */
+/* Another callback of the listener. */
+static void cache_bury_late(struct verve_mr_listener *listener)
+{
+	cache_bury((struct verve_mr_cache *)listener);
+}
+
+/* The last one: closes the regions that nobody uses, or whose memory went. */
 static bool cache_spare(struct verve_mr_listener *listener)
 {
 	struct verve_mr_cache *cache = (struct verve_mr_cache *)listener;
@@ -107,6 +113,7 @@ void verve_mr_cache_init(struct verve_mr_cache *cache, struct verve_net_device *
 	cache->dev = dev;
 	cache->page = sysconf(_SC_PAGESIZE);
 	cache->listener.gone = cache_gone;
+	cache->listener.bury = cache_bury_late;
 	cache->listener.spare = cache_spare;
 	cache->keeps_remote = !strcmp(verve_config.mr_cache, "on");
 	verve_mr_costs_compare(&verve_mr_costs_default, &cache->crossover);

@@ -16,8 +16,16 @@
 #include <sys/queue.h>
 
 struct verve_mr_listener {
-	/* Called when memory from start to end lost its pages. Any thread; obeys the rule above. */
-	void (*gone)(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end);
+	/*
+	 * Called when memory from start to end lost its pages. Any thread; obeys the rule above.
+	 * True: something is to be buried.
+	 */
+	bool (*gone)(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end);
+	/*
+	 * Closes registrations whose memory went: a tenth of a second after gone returned true, as
+	 * perhaps no operation follows that would do so. The monitor's own thread; rules as spare.
+	 */
+	void (*bury)(struct verve_mr_listener *listener);
 	/*
 	 * Gives back registrations that nobody uses. False: there was none. Any thread; may block
 	 * and allocate. No listener is added or removed meanwhile.

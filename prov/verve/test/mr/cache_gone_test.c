@@ -23,6 +23,16 @@ Test(kept, memory_that_went_is_registered_anew)
 	cr_expect_eq(cache_stats().hits, 1);
 }
 
+/* No get or put follows. */
+Test(kept, memory_that_went_is_given_back_soon)
+{
+	cache_use(pages, 4 * PAGE, 0);
+	fake_net_watch_gone(pages, 4 * PAGE);
+	cr_expect_eq(cache_stats().bytes, 4 * PAGE);
+	fake_net_advance(200000000);
+	cr_expect_eq(cache_stats().bytes, 0);
+}
+
 Test(kept, a_region_in_use_outlives_its_memory)
 {
 	struct verve_mr_region *region = cache_get(pages, PAGE, 0);

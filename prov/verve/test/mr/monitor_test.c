@@ -2,30 +2,41 @@
 /* Monitor: the listeners are told what the kernel, or the application, reports. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
 
 #include "../support/child.h"
 #include "../support/fake_memory.h"
 #include "../support/fake_net.h"
 #include "base/config.h"
+#include "base/log.h"
 #include "mr/monitor.h"
 
 struct ear {
 	struct verve_mr_listener listener; /* must be first */
 	int heard;	      /* number of calls */
 	uintptr_t start, end; /* of the last call */
-	int spared;	      /* calls of spare */
-	bool has;	      /* it has something to give */
+	int spared, buried;   /* calls of spare; of bury */
+	bool has;	      /* it has something to give, or to bury */
 };
 
+enum { SECOND = 1000000000 };
+
+static struct fi_provider provider = {.name = "verve"};
 static struct ear a, b;
 
-static void gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+static bool gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
 {
 	struct ear *ear = (struct ear *)listener;
 
 	ear->heard++;
 	ear->start = start;
 	ear->end = end;
+	return ear->has;
+}
+
+static void bury(struct verve_mr_listener *listener)
+{
+	((struct ear *)listener)->buried++;
 }
 
 static bool spare(struct verve_mr_listener *listener)
@@ -38,8 +49,10 @@ static bool spare(struct verve_mr_listener *listener)
 
 static void setup(void)
 {
+	verve_log_provider = &provider;
 	a.listener.gone = b.listener.gone = gone;
 	a.listener.spare = b.listener.spare = spare;
+	a.listener.bury = b.listener.bury = bury;
 	verve_config.mr_cache_monitor = "userfaultfd";
 	fake_net_watch_allow(true);
 }
@@ -111,6 +124,43 @@ Test(monitor, all_others_are_asked_for_what_they_do_not_use)
 	cr_expect(a.spared == 2 && b.spared == 3);
 }
 
+/* Perhaps no operation comes by which a cache would close what is dead. */
+Test(monitor, what_is_dead_is_buried_soon)
+{
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+	cr_assert_eq(verve_mr_monitor_add(&b.listener), 0);
+	fake_net_watch_gone((void *)0x10000, 0x3000);
+	fake_net_advance(SECOND);
+	cr_expect_eq(a.buried, 0, "nothing is dead");
+	a.has = true;
+	for (int i = 0; i < 100; i++) {
+		fake_net_watch_gone((void *)0x10000, 0x3000);
+		fake_net_advance(SECOND / 1000);
+	}
+	fake_net_advance(SECOND / 10);
+	cr_expect(a.buried == 1 && b.buried == 1, "not for each event");
+	verve_mr_monitor_notify(0x10000, 0x13000);
+	fake_net_advance(SECOND / 10 + SECOND / 100);
+	cr_expect_eq(a.buried, 2);
+	fake_net_watch_gone((void *)0x10000, 0x3000);
+	verve_mr_monitor_remove(&a.listener);
+	verve_mr_monitor_remove(&b.listener);
+	fake_net_advance(SECOND);
+	cr_expect_eq(a.buried, 2);
+}
+
+/* Then operations bury. */
+Test(monitor, works_without_the_thread_that_buries)
+{
+	fake_net_fail(FAKE_NET_THREAD_START, 1, -FI_EAGAIN);
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+	a.has = true;
+	fake_net_watch_gone((void *)0x10000, 0x3000);
+	fake_net_advance(SECOND);
+	cr_expect(a.heard == 1 && a.buried == 0);
+	verve_mr_monitor_remove(&a.listener);
+}
+
 Test(monitor, nobody_is_added_where_the_kernel_does_not_tell)
 {
 	fake_net_watch_allow(false);
@@ -176,12 +226,12 @@ Test(notify, a_child_trusts_registrations_of_its_own)
 static pid_t born;
 
 /* Called under the lock, which no thread of the child releases: a hang ends after two seconds. */
-static void fork_and_use(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+static bool fork_and_use(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
 {
 	gone(listener, start, end);
 	born = fork();
 	if (born)
-		return;
+		return false;
 	alarm(2);
 	verve_mr_monitor_notify(start, end);
 	verve_mr_monitor_remove(&a.listener);

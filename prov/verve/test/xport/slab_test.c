@@ -79,9 +79,10 @@ Test(slab, grows_by_batches_up_to_the_limit_and_no_further)
 	cr_expect_eq(registrations(), 3);
 }
 
-static void nothing_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
+static bool nothing_gone(struct verve_mr_listener *listener, uintptr_t start, uintptr_t end)
 {
 	(void)listener, (void)start, (void)end;
+	return false;
 }
 
 /* As a cache that closes an idle registration. */
