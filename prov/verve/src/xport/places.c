@@ -169,12 +169,15 @@ bool verve_places_note_lack(struct verve_peer *peer)
 
 /*
  * There was no queue pair here. Some drivers pin its memory (mlx5, bnxt_re): where the process may
- * not pin all that it likes, registrations that nobody uses give way before it is asked for again.
+ * not pin all that it likes, registrations that nobody uses give way before it is asked for again;
+ * once a second, as peers can cause this, and the device may be what has no queue pair.
  */
-static void spare_memory(void)
+static void spare_memory(struct verve_xport *xport, uint64_t now)
 {
-	if (verve_config.locked != SIZE_MAX)
-		verve_mr_monitor_spare(NULL);
+	if (verve_config.locked == SIZE_MAX || now < xport->spared_until)
+		return;
+	xport->spared_until = now + scarcity;
+	verve_mr_monitor_spare(NULL);
 }
 
 bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool here)
@@ -182,7 +185,7 @@ bool verve_places_lack(struct verve_xport *xport, struct verve_peer *peer, bool 
 	uint64_t now = verve_net_now();
 
 	if (here)
-		spare_memory();
+		spare_memory(xport, now);
 	if (!xport->cm || xport->failed || peer->link || peer->is_wanting || !needs_link(peer))
 		return false;
 	if (!verve_places_note_lack(peer))
@@ -201,7 +204,7 @@ void verve_places_make(struct verve_xport *xport)
 {
 	uint32_t taken = verve_places_taken(xport);
 
-	spare_memory();
+	spare_memory(xport, verve_net_now());
 	/* One at a time: the peer asks again, and so do others. */
 	if (taken && taken <= verve_places_limit(xport))
 		limit_places(xport, taken - 1, verve_net_now());

@@ -132,6 +132,7 @@ struct verve_xport {
 	struct verve_peer_queue denied;	 /* peers that had no queue pair, by retry_at */
 	uint32_t scarce_limit; /* places that there are queue pairs for; UINT32_MAX: plenty */
 	uint64_t scarce_until; /* scarce_limit holds until this time, nanoseconds */
+	uint64_t spared_until; /* caches gave way to queue pairs: not again before, nanoseconds */
 	uint64_t wanting_since; /* when the first of wanting became the first, nanoseconds */
 
 	struct verve_idtab link_ids;
