@@ -350,10 +350,16 @@ static bool is_acknowledged(struct verve_engine *engine)
 	return verve_proto_say_bye(&engine->proto);
 }
 
-/* An errand ends when the kernel has done a registration: it cannot be given up. */
-static bool has_no_errands(struct verve_engine *engine)
+/*
+ * An errand cannot be given up: the kernel registers. From the last one on, memory is registered
+ * and given back in place, because nobody may take turns any more.
+ */
+static bool has_ended_errands(struct verve_engine *engine)
 {
-	return !engine->away && !engine->head.xport->errand_count;
+	if (engine->away || engine->head.xport->errand_count)
+		return false;
+	engine->head.xport->attr.off_lock = false;
+	return true;
 }
 
 static bool is_let_go(struct verve_engine *engine)
@@ -398,11 +404,7 @@ void verve_engine_stop(struct verve_engine *engine)
 	poll_until(engine, is_acknowledged, verve_net_now() + transport);
 	close_cm(engine);
 	poll_until(engine, is_let_go, verve_net_now() + transport);
-	poll_until(engine, has_no_errands, UINT64_MAX);
-	/* Nobody takes turns any more. */
-	verve_lock_acquire(engine->head.lock);
-	engine->head.xport->attr.off_lock = false;
-	verve_lock_release(engine->head.lock);
+	poll_until(engine, has_ended_errands, UINT64_MAX);
 }
 
 void verve_engine_close(struct verve_engine *engine)

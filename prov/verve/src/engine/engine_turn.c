@@ -19,7 +19,7 @@
 
 enum {
 	HELP_TURNS = 64,
-	ERRANDS = 64, /* that a thread does within one call */
+	ERRANDS = 16, /* that a thread does within one call */
 };
 
 static const uint64_t help_interval = 2 * 1000000;

@@ -175,6 +175,8 @@ static struct verve_recv_op *split(struct verve_xport *xport, struct verve_recv_
 	recv->memory.iov[0].iov_len = recv->op.len;
 	recv->memory.region[0] = parent->memory.region[0];
 	recv->parent = parent;
+	/* The last completion gives the buffer back: an errand's may not come after it. */
+	recv->memory.in_place = true;
 	parent->children++;
 	parent->used += recv->op.len;
 	parent->spent = parent->op.len - parent->used < xport->home->attr.min_multi_recv;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "mr/cache_find.h"
-#include "net/mr.h"
 #include "xport/xport.h"
 
 static struct verve_errands *errands_of(struct verve_xport *xport)
@@ -93,8 +92,8 @@ static uint32_t put_at_once(struct verve_xport *xport, struct verve_mr_region **
 	return left;
 }
 
-static void put_in_place(struct verve_xport *xport, struct verve_mr_region *const *region,
-			 uint32_t count)
+void verve_errand_put_regions(struct verve_xport *xport, struct verve_mr_region *const *region,
+			      uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		verve_mr_cache_put(xport->attr.mr_cache, region[i]);
@@ -107,8 +106,8 @@ static void add_back(struct verve_errand *errand, struct verve_mr_region *const 
 	errand->back_count += count;
 }
 
-void verve_errand_give_back(struct verve_xport *xport, struct verve_mr_region **region,
-			    uint32_t count)
+bool verve_errand_give_back(struct verve_xport *xport, const void *giver,
+			    struct verve_mr_region **region, uint32_t count)
 {
 	struct verve_errand *errand = NULL;
 
@@ -117,11 +116,13 @@ void verve_errand_give_back(struct verve_xport *xport, struct verve_mr_region **
 		errand = count ? errand_alloc(xport) : NULL;
 	}
 	if (!errand) {
-		put_in_place(xport, region, count);
-		return;
+		verve_errand_put_regions(xport, region, count);
+		return false;
 	}
+	errand->giver = giver;
 	add_back(errand, region, count);
 	part(errand);
+	return true;
 }
 
 /* All pieces without the device. An error: no region is kept. */
@@ -134,7 +135,7 @@ static int find_regions(struct verve_xport *xport, const struct verve_errand_ask
 		ret = verve_mr_cache_find(xport->attr.mr_cache, ask->how, ask->piece[i].iov_base,
 					  ask->piece[i].iov_len, ask->access, &region[i]);
 		if (ret) {
-			put_in_place(xport, region, put_at_once(xport, region, i));
+			verve_errand_give_back(xport, NULL, region, i);
 			break;
 		}
 	}
@@ -150,7 +151,7 @@ int verve_errand_get_regions(struct verve_xport *xport, const struct verve_erran
 						ask->access, &region[i]);
 
 		if (ret) {
-			put_in_place(xport, region, i);
+			verve_errand_put_regions(xport, region, i);
 			return ret;
 		}
 	}
@@ -172,24 +173,14 @@ static bool answers(const struct verve_errand *errand, const struct verve_errand
 
 	return had->access == ask->access && had->count == ask->count &&
 	       !memcmp(had->piece, ask->piece, ask->count * sizeof(*ask->piece)) &&
-	       (had->how == ask->how ||
-		(!errand->ret && (is_for_peer(ask->how) || !is_for_peer(had->how))));
-}
-
-static int *refused(struct verve_errand *errand, const struct verve_errand_ask *ask)
-{
-	return &errand->refused[ask->how][!!(ask->access & VERVE_NET_REMOTE_READ)];
+	       (had->how == ask->how || is_for_peer(ask->how) || !is_for_peer(had->how));
 }
 
 /* The result, which is HERE. */
-static int take(struct verve_errand *errand, struct verve_mr_region **region)
+static void take(struct verve_errand *errand, struct verve_mr_region **region)
 {
 	errand->state = VERVE_ERRAND_IDLE;
-	if (errand->ret)
-		*refused(errand, &errand->ask) = errand->ret;
-	else
-		memcpy(region, errand->got, errand->ask.count * sizeof(*region));
-	return errand->ret;
+	memcpy(region, errand->got, errand->ask.count * sizeof(*region));
 }
 
 static struct verve_errand *attach(struct verve_xport *xport, struct verve_op *op)
@@ -220,8 +211,10 @@ int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 	errand = find(xport, op);
 	if (errand && errand->state == VERVE_ERRAND_OUT)
 		return -FI_EINPROGRESS;
-	if (errand && errand->state == VERVE_ERRAND_HERE && answers(errand, ask))
-		return take(errand, region);
+	if (errand && errand->state == VERVE_ERRAND_HERE && answers(errand, ask)) {
+		take(errand, region);
+		return 0;
+	}
 	ret = find_regions(xport, ask, region);
 	if (ret != -FI_EAGAIN)
 		return ret;
@@ -229,18 +222,16 @@ int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 		errand = attach(xport, op);
 	if (!errand)
 		return verve_errand_get_regions(xport, ask, region);
-	if (*refused(errand, ask))
-		return *refused(errand, ask);
-	if (errand->state == VERVE_ERRAND_WANTED) {
-		errand->ask = *ask;
-		return -FI_EINPROGRESS;
-	}
+	if (*verve_errand_refused(errand, ask))
+		return *verve_errand_refused(errand, ask);
 	/*
 	 * Only now: each time that the operation tries to start, it may ask in several ways, of
 	 * which this is the first that nothing answers.
 	 */
-	if (errand->state == VERVE_ERRAND_HERE && !errand->ret)
-		verve_errand_give_back(xport, errand->got, errand->ask.count);
+	if (errand->state == VERVE_ERRAND_WANTED)
+		unwant(errand);
+	if (errand->state == VERVE_ERRAND_HERE)
+		verve_errand_give_back(xport, NULL, errand->got, errand->ask.count);
 	want(errand, ask);
 	return -FI_EINPROGRESS;
 }
@@ -249,9 +240,8 @@ int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 static void take_back(struct verve_errand *errand)
 {
 	errand->state = VERVE_ERRAND_IDLE;
-	if (!errand->ret)
-		add_back(errand, errand->got,
-			 put_at_once(errand->xport, errand->got, errand->ask.count));
+	add_back(errand, errand->got,
+		 put_at_once(errand->xport, errand->got, errand->ask.count));
 }
 
 /* Once the endpoint does no errands any more, regions go back in place. */
@@ -261,53 +251,69 @@ static void end(struct verve_errand *errand)
 		part(errand);
 		return;
 	}
-	put_in_place(errand->xport, errand->back, errand->back_count);
+	verve_errand_put_regions(errand->xport, errand->back, errand->back_count);
 	free(errand);
 }
 
 /*
- * The completion of the last message in a multi-receive buffer gives the buffer back, so it must
- * not overtake the others.
+ * The last errand that gives regions of this memory back, and is to write nothing so far. NULL: all
+ * are given back. An errand of memory that lay there before is as good.
  */
-static bool may_wait(const struct verve_xport *xport, const struct verve_op *op)
+static struct verve_errand *find_parting(struct verve_xport *xport, const void *giver)
 {
-	return xport->attr.off_lock && !(op->cls->is_receive && op->flags & VERVE_OP_UNINVITED);
+	struct verve_errands *errands = errands_of(xport);
+	struct verve_errand *errand = errands->parting_out, *last = NULL, *next;
+
+	if (errand && errand->giver == giver && !errand->report.write)
+		last = errand;
+	STAILQ_FOREACH(next, &errands->parting, link)
+		if (next->giver == giver && !next->report.write)
+			last = next;
+	return last;
 }
 
-struct verve_errand *verve_errand_part(struct verve_xport *xport, struct verve_op *op,
-				       struct verve_mr_region **region, uint32_t count)
+/* The operation's errand, or a new one. NULL: there is no need of one, or no memory. */
+static struct verve_errand *take_errand(struct verve_xport *xport, struct verve_op *op, bool needed)
 {
 	struct verve_errand *errand = find(xport, op);
 
-	if (!may_wait(xport, op)) {
-		put_in_place(xport, region, count);
-		verve_errand_forget(xport, op);
-		return NULL;
-	}
-	count = put_at_once(xport, region, count);
-	if (errand) {
-		if (errand->state == VERVE_ERRAND_WANTED)
-			unwant(errand);
-		if (errand->state == VERVE_ERRAND_HERE)
-			take_back(errand);
-		detach(errand);
-	} else if (count) {
-		errand = errand_alloc(xport);
-	}
-	if (!errand) {
-		put_in_place(xport, region, count);
-		return NULL;
-	}
-	add_back(errand, region, count);
-	if (errand->back_count || errand->state == VERVE_ERRAND_OUT)
+	if (!errand)
+		return needed ? errand_alloc(xport) : NULL;
+	if (errand->state == VERVE_ERRAND_WANTED)
+		unwant(errand);
+	if (errand->state == VERVE_ERRAND_HERE)
+		take_back(errand);
+	detach(errand);
+	if (needed || errand->back_count || errand->state == VERVE_ERRAND_OUT)
 		return errand;
 	free(errand);
 	return NULL;
 }
 
+struct verve_errand *verve_errand_part(struct verve_xport *xport, struct verve_op *op,
+				       const void *giver, struct verve_mr_region **region,
+				       uint32_t count)
+{
+	struct verve_errand *errand;
+
+	if (!xport->attr.off_lock) {
+		verve_errand_put_regions(xport, region, count);
+		verve_errand_forget(xport, op);
+		return giver ? find_parting(xport, giver) : NULL;
+	}
+	count = put_at_once(xport, region, count);
+	errand = take_errand(xport, op, count);
+	if (!errand) {
+		verve_errand_put_regions(xport, region, count);
+		return giver ? find_parting(xport, giver) : NULL;
+	}
+	add_back(errand, region, count);
+	return errand;
+}
+
 void verve_errand_send(struct verve_errand *errand)
 {
-	if (errand->state != VERVE_ERRAND_OUT)
+	if (errand->state == VERVE_ERRAND_IDLE)
 		part(errand);
 }
 

@@ -23,6 +23,7 @@
 
 #include "comp/comp.h"
 #include "mr/cache.h"
+#include "net/mr.h"
 #include "xport/errand_state.h"
 #include "xport/op.h"
 #include "xport/request.h"
@@ -53,6 +54,7 @@ struct verve_errand_report {
 	void (*write)(const struct verve_errand *errand); /* NULL: there is none */
 	struct verve_comp_queue *queue;
 	struct verve_comp_counter *counter;
+	struct verve_peer *peer; /* of a transmit: counts in peer->parting; or NULL */
 	bool notify, is_error, is_foreign;
 	struct verve_comp_error entry;
 };
@@ -64,18 +66,29 @@ struct verve_errand {
 	struct verve_op *op; /* that has asked; NULL: it has ended, or never asked */
 	enum verve_errand_state state;
 	struct verve_errand_ask ask;
-	int ret; /* of the ask: 0, or a negative FI errno */
+	int ret; /* of the ask that was executed: 0, or a negative FI errno */
 	/* What each way of getting regions, without and with remote access, has come to, or 0. */
 	int refused[VERVE_MR_HOWS][2];
 	struct verve_mr_region *got[VERVE_IOV_LIMIT]; /* of the ask; with ret 0 */
+	const void *giver; /* the memory whose regions it gives back; NULL: any */
 	uint32_t back_count;
 	struct verve_mr_region *back[2 * VERVE_IOV_LIMIT]; /* to be given back */
 	struct verve_errand_report report;
 };
 
+/* What asking so has come to before, or 0. */
+static inline int *verve_errand_refused(struct verve_errand *errand,
+					const struct verve_errand_ask *ask)
+{
+	return &errand->refused[ask->how][!!(ask->access & VERVE_NET_REMOTE_READ)];
+}
 /* The regions that it asks for, in place: 0, or the error, and then none. Needs no lock. */
 int verve_errand_get_regions(struct verve_xport *xport, const struct verve_errand_ask *ask,
 			     struct verve_mr_region *region[VERVE_IOV_LIMIT]);
+
+/* Gives them back, in place. Needs no lock. */
+void verve_errand_put_regions(struct verve_xport *xport, struct verve_mr_region *const *region,
+			      uint32_t count);
 
 /*
  * Regions for the operation's memory, in region[]. -FI_EINPROGRESS: an errand gets them; the
@@ -85,15 +98,20 @@ int verve_errand_get_regions(struct verve_xport *xport, const struct verve_erran
 int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 		     const struct verve_errand_ask *ask,
 		     struct verve_mr_region *region[VERVE_IOV_LIMIT]);
-/* Gives count regions back. No request uses them. */
-void verve_errand_give_back(struct verve_xport *xport, struct verve_mr_region **region,
-			    uint32_t count);
 /*
- * The operation is being reported: gives its count regions back. NULL: that is done. Else the
- * caller fills in the report, and calls verve_errand_send.
+ * Gives back count regions of the memory giver (or NULL). No request uses them. True: an errand
+ * does.
+ */
+bool verve_errand_give_back(struct verve_xport *xport, const void *giver,
+			    struct verve_mr_region **region, uint32_t count);
+/*
+ * The operation is being reported: gives its count regions back. giver: its memory, of which an
+ * errand may give other regions back; or NULL. NULL: all that is done. Else the caller fills in the
+ * report, and calls verve_errand_send.
  */
 struct verve_errand *verve_errand_part(struct verve_xport *xport, struct verve_op *op,
-				       struct verve_mr_region **region, uint32_t count);
+				       const void *giver, struct verve_mr_region **region,
+				       uint32_t count);
 void verve_errand_send(struct verve_errand *errand);
 
 /* For verve_errand_forget alone: the operation has asked. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "xport/errand.h"
+#include "xport/peer.h"
 #include "xport/start.h"
 #include "xport/xport.h"
 
@@ -19,7 +20,7 @@ struct verve_errand *verve_errand_take(struct verve_xport *xport)
 	errand = errands->parting_out ? NULL : STAILQ_FIRST(&errands->parting);
 	if (errand) {
 		STAILQ_REMOVE_HEAD(&errands->parting, link);
-		errands->parting_out = true;
+		errands->parting_out = errand;
 	} else {
 		errand = STAILQ_FIRST(&errands->wanted);
 		if (!errand)
@@ -38,18 +39,21 @@ void verve_errand_execute(struct verve_errand *errand)
 		errand->ret = verve_errand_get_regions(errand->xport, &errand->ask, errand->got);
 		return;
 	}
-	for (uint32_t i = 0; i < errand->back_count; i++)
-		verve_mr_cache_put(errand->xport->attr.mr_cache, errand->back[i]);
+	verve_errand_put_regions(errand->xport, errand->back, errand->back_count);
 }
 
 static void finish_parting(struct verve_errand *errand)
 {
-	struct verve_errands *errands = &errand->xport->home->errands;
+	struct verve_xport *xport = errand->xport;
+	struct verve_peer *peer = errand->report.peer;
 
-	errands->parting_out = false;
+	xport->home->errands.parting_out = NULL;
 	if (errand->report.write)
 		errand->report.write(errand);
 	free(errand);
+	/* A fenced operation may have waited for this completion. */
+	if (peer && !--peer->parting)
+		verve_peer_kick(xport, peer);
 }
 
 /* The operation has ended meanwhile: the regions go back, before it is reported. */
@@ -77,7 +81,9 @@ void verve_errand_finish(struct verve_errand *errand)
 	if (errand->state == VERVE_ERRAND_PARTING) {
 		finish_parting(errand);
 	} else if (errand->op) {
-		errand->state = VERVE_ERRAND_HERE;
+		errand->state = errand->ret ? VERVE_ERRAND_IDLE : VERVE_ERRAND_HERE;
+		if (errand->ret)
+			*verve_errand_refused(errand, &errand->ask) = errand->ret;
 		verve_peer_kick(xport, errand->op->peer);
 	} else {
 		turn_to_parting(errand);

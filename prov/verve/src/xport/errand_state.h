@@ -3,7 +3,6 @@
 #ifndef VERVE_XPORT_ERRAND_STATE_H
 #define VERVE_XPORT_ERRAND_STATE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -17,7 +16,7 @@ struct verve_errands {
 	struct verve_errand *by_op;	   /* uthash: of operations with VERVE_OP_ASKED */
 	struct verve_errand_queue wanted;  /* to register memory */
 	struct verve_errand_queue parting; /* to give regions back, in order */
-	bool parting_out;		   /* a thread gives the regions of one back */
+	struct verve_errand *parting_out;  /* a thread gives its regions back; or NULL */
 	uint32_t waiting;		   /* errands in both queues */
 };
 

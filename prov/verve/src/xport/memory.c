@@ -43,15 +43,26 @@ static uint32_t take_out(struct verve_memory *memory,
 void verve_memory_give_back(struct verve_xport *xport, struct verve_memory *memory)
 {
 	struct verve_mr_region *region[VERVE_IOV_LIMIT];
+	uint32_t count = take_out(memory, region);
 
-	verve_errand_give_back(xport, region, take_out(memory, region));
+	if (memory->in_place)
+		verve_errand_put_regions(xport, region, count);
+	else if (verve_errand_give_back(xport, memory, region, count))
+		memory->parted = true;
 }
 
 struct verve_errand *verve_memory_part_slowly(struct verve_xport *xport, struct verve_op *op)
 {
 	struct verve_mr_region *region[VERVE_IOV_LIMIT];
 
-	return verve_errand_part(xport, op, region, take_out(verve_op_memory(op), region));
+	struct verve_memory *memory = verve_op_memory(op);
+
+	if (memory->in_place) {
+		verve_memory_give_back(xport, memory);
+		return NULL;
+	}
+	return verve_errand_part(xport, op, memory->parted ? memory : NULL, region,
+				 take_out(memory, region));
 }
 
 void verve_memory_free_windows(struct verve_xport *xport, const struct verve_op_queue *queue)
@@ -102,8 +113,11 @@ static int get(struct verve_xport *xport, struct verve_op *op, const struct verv
 {
 	struct verve_memory *memory = verve_op_memory(op);
 	struct verve_mr_region *region[VERVE_IOV_LIMIT];
-	int ret = ask->count ? verve_errand_get(xport, op, ask, region) : 0;
+	int ret = 0;
 
+	if (ask->count)
+		ret = memory->in_place ? verve_errand_get_regions(xport, ask, region) :
+					 verve_errand_get(xport, op, ask, region);
 	for (uint32_t i = 0; !ret && i < ask->count; i++) {
 		memory->region[piece[i]] = region[i];
 		memory->owned |= 1u << piece[i];

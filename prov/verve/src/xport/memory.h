@@ -29,7 +29,9 @@ struct verve_memory {
 	struct verve_slab *slab; /* the device uses it in place of iov; NULL: it uses iov */
 	uint16_t iov_count; /* so short that staged has room: a receive fills whole cache lines */
 	bool staged; /* one piece of the application's in several, for xport/staged.h */
-	uint32_t owned; /* bit i: region[i] came from the cache and goes back there */
+	bool parted; /* an errand gives regions back that it had (xport/errand.h) */
+	bool in_place; /* no errand gets regions for it, or gives them back */
+	uint8_t owned; /* bit i: region[i] came from the cache and goes back there */
 	struct iovec iov[VERVE_IOV_LIMIT];
 	struct verve_mr_region *region[VERVE_IOV_LIMIT]; /* NULL: not registered */
 };
@@ -46,6 +48,8 @@ static inline void verve_memory_init(struct verve_memory *memory)
 	memory->slab = NULL;
 	memory->iov_count = 0;
 	memory->staged = false;
+	memory->parted = false;
+	memory->in_place = false;
 	memory->owned = 0;
 }
 
@@ -122,7 +126,9 @@ struct verve_errand *verve_memory_part_slowly(struct verve_xport *xport, struct 
 static inline struct verve_errand *verve_memory_part(struct verve_xport *xport,
 						     struct verve_op *op)
 {
-	if (!verve_op_memory(op)->owned && !(op->flags & VERVE_OP_ASKED))
+	const struct verve_memory *memory = verve_op_memory(op);
+
+	if (!memory->owned && !memory->parted && !(op->flags & VERVE_OP_ASKED))
 		return NULL;
 	return verve_memory_part_slowly(xport, op);
 }

@@ -55,6 +55,7 @@ struct verve_peer {
 	uint64_t lacking;	 /* since when it finds no connection, nanoseconds; 0: not */
 	uint64_t retry_at;	 /* in xport->denied: when it is asked again, nanoseconds */
 	uint32_t kept_slabs;	 /* slabs that are kept for it (xport/slab.h) */
+	uint32_t parting;	 /* operations whose completions errands are to write */
 	uint32_t named_receives; /* from it, that have an id (msg/recv_op.h) */
 	struct verve_link *link; /* NULL: not connected */
 	struct verve_op_queue pending; /* operations to be started, in order */

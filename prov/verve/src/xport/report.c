@@ -108,6 +108,10 @@ send_errand(struct verve_errand *errand, const struct verve_op *op,
 	errand->report = *report;
 	errand->report.write = write_late;
 	errand->report.is_foreign = is_foreign(errand->xport, op);
+	if (!op->cls->is_receive) {
+		errand->report.peer = op->peer;
+		op->peer->parting++;
+	}
 	verve_errand_send(errand);
 }
 

@@ -35,7 +35,7 @@ static bool is_fenced_off(const struct verve_peer *peer, const struct verve_op *
 	TAILQ_FOREACH(started, &peer->active, link)
 		if (is_before(started, op))
 			return true;
-	return !TAILQ_EMPTY(&peer->aside);
+	return peer->parting || !TAILQ_EMPTY(&peer->aside);
 }
 
 static bool may_start(const struct verve_xport *xport, const struct verve_peer *peer,

@@ -12,7 +12,8 @@ enum { PEERS_MIN = 1024 }; /* fewer peers are not worth a sweep */
 static bool is_at_rest(const struct verve_peer *peer)
 {
 	return !peer->link && !verve_peer_has_work(peer) && TAILQ_EMPTY(&peer->active) &&
-	       !peer->is_waiting && !peer->is_wanting && !peer->connecting && !peer->sharers;
+	       !peer->parting && !peer->is_waiting && !peer->is_wanting && !peer->connecting &&
+	       !peer->sharers;
 }
 
 static void need_linked(const struct verve_link_queue *links)
