@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "net/device.h"
+#include "net/dgram.h"
 #include "xport/xport.h"
 
 /*
@@ -43,6 +44,10 @@ static void warn_of_name(const struct verve_ep *ep)
 			   "this endpoint's connections (is its info another domain's?)\n",
 			   verve_addr_str(&ep->addr, name), port->device, port->port_num,
 			   verve_addr_str(&port->addrs[0].addr, own));
+	if (port->ethernet && verve_addr_port(&ep->addr) == VERVE_NET_ROCE_PORT)
+		VERVE_WARN(EP_CTRL, "%s has the UDP port of RoCE v2, whose datagrams most devices "
+			   "keep for themselves: give the endpoint another port\n",
+			   verve_addr_str(&ep->addr, name));
 }
 
 /*

@@ -56,6 +56,8 @@ static int bind_in_range(int fd, const struct verve_addr *addr)
 		uint32_t place = ((uint32_t)getpid() + i) % count;
 
 		verve_addr_set_port(&try, verve_config.port_first + place);
+		if (verve_addr_port(&try) == VERVE_NET_ROCE_PORT)
+			continue;
 		if (!bind(fd, &try.sa, verve_addr_len(&try)))
 			return 0;
 		if (errno != EADDRINUSE)
@@ -84,6 +86,40 @@ static int bind_socket(int fd, struct verve_addr *addr)
 	return verve_addr_set(addr, &bound, len);
 }
 
+/* Returns the descriptor of a socket that is bound to *addr, which becomes the bound address. */
+static int open_socket(struct verve_addr *addr)
+{
+	int fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = set_options(fd, addr->sa.sa_family);
+	if (!ret)
+		ret = bind_socket(fd, addr);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+/*
+ * The kernel may choose RoCE's port where net.ipv4.ip_local_port_range goes below 4792. It chooses
+ * another one while a socket has that port.
+ */
+static int open_hearing_socket(struct verve_addr *addr)
+{
+	const struct verve_addr wanted = *addr;
+	int fd = open_socket(addr), deaf = fd;
+
+	if (fd < 0 || verve_addr_port(&wanted) || verve_addr_port(addr) != VERVE_NET_ROCE_PORT)
+		return fd;
+	*addr = wanted;
+	fd = open_socket(addr);
+	close(deaf);
+	return fd;
+}
+
 int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgramp)
 {
 	struct verve_net_dgram *dgram = calloc(1, sizeof(*dgram));
@@ -92,23 +128,11 @@ int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgram
 
 	if (!dgram)
 		return -FI_ENOMEM;
-	dgram->fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (dgram->fd < 0) {
-		ret = -errno;
-		goto err_dgram;
+	ret = dgram->fd = open_hearing_socket(addr);
+	if (ret >= 0) {
+		*dgramp = dgram;
+		return 0;
 	}
-	ret = set_options(dgram->fd, addr->sa.sa_family);
-	if (ret)
-		goto err_fd;
-	ret = bind_socket(dgram->fd, addr);
-	if (ret)
-		goto err_fd;
-	*dgramp = dgram;
-	return 0;
-
-err_fd:
-	close(dgram->fd);
-err_dgram:
 	free(dgram);
 	VERVE_WARN(EP_CTRL, "cannot open the UDP socket %s: %s\n", verve_addr_str(addr, name),
 		   fi_strerror(-ret));

@@ -16,9 +16,15 @@
 struct verve_net_dgram;
 
 /*
+ * The UDP port of RoCE v2 (InfiniBand spec. annex A17). Devices but soft-RoCE keep what comes to
+ * this port for themselves, so that a socket hears nothing.
+ */
+enum { VERVE_NET_ROCE_PORT = 4791 };
+
+/*
  * Opens a socket bound to *addr. Port 0 stands for a free port of FI_VERVE_PORT_RANGE, or, without
- * a range, for one that the kernel chooses. *addr becomes the bound address. Logs. -FI_EADDRINUSE,
- * -FI_EADDRNOTAVAIL, -FI_EACCES, -FI_EMFILE, -FI_ENOMEM.
+ * a range, for one that the kernel chooses; but not for RoCE's own. *addr becomes the bound
+ * address. Logs. -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EACCES, -FI_EMFILE, -FI_ENOMEM.
  */
 int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgram);
 void verve_net_dgram_close(struct verve_net_dgram *dgram);

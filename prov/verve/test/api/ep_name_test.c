@@ -52,6 +52,17 @@ Test(ep_name, address_of_another_port_is_warned_about)
 	cr_expect_not_null(strstr(log_take(), "127.0.0.1:0 is not the address of "));
 }
 
+/* Most devices take what is sent to their own port: peers would wait in vain for an answer. */
+Test(ep_name, port_of_roce_is_warned_about)
+{
+	struct sockaddr_in name = *(struct sockaddr_in *)fix.info->src_addr;
+
+	name.sin_port = htons(4791);
+	cr_expect_eq(fi_setname(&ep->fid, &name, sizeof(name)), 0);
+	cr_expect_eq(fi_enable(ep), 0);
+	cr_expect_not_null(strstr(log_take(), ":4791 has the UDP port of RoCE v2"));
+}
+
 static void expect_name(const struct sockaddr_in *wanted)
 {
 	struct sockaddr_in name;

@@ -2,6 +2,7 @@
 /* Datagram socket, tested on the loopback interface, which loses no datagram. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -21,6 +22,40 @@ static void setup(void)
 }
 
 TestSuite(dgram, .init = setup);
+
+/* Of bind(2) with a port: how often it was called, all of which fail; -1: it does its work. */
+static int refused_binds = -1;
+static bool roce_port_was_tried;
+/* Answers of getsockname(2) that name RoCE's port. */
+static int roce_names;
+
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __real_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
+int __real_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
+
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+
+	if (refused_binds < 0 || !in->sin_port)
+		return __real_bind(fd, addr, len);
+	refused_binds++;
+	roce_port_was_tried |= in->sin_port == htons(VERVE_NET_ROCE_PORT);
+	errno = EADDRINUSE;
+	return -1;
+}
+
+int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	int ret = __real_getsockname(fd, addr, len);
+
+	if (roce_names) {
+		roce_names--;
+		((struct sockaddr_in *)addr)->sin_port = htons(VERVE_NET_ROCE_PORT);
+	}
+	return ret;
+}
 
 static struct verve_addr loopback(sa_family_t family)
 {
@@ -242,6 +277,44 @@ Test(dgram, a_range_of_ports_is_kept_to)
 {
 	fill_range(AF_INET);
 	fill_range(AF_INET6);
+}
+
+/* Devices keep what is sent to RoCE's port, so that a socket there hears nothing. */
+Test(dgram, a_range_does_not_mean_the_port_of_roce)
+{
+	struct verve_addr addr = loopback(AF_INET);
+	struct verve_net_dgram *dgram;
+
+	verve_config.port_first = VERVE_NET_ROCE_PORT - 1;
+	verve_config.port_last = VERVE_NET_ROCE_PORT + 1;
+	refused_binds = 0;
+	cr_expect_eq(verve_net_dgram_open(&addr, &dgram), -FI_EADDRINUSE);
+	cr_expect_eq(refused_binds, 2);
+	cr_expect_not(roce_port_was_tried);
+}
+
+static int next_descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
+
+Test(dgram, the_port_of_roce_is_not_taken_from_the_kernel)
+{
+	struct verve_addr addr = loopback(AF_INET), bound;
+	int before = next_descriptor();
+	socklen_t len = sizeof(bound);
+	struct verve_net_dgram *dgram;
+
+	roce_names = 1;
+	dgram = open_at(&addr);
+	cr_expect_neq(verve_addr_port(&addr), VERVE_NET_ROCE_PORT);
+	cr_assert_eq(getsockname(verve_net_dgram_fd(dgram), &bound.sa, &len), 0);
+	cr_expect_eq(verve_addr_port(&bound), verve_addr_port(&addr));
+	verve_net_dgram_close(dgram);
+	cr_expect_eq(next_descriptor(), before);
 }
 
 Test(dgram, kernel_sends_to_itself_from_itself)
