@@ -96,6 +96,15 @@ static void ifaddr_get(const struct ifaddrs *ifa, struct verve_addr *addr)
 		       sizeof(addr->in) : sizeof(addr->in6));
 }
 
+/*
+ * Bytes of the interface's name. An IPv4 address may have a label instead, such as "eth0:1", which
+ * /sys and the user do not know. No interface has a colon in its name.
+ */
+static size_t netdev_len(const char *name)
+{
+	return strcspn(name, ":");
+}
+
 /* A RoCE v2 GID is an IP address; IPv4 addresses are IPv4-mapped. */
 static void gid_to_addr(const struct ibv_gid_entry *entry, struct verve_addr *addr)
 {
@@ -181,7 +190,7 @@ static void portaddr_set(struct verve_net_portaddr *addr, const struct ibv_gid_e
 {
 	addr->gid_index = entry->gid_index;
 	memcpy(&addr->gid, &entry->gid, sizeof(addr->gid));
-	snprintf(addr->netdev, sizeof(addr->netdev), "%s", netdev);
+	snprintf(addr->netdev, sizeof(addr->netdev), "%.*s", (int)netdev_len(netdev), netdev);
 }
 
 /* False: FI_VERVE_GID_INDEX names another entry of the table. */
@@ -319,7 +328,7 @@ static bool netdev_exists(const struct finder *finder, const struct verve_iface 
 	return false;
 }
 
-/* An interface of the host that could carry the handshake, for the user to begin with. */
+/* The name, or label, of an interface that could carry the handshake, for the user's first try. */
 static const char *example_netdev(const struct finder *finder)
 {
 	const struct ifaddrs *ifa;
@@ -363,15 +372,16 @@ static bool handshake_is_named(const struct finder *finder)
 static void port_explain_infiniband(const struct finder *finder)
 {
 	struct verve_net_port *port = finder->port;
+	const char *example = example_netdev(finder);
 
 	if (port->netdev[0])
 		snprintf(port->reason, sizeof(port->reason), "%.16s has no IP address, or is down: "
 			 "ip address add ADDRESS/LENGTH dev %.16s", port->netdev, port->netdev);
 	else
 		snprintf(port->reason, sizeof(port->reason),
-			 "no IP address for the handshake: export FI_VERVE_IFACE=%.32s@%.16s, or "
+			 "no IP address for the handshake: export FI_VERVE_IFACE=%.32s@%.*s, or "
 			 "another one that reaches peers; or set up IPoIB",
-			 port->device, example_netdev(finder));
+			 port->device, (int)netdev_len(example), example);
 }
 
 /* InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. */
@@ -396,11 +406,11 @@ static int find_infiniband(const struct finder *finder)
 	verve_sysfs_ipoib(&addr.gid, port->netdev);
 	named = handshake_is_named(finder);
 	for (const struct ifaddrs *ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
-		if (!ifaddr_is_ip(ifa) || !(named ? !strcmp(ifa->ifa_name, port->netdev) :
-					     verve_sysfs_is_ipoib(ifa->ifa_name, &addr.gid)))
+		portaddr_set(&addr, entry, ifa->ifa_name);
+		if (!ifaddr_is_ip(ifa) || !(named ? !strcmp(addr.netdev, port->netdev) :
+					     verve_sysfs_is_ipoib(addr.netdev, &addr.gid)))
 			continue;
 		ifaddr_get(ifa, &addr.addr);
-		portaddr_set(&addr, entry, ifa->ifa_name);
 		if (port_add_addr(port, &addr))
 			return -FI_ENOMEM;
 	}

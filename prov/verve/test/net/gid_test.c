@@ -141,6 +141,16 @@ Test(gid, same_link_local_address_on_two_interfaces_is_told_apart)
 	expect_addr(0, "[fe80::1%3]:0", "eth1", 0);
 }
 
+/* getifaddrs(3) has the label of an IPv4 address in the place of its interface. */
+Test(gid, label_of_an_address_is_not_its_interface)
+{
+	fake_verbs_add_gid(1, 0, V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_addr("eth0:1", 2, true, "10.0.0.1");
+	find(1);
+	expect_addr(0, "10.0.0.1:0", "eth0", 0);
+	cr_expect_str_eq(port.netdev, "eth0");
+}
+
 Test(gid, no_address_has_a_reason)
 {
 	strcpy(port.netdev, "eth0");
@@ -231,6 +241,11 @@ Test(gid, infiniband_without_an_address_has_a_reason)
 	find(0);
 	cr_expect_not_null(strstr(port.reason, ": export FI_VERVE_IFACE=none0@eno2, or"));
 	port.reason[0] = '\0';
+	fake_verbs.ifaddrs[0].ifa_name = (char[]){"eno2:1"}; /* a label, not an interface */
+	find(0);
+	cr_expect_not_null(strstr(port.reason, ": export FI_VERVE_IFACE=none0@eno2, or"));
+	port.reason[0] = '\0';
+	fake_verbs.ifaddrs[0].ifa_name = (char[]){"eno2"};
 	verve_config.iface = NULL;
 	strcpy(port.device, "ibP16p202s31f1v126"); /* as rdma-core names such a function */
 	find(0);
@@ -264,6 +279,13 @@ Test(gid, each_address_of_each_ipoib_interface_of_the_port_is_found)
 	expect_addr(0, "10.2.0.1:0", "ib0.8001", 0);
 	find_anew("none0@eth0", 1);
 	expect_addr(0, "10.0.0.1:0", "eth0", 0);
+	/* An address may have a label, such as a service's that moves from host to host. */
+	fake_verbs_add_addr("ib0:1", 3, true, "10.1.0.9");
+	fake_verbs_add_addr("eth0:1", 2, true, "10.0.0.9");
+	find_anew(NULL, 4);
+	expect_addr(2, "10.1.0.9:0", "ib0", 0);
+	find_anew("none0@eth0", 2);
+	expect_addr(1, "10.0.0.9:0", "eth0", 0);
 }
 
 /* A parent without an address, or a bond's slave, which has its bond's link address. */
