@@ -25,6 +25,8 @@ enum {
 	RECEIVE_BUFFER = 4 << 20,
 	/* A call retries so often when it fails with the errors of earlier datagrams. */
 	TRIES = 16,
+	/* IPV6_PREFER_SRC_PUBLIC of linux/in6.h, which cannot stand beside libc's headers. */
+	PREFER_SRC_PUBLIC = 2,
 };
 
 static int set_option(int fd, int level, int option, int value)
@@ -268,6 +270,9 @@ bool verve_net_dgram_routes_from(const struct verve_addr *dest, const struct ver
 	fd = socket(dest->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
+	/* Names of endpoints last (net/gid.c), so a temporary address is not to be preferred. */
+	if (dest->sa.sa_family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_ADDR_PREFERENCES, PREFER_SRC_PUBLIC);
 	/* Any port but 0 will do, because connect(2) of a UDP socket sends nothing. */
 	verve_addr_set_port(&to, 9);
 	if (!connect(fd, &to.sa, verve_addr_len(&to)) && !getsockname(fd, &raw.sa, &len) &&

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/iface.h"
+#include "net/inet6.h"
 #include "net/sysfs.h"
 #include "net/verbs.h"
 
@@ -27,16 +28,22 @@ struct finder {
 	struct ibv_gid_entry *table;
 	size_t table_count;
 	struct ifaddrs *ifaddrs;
+	struct verve_inet6_list inet6;
 	uint32_t *ifindex; /* RoCE: of the interface of each of ifaddrs, in their order */
 	struct verve_net_port *port;
 };
 
-/* IPv4 addresses come first, then global IPv6 addresses, then link-local ones. */
+/*
+ * IPv4 addresses come first, then global IPv6 addresses, then link-local ones. Of the global ones,
+ * those that pass come last: an endpoint may need its name for months.
+ */
 static int portaddr_rank(const struct verve_net_portaddr *addr)
 {
 	if (addr->addr.sa.sa_family == AF_INET)
 		return 0;
-	return IN6_IS_ADDR_LINKLOCAL(&addr->addr.in6.sin6_addr) ? 2 : 1;
+	if (IN6_IS_ADDR_LINKLOCAL(&addr->addr.in6.sin6_addr))
+		return 3;
+	return addr->passing ? 2 : 1;
 }
 
 /* Inserts the address behind all addresses of the same or a better rank. */
@@ -200,6 +207,26 @@ static bool gid_is_named(const struct ibv_gid_entry *entry)
 	       entry->gid_index == verve_config.gid_index;
 }
 
+/*
+ * Sets addr->passing. The reason why no socket can have the address, which is also the port's, if
+ * it has no other address; NULL: sockets can.
+ */
+static const char *addr_reject(const struct finder *finder, uint32_t ifindex,
+			       struct verve_net_portaddr *addr)
+{
+	enum verve_inet6_state state = verve_inet6_state(&finder->inet6, &addr->addr, ifindex);
+	const char *why = NULL;
+
+	addr->passing = state == VERVE_INET6_PASSING;
+	if (state == VERVE_INET6_TENTATIVE)
+		why = "tentative IPv6 address: try again in a few seconds";
+	else if (state == VERVE_INET6_DUPLICATE)
+		why = "another host has this IPv6 address: choose another one";
+	if (why)
+		snprintf(finder->port->reason, sizeof(finder->port->reason), "%s", why);
+	return why;
+}
+
 /* The reason why a RoCE GID cannot be used; NULL: it can, and *addr is filled in. */
 static const char *gid_reject_ethernet(const struct finder *finder,
 				       const struct ibv_gid_entry *entry,
@@ -220,7 +247,7 @@ static const char *gid_reject_ethernet(const struct finder *finder,
 	if (!netdev)
 		return "its interface does not have this address, or is down";
 	portaddr_set(addr, entry, netdev);
-	return NULL;
+	return addr_reject(finder, entry->ndev_ifindex, addr);
 }
 
 /* Says why the one GID that FI_VERVE_GID_INDEX names is not used. */
@@ -243,6 +270,8 @@ static void port_explain_ethernet(struct verve_net_port *port, bool any, bool el
 
 	if (!verve_config_is_auto(verve_config.gid_index))
 		port_explain_named(port);
+	else if (port->reason[0])
+		return;
 	else if (!any)
 		snprintf(port->reason, sizeof(port->reason),
 			 "no RoCE v2 GID, only v1 or none: ip address add ADDRESS/LENGTH dev %.16s",
@@ -411,10 +440,10 @@ static int find_infiniband(const struct finder *finder)
 					     verve_sysfs_is_ipoib(addr.netdev, &addr.gid)))
 			continue;
 		ifaddr_get(ifa, &addr.addr);
-		if (port_add_addr(port, &addr))
+		if (!addr_reject(finder, 0, &addr) && port_add_addr(port, &addr))
 			return -FI_ENOMEM;
 	}
-	if (!port->addr_count)
+	if (!port->addr_count && !port->reason[0])
 		port_explain_infiniband(finder);
 	return 0;
 }
@@ -447,12 +476,14 @@ int verve_gid_find_addrs(struct ibv_context *ctx, struct verve_net_port *port)
 		ret = verve_net_error(errno);
 		goto out_table;
 	}
-	if (port->ethernet)
+	ret = verve_inet6_list_init(&finder.inet6);
+	if (!ret && port->ethernet)
 		ret = read_indexes(&finder);
 	if (!ret && !finder.port->reason[0])
 		ret = port->ethernet ? find_ethernet(&finder) : find_infiniband(&finder);
 	if (port->addr_count)
 		memcpy(port->netdev, port->addrs[0].netdev, sizeof(port->netdev));
+	verve_inet6_list_fini(&finder.inet6);
 	free(finder.ifindex);
 	freeifaddrs(finder.ifaddrs);
 

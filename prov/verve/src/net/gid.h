@@ -14,9 +14,11 @@
 /*
  * Fills three fields of the port.
  * addrs: on RoCE each IP address that a RoCE v2 GID carries and an interface of this namespace has,
- * best first: IPv4, global IPv6, link-local IPv6. On InfiniBand each address of DEVICE@INTERFACE in
- * FI_VERVE_IFACE, else of the port's IPoIB interfaces (with children of other partitions, and
- * bonds), else of an interface in FI_VERVE_IFACE; all of them with one GID, the port's default one.
+ * best first: IPv4; global IPv6, temporary and deprecated ones last; link-local IPv6. IPv6
+ * addresses that no socket can have (net/inet6.h) are none. On InfiniBand each address of
+ * DEVICE@INTERFACE in FI_VERVE_IFACE, else of the port's IPoIB interfaces (with children of other
+ * partitions, and bonds), else of an interface in FI_VERVE_IFACE; all of them with one GID, the
+ * port's default one.
  * FI_VERVE_GID_INDEX: on RoCE only the GID of this index counts; on InfiniBand it takes the
  * default GID's place.
  * refused: the port's other GIDs, each with a reason.

@@ -26,6 +26,7 @@ struct verve_net_portaddr {
 	struct verve_addr addr; /* port number 0 */
 	char netdev[VERVE_NET_NAME_MAX]; /* the interface with the address: "eth0", "eth0.100" */
 	uint8_t gid_index;
+	bool passing; /* a temporary or deprecated IPv6 address: it goes by itself */
 	struct verve_net_gid gid;
 };
 
@@ -85,7 +86,8 @@ struct verve_net_port {
 	bool on_pci;
 	uint16_t pci_domain;
 	uint8_t pci_bus, pci_device, pci_function;
-	struct verve_net_portaddr *addrs; /* best first: IPv4, global IPv6, link-local IPv6 */
+	/* best first: IPv4; global IPv6, those that pass last; link-local IPv6 */
+	struct verve_net_portaddr *addrs;
 	size_t addr_count;
 	struct verve_net_gid_refusal *refused; /* in the table's order */
 	size_t refused_count;

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/inet6.h"
 #include "net/sysfs.h"
 
 #define FILES "/dev/infiniband"
@@ -74,6 +75,18 @@ static bool add_interfaces(crypto_generichash_state *hash)
 	return ret;
 }
 
+/* An address may begin and end to be usable while the interfaces stay as they are. */
+static bool add_inet6(crypto_generichash_state *hash)
+{
+	struct verve_inet6_list list;
+
+	if (verve_inet6_list_init(&list))
+		return false;
+	add(hash, list.addrs, list.count * sizeof(*list.addrs));
+	verve_inet6_list_fini(&list);
+	return true;
+}
+
 /*
  * A container may have the files of some devices only; libibverbs finds the others, too, but cannot
  * open them. Without the folder there are none.
@@ -107,5 +120,6 @@ bool verve_net_stamp_take(struct verve_net_stamp *stamp)
 		return false;
 	add_files(&hash);
 	return verve_sysfs_read_ports(add, &hash) && add_interfaces(&hash) &&
+	       add_inet6(&hash) &&
 	       !crypto_generichash_final(&hash, stamp->bytes, sizeof(stamp->bytes));
 }

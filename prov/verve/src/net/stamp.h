@@ -19,7 +19,8 @@ struct verve_net_stamp {
 
 /*
  * Two equal stamps: the host has the same RDMA devices, whose ports are in the same state, and the
- * same network interfaces with the same state, addresses and MTU; this process has the same device
+ * same network interfaces with the same state, addresses (and what the kernel thinks of those of
+ * IPv6: net/inet6.h) and MTU; this process has the same device
  * files, and may open the same ones. The GID table is not in the stamp: the kernel changes it a
  * moment after an address or a link. False: this cannot be told.
  * Logs nothing. Any thread.

@@ -29,7 +29,12 @@ static bool roce_port_was_tried;
 /* Answers of getsockname(2) that name RoCE's port. */
 static int roce_names;
 
+/* IPV6_ADDR_PREFERENCES of the last socket of connect(2); 2: public addresses. */
+static int preference;
+
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int __real_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
 int __real_getsockname(int fd, struct sockaddr *addr, socklen_t *len);
@@ -44,6 +49,15 @@ int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 	roce_port_was_tried |= in->sin_port == htons(VERVE_NET_ROCE_PORT);
 	errno = EADDRINUSE;
 	return -1;
+}
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	socklen_t size = sizeof(preference);
+
+	if (getsockopt(fd, IPPROTO_IPV6, IPV6_ADDR_PREFERENCES, &preference, &size))
+		preference = 0;
+	return __real_connect(fd, addr, len);
 }
 
 int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *len)
@@ -326,6 +340,15 @@ Test(dgram, kernel_sends_to_itself_from_itself)
 	cr_expect(verve_net_dgram_routes_from(&self, &self));
 	cr_expect_not(verve_net_dgram_routes_from(&self, &own));
 	cr_expect_not(verve_net_dgram_routes_from(&self, &other));
+}
+
+/* The kernel may be set to prefer temporary ones, which are no good names of endpoints. */
+Test(dgram, kernel_is_asked_for_the_lasting_address)
+{
+	struct verve_addr self = loopback(AF_INET6);
+
+	cr_expect(verve_net_dgram_routes_from(&self, &self));
+	cr_expect_eq(preference & 3, 2, "%#x", preference);
 }
 
 /* An application may close all descriptors that it does not know, and open others. */

@@ -50,6 +50,8 @@ int __wrap_open(const char *path, int flags, int mode)
 
 bool __wrap_verve_sysfs_is_ipoib(const char *netdev, const struct verve_net_gid *gid);
 void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev);
+int __wrap_verve_inet6_list_init(struct verve_inet6_list *list);
+void __wrap_verve_inet6_list_fini(struct verve_inet6_list *list);
 struct ibv_device **ibv_get_device_list(int *count);
 void ibv_free_device_list(struct ibv_device **list);
 
@@ -183,6 +185,17 @@ void __wrap_verve_sysfs_ipoib(const struct verve_net_gid *gid, char *netdev)
 
 	(void)gid;
 	snprintf(netdev, VERVE_NET_NAME_MAX, "%.*s", (int)strcspn(list, " "), list);
+}
+
+int __wrap_verve_inet6_list_init(struct verve_inet6_list *list)
+{
+	*list = (struct verve_inet6_list){fake_verbs.inet6, fake_verbs.inet6_count};
+	return 0;
+}
+
+void __wrap_verve_inet6_list_fini(struct verve_inet6_list *list)
+{
+	(void)list;
 }
 
 struct ibv_device **ibv_get_device_list(int *count)
@@ -371,4 +384,14 @@ void fake_verbs_add_addr(const char *name, unsigned ifindex, bool up, const char
 		abort();
 	memcpy(ifa->ifa_addr, addr, len);
 	fake_verbs.ifindex[fake_verbs.ifaddr_count++] = ifindex;
+}
+
+void fake_verbs_add_flags(unsigned ifindex, const char *ip, uint32_t flags)
+{
+	struct verve_inet6_addr *addr = &fake_verbs.inet6[fake_verbs.inet6_count++];
+
+	addr->ifindex = ifindex;
+	addr->flags = flags;
+	if (inet_pton(AF_INET6, ip, &addr->ip) != 1)
+		abort();
 }

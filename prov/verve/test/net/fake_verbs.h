@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net/inet6.h"
+
 enum { FAKE_VERBS_MAX = 16 };
 
 struct fake_verbs {
@@ -28,6 +30,8 @@ struct fake_verbs {
 	unsigned ifindex[FAKE_VERBS_MAX];
 	int ifaddr_count;
 	int getifaddrs_error;
+	struct verve_inet6_addr inet6[FAKE_VERBS_MAX];
+	size_t inet6_count;
 	int index_lookups; /* calls of if_nametoindex(3) */
 	const char *ipoib; /* interfaces of every GID, with a space between them; NULL: none */
 	unsigned bad_gids;     /* bit i: GID i makes no address handle */
@@ -66,5 +70,7 @@ struct ibv_context *fake_verbs_context(void);
 void fake_verbs_add_gid(uint32_t port, uint32_t index, enum ibv_gid_type type, const char *gid,
 			uint32_t ifindex);
 void fake_verbs_add_addr(const char *name, unsigned ifindex, bool up, const char *ip);
+/* What the kernel thinks of an IPv6 address: IFA_F_ of linux/if_addr.h. */
+void fake_verbs_add_flags(unsigned ifindex, const char *ip, uint32_t flags);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/if_addr.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,63 @@ Test(gid, label_of_an_address_is_not_its_interface)
 	find(1);
 	expect_addr(0, "10.0.0.1:0", "eth0", 0);
 	cr_expect_str_eq(port.netdev, "eth0");
+}
+
+/* IPv6 addresses that go by themselves: an endpoint of a daemon would lose its name. */
+Test(gid, addresses_that_pass_come_after_those_that_last)
+{
+	fake_verbs_add_gid(1, 0, V2, "fe80::1", 2);
+	fake_verbs_add_gid(1, 1, V2, "fd00::1", 2);
+	fake_verbs_add_gid(1, 2, V2, "fd00::2", 2);
+	fake_verbs_add_gid(1, 3, V2, "fd00::3", 2);
+	fake_verbs_add_addr("eth0", 2, true, "fe80::1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::2");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::3");
+	fake_verbs_add_flags(3, "fd00::3", IFA_F_TEMPORARY); /* of another interface */
+	fake_verbs_add_flags(2, "fd00::1", IFA_F_TEMPORARY);
+	fake_verbs_add_flags(2, "fd00::2", IFA_F_DEPRECATED);
+	fake_verbs_add_flags(2, "fd00::3", 0);
+	find(4);
+	expect_addr(0, "[fd00::3]:0", "eth0", 3);
+	expect_addr(1, "[fd00::1]:0", "eth0", 1);
+	expect_addr(2, "[fd00::2]:0", "eth0", 2);
+	expect_addr(3, "[fe80::1%2]:0", "eth0", 0);
+}
+
+/* bind(2) refuses such an address with EADDRNOTAVAIL. */
+Test(gid, addresses_that_no_socket_can_have_are_refused)
+{
+	fake_verbs_add_gid(1, 0, V2, "fd00::1", 2);
+	fake_verbs_add_gid(1, 1, V2, "fd00::2", 2);
+	fake_verbs_add_addr("eth0", 2, true, "fd00::1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::2");
+	fake_verbs_add_flags(2, "fd00::1", IFA_F_TENTATIVE);
+	fake_verbs_add_flags(2, "fd00::2", IFA_F_TENTATIVE | IFA_F_DADFAILED);
+	find(0);
+	cr_assert_eq(port.refused_count, 2);
+	expect_refused(0, 0, "tentative");
+	expect_refused(1, 1, "another host has this");
+	cr_expect_not_null(strstr(port.reason, "another host has this IPv6 address: choose"));
+	fake_verbs.inet6[0].flags |= IFA_F_OPTIMISTIC; /* sockets may have it: RFC 4429 */
+	verve_net_port_fini(&port);
+	port_init();
+	find(1);
+	expect_addr(0, "[fd00::1]:0", "eth0", 0);
+}
+
+Test(gid, infiniband_looks_at_what_the_kernel_thinks_of_addresses_too)
+{
+	fake_verbs_add_gid(1, 0, IB, "fe80::1", 0);
+	fake_verbs_add_addr("eth0", 2, true, "fe80::1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::1");
+	fake_verbs_add_flags(3, "fe80::1", 0);
+	fake_verbs_add_flags(2, "fe80::1", IFA_F_TENTATIVE);
+	fake_verbs_add_flags(2, "fd00::1", IFA_F_TENTATIVE);
+	port.ethernet = false;
+	verve_config.iface = "eth0";
+	find(0);
+	cr_expect_not_null(strstr(port.reason, "tentative IPv6 address: try again"));
 }
 
 Test(gid, no_address_has_a_reason)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * /sys, and the stamp that is made from it: the program is linked with --wrap for each __wrap_
- * function, so that each path under /sys and /dev/infiniband is looked up in a temporary folder
- * instead, and the host has the one interface below.
+ * /sys and /proc, and the stamp that is made from them: the program is linked with --wrap for each
+ * __wrap_ function, so that each path there and under /dev/infiniband is looked up in a temporary
+ * folder instead, and the host has the one interface below.
  */
 #include "net/sysfs.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/inet6.h"
 #include "net/stamp.h"
 
 FILE *__real_fopen(const char *path, const char *mode);
@@ -53,7 +55,8 @@ void __wrap_freeifaddrs(struct ifaddrs *list)
 
 static const char *mapped(const char *path, char *buf)
 {
-	bool is_mapped = !strncmp(path, "/sys/", 5) || !strncmp(path, "/dev/infiniband", 15);
+	bool is_mapped = !strncmp(path, "/sys/", 5) || !strncmp(path, "/dev/infiniband", 15) ||
+			 !strncmp(path, "/proc/", 6);
 
 	snprintf(buf, PATH_MAX, "%s%s", is_mapped ? root : "", path);
 	return buf;
@@ -302,6 +305,48 @@ Test(sysfs, link_address)
 	cr_expect_str_eq(text, "52:54:00:00:00:01");
 }
 
+/* IPv6 addresses. */
+
+#define INET6 "/proc/thread-self/net/if_inet6"
+
+static const char two_addrs[] =
+	"fd090000000000000001000200030004 03 40 00 82       a0\n"
+	"fe800000000000004cbf51fffe0b7f40 1a3 40 20 c0 a-name-of-15-le\n";
+
+Test(sysfs, inet6_has_what_the_kernel_thinks_of_each_address)
+{
+	struct verve_inet6_list list;
+	struct verve_addr addr = {.in6 = {.sin6_family = AF_INET6}};
+
+	cr_assert_eq(verve_inet6_list_init(&list), 0);
+	cr_expect_eq(list.count, 0, "a kernel without IPv6 has no such file");
+	add_file(INET6, two_addrs);
+	cr_assert_eq(verve_inet6_list_init(&list), 0);
+	cr_assert_eq(list.count, 2);
+	cr_expect_eq(list.addrs[0].ifindex, 3);
+	cr_expect_eq(list.addrs[0].flags, 0x82);
+	cr_expect_eq(list.addrs[1].ifindex, 0x1a3);
+	cr_expect_eq(list.addrs[1].flags, 0xc0);
+	cr_assert_eq(inet_pton(AF_INET6, "fe80::4cbf:51ff:fe0b:7f40", &addr.in6.sin6_addr), 1);
+	cr_expect(IN6_ARE_ADDR_EQUAL(&addr.in6.sin6_addr, &list.addrs[1].ip));
+	cr_expect_eq(verve_inet6_state(&list, &addr, 0), VERVE_INET6_TENTATIVE);
+	cr_expect_eq(verve_inet6_state(&list, &addr, 3), VERVE_INET6_LASTING, "not in the list");
+	addr.in6.sin6_scope_id = 3;
+	cr_expect_eq(verve_inet6_state(&list, &addr, 0), VERVE_INET6_LASTING, "not in the list");
+	addr.sa.sa_family = AF_INET;
+	cr_expect_eq(verve_inet6_state(&list, &addr, 0), VERVE_INET6_LASTING);
+	verve_inet6_list_fini(&list);
+}
+
+Test(sysfs, inet6_that_is_written_otherwise_is_not_read)
+{
+	struct verve_inet6_list list;
+
+	add_file(INET6, "fd09 03 40 00 82 a0\n");
+	cr_assert_eq(verve_inet6_list_init(&list), 0);
+	cr_expect_eq(list.count, 0);
+}
+
 /* The stamp. */
 
 static struct verve_net_stamp before;
@@ -425,4 +470,16 @@ Test(sysfs, a_bond_has_the_partition_of_its_active_slave)
 	add_file(NET "bond1/bonding/active_slave", "\n"); /* none is up */
 	cr_expect_eq(verve_sysfs_pkey("bond0"), 0x8002);
 	cr_expect_eq(verve_sysfs_pkey("bond1"), 0);
+}
+
+/* The kernel found no other host with the address: sockets can have it from now on. */
+Test(sysfs, stamp_shows_that_an_ipv6_address_becomes_usable)
+{
+	add_port();
+	add_file(INET6, "fd090000000000000001000200030004 03 40 00 c0 a0\n");
+	cr_expect(is_changed());
+	cr_expect_not(is_changed());
+	add_file(INET6, "fd090000000000000001000200030004 03 40 00 80 a0\n");
+	cr_expect(is_changed());
+	cr_expect_not(is_changed());
 }
