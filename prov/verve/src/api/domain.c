@@ -14,6 +14,7 @@
 #include "api/eq.h"
 #include "api/fabric.h"
 #include "api/name.h"
+#include "api/port_cache.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/engine.h"
@@ -302,7 +303,11 @@ static int open_device(const struct fi_info *info, struct verve_net_device **dev
 			return ret;
 		}
 	}
-	return verve_net_device_open(device, port, info->src_addr ? &addr : NULL, dev);
+	ret = verve_net_device_open(device, port, info->src_addr ? &addr : NULL, dev);
+	/* The kept list may be from before: GIDs can change without a sign that its stamp shows. */
+	if (ret)
+		verve_port_cache_clear();
+	return ret;
 }
 
 /*

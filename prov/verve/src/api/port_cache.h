@@ -22,7 +22,10 @@ struct verve_port_list {
  */
 int verve_port_cache_get(struct verve_port_list **list);
 void verve_port_cache_put(struct verve_port_list *list);
-/* Forgets the kept list: when the last borrower gives it back, it is freed. */
+/*
+ * Forgets the kept list: when the last borrower gives it back, it is freed. Also for who finds that
+ * a port of it is not as the list says.
+ */
 void verve_port_cache_clear(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "api/info.h"
 #include "api/prov.h"
 #include "base/log.h"
+#include "fixture.h"
 
 enum { CALLS = 1000, THREADS = 4 };
 
@@ -152,6 +153,29 @@ Test(port_cache, child_after_fork_goes_on)
 		_exit(child && getinfo() == count - 1 ? 0 : 1);
 	}
 	child_expect_success(pid);
+}
+
+/*
+ * A GID may go where the stamp shows nothing: to the other device of a bond that fails over, or to
+ * another type. Whoever opens the port finds out.
+ */
+Test(port_cache, port_that_cannot_be_opened_is_looked_at_anew)
+{
+	struct fid_domain *domain;
+	struct fixture fix;
+	int count;
+
+	fake_net_host_addrs(0, 2, 2);
+	count = settle();
+	fixture_init(&fix, FI_VERSION(1, 17));
+	while (fix.info && fix.info->addr_format != FI_SOCKADDR_IN6)
+		fix.info = fix.info->next;
+	cr_assert_not_null(fix.info);
+	fake_net_host_addrs(0, 2, 1);
+	cr_expect_eq(fi_domain(fix.fabric, fix.info, &domain, NULL), -FI_ENODEV);
+	cr_expect_eq(getinfo(), count - 1);
+	cr_expect_eq(fi_close(&fix.fabric->fid), 0);
+	fi_freeinfo(fix.list);
 }
 
 /* A list that is lent stays while another takes its place. */
