@@ -215,7 +215,8 @@ static int take_error(struct verve_net_dgram *dgram, struct verve_addr *to, int 
 	err = msg_find_error(&msg);
 	if (!err || verve_addr_set(to, &name, msg.msg_namelen))
 		return 0;
-	*error = err->ee_errno;
+	/* What firewalls say of IPv6 (administratively prohibited); of IPv4: EHOSTUNREACH. */
+	*error = err->ee_errno == EACCES ? EHOSTUNREACH : err->ee_errno;
 	return *error == ECONNREFUSED || *error == EHOSTUNREACH || *error == ENETUNREACH;
 }
 

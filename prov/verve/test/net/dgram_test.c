@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/errqueue.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <unistd.h>
@@ -32,6 +33,11 @@ static int roce_names;
 /* IPV6_ADDR_PREFERENCES of the last socket of connect(2); 2: public addresses. */
 static int preference;
 
+/* What recvmsg(2) finds in the error queue, once; the destination is [::1]:9. */
+static struct sock_extended_err queued;
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
@@ -49,6 +55,26 @@ int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 	roce_port_was_tried |= in->sin_port == htons(VERVE_NET_ROCE_PORT);
 	errno = EADDRINUSE;
 	return -1;
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	struct sockaddr_in6 *to = msg->msg_name;
+
+	if (!queued.ee_errno)
+		return __real_recvmsg(fd, msg, flags);
+	cr_assert(flags & MSG_ERRQUEUE);
+	*to = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(9)};
+	to->sin6_addr = in6addr_loopback;
+	msg->msg_namelen = sizeof(*to);
+	cmsg->cmsg_level = IPPROTO_IPV6;
+	cmsg->cmsg_type = IPV6_RECVERR;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(queued));
+	msg->msg_controllen = CMSG_SPACE(sizeof(queued));
+	memcpy(CMSG_DATA(cmsg), &queued, sizeof(queued));
+	queued.ee_errno = 0;
+	return 1;
 }
 
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
@@ -197,6 +223,26 @@ Test(dgram, refusal_names_the_destination)
 Test(dgram, refusal_names_the_destination_on_ipv6)
 {
 	dgram_refuse(AF_INET6);
+}
+
+/*
+ * Firewalls reject so (firewalld does by default); of IPv4 the kernel says EHOSTUNREACH itself. Its
+ * EACCES would mean a wrong key to the application.
+ */
+Test(dgram, ipv6_firewall_that_rejects_is_a_host_that_is_not_reached)
+{
+	struct verve_addr addr = loopback(AF_INET6), from;
+	struct verve_net_dgram *dgram = open_at(&addr);
+	char buf[16];
+
+	queued = (struct sock_extended_err){.ee_errno = EACCES,
+					    .ee_origin = SO_EE_ORIGIN_ICMP6};
+	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EHOSTUNREACH);
+	cr_expect_eq(verve_addr_port(&from), 9);
+	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EAGAIN);
+	queued.ee_errno = EMSGSIZE; /* says nothing about a peer */
+	cr_expect_eq(verve_net_dgram_recv(dgram, buf, sizeof(buf), &from), -FI_EAGAIN);
+	verve_net_dgram_close(dgram);
 }
 
 /* Each refusal is a pending error of the socket; no error may hide a datagram that arrived. */
