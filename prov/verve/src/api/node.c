@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "net/dgram.h"
 
 static int family_of(const struct fi_info *hints)
 {
@@ -213,18 +214,37 @@ bool verve_node_source(const struct verve_node *node, const struct verve_addr *o
 	return true;
 }
 
+/*
+ * Of several addresses of a family, a name may have one in each network of its host: the first that
+ * the kernel reaches from own, else the first.
+ */
+static int choose_dest(const struct addrinfo *list, const struct verve_addr *own,
+		       struct verve_addr *dest)
+{
+	struct verve_addr addr;
+	bool any = false;
+
+	for (const struct addrinfo *info = list; info; info = info->ai_next) {
+		if (info->ai_family != own->sa.sa_family ||
+		    verve_addr_set(&addr, info->ai_addr, info->ai_addrlen))
+			continue;
+		if (!any)
+			*dest = addr;
+		any = true;
+		/* A list of one address needs no look at the routes. */
+		if (list->ai_next && verve_net_dgram_routes_from(&addr, own)) {
+			*dest = addr;
+			break;
+		}
+	}
+	return any ? 1 : -FI_ENODATA;
+}
+
 int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
 		    struct verve_addr *dest)
 {
-	const struct addrinfo *info;
-
-	if (node->dest) {
-		for (info = node->dest; info; info = info->ai_next)
-			if (info->ai_family == own->sa.sa_family &&
-			    !verve_addr_set(dest, info->ai_addr, info->ai_addrlen))
-				return 1;
-		return -FI_ENODATA;
-	}
+	if (node->dest)
+		return choose_dest(node->dest, own, dest);
 	if (node->local_port) {
 		*dest = *own;
 		verve_addr_set_port(dest, node->local_port);

@@ -60,7 +60,8 @@ bool verve_node_source(const struct verve_node *node, const struct verve_addr *o
 		       struct verve_addr *source);
 
 /*
- * Sets *dest to the destination in the address family of own. 1: done; 0: the application asked for
+ * Sets *dest to the destination in the address family of own; if a name has several, to the first
+ * that the kernel's routes reach from own, or else the first. 1: done; 0: the application asked for
  * no destination; -FI_ENODATA: the destination has no address of this family.
  */
 int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,

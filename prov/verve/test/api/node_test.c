@@ -110,6 +110,31 @@ Test(node, destination_is_an_address_and_its_port)
 	expect_source(&own, 0);
 }
 
+/* As a name has it that stands for all networks of a host. Of the fake net, own reaches itself. */
+Test(node, of_several_destinations_the_one_that_own_reaches_is_chosen)
+{
+	static const char *const texts[] = {"10.9.9.9", "fd00::1", "10.1.0.1", "10.1.0.9"};
+	struct verve_addr other = ip("10.2.0.1", 0);
+	struct addrinfo **tail = &node.dest;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		cr_assert_eq(getaddrinfo(texts[i], "7000", NULL, tail), 0);
+		tail = &(*tail)->ai_next;
+		freeaddrinfo(*tail); /* the same of other kinds of sockets */
+		*tail = NULL;
+	}
+	cr_assert_eq(verve_node_dest(&node, &own, &out), 1);
+	own = ip("10.1.0.1", 7000);
+	cr_expect(verve_addr_equal(&out, &own));
+	/* Else the first one, as getaddrinfo(3) sorts them. */
+	cr_assert_eq(verve_node_dest(&node, &other, &out), 1);
+	own = ip("10.9.9.9", 7000);
+	cr_expect(verve_addr_equal(&out, &own));
+	cr_assert_eq(verve_node_dest(&node, &own6, &out), 1);
+	own6 = ip("fd00::1", 7000);
+	cr_expect(verve_addr_equal(&out, &own6));
+}
+
 Test(node, service_alone_is_a_destination_on_this_very_host)
 {
 	struct verve_addr want = own;
