@@ -133,9 +133,13 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	cm->fatal = calloc(1, sizeof(*cm->fatal));
 	if (!cm->fatal)
 		goto err_free;
+	verve_worker_open(&cm->jobs, attr->wake, attr->arg);
+	ret = verve_worker_prepare();
+	if (ret)
+		goto err_worker;
 	ret = verve_net_dgram_open(&cm->self.addr, &cm->dgram);
 	if (ret)
-		goto err_fatal;
+		goto err_worker;
 	verve_guard_init(&cm->guard, attr->key, &cm->self.addr);
 	cm->self.incarnation = verve_net_random64() | 1; /* 0 means unknown in a datagram */
 	cm->self.window = attr->window;
@@ -143,7 +147,6 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	cm->self.features = attr->features;
 	cm->self.timeout = attr->connect_timeout;
 	verve_mailbox_init(&cm->requests);
-	verve_worker_open(&cm->jobs, attr->wake, attr->arg);
 	verve_idtab_init(&cm->ids);
 	verve_timers_init(&cm->timers);
 	for (int list = 0; list < VERVE_CM_LISTS; list++)
@@ -151,7 +154,8 @@ int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cmp)
 	*cmp = cm;
 	return 0;
 
-err_fatal:
+err_worker:
+	verve_worker_close(&cm->jobs);
 	free(cm->fatal);
 err_free:
 	free(cm);

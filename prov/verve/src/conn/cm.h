@@ -27,8 +27,8 @@ struct verve_cm;
 
 /*
  * Opens a manager and binds its socket. Copies *attr, and the key. Logs an error of its own; the
- * errors of verve_net_dgram_open; -FI_ENOMEM; -FI_EINVAL: addr is a wildcard although there is a
- * key.
+ * errors of verve_net_dgram_open and verve_worker_prepare; -FI_ENOMEM; -FI_EINVAL: addr is a
+ * wildcard although there is a key.
  */
 int verve_cm_open(const struct verve_cm_attr *attr, struct verve_cm **cm);
 /*

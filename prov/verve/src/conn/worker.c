@@ -191,6 +191,31 @@ void verve_worker_open(struct verve_job_owner *owner, void (*wake)(void *arg), v
 	pthread_mutex_unlock(&lock);
 }
 
+static void log_no_worker(int ret)
+{
+	const char *remedy = "";
+
+	if (ret == -FI_EMFILE)
+		remedy = ": raise the limit of descriptors (ulimit -n)";
+	else if (ret == -FI_EAGAIN)
+		remedy = ": raise the limit of threads (ulimit -u; pids.max of the control group)";
+	VERVE_WARN(EP_CTRL, "cannot start a thread for queue pairs: %s%s\n", fi_strerror(-ret),
+		   remedy);
+}
+
+int verve_worker_prepare(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!worker_count)
+		ret = worker_start();
+	pthread_mutex_unlock(&lock);
+	if (ret)
+		log_no_worker(ret);
+	return ret;
+}
+
 int verve_worker_put(struct verve_job_owner *owner, struct verve_job *job,
 		     enum verve_job_class class)
 {
@@ -204,8 +229,7 @@ int verve_worker_put(struct verve_job_owner *owner, struct verve_job *job,
 		job_enqueue(job, class);
 	pthread_mutex_unlock(&lock);
 	if (ret)
-		VERVE_WARN(EP_CTRL, "cannot start a thread for queue pairs: %s\n",
-			   fi_strerror(-ret));
+		log_no_worker(ret);
 	return ret;
 }
 

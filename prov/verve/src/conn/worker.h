@@ -10,8 +10,9 @@
  * done. Urgent jobs overtake those that only a stranger has caused, and strangers' jobs never have
  * all workers. Owners take turns.
  *
- * A job that finds no worker idle starts one, up to their number. The last owner that leaves ends
- * all. In a child after fork(2), jobs of the parent's owners are not executed any more.
+ * A manager starts the first one when it is opened. A job that finds no worker idle starts one
+ * more, up to their number. The last owner that leaves ends all. In a child after fork(2), jobs of
+ * the parent's owners are not executed any more.
  *
  * Any thread may call the functions here. The lock of this file is taken last, and is never held
  * while a job is executed.
@@ -62,6 +63,12 @@ struct verve_job_owner {
 
 /* wake, arg: see struct verve_job_owner. */
 void verve_worker_open(struct verve_job_owner *owner, void (*wake)(void *arg), void *arg);
+/*
+ * Starts a worker if there is none; it stays while an owner does. When the first job comes, the
+ * process may have used up its descriptors, or threads. Logs. A negative error of starting a
+ * thread.
+ */
+int verve_worker_prepare(void);
 /*
  * Waits for the owner's jobs that have begun; the others come back as dropped. Afterwards no worker
  * touches the owner, and done has the last mail. No other thread may put a job of this owner

@@ -123,6 +123,30 @@ Test(cm, no_queue_pair_here)
 	nodes_stop();
 }
 
+/* As where a control group allows no more of them. Connections would fail, each by itself. */
+Test(cm, no_thread_is_told_by_open)
+{
+	struct verve_cm_attr attr = {0};
+	struct verve_cm *cm;
+
+	nodes_start(7, 0);
+	cm_world_config.no_threads = true;
+	cm_world_addr(0, &attr.addr);
+	cr_expect_eq(verve_cm_open(&attr, &cm), -FI_EAGAIN);
+	nodes_stop();
+}
+
+/* Later, the first worker is there. */
+Test(cm, lack_of_threads_comes_after_open)
+{
+	nodes_start(8, 2);
+	cm_world_config.no_threads = true;
+	node_connect(0, 1);
+	nodes_run(UINT64_MAX);
+	nodes_expect_connected(0, 1);
+	nodes_stop();
+}
+
 Test(cm, no_queue_pair_there)
 {
 	nodes_start(8, 2);

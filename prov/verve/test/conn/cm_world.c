@@ -440,6 +440,8 @@ int verve_net_thread_start(const char *name, uint64_t (*step)(void *arg), void *
 	struct verve_net_thread *thread = threads;
 
 	(void)name;
+	if (cm_world_config.no_threads)
+		return -FI_EAGAIN;
 	while (thread->is_used)
 		if (++thread == threads + THREADS)
 			abort();

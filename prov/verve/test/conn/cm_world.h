@@ -26,6 +26,7 @@ struct cm_world_config {
 	uint64_t delay_min, delay_max, slow_max;
 	bool refuse;			/* ICMP answers for a closed port */
 	uint64_t work_max;		/* most from a job's begin to its end */
+	bool no_threads;		/* none can be started */
 };
 extern struct cm_world_config cm_world_config; /* may change at any time */
 

@@ -7,9 +7,11 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 
@@ -107,6 +109,40 @@ static void count_wake(void *arg)
 	pthread_mutex_lock(&lock);
 	++*(unsigned *)arg;
 	pthread_mutex_unlock(&lock);
+}
+
+/* The first connection of a daemon may come when all its descriptors are in use. */
+Test(worker, later_lack_of_descriptors_leaves_the_first)
+{
+	struct rlimit none = {.rlim_cur = 0, .rlim_max = 1024};
+	struct verve_job_owner owner;
+	struct verve_mail *mail = NULL;
+
+	verve_worker_open(&owner, nothing, NULL);
+	cr_assert_eq(verve_worker_prepare(), 0);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (unsigned i = 0; i < JOBS; i++)
+		task_put(&owner, &tasks[i], NULL, VERVE_JOB_STRANGER);
+	for (unsigned i = 0; i < JOBS; i++)
+		take(&owner, &mail);
+	none.rlim_cur = none.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	verve_worker_close(&owner);
+}
+
+Test(worker, lack_of_descriptors_is_told_before_there_are_jobs)
+{
+	struct rlimit none = {.rlim_cur = 0, .rlim_max = 1024};
+	struct verve_job_owner owner;
+	int ret;
+
+	verve_worker_open(&owner, nothing, NULL);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ret = verve_worker_prepare();
+	none.rlim_cur = none.rlim_max; /* Criterion needs some */
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_expect_eq(ret, -FI_EMFILE);
+	verve_worker_close(&owner);
 }
 
 Test(worker, jobs_come_back_and_wake_their_owner)

@@ -10,6 +10,7 @@
 
 #include "../support/child.h"
 #include "../support/fake_net.h"
+#include "../support/fake_world.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "conn/cm.h"
@@ -97,10 +98,7 @@ TestSuite(service, .init = setup, .fini = teardown);
 
 static bool runs(void)
 {
-	char open[128];
-
-	fake_net_leaks(open, sizeof(open));
-	return strstr(open, "thread");
+	return fake_threads_run("verve-service");
 }
 
 static uint64_t datagrams(void)

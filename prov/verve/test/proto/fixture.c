@@ -86,6 +86,7 @@ static void open_cm(struct node *node)
 
 	cr_assert_eq(verve_cm_open(&attr, &node->xport->cm), 0);
 	node->addr = *verve_cm_addr(node->xport->cm);
+	fake_net_step_threads(); /* the first worker finds no job, and is no event any more */
 }
 
 void node_open(struct node *node, uint32_t host, const struct verve_xport_attr *wanted)

@@ -79,16 +79,19 @@ void verve_net_back_off(void)
 
 static void run(struct fake_event *event);
 
-static void wake(struct verve_net_thread *thread)
+static void wake_at(struct verve_net_thread *thread, uint64_t when)
 {
-	uint64_t when = fake_world.now + fake_between(0, fake_world.config.thread_delay);
-
 	thread->woken = true;
 	if (fake_world.config.starved && !strcmp(thread->name, fake_world.config.starved))
 		return;
 	if (thread->running || (fake_event_is_set(&thread->event) && thread->event.time <= when))
 		return;
 	fake_event_at(&thread->event, when, run);
+}
+
+static void wake(struct verve_net_thread *thread)
+{
+	wake_at(thread, fake_world.now + fake_between(0, fake_world.config.thread_delay));
 }
 
 static void step(struct verve_net_thread *thread)
@@ -148,6 +151,16 @@ void fake_threads_look(void)
 			wake(thread);
 }
 
+bool fake_threads_run(const char *name)
+{
+	const struct verve_net_thread *thread;
+
+	LIST_FOREACH (thread, &threads, link)
+		if (!strcmp(thread->name, name))
+			return true;
+	return false;
+}
+
 int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), void *arg,
 			   struct verve_net_thread **threadp)
 {
@@ -167,7 +180,8 @@ int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), voi
 	thread->arg = arg;
 	LIST_INSERT_HEAD(&threads, thread, link);
 	fake_opened(FAKE_THREAD);
-	wake(thread);
+	/* No random number: worlds in which the thread has nothing to do are the same without it. */
+	wake_at(thread, fake_world.now);
 	*threadp = thread;
 	return 0;
 }

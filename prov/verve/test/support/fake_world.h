@@ -176,5 +176,6 @@ bool fake_device_has_fd(int fd);
 void fake_threads_wake(void);
 /* Wakes the threads whose watched descriptor is readable. */
 void fake_threads_look(void);
+bool fake_threads_run(const char *name); /* one of that name was started and not stopped */
 
 #endif
