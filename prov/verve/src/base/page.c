@@ -225,7 +225,7 @@ static bool grow(uint32_t index)
 		return true;
 	/* Above RLIMIT_FSIZE the kernel would end the process with SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || (rlim_t)(end + BATCH * ENTRY) > limit.rlim_cur ||
-	    posix_fallocate(page.file, end, BATCH * ENTRY))
+	    verve_rundir_allocate(page.file, end, BATCH * ENTRY))
 		return false;
 	page.allocated += BATCH;
 	return true;

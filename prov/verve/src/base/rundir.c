@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,22 @@ static bool is_allowed(size_t len)
 	return !getrlimit(RLIMIT_FSIZE, &limit) && len <= limit.rlim_cur;
 }
 
+/*
+ * A signal that waits makes tmpfs give up. A profiler's come so often that no number of tries would
+ * do, so they are blocked meanwhile.
+ */
+int verve_rundir_allocate(int file, off_t offset, size_t len)
+{
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = posix_fallocate(file, offset, len);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -ret;
+}
+
 int verve_rundir_create(int dir, size_t len)
 {
 	struct flock lock = whole_file();
@@ -64,13 +81,13 @@ int verve_rundir_create(int dir, size_t len)
 	file = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (file < 0)
 		return -errno;
-	ret = posix_fallocate(file, 0, len);
+	ret = verve_rundir_allocate(file, 0, len);
 	if (!ret && fcntl(file, F_SETLK, &lock))
-		ret = errno;
+		ret = -errno;
 	if (!ret)
 		return file;
 	close(file);
-	return -ret;
+	return ret;
 }
 
 int verve_rundir_link(int dir, int file, char *name)

@@ -32,6 +32,11 @@ int verve_rundir_open(const char *path, uid_t uid, bool create);
  * other descriptor of the file may be closed in this process: that would unlock the file.
  */
 int verve_rundir_create(int dir, size_t len);
+/*
+ * Allocates len bytes more, from offset on, which may be behind the file's end. No more than
+ * RLIMIT_FSIZE allows: the kernel would end the process.
+ */
+int verve_rundir_allocate(int file, off_t offset, size_t len);
 /* Gives the file a name, which is written to name of VERVE_RUNDIR_NAME bytes. */
 int verve_rundir_link(int dir, int file, char *name);
 

@@ -3,6 +3,7 @@
 #include "base/rundir.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <signal.h>
@@ -16,6 +17,23 @@
 
 static char folder[] = "/dev/shm/verve-test-XXXXXX", link_path[64];
 static int dir;
+
+/* The signal of a profiler, of which one waits whenever it is not blocked. */
+static bool is_profiled;
+
+int __wrap_posix_fallocate(int file, off_t offset, off_t len);
+int __real_posix_fallocate(int file, off_t offset, off_t len);
+
+/* tmpfs gives up where a signal waits, and has then allocated nothing. */
+int __wrap_posix_fallocate(int file, off_t offset, off_t len)
+{
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	if (is_profiled && !sigismember(&blocked, SIGPROF))
+		return EINTR;
+	return __real_posix_fallocate(file, offset, len);
+}
 
 static void setup(void)
 {
@@ -33,6 +51,20 @@ static void teardown(void)
 }
 
 TestSuite(rundir, .init = setup, .fini = teardown);
+
+Test(rundir, a_signal_does_not_keep_a_file_from_being_made)
+{
+	sigset_t blocked;
+	int file;
+
+	is_profiled = true;
+	file = verve_rundir_create(dir, 4096);
+	cr_assert_geq(file, 0);
+	cr_expect_eq(verve_rundir_allocate(file, 4096, 4096), 0);
+	close(file);
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	cr_expect_not(sigismember(&blocked, SIGPROF));
+}
 
 Test(rundir, another_users_folder_is_refused)
 {
