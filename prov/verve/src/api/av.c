@@ -264,8 +264,10 @@ static int av_insert(struct fid_av *fid, const void *addrs, size_t count, fi_add
  * Resolves node and service. node NULL: the caller needs the port alone. -FI_EADDRNOTAVAIL: there
  * is no such address. Logs.
  */
-static int resolve(int family, const char *node, const char *service, struct verve_addr *addr)
+static int resolve(const struct verve_av *av, int family, const char *node, const char *service,
+		   struct verve_addr *addr)
 {
+	const struct verve_net_port *port = verve_net_device_port(av->domain->dev);
 	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *list, *ai;
 	int ret;
@@ -276,6 +278,8 @@ static int resolve(int family, const char *node, const char *service, struct ver
 		return -FI_EADDRNOTAVAIL;
 	}
 	ret = -FI_EADDRNOTAVAIL;
+	if (node && verve_node_choose(list, &port->addrs[0].addr, addr) > 0)
+		ret = 0;
 	for (ai = list; ai && ret; ai = ai->ai_next)
 		ret = verve_addr_set(addr, ai->ai_addr, ai->ai_addrlen);
 	freeaddrinfo(list);
@@ -307,7 +311,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	ret = insertion_begin(&ins, av, fi_addr, flags, context);
 	if (ret)
 		return ret;
-	ret = resolve(family, node, service, &addr);
+	ret = resolve(av, family, node, service, &addr);
 	if (ret)
 		insertion_fail(&ins, ret);
 	else
@@ -359,9 +363,10 @@ static int add_to_name(const char *node, uint64_t n, char *host)
  * The address of the n-th host after node, which is an IP address or a name, with the port of
  * service.
  */
-static int resolve_nth(int family, const char *node, uint64_t n, const char *service,
-		       struct verve_addr *addr)
+static int resolve_nth(const struct verve_av *av, const char *node, uint64_t n,
+		       const char *service, struct verve_addr *addr)
 {
+	int family = family_of(av);
 	struct addrinfo hints = {.ai_family = family, .ai_flags = AI_NUMERICHOST};
 	struct addrinfo *list;
 	char host[HOST_MAX];
@@ -369,11 +374,11 @@ static int resolve_nth(int family, const char *node, uint64_t n, const char *ser
 
 	if (!getaddrinfo(node, NULL, &hints, &list)) {
 		freeaddrinfo(list);
-		ret = resolve(family, node, service, addr);
+		ret = resolve(av, family, node, service, addr);
 		return ret ? ret : add_to_address(addr, n);
 	}
 	ret = add_to_name(node, n, host);
-	return ret ? ret : resolve(family, host, service, addr);
+	return ret ? ret : resolve(av, family, host, service, addr);
 }
 
 static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
@@ -390,7 +395,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 	ret = insertion_begin(&ins, av, fi_addr, flags, context);
 	if (ret)
 		return ret;
-	if (resolve(family_of(av), NULL, service, &first))
+	if (resolve(av, family_of(av), NULL, service, &first))
 		return -FI_EINVAL;
 	port = verve_addr_port(&first);
 	if (port + svccnt > UINT16_MAX + 1u) {
@@ -399,7 +404,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 		return -FI_EINVAL;
 	}
 	for (size_t n = 0; n < nodecnt; n++) {
-		ret = resolve_nth(family_of(av), node, n, service, &addr);
+		ret = resolve_nth(av, node, n, service, &addr);
 		for (uint32_t s = 0; s < svccnt; s++) {
 			if (ret) {
 				insertion_fail(&ins, ret);

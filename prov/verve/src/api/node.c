@@ -214,12 +214,8 @@ bool verve_node_source(const struct verve_node *node, const struct verve_addr *o
 	return true;
 }
 
-/*
- * Of several addresses of a family, a name may have one in each network of its host: the first that
- * the kernel reaches from own, else the first.
- */
-static int choose_dest(const struct addrinfo *list, const struct verve_addr *own,
-		       struct verve_addr *dest)
+int verve_node_choose(const struct addrinfo *list, const struct verve_addr *own,
+		      struct verve_addr *dest)
 {
 	struct verve_addr addr;
 	bool any = false;
@@ -244,7 +240,7 @@ int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
 		    struct verve_addr *dest)
 {
 	if (node->dest)
-		return choose_dest(node->dest, own, dest);
+		return verve_node_choose(node->dest, own, dest);
 	if (node->local_port) {
 		*dest = *own;
 		verve_addr_set_port(dest, node->local_port);

@@ -60,9 +60,16 @@ bool verve_node_source(const struct verve_node *node, const struct verve_addr *o
 		       struct verve_addr *source);
 
 /*
- * Sets *dest to the destination in the address family of own; if a name has several, to the first
- * that the kernel's routes reach from own, or else the first. 1: done; 0: the application asked for
- * no destination; -FI_ENODATA: the destination has no address of this family.
+ * Of a list of getaddrinfo(3), sets *dest to an address of the family of own: to the first that the
+ * kernel's routes reach from own, as a name may have one in each network of its host; or else to
+ * the first. 1: done; -FI_ENODATA: there is none.
+ */
+int verve_node_choose(const struct addrinfo *list, const struct verve_addr *own,
+		      struct verve_addr *dest);
+
+/*
+ * Sets *dest to the destination in the address family of own (verve_node_choose). 1: done; 0: the
+ * application asked for no destination; -FI_ENODATA: the destination has no address of this family.
  */
 int verve_node_dest(const struct verve_node *node, const struct verve_addr *own,
 		    struct verve_addr *dest);

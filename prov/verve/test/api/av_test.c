@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <string.h>
 
 #include "api/av.h"
@@ -13,6 +14,28 @@
 
 static struct fixture fix;
 static struct fid_av *av;
+
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+/* The name "two" has an address that nobody reaches, and the fixture's own one. */
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	char own[INET_ADDRSTRLEN];
+	int ret;
+
+	if (!node || strcmp(node, "two"))
+		return __real_getaddrinfo(node, service, hints, list);
+	if (hints->ai_flags & AI_NUMERICHOST)
+		return EAI_NONAME;
+	inet_ntop(AF_INET, &((struct sockaddr_in *)fix.info->src_addr)->sin_addr, own,
+		  sizeof(own));
+	ret = __real_getaddrinfo("10.77.0.1", service, hints, list);
+	return ret ? ret : __real_getaddrinfo(own, service, hints, &(*list)->ai_next);
+}
 
 static void setup(void)
 {
@@ -291,6 +314,22 @@ Test(av, insertsvc_resolves_node_and_service)
 		     "IPv6 in an IPv4 domain");
 	cr_expect_eq(fi_addr, FI_ADDR_NOTAVAIL);
 	cr_expect_eq(error, FI_EADDRNOTAVAIL);
+}
+
+Test(av, of_a_names_addresses_the_one_that_the_domain_reaches_is_inserted)
+{
+	struct sockaddr_in *own = fix.info->src_addr, addr;
+	size_t len = sizeof(addr);
+	fi_addr_t fi_addr;
+
+	open_av(0);
+	cr_assert_eq(fi_av_insertsvc(av, "two", "6000", &fi_addr, 0, NULL), 1);
+	cr_assert_eq(fi_av_lookup(av, fi_addr, &addr, &len), 0);
+	cr_expect_eq(addr.sin_addr.s_addr, own->sin_addr.s_addr);
+	cr_expect_eq(addr.sin_port, htons(6000));
+	cr_assert_eq(fi_av_insertsym(av, "two", 1, "6001", 1, &fi_addr, 0, NULL), 1);
+	cr_assert_eq(fi_av_lookup(av, fi_addr, &addr, &len), 0);
+	cr_expect_eq(addr.sin_addr.s_addr, own->sin_addr.s_addr);
 }
 
 Test(av, insertsvc_takes_every_string_for_an_ip_address)
