@@ -136,6 +136,7 @@ static bool is_endpoint(const struct verve_addr *addr)
 		       addr->in.sin_addr.s_addr != htonl(INADDR_BROADCAST) &&
 		       !IN_MULTICAST(ntohl(addr->in.sin_addr.s_addr));
 	return !IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr) &&
+	       !IN6_IS_ADDR_V4MAPPED(&addr->in6.sin6_addr) &&
 	       !IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr);
 }
 

@@ -214,6 +214,22 @@ Test(av, one_bad_address_fails_alone)
 	cr_expect_eq(errors[5], 0);
 }
 
+/* No socket of an endpoint can send there: they are of IPv4, or of IPv6 alone. */
+Test(av, ipv4_address_in_an_ipv6_address_is_refused)
+{
+	struct sockaddr_in6 addr = {.sin6_family = AF_INET6, .sin6_port = htons(5000)};
+	fi_addr_t fi_addr;
+	int error;
+
+	fix.info->addr_format = FI_SOCKADDR_IN6;
+	open_av(0);
+	cr_assert_eq(inet_pton(AF_INET6, "::ffff:10.0.0.1", &addr.sin6_addr), 1);
+	cr_expect_eq(fi_av_insert(av, &addr, 1, &fi_addr, FI_SYNC_ERR, &error), 0);
+	cr_expect_eq(error, FI_EADDRNOTAVAIL);
+	addr = in6_addr_of(1);
+	cr_expect_eq(fi_av_insert(av, &addr, 1, &fi_addr, 0, NULL), 1);
+}
+
 Test(av, duplicate_has_the_same_index_and_is_removed_as_often)
 {
 	fi_addr_t fi_addr;
