@@ -139,19 +139,27 @@ int verve_path_fill(const struct verve_net_device *dev, const struct verve_port_
 	return ret ? ret : find_pkey(dev, &attr->port, verve_sysfs_pkey(addr->netdev), path);
 }
 
-/* False: the port is down, or does not have the device's address. */
-static bool path_look_up(struct verve_net_device *dev, struct verve_path *path)
+enum look {
+	LOOK_FAILED, /* nothing is known: there is no memory, or no descriptor, to look with */
+	LOOK_AWAY,   /* the port is down, or does not have the device's address */
+	LOOK_FOUND,
+};
+
+static enum look path_look_up(struct verve_net_device *dev, struct verve_path *path)
 {
 	struct verve_net_port port;
 	struct verve_port_attr attr;
+	int ret = verve_port_look(dev->ctx, dev->pd, dev->port.port_num, &port, &attr);
 	bool found = false;
 
-	if (!verve_port_look(dev->ctx, dev->pd, dev->port.port_num, &port, &attr) && port.usable)
+	if (!ret && port.usable)
 		for (size_t i = 0; !found && i < port.addr_count; i++)
 			found = verve_addr_same_host(&port.addrs[i].addr, &dev->addr.addr) &&
 				!verve_path_fill(dev, &attr, &port.addrs[i], path);
 	verve_net_port_fini(&port);
-	return found;
+	if (ret)
+		return LOOK_FAILED;
+	return found ? LOOK_FOUND : LOOK_AWAY;
 }
 
 static void log_change(const struct verve_net_device *dev, const struct verve_path *path,
@@ -173,6 +181,7 @@ static void log_change(const struct verve_net_device *dev, const struct verve_pa
 static void path_refresh(struct verve_net_device *dev, const struct verve_path *old)
 {
 	struct verve_path path;
+	enum look look;
 	bool found, changed;
 
 	/* One look at a time: the result of an older look must not replace a newer one's. */
@@ -182,12 +191,14 @@ static void path_refresh(struct verve_net_device *dev, const struct verve_path *
 	 * do, but GCC refuses its fence under ThreadSanitizer.
 	 */
 	AO_and_full(&dev->stale, 0);
-	found = path_look_up(dev, &path);
+	look = path_look_up(dev, &path);
+	found = look == LOOK_FOUND;
 	if (!found)
 		AO_store(&dev->stale, 1);
 	verve_lock_acquire(&dev->path_lock);
-	changed = found ? dev->away || memcmp(&path, old, sizeof(path)) : !dev->away;
-	dev->away = !found;
+	changed = found ? dev->away || memcmp(&path, old, sizeof(path)) :
+			  look == LOOK_AWAY && !dev->away;
+	dev->away = !found && (look == LOOK_AWAY || dev->away);
 	if (found)
 		dev->path = path;
 	verve_lock_release(&dev->path_lock);

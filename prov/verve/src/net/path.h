@@ -21,8 +21,8 @@ int verve_path_fill(const struct verve_net_device *dev, const struct verve_port_
 /*
  * Copies the device's end of its paths to *path. Looks at the port anew if the port has changed:
  * after verve_path_expire, or if GID, MTU, LID or partition are not as before. While the port is
- * down, or the device's IP address is not on it, *path is as it was before. Costs two or three
- * system calls. May log.
+ * down, or the device's IP address is not on it, or the look fails, *path is as it was before.
+ * Costs two or three system calls. May log.
  */
 void verve_path_get(struct verve_net_device *dev, struct verve_path *path);
 

@@ -389,6 +389,23 @@ Test(roce, an_address_that_is_away_is_found_when_it_is_back)
 	cr_expect_eq(path()->grh.sgid_index, 5);
 }
 
+/* As in a process that has no descriptor left: the next look may find the path. */
+Test(roce, a_host_that_cannot_be_looked_at_has_not_lost_its_address)
+{
+	unsigned before;
+
+	connect_qp();
+	before = warnings;
+	fake_verbs.getifaddrs_error = EMFILE;
+	happen(IBV_EVENT_GID_CHANGE);
+	connect_qp();
+	cr_expect_eq(warnings, before, "%s", logged);
+	move_gids();
+	fake_verbs.getifaddrs_error = 0;
+	connect_qp();
+	cr_expect_eq(path()->grh.sgid_index, 5);
+}
+
 Test(roce, the_default_traffic_class_is_that_of_ucx)
 {
 	connect_qp();
