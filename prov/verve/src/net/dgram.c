@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,9 +16,45 @@
 #include "base/log.h"
 
 struct verve_net_dgram {
-	int fd;
+	LIST_ENTRY(verve_net_dgram) link;
+	int fd; /* -1: this process is a child of the one that opened it */
 	bool lost; /* receiving fails for good, and the log says so */
 };
+
+/*
+ * All open ones. A child after fork(2) that kept their sockets would keep their ports in use when
+ * its parent has closed them. fork(2) takes the lock before the C library's own, so that a thread
+ * may log under it.
+ */
+static LIST_HEAD(, verve_net_dgram) dgrams = LIST_HEAD_INITIALIZER(dgrams);
+static pthread_mutex_t dgrams_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&dgrams_lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&dgrams_lock);
+}
+
+static void in_child(void)
+{
+	struct verve_net_dgram *dgram;
+
+	while ((dgram = LIST_FIRST(&dgrams))) {
+		LIST_REMOVE(dgram, link);
+		close(dgram->fd);
+		dgram->fd = -1;
+	}
+	pthread_mutex_unlock(&dgrams_lock);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
 
 enum {
 	/*
@@ -124,13 +162,19 @@ static int open_hearing_socket(struct verve_addr *addr)
 
 int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgramp)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct verve_net_dgram *dgram = calloc(1, sizeof(*dgram));
 	char name[VERVE_ADDR_STRLEN];
 	int ret;
 
 	if (!dgram)
 		return -FI_ENOMEM;
+	pthread_once(&once, register_fork);
+	pthread_mutex_lock(&dgrams_lock);
 	ret = dgram->fd = open_hearing_socket(addr);
+	if (ret >= 0)
+		LIST_INSERT_HEAD(&dgrams, dgram, link);
+	pthread_mutex_unlock(&dgrams_lock);
 	if (ret >= 0) {
 		*dgramp = dgram;
 		return 0;
@@ -143,7 +187,12 @@ int verve_net_dgram_open(struct verve_addr *addr, struct verve_net_dgram **dgram
 
 void verve_net_dgram_close(struct verve_net_dgram *dgram)
 {
-	close(dgram->fd);
+	pthread_mutex_lock(&dgrams_lock);
+	if (dgram->fd >= 0) {
+		LIST_REMOVE(dgram, link);
+		close(dgram->fd);
+	}
+	pthread_mutex_unlock(&dgrams_lock);
 	free(dgram);
 }
 

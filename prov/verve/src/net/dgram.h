@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Datagram socket: the handshake's UDP socket, non-blocking, close-on-exec, with IP_RECVERR.
+ * Datagram socket: the handshake's UDP socket, non-blocking, with IP_RECVERR. Neither a program
+ * that exec(3) starts nor a child after fork(2) has it.
  * Source: udp(7), ip(7), ipv6(7). The socket has no state of its own to lock: the connection
  * manager calls it, one thread at a time.
  */

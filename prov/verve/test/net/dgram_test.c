@@ -11,6 +11,7 @@
 #include <rdma/providers/fi_prov.h>
 #include <string.h>
 
+#include "../support/child.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "net/dgram.h"
@@ -283,6 +284,32 @@ Test(dgram, taken_and_foreign_addresses_are_refused)
 	foreign.in.sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1, for documentation only */
 	cr_expect_eq(verve_net_dgram_open(&foreign, &second), -FI_EADDRNOTAVAIL);
 	verve_net_dgram_close(first);
+}
+
+/* A child that lives on, such as a worker of Python's multiprocessing, would keep the port. */
+Test(dgram, does_not_outlive_its_close_in_a_child)
+{
+	struct verve_addr addr = loopback(AF_INET), other = loopback(AF_INET);
+	struct verve_net_dgram *dgram = open_at(&addr), *kept = open_at(&other), *again;
+	int fds[2];
+	pid_t pid;
+	char byte = 0;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	pid = fork();
+	if (!pid) {
+		close(fds[1]);
+		_exit(write(fds[0], &byte, 1) != 1 || read(fds[0], &byte, 1));
+	}
+	cr_assert_eq(read(fds[1], &byte, 1), 1, "the child has begun");
+	verve_net_dgram_close(dgram);
+	cr_expect_eq(verve_net_dgram_open(&addr, &again), 0);
+	verve_net_dgram_close(again);
+	cr_expect_eq(verve_net_dgram_send(kept, "x", 1, &other), 0, "the parent keeps its own");
+	close(fds[1]);
+	close(fds[0]);
+	child_expect_success(pid);
+	verve_net_dgram_close(kept);
 }
 
 Test(dgram, does_not_outlive_exec)
