@@ -180,7 +180,7 @@ int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), voi
 	thread->arg = arg;
 	LIST_INSERT_HEAD(&threads, thread, link);
 	fake_opened(FAKE_THREAD);
-	/* No random number: worlds in which the thread has nothing to do are the same without it. */
+	/* No random number: a world in which the thread does nothing is the same without it. */
 	wake_at(thread, fake_world.now);
 	*threadp = thread;
 	return 0;

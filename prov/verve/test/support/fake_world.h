@@ -95,8 +95,7 @@ struct fake_world {
 	void (*on_mr)(void *arg, bool opens, const void *addr);
 	void *on_mr_arg;
 	bool stopping; /* operations under way are freed, not executed */
-	bool stamps;
-	bool trace;
+	bool stamps, trace;
 	const char *thread; /* the thread whose step runs; NULL: the test's */
 	struct fake_net_stats stats;
 };
