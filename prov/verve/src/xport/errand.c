@@ -45,11 +45,10 @@ static void detach(struct verve_errand *errand)
 	errand->op = NULL;
 }
 
-static void want(struct verve_errand *errand, const struct verve_errand_ask *ask)
+static void want(struct verve_errand *errand)
 {
 	struct verve_errands *errands = errands_of(errand->xport);
 
-	errand->ask = *ask;
 	errand->state = VERVE_ERRAND_WANTED;
 	STAILQ_INSERT_TAIL(&errands->wanted, errand, link);
 	errands->waiting++;
@@ -232,7 +231,8 @@ int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 		unwant(errand);
 	if (errand->state == VERVE_ERRAND_HERE)
 		verve_errand_give_back(xport, NULL, errand->got, errand->ask.count);
-	want(errand, ask);
+	errand->ask = *ask;
+	want(errand);
 	return -FI_EINPROGRESS;
 }
 
@@ -329,4 +329,16 @@ void verve_errand_forget_asked(struct verve_xport *xport, struct verve_op *op)
 	if (errand->state == VERVE_ERRAND_OUT)
 		return;
 	end(errand);
+}
+
+bool verve_errand_grow(struct verve_xport *xport, struct verve_slab_pool *pool, size_t count)
+{
+	struct verve_errand *errand = xport->attr.off_lock ? errand_alloc(xport) : NULL;
+
+	if (!errand)
+		return false;
+	errand->grows = pool;
+	errand->slabs = count;
+	want(errand);
+	return true;
 }

@@ -31,6 +31,8 @@
 struct verve_comp_counter;
 struct verve_comp_queue;
 struct verve_mr_region;
+struct verve_slab_chunk;
+struct verve_slab_pool;
 struct verve_xport;
 
 /* Regions for these pieces of memory, all or none. */
@@ -74,6 +76,11 @@ struct verve_errand {
 	uint32_t back_count;
 	struct verve_mr_region *back[2 * VERVE_IOV_LIMIT]; /* to be given back */
 	struct verve_errand_report report;
+	/* An errand that registers slabs has nothing of the above, but xport and state. */
+	struct verve_slab_pool *grows; /* NULL: it is no such errand */
+	size_t slabs;
+	struct verve_slab_chunk *chunk; /* NULL: there was this error */
+	int error; /* positive FI errno */
 };
 
 /* What asking so has come to before, or 0. */
@@ -113,6 +120,9 @@ struct verve_errand *verve_errand_part(struct verve_xport *xport, struct verve_o
 				       const void *giver, struct verve_mr_region **region,
 				       uint32_t count);
 void verve_errand_send(struct verve_errand *errand);
+
+/* Registers slabs for the transport's pool. False: they are to be registered in place. */
+bool verve_errand_grow(struct verve_xport *xport, struct verve_slab_pool *pool, size_t count);
 
 /* For verve_errand_forget alone: the operation has asked. */
 void verve_errand_forget_asked(struct verve_xport *xport, struct verve_op *op);

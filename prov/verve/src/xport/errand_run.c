@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "xport/dispatch.h"
 #include "xport/errand.h"
 #include "xport/peer.h"
+#include "xport/rx_buffers.h"
 #include "xport/start.h"
+#include "xport/turn.h"
 #include "xport/xport.h"
 
 struct verve_errand *verve_errand_take(struct verve_xport *xport)
@@ -34,6 +37,10 @@ struct verve_errand *verve_errand_take(struct verve_xport *xport)
 
 void verve_errand_execute(struct verve_errand *errand)
 {
+	if (errand->grows) {
+		errand->chunk = verve_slab_chunk_open(errand->grows, errand->slabs, &errand->error);
+		return;
+	}
 	/* Of an errand that registers, the lock protects back. */
 	if (errand->state == VERVE_ERRAND_OUT) {
 		errand->ret = verve_errand_get_regions(errand->xport, &errand->ask, errand->got);
@@ -72,13 +79,31 @@ static void turn_to_parting(struct verve_errand *errand)
 	errand->xport->errand_count++;
 }
 
+/* What waits for slabs is tried at once: the application may not call for long. */
+static void finish_growing(struct verve_errand *errand)
+{
+	struct verve_xport *xport = errand->xport;
+	bool receives = errand->grows == &xport->rx_slabs;
+
+	verve_slab_pool_add(errand->grows, errand->chunk, errand->error);
+	free(errand);
+	if (receives) {
+		verve_rx_buffers_added(xport);
+		verve_dispatch_refill(xport);
+	} else {
+		verve_turn_look_after(xport);
+	}
+}
+
 void verve_errand_finish(struct verve_errand *errand)
 {
 	struct verve_xport *xport = errand->xport;
 
 	assert(verve_lock_held(xport->lock));
 	xport->errand_count--;
-	if (errand->state == VERVE_ERRAND_PARTING) {
+	if (errand->grows) {
+		finish_growing(errand);
+	} else if (errand->state == VERVE_ERRAND_PARTING) {
 		finish_parting(errand);
 	} else if (errand->op) {
 		errand->state = errand->ret ? VERVE_ERRAND_IDLE : VERVE_ERRAND_HERE;

@@ -12,6 +12,7 @@
 #include "net/cq.h"
 #include "net/device.h"
 #include "net/srq.h"
+#include "xport/errand.h"
 #include "xport/peer.h"
 #include "xport/protocols.h"
 #include "xport/publish.h"
@@ -105,6 +106,11 @@ err_channel:
 	return ret;
 }
 
+static bool grow_later(struct verve_slab_pool *pool, size_t count)
+{
+	return verve_errand_grow(pool->owner, pool, count);
+}
+
 static void close_queues(struct verve_xport *xport)
 {
 	verve_net_srq_close(xport->srq);
@@ -183,6 +189,8 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 			     xport->attr.rx_limit);
 	verve_slab_pool_init(&xport->tx_slabs, attr->dev, slab_size, VERVE_SLAB_BATCH,
 			     VERVE_TX_SLABS);
+	xport->rx_slabs.later = xport->tx_slabs.later = grow_later;
+	xport->rx_slabs.owner = xport->tx_slabs.owner = xport;
 	verve_mailbox_init(&xport->events);
 	/* Now, because no lock is held yet. */
 	if (attr->mr_cache)

@@ -27,6 +27,18 @@ static void add_free(struct verve_xport *xport)
 	}
 }
 
+void verve_rx_buffers_added(struct verve_xport *xport)
+{
+	uint32_t before = xport->rx_count;
+
+	add_free(xport);
+	if (xport->rx_count == before)
+		xport->rx_load.refused = true;
+	else
+		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
+			   xport->link_count, xport->rx_count);
+}
+
 int verve_rx_buffers_open(struct verve_xport *xport)
 {
 	uint32_t first = xport->attr.rx_first;
@@ -68,24 +80,21 @@ void verve_rx_buffers_stop_shrinking(struct verve_xport *xport)
 static bool add_step(struct verve_xport *xport)
 {
 	struct verve_rx_load *load = &xport->rx_load;
+	int ret;
 
 	if (load->grown || load->refused)
 		return false;
-	load->refused = verve_slab_reserve(&xport->rx_slabs, VERVE_RX_STEP);
-	if (load->refused)
-		return false;
-	load->grown = true;
-	add_free(xport);
-	return true;
+	ret = verve_slab_request(&xport->rx_slabs, VERVE_RX_STEP);
+	load->refused = ret && ret != -FI_EINPROGRESS;
+	load->grown = !load->refused;
+	if (!ret)
+		verve_rx_buffers_added(xport);
+	return load->grown;
 }
 
 bool verve_rx_buffers_reinforce(struct verve_xport *xport)
 {
-	if (xport->rx_count >= xport->attr.rx_uncredited || !add_step(xport))
-		return false;
-	VERVE_INFO(EP_DATA, "messages have begun in many receive buffers: %u of them\n",
-		   xport->rx_count);
-	return true;
+	return xport->rx_count < xport->attr.rx_uncredited && add_step(xport);
 }
 
 void verve_rx_buffers_judge(struct verve_xport *xport, uint32_t waiting)
@@ -108,12 +117,10 @@ void verve_rx_buffers_press(struct verve_xport *xport)
 		xport->rx_load.wanted = 0;
 		return;
 	}
-	if (xport->rx_load.shrinking) {
+	if (xport->rx_load.shrinking)
 		verve_rx_buffers_stop_shrinking(xport);
-	} else if (xport->rx_count < xport->attr.rx_limit && add_step(xport)) {
-		VERVE_INFO(EP_DATA, "%u links keep this side busy: %u receive buffers\n",
-			   xport->link_count, xport->rx_count);
-	}
+	else if (xport->rx_count < xport->attr.rx_limit)
+		add_step(xport);
 }
 
 void verve_rx_buffers_watch(struct verve_xport *xport, uint64_t now)

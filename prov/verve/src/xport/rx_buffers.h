@@ -49,12 +49,17 @@ static inline uint32_t verve_rx_buffers_in_use(const struct verve_xport *xport)
 	return xport->rx_count - xport->rx_load.aside_count;
 }
 
+/*
+ * The pool has more slabs, or could not have them (verve_slab_request): the free ones become free
+ * buffers.
+ */
+void verve_rx_buffers_added(struct verve_xport *xport);
 /* Ends shrinking: buffers that were put aside are free again. */
 void verve_rx_buffers_stop_shrinking(struct verve_xport *xport);
 
 /*
- * Many buffers are taken, but have no packet yet: adds a step, up to attr.rx_uncredited. False: no
- * more, or not in this turn.
+ * Many buffers are taken, but have no packet yet: adds a step, up to attr.rx_uncredited, now or
+ * soon. False: no more, or not in this turn.
  */
 bool verve_rx_buffers_reinforce(struct verve_xport *xport);
 

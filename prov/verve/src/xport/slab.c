@@ -55,15 +55,6 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool)
 	}
 }
 
-/* Only the first one in a row is logged: an operation without a slab tries again in every turn. */
-static void pool_explain(struct verve_slab_pool *pool, size_t bytes, int error)
-{
-	if (pool->failures++)
-		return;
-	VERVE_WARN(EP_DATA, "cannot register %zu bytes of message buffers: %s; "
-		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes, fi_strerror(error));
-}
-
 /* Registering pins whole pages, which no other memory may share. NULL: there is no memory. */
 static void *memory_map(size_t bytes)
 {
@@ -96,51 +87,71 @@ static void *memory_map_huge(size_t bytes)
  * Messages need slabs; registrations that nobody uses at present only save time. So these go if
  * both are more than the process may pin.
  */
-static int chunk_register(struct verve_slab_pool *pool, struct verve_slab_chunk *chunk)
+static int chunk_register(struct verve_net_device *dev, struct verve_slab_chunk *chunk)
 {
-	int ret = verve_net_mr_reg(pool->dev, chunk->memory, chunk->bytes, VERVE_NET_LOCAL_WRITE,
+	int ret = verve_net_mr_reg(dev, chunk->memory, chunk->bytes, VERVE_NET_LOCAL_WRITE,
 				   &chunk->mr);
 
 	if (ret == -FI_ENOMEM && verve_mr_monitor_spare(NULL))
-		ret = verve_net_mr_reg(pool->dev, chunk->memory, chunk->bytes,
-				       VERVE_NET_LOCAL_WRITE, &chunk->mr);
+		ret = verve_net_mr_reg(dev, chunk->memory, chunk->bytes, VERVE_NET_LOCAL_WRITE,
+				       &chunk->mr);
 	return ret;
 }
 
-static int pool_grow(struct verve_slab_pool *pool, size_t batch)
+static size_t bytes_of(const struct verve_slab_pool *pool, size_t count)
 {
-	struct verve_slab_chunk *chunk;
 	size_t page = sysconf(_SC_PAGESIZE);
-	size_t bytes = (batch * pool->size + page - 1) / page * page;
+
+	return (count * pool->size + page - 1) / page * page;
+}
+
+static struct verve_slab_chunk *chunk_open(const struct verve_slab_pool *pool, size_t count,
+					   bool huge, int *error)
+{
+	struct verve_slab_chunk *chunk = malloc(sizeof(*chunk) + count * sizeof(chunk->slab[0]));
 	int ret;
 
-	chunk = malloc(sizeof(*chunk) + batch * sizeof(chunk->slab[0]));
-	if (!chunk) {
-		pool_explain(pool, bytes, FI_ENOMEM);
-		return -FI_ENOMEM;
-	}
-	ret = -FI_ENOMEM;
-	/*
-	 * The first chunk comes when the endpoint is enabled. Later ones come during traffic, which
-	 * must not wait while the kernel makes a huge page of scattered small ones.
-	 */
-	chunk->memory = !pool->chunks && bytes >= HUGE_PAGE ? memory_map_huge(bytes) : NULL;
+	*error = FI_ENOMEM;
+	if (!chunk)
+		return NULL;
+	chunk->count = count;
+	chunk->bytes = bytes_of(pool, count);
+	chunk->memory = huge && chunk->bytes >= HUGE_PAGE ? memory_map_huge(chunk->bytes) : NULL;
 	if (!chunk->memory)
-		chunk->memory = memory_map(bytes);
+		chunk->memory = memory_map(chunk->bytes);
 	if (!chunk->memory) {
-		pool_explain(pool, bytes, errno);
+		*error = errno;
 		goto err_free;
 	}
-	chunk->bytes = bytes;
 	/* A child has no use for them, but fork(2) would copy all that is pinned, at once. */
-	madvise(chunk->memory, bytes, MADV_DONTFORK);
-	ret = chunk_register(pool, chunk);
+	madvise(chunk->memory, chunk->bytes, MADV_DONTFORK);
+	ret = chunk_register(pool->dev, chunk);
 	if (ret) {
-		pool_explain(pool, bytes, -ret);
+		*error = -ret;
 		goto err_unmap;
 	}
+	return chunk;
 
-	for (size_t i = 0; i < batch; i++) {
+err_unmap:
+	munmap(chunk->memory, chunk->bytes);
+err_free:
+	free(chunk);
+	return NULL;
+}
+
+/* Only the first one in a row is logged: an operation without a slab tries again in every turn. */
+static void pool_explain(struct verve_slab_pool *pool, size_t count, int error)
+{
+	if (pool->failures++)
+		return;
+	VERVE_WARN(EP_DATA, "cannot register %zu bytes of message buffers: %s; "
+		   "is RLIMIT_MEMLOCK (ulimit -l) large enough?\n", bytes_of(pool, count),
+		   fi_strerror(error));
+}
+
+static void pool_add(struct verve_slab_pool *pool, struct verve_slab_chunk *chunk)
+{
+	for (size_t i = 0; i < chunk->count; i++) {
 		struct verve_slab *slab = &chunk->slab[i];
 
 		slab->data = (char *)chunk->memory + i * pool->size;
@@ -151,34 +162,66 @@ static int pool_grow(struct verve_slab_pool *pool, size_t batch)
 		slab->next = pool->free;
 		pool->free = slab;
 	}
-	chunk->count = batch;
 	chunk->next = pool->chunks;
 	pool->chunks = chunk;
-	pool->count += batch;
+	pool->count += chunk->count;
 	pool->failures = 0;
-	return 0;
+}
 
-err_unmap:
-	munmap(chunk->memory, bytes);
-err_free:
-	free(chunk);
-	return ret;
+static size_t limited(const struct verve_slab_pool *pool, size_t count)
+{
+	return count < pool->limit - pool->count ? count : pool->limit - pool->count;
 }
 
 int verve_slab_reserve(struct verve_slab_pool *pool, size_t count)
 {
-	return pool_grow(pool,
-			 count < pool->limit - pool->count ? count : pool->limit - pool->count);
+	struct verve_slab_chunk *chunk;
+	int error;
+
+	count = limited(pool, count);
+	/*
+	 * The first chunk comes when the endpoint is enabled. Later ones come during traffic, which
+	 * must not wait while the kernel makes a huge page of scattered small ones.
+	 */
+	chunk = chunk_open(pool, count, !pool->chunks, &error);
+	if (!chunk) {
+		pool_explain(pool, count, error);
+		return -error;
+	}
+	pool_add(pool, chunk);
+	return 0;
+}
+
+int verve_slab_request(struct verve_slab_pool *pool, size_t count)
+{
+	if (!pool->growing)
+		pool->growing = pool->later && pool->later(pool, limited(pool, count));
+	return pool->growing ? -FI_EINPROGRESS : verve_slab_reserve(pool, count);
 }
 
 bool verve_slab_grow(struct verve_slab_pool *pool)
 {
-	if (pool->count >= pool->limit)
+	if (pool->count >= pool->limit || pool->growing)
 		return false;
 	/* Registering is a system call: after a failure, few calls are worth it. */
 	if (pool->failures && pool->failures++ % RETRY)
 		return false;
-	return !verve_slab_reserve(pool, pool->batch);
+	return !verve_slab_request(pool, pool->batch);
+}
+
+struct verve_slab_chunk *verve_slab_chunk_open(const struct verve_slab_pool *pool, size_t count,
+					       int *error)
+{
+	return chunk_open(pool, count, false, error);
+}
+
+void verve_slab_pool_add(struct verve_slab_pool *pool, struct verve_slab_chunk *chunk, int error)
+{
+	pool->growing = false;
+	if (chunk)
+		pool_add(pool, chunk);
+	else
+		pool_explain(pool, pool->batch, error);
 }
 
 size_t verve_slab_newest(const struct verve_slab_pool *pool)

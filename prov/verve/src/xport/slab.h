@@ -36,6 +36,13 @@ struct verve_slab_pool {
 	size_t used;  /* slabs that were allocated and not freed */
 	size_t posted; /* outstanding requests that hold a slab */
 	size_t failures; /* attempts to grow in a row that got no more slabs */
+	/*
+	 * Registers count more slabs later, without the engine's lock; false: it cannot. NULL: the
+	 * pool grows in place. Set by the owner.
+	 */
+	bool (*later)(struct verve_slab_pool *pool, size_t count);
+	void *owner;
+	bool growing; /* later was called; verve_slab_pool_add has not been */
 };
 
 /*
@@ -49,11 +56,23 @@ void verve_slab_pool_fini(struct verve_slab_pool *pool);
 
 /* Registers count more slabs, up to the limit. -FI_ENOMEM, or the error of the registration. */
 int verve_slab_reserve(struct verve_slab_pool *pool, size_t count);
+/* The same, or -FI_EINPROGRESS: later. */
+int verve_slab_request(struct verve_slab_pool *pool, size_t count);
 /*
- * Registers one more chunk. False: the pool is at its limit, or registering failed: the first
- * failure is logged, and after it only one call in 1024 tries again, until one succeeds.
+ * Registers one more chunk. False: the pool is at its limit, or will have more slabs later; or
+ * registering failed: the first failure is logged, and after it only one call in 1024 tries again,
+ * until one succeeds.
  */
 bool verve_slab_grow(struct verve_slab_pool *pool);
+
+/*
+ * For pool->later: registers so many slabs for the pool. Needs no lock. NULL: *error is a positive
+ * FI errno.
+ */
+struct verve_slab_chunk *verve_slab_chunk_open(const struct verve_slab_pool *pool, size_t count,
+					       int *error);
+/* They are the pool's, which is not growing any more. chunk NULL: there was this error. */
+void verve_slab_pool_add(struct verve_slab_pool *pool, struct verve_slab_chunk *chunk, int error);
 
 /* Slabs of the chunk that was registered last. The pool has one. */
 size_t verve_slab_newest(const struct verve_slab_pool *pool);

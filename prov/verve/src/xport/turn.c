@@ -52,8 +52,8 @@ static void look_after(struct verve_xport *xport, struct verve_peer *peer)
 		verve_link_ask(xport, peer->link);
 }
 
-/* Each peer that waits gets one try; a peer that must wait again is back in the queue by then. */
-static void look_after_waiting(struct verve_xport *xport)
+/* A peer that must wait again is back in the queue by then. */
+void verve_turn_look_after(struct verve_xport *xport)
 {
 	struct verve_peer_queue waiting = TAILQ_HEAD_INITIALIZER(waiting);
 	struct verve_peer *peer;
@@ -163,7 +163,7 @@ bool verve_turn(struct verve_xport *xport)
 	if (__builtin_expect(!TAILQ_EMPTY(&xport->broken_links), 0))
 		end_broken(xport);
 	if (!TAILQ_EMPTY(&xport->waiting))
-		look_after_waiting(xport);
+		verve_turn_look_after(xport);
 	if (__builtin_expect(verve_places_is_due(xport), 0))
 		verve_quiesce_step(xport);
 	if (__builtin_expect(++xport->polls >= VERVE_WATCH_POLLS, 0))

@@ -17,6 +17,8 @@ struct verve_xport;
  * a failed queue pair is still to be detached: the next turn may find work, too.
  */
 bool verve_turn(struct verve_xport *xport);
+/* Each peer that waits gets one try: there is more of what it waits for. */
+void verve_turn_look_after(struct verve_xport *xport);
 /*
  * True if another turn is to be taken after verve_turn_pause, even if no event wakes the engine.
  * Takes the same time, however many links there are.
