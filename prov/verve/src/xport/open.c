@@ -191,6 +191,7 @@ int verve_xport_init(struct verve_xport *xport, const struct verve_xport_attr *a
 			     VERVE_TX_SLABS);
 	xport->rx_slabs.later = xport->tx_slabs.later = grow_later;
 	xport->rx_slabs.owner = xport->tx_slabs.owner = xport;
+	xport->tx_slabs.ahead = true;
 	verve_mailbox_init(&xport->events);
 	/* Now, because no lock is held yet. */
 	if (attr->mr_cache)

@@ -209,6 +209,12 @@ bool verve_slab_grow(struct verve_slab_pool *pool)
 	return !verve_slab_request(pool, pool->batch);
 }
 
+void verve_slab_expect(struct verve_slab_pool *pool)
+{
+	if (pool->count < pool->limit && !pool->growing && !pool->failures)
+		pool->growing = pool->later(pool, limited(pool, pool->batch));
+}
+
 struct verve_slab_chunk *verve_slab_chunk_open(const struct verve_slab_pool *pool, size_t count,
 					       int *error)
 {

@@ -16,6 +16,8 @@
 struct verve_net_device;
 struct verve_slab_chunk;
 
+enum { VERVE_SLAB_AHEAD = 3 }; /* slabs that are left to share when more are registered */
+
 struct verve_slab {
 	struct verve_slab *next; /* in a list of free slabs */
 	void *data;
@@ -42,6 +44,7 @@ struct verve_slab_pool {
 	 */
 	bool (*later)(struct verve_slab_pool *pool, size_t count);
 	void *owner;
+	bool ahead; /* calls later before a share would be denied. Set by the owner */
 	bool growing; /* later was called; verve_slab_pool_add has not been */
 };
 
@@ -64,6 +67,9 @@ int verve_slab_request(struct verve_slab_pool *pool, size_t count);
  * until one succeeds.
  */
 bool verve_slab_grow(struct verve_slab_pool *pool);
+
+/* Few slabs are left to share: has more registered later, so that the next call finds some. */
+void verve_slab_expect(struct verve_slab_pool *pool);
 
 /*
  * For pool->later: registers so many slabs for the pool. Needs no lock. NULL: *error is a positive
@@ -105,6 +111,9 @@ static inline struct verve_slab *verve_slab_alloc_share(struct verve_slab_pool *
 	/* If the pool cannot grow to its limit, the share is of the slabs that there are. */
 	if (has >= pool->count - pool->used && !verve_slab_grow(pool))
 		return NULL;
+	/* By the next call the holder may have two more, and one less is left. */
+	if (__builtin_expect(pool->ahead && has + VERVE_SLAB_AHEAD >= pool->count - pool->used, 0))
+		verve_slab_expect(pool);
 	return verve_slab_alloc(pool);
 }
 

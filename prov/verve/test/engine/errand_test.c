@@ -502,7 +502,7 @@ static void expect_both_free(void)
 	slabs++;
 }
 
-/* A message that finds no slab leaves as soon as there are more, without another call. */
+/* No call finds too few slabs: one before it has registered more. */
 Test(errand, slabs_are_registered_without_the_lock)
 {
 	enum { MESSAGES = 40 };
@@ -512,7 +512,7 @@ Test(errand, slabs_are_registered_without_the_lock)
 	fake_net_on_pause(NULL, NULL);
 	act_slabs = expect_both_free;
 	for (int i = 0; i < MESSAGES; i++)
-		cr_assert_eq(send_to(b_addr(), 500, 0), 0);
+		cr_assert_eq(send_to(b_addr(), 500, VERVE_OP_INJECT), 0, "message %d", i);
 	cr_expect_gt(slabs, 0);
 	fake_net_on_pause(all_progress, NULL);
 	run(100 * ms);

@@ -164,6 +164,11 @@ bool fake_threads_run(const char *name)
 int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), void *arg,
 			   struct verve_net_thread **threadp)
 {
+	/*
+	 * The first worker starts before there is a job. It draws no random number, so that a world
+	 * goes on as if it started with the first job.
+	 */
+	bool is_idle = !strcmp(name, "verve-worker") && !fake_threads_run(name);
 	struct verve_net_thread *thread;
 	int ret = fake_gate(FAKE_NET_THREAD_START);
 
@@ -180,8 +185,10 @@ int verve_net_thread_start(const char *name, uint64_t (*step_fn)(void *arg), voi
 	thread->arg = arg;
 	LIST_INSERT_HEAD(&threads, thread, link);
 	fake_opened(FAKE_THREAD);
-	/* No random number: a world in which the thread does nothing is the same without it. */
-	wake_at(thread, fake_world.now);
+	if (is_idle)
+		wake_at(thread, fake_world.now);
+	else
+		wake(thread);
 	*threadp = thread;
 	return 0;
 }
