@@ -62,7 +62,7 @@ static int watch_fd(int wait_fd, int fd)
 	return epoll_ctl(wait_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int open_wait(struct verve_engine *engine)
+static int open_wait_fds(struct verve_engine *engine)
 {
 	int ret;
 
@@ -94,6 +94,17 @@ err_timer:
 	close(engine->timer_fd);
 err_event:
 	close(engine->event_fd);
+	return ret;
+}
+
+static int open_wait(struct verve_engine *engine)
+{
+	int ret = open_wait_fds(engine);
+
+	if (ret)
+		VERVE_WARN(EP_CTRL, "cannot open an endpoint's wait descriptors: %s%s\n",
+			   fi_strerror(-ret),
+			   ret == -FI_EMFILE ? ": raise the limit of descriptors (ulimit -n)" : "");
 	return ret;
 }
 

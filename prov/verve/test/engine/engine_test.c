@@ -8,8 +8,12 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "../support/fake_net.h"
+#include "../support/last_log.h"
 #include "base/config.h"
 #include "ends.h"
 #include "msg/send.h"
@@ -32,6 +36,18 @@ Test(engine, has_a_name_that_others_reach)
 	run(100 * ms);
 	expect_len(&a.tx_queue, 5);
 	expect_len(&b.rx_queue, 5);
+}
+
+/* One more can be opened, which is the device's. */
+Test(engine, descriptors_that_lack_have_a_remedy)
+{
+	int next = dup(0);
+	struct rlimit one = {next + 1, next + 1};
+
+	close(next);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &one), 0);
+	cr_expect_eq(verve_engine_open(&a.attr, &a.engine), -FI_EMFILE);
+	cr_expect_not_null(strstr(last_log, "ulimit -n"), "%s", last_log);
 }
 
 /* As on a host where every processor has a polling process: the service thread never runs. */
