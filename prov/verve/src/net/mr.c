@@ -3,7 +3,10 @@
 #include "net/mr.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <rdma/fi_errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -42,6 +45,38 @@ static unsigned verbs_access(const struct verve_net_device *dev, unsigned access
 	       (access & VERVE_NET_WINDOWS ? IBV_ACCESS_MW_BIND : 0);
 }
 
+/* True: the two pages are there to be written; a mapping may be longer than its file. */
+static bool ends_are_there(uintptr_t start, uintptr_t end, uintptr_t page)
+{
+	return !madvise((void *)(start & -page), page, MADV_POPULATE_WRITE) &&
+	       !madvise((void *)((end - 1) & -page), page, MADV_POPULATE_WRITE);
+}
+
+/*
+ * True: /proc/self/maps says that the processor may read and write the whole range. To write to
+ * each page would tell, too, but give all of a file its place on the disk.
+ */
+static bool is_mapped(uintptr_t start, uintptr_t end)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[LINE_MAX];
+
+	while (maps && start < end && fgets(line, sizeof(line), maps)) {
+		uintptr_t from, to;
+		char read, write;
+		int n = sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %c%c", &from, &to, &read, &write);
+
+		if (n != 4 || to <= start)
+			continue;
+		if (from > start || read != 'r' || write != 'w')
+			break;
+		start = to;
+	}
+	if (maps)
+		fclose(maps);
+	return start >= end;
+}
+
 /*
  * From Linux 6.5 on the kernel pins no page of a file for writing, if the file's system wants to
  * hear of each write (ext4, xfs and others; not tmpfs and hugetlbfs). It says EFAULT, as for memory
@@ -50,11 +85,12 @@ static unsigned verbs_access(const struct verve_net_device *dev, unsigned access
  */
 static bool is_writable(const void *addr, size_t len, unsigned access)
 {
-	uintptr_t page = sysconf(_SC_PAGESIZE), start = (uintptr_t)addr & -page;
+	uintptr_t start = (uintptr_t)addr;
 
-	return access & VERVE_NET_LOCAL_WRITE && !(access & VERVE_NET_WINDOWS) &&
-	       len <= PTRDIFF_MAX &&
-	       !madvise((void *)start, (uintptr_t)addr + len - start, MADV_POPULATE_WRITE);
+	return access & VERVE_NET_LOCAL_WRITE && !(access & VERVE_NET_WINDOWS) && len &&
+	       len <= PTRDIFF_MAX && start + len > start &&
+	       ends_are_there(start, start + len, sysconf(_SC_PAGESIZE)) &&
+	       is_mapped(start, start + len);
 }
 
 static int reg_error(const void *addr, size_t len, unsigned access)

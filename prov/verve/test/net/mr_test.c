@@ -137,6 +137,34 @@ Test(mr, memory_that_no_device_may_write_differs_from_memory_that_is_not_there)
 	cr_expect_eq(verve_net_mr_reg(&dev, NULL, SIZE_MAX, write, &mr), -FI_EFAULT);
 }
 
+/* Looking whether the memory is there must not give a sparse file its place on the disk. */
+Test(mr, a_file_is_not_written_to)
+{
+	enum { LENGTH = 16 << 20 };
+	const unsigned write = VERVE_NET_LOCAL_WRITE;
+	char *memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	unsigned char resident[LENGTH / 4096] = {0};
+	struct verve_net_mr mr;
+	size_t count = 0;
+
+	cr_assert_neq(memory, MAP_FAILED);
+	madvise(memory, LENGTH, MADV_NOHUGEPAGE);
+	if (madvise(memory, 4096, 23))
+		cr_skip_test("Linux before 5.14 cannot tell");
+	error = EFAULT;
+	cr_expect_eq(verve_net_mr_reg(&dev, memory, LENGTH, write, &mr), -FI_EOPNOTSUPP);
+	cr_assert_eq(mincore(memory, LENGTH, resident), 0);
+	for (size_t i = 0; i < LENGTH / 4096; i++)
+		count += resident[i] & 1;
+	cr_expect_leq(count, 2);
+	/* All of the range counts. */
+	cr_assert_eq(mprotect(memory + LENGTH / 2, 4096, PROT_READ), 0);
+	cr_expect_eq(verve_net_mr_reg(&dev, memory, LENGTH, write, &mr), -FI_EFAULT);
+	cr_assert_eq(munmap(memory + LENGTH / 2, 4096), 0);
+	cr_expect_eq(verve_net_mr_reg(&dev, memory, LENGTH, write, &mr), -FI_EFAULT);
+}
+
 /* What an earlier call left in errno is not the reason. */
 Test(mr, driver_that_does_not_say_why)
 {
