@@ -107,6 +107,11 @@ bool verve_memory_is_described(const struct verve_memory *memory, unsigned acces
 	       serves(memory->region[0], memory->iov->iov_base, memory->iov->iov_len, access);
 }
 
+static bool is_kept(enum verve_mr_how how)
+{
+	return how == VERVE_MR_KEPT || how == VERVE_MR_KEPT_FOR_PEER;
+}
+
 /* The pieces that ask names get the regions that it asks for, or none does. */
 static int get(struct verve_xport *xport, struct verve_op *op, const struct verve_errand_ask *ask,
 	       const uint32_t piece[VERVE_IOV_LIMIT])
@@ -115,6 +120,8 @@ static int get(struct verve_xport *xport, struct verve_op *op, const struct verv
 	struct verve_mr_region *region[VERVE_IOV_LIMIT];
 	int ret = 0;
 
+	if (ask->count && memory->refused)
+		return is_kept(ask->how) ? -FI_ENOENT : -FI_ENOMEM;
 	if (ask->count)
 		ret = memory->in_place ? verve_errand_get_regions(xport, ask, region) :
 					 verve_errand_get(xport, op, ask, region);
@@ -122,6 +129,7 @@ static int get(struct verve_xport *xport, struct verve_op *op, const struct verv
 		memory->region[piece[i]] = region[i];
 		memory->owned |= 1u << piece[i];
 	}
+	memory->refused = ret == -FI_ENOMEM;
 	return ret;
 }
 

@@ -31,6 +31,7 @@ struct verve_memory {
 	bool staged; /* one piece of the application's in several, for xport/staged.h */
 	bool parted; /* an errand gives regions back that it had (xport/errand.h) */
 	bool in_place; /* no errand gets regions for it, or gives them back */
+	bool refused; /* -FI_ENOMEM: it gets no regions, and no try closes what others keep */
 	uint8_t owned; /* bit i: region[i] came from the cache and goes back there */
 	struct iovec iov[VERVE_IOV_LIMIT];
 	struct verve_mr_region *region[VERVE_IOV_LIMIT]; /* NULL: not registered */
@@ -50,6 +51,7 @@ static inline void verve_memory_init(struct verve_memory *memory)
 	memory->staged = false;
 	memory->parted = false;
 	memory->in_place = false;
+	memory->refused = false;
 	memory->owned = 0;
 }
 
@@ -79,8 +81,8 @@ bool verve_memory_is_described(const struct verve_memory *memory, unsigned acces
 /*
  * Every piece of the operation's memory gets a region: the application's descriptor, or a region
  * from the cache. access: VERVE_NET_*, without remote access. -FI_EINPROGRESS: an errand gets them
- * (xport/errand.h): the operation is to stay QUEUED, and to call again. -FI_ENOMEM, or the error of
- * the registration: the memory has no region from the cache then.
+ * (xport/errand.h): the operation is to stay QUEUED, and to call again. -FI_ENOMEM, also from then
+ * on; or the error of the registration: the memory has no region from the cache then.
  */
 int verve_memory_register(struct verve_xport *xport, struct verve_op *op, unsigned access);
 /*

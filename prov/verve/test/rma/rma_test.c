@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../proto/fixture.h"
+#include "../support/fake_memory.h"
 #include "../support/fake_world.h"
 #include "base/config.h"
 #include "mr/region.h"
@@ -342,6 +343,35 @@ Test(rma, memory_that_is_more_than_may_be_locked)
 	fake_net_stats(&after);
 	cr_expect_eq(after.regs, before.regs);
 	cr_expect_eq(a.xport->tx_slabs.used, 0);
+}
+
+static void count_tries(void *arg, bool opens, const void *addr)
+{
+	int *tries = arg;
+
+	*tries += opens && addr == local;
+}
+
+/* A try may close what other transfers keep registered: there is one for each operation. */
+Test(rma, waits_for_a_slab_without_registering_again)
+{
+	struct verve_slab *slab[VERVE_TX_SLABS];
+	size_t count = 0;
+	int tries = 0;
+
+	become_poor();
+	while (count < VERVE_TX_SLABS && (slab[count] = verve_slab_alloc(&a.xport->tx_slabs)))
+		count++;
+	fake_net_on_mr(count_tries, &tries);
+	cr_assert_eq(start_len(VERVE_RMA_READ, ROOM, 0), 0);
+	for (int i = 0; i < 100; i++)
+		verve_proto_poll(&a.proto);
+	expect_none(&a.tx_queue);
+	while (count--)
+		verve_slab_free(&a.xport->tx_slabs, slab[count]);
+	nodes_settle();
+	cr_expect_eq(expect_comp(&a.tx_queue).flags, VERVE_COMP_RMA | VERVE_COMP_READ);
+	cr_expect_eq(tries, 1);
 }
 
 Test(rma, pieces_do_not_overtake_one_another)
