@@ -69,12 +69,15 @@ int verve_parts_take(struct verve_xport *xport, struct verve_link *link, struct 
 	return transfer->unoffered ? -(int)parts->status : 0;
 }
 
-/* The status comes from the peer, so it may be any number. */
+/*
+ * The status comes from the peer, so it may be any number; but not one that makes the receive wait,
+ * which would try again for ever.
+ */
 static uint32_t error_of(uint32_t status)
 {
 	if (status == FI_EAGAIN)
 		return FI_ENOMEM;
-	return status < FI_ERRNO_MAX ? status : FI_EIO;
+	return status < FI_ERRNO_MAX && status != FI_EINPROGRESS ? status : FI_EIO;
 }
 
 /* False: the segments reach beyond the message, or there are too many. */

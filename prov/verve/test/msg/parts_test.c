@@ -481,6 +481,18 @@ Test(parts, segments_may_come_together_and_errors_may_be_any_number)
 	verve_mr_region_close(region);
 }
 
+/* It is an errand's result, for which a receive waits. */
+Test(parts, an_error_that_asks_for_patience_ends_the_receive)
+{
+	struct verve_wire_packet part = {.type = VERVE_WIRE_PART, .op_id = NINE,
+					 .status = FI_EINPROGRESS};
+	struct verve_mr_region *region = offer_a_part();
+
+	send_raw(&a, &b, part);
+	expect_error(&b.rx_queue, FI_EIO);
+	verve_mr_region_close(region);
+}
+
 /* The second one's parts would find no place behind the first one's segments. */
 Test(parts, two_messages_of_one_name_do_not_mix)
 {
