@@ -134,9 +134,11 @@ void verve_mr_monitor_notify(uintptr_t start, uintptr_t end)
 bool verve_mr_monitor_spare(const struct verve_mr_listener *but)
 {
 	struct verve_mr_listener *listener;
-	bool any = false;
+	/* Its holder may be closing the last registrations that there were to close. */
+	bool any = pthread_mutex_trylock(&open_lock);
 
-	pthread_mutex_lock(&open_lock);
+	if (any)
+		pthread_mutex_lock(&open_lock);
 	LIST_FOREACH(listener, &listeners, link)
 		if (listener != but)
 			any |= listener->spare(listener);

@@ -55,8 +55,8 @@ bool verve_mr_monitor_quiet(void);
 
 /*
  * The process may pin no more memory, and its limit counts for all listeners together: calls spare
- * of all but this one (NULL: of all). False: nobody had any to give. Of locks only an engine's may
- * be held.
+ * of all but this one (NULL: of all). False: nobody had any to give, and no other thread was at it
+ * meanwhile. Of locks only an engine's may be held.
  */
 bool verve_mr_monitor_spare(const struct verve_mr_listener *but);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Monitor: the listeners are told what the kernel, or the application, reports. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_prov.h>
+#include <semaphore.h>
+#include <unistd.h>
 
 #include "../support/child.h"
 #include "../support/fake_memory.h"
@@ -19,7 +22,7 @@ struct ear {
 	bool has;	      /* it has something to give, or to bury */
 };
 
-enum { SECOND = 1000000000 };
+enum { SECOND = 1000000000, SETTLE = 100000 /* microseconds */ };
 
 static struct fi_provider provider = {.name = "verve"};
 static struct ear a, b;
@@ -122,6 +125,39 @@ Test(monitor, all_others_are_asked_for_what_they_do_not_use)
 	cr_expect_not(verve_mr_monitor_spare(NULL));
 	verve_mr_monitor_remove(&b.listener);
 	cr_expect(a.spared == 2 && b.spared == 3);
+}
+
+static sem_t giving;
+
+/* As a cache that deregisters its last region, which takes a while. */
+static bool give_slowly(struct verve_mr_listener *listener)
+{
+	sem_post(&giving);
+	usleep(SETTLE);
+	return spare(listener);
+}
+
+static void *spare_all(void *arg)
+{
+	cr_expect(verve_mr_monitor_spare(NULL));
+	return arg;
+}
+
+/* Then the caller has to try again: there may be memory now, and nobody has any left to give. */
+Test(monitor, who_waits_for_another_that_gives_has_been_given)
+{
+	pthread_t thread;
+
+	sem_init(&giving, 0, 0);
+	a.listener.spare = give_slowly;
+	a.has = true;
+	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, spare_all, NULL), 0);
+	sem_wait(&giving);
+	cr_expect(verve_mr_monitor_spare(&a.listener));
+	pthread_join(thread, NULL);
+	cr_expect_not(verve_mr_monitor_spare(&a.listener));
+	verve_mr_monitor_remove(&a.listener);
 }
 
 /* Perhaps no operation comes by which a cache would close what is dead. */
