@@ -53,18 +53,19 @@ struct search {
 	size_t count;
 };
 
-/* True if FI_VERVE_IFACE is not set, or names the interface of this port. */
-static bool is_chosen(const struct verve_net_port *port, const char *netdev)
-{
-	const struct verve_iface_port of = { port->device, port->port_num };
-
-	return verve_iface_list_has(verve_config.iface, &of, netdev);
-}
-
 static const char *netdev_of(const struct verve_net_port *port,
 			     const struct verve_net_portaddr *addr)
 {
 	return addr->netdev[0] ? addr->netdev : port->netdev;
+}
+
+/* True if FI_VERVE_IFACE is not set, or names the port, or the address's interface or label. */
+static bool is_chosen(const struct verve_net_port *port, const struct verve_net_portaddr *addr)
+{
+	const struct verve_iface_port of = { port->device, port->port_num };
+
+	return verve_iface_list_has(verve_config.iface, &of, netdev_of(port, addr)) ||
+	       verve_iface_list_has(verve_config.iface, &of, addr->label);
 }
 
 static bool has_iface(const struct verve_net_port *port, const struct verve_iface *iface)
@@ -72,7 +73,8 @@ static bool has_iface(const struct verve_net_port *port, const struct verve_ifac
 	const struct verve_iface_port of = { port->device, port->port_num };
 
 	for (size_t i = 0; i < port->addr_count; i++)
-		if (verve_iface_is(iface, &of, netdev_of(port, &port->addrs[i])))
+		if (verve_iface_is(iface, &of, netdev_of(port, &port->addrs[i])) ||
+		    verve_iface_is(iface, &of, port->addrs[i].label))
 			return true;
 	return verve_iface_is(iface, &of, port->netdev);
 }
@@ -197,7 +199,7 @@ static const char *candidate_init(const struct search *search, const struct verv
 	candidate->port = port;
 	candidate->addr = addr;
 	candidate->has_dest = dest > 0;
-	if (!is_chosen(port, netdev_of(port, addr)))
+	if (!is_chosen(port, addr))
 		return "FI_VERVE_IFACE names another interface";
 	if (!is_format(search->hints, &addr->addr))
 		return "hints->addr_format is another";

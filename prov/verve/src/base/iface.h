@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The value of FI_VERVE_IFACE: names between commas, such as "eth0,mlx5_1@eth2". Each item names a
- * network interface, an RDMA device ("mlx5_1", for another port than the first "mlx5_1:2"), or a
- * device and an interface, with @ between them; blanks around it do not count. Any thread.
+ * network interface (or the label of an address, "eth0:1"), an RDMA device ("mlx5_1", for another
+ * port than the first "mlx5_1:2"), or a device and an interface, with @ between them; blanks around
+ * it do not count. Any thread.
  */
 #ifndef VERVE_BASE_IFACE_H
 #define VERVE_BASE_IFACE_H

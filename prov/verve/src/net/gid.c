@@ -105,7 +105,7 @@ static void ifaddr_get(const struct ifaddrs *ifa, struct verve_addr *addr)
 
 /*
  * Bytes of the interface's name. An IPv4 address may have a label instead, such as "eth0:1", which
- * /sys and the user do not know. No interface has a colon in its name.
+ * /sys does not know. No interface has a colon in its name.
  */
 static size_t netdev_len(const char *name)
 {
@@ -198,6 +198,7 @@ static void portaddr_set(struct verve_net_portaddr *addr, const struct ibv_gid_e
 	addr->gid_index = entry->gid_index;
 	memcpy(&addr->gid, &entry->gid, sizeof(addr->gid));
 	snprintf(addr->netdev, sizeof(addr->netdev), "%.*s", (int)netdev_len(netdev), netdev);
+	snprintf(addr->label, sizeof(addr->label), "%s", netdev);
 }
 
 /* False: FI_VERVE_GID_INDEX names another entry of the table. */
@@ -413,6 +414,12 @@ static void port_explain_infiniband(const struct finder *finder)
 			 port->device, (int)netdev_len(example), example);
 }
 
+/* The address belongs to this interface, or has this label, which may be named as well. */
+static bool addr_is_of(const struct verve_net_portaddr *addr, const char *name)
+{
+	return !strcmp(addr->netdev, name) || !strcmp(addr->label, name);
+}
+
 /* InfiniBand: queue pairs use the port's default GID, or FI_VERVE_GID_INDEX's. */
 static int find_infiniband(const struct finder *finder)
 {
@@ -436,7 +443,7 @@ static int find_infiniband(const struct finder *finder)
 	named = handshake_is_named(finder);
 	for (const struct ifaddrs *ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next) {
 		portaddr_set(&addr, entry, ifa->ifa_name);
-		if (!ifaddr_is_ip(ifa) || !(named ? !strcmp(addr.netdev, port->netdev) :
+		if (!ifaddr_is_ip(ifa) || !(named ? addr_is_of(&addr, port->netdev) :
 					     verve_sysfs_is_ipoib(addr.netdev, &addr.gid)))
 			continue;
 		ifaddr_get(ifa, &addr.addr);

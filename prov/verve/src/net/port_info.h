@@ -25,6 +25,7 @@ struct verve_net_gid {
 struct verve_net_portaddr {
 	struct verve_addr addr; /* port number 0 */
 	char netdev[VERVE_NET_NAME_MAX]; /* the interface with the address: "eth0", "eth0.100" */
+	char label[VERVE_NET_NAME_MAX]; /* of an IPv4 address: "eth0:1"; mostly that interface */
 	uint8_t gid_index;
 	bool passing; /* a temporary or deprecated IPv6 address: it goes by itself */
 	struct verve_net_gid gid;

@@ -168,6 +168,20 @@ Test(info, iface_is_an_interface_a_device_or_a_domain)
 	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
 }
 
+/* As of an address that moves from host to host. It is one of its interface's, too. */
+Test(info, iface_may_be_the_label_of_an_address)
+{
+	strcpy(ports[0].addrs[0].label, "eth0:1");
+	verve_config.iface = "eth0:1";
+	cr_assert_eq(get(NULL, NULL, 0, NULL), 0);
+	cr_expect_str_eq(described(), "mlx5_0 10.0.0.1:0");
+	verve_config.iface = "mlx5_0@eth0:1";
+	cr_assert_eq(get(NULL, NULL, 0, NULL), 0);
+	cr_expect_str_eq(described(), "mlx5_0 10.0.0.1:0");
+	verve_config.iface = "mlx5_0:2@eth0:1";
+	cr_expect_eq(get(NULL, NULL, 0, NULL), -FI_ENODATA);
+}
+
 Test(info, iface_that_nothing_has_is_warned_about)
 {
 	log_start("warn", "verve");

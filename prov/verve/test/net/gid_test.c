@@ -150,6 +150,7 @@ Test(gid, label_of_an_address_is_not_its_interface)
 	find(1);
 	expect_addr(0, "10.0.0.1:0", "eth0", 0);
 	cr_expect_str_eq(port.netdev, "eth0");
+	cr_expect_str_eq(port.addrs[0].label, "eth0:1", "FI_VERVE_IFACE may name it");
 }
 
 /* IPv6 addresses that go by themselves: an endpoint of a daemon would lose its name. */
@@ -344,6 +345,8 @@ Test(gid, each_address_of_each_ipoib_interface_of_the_port_is_found)
 	expect_addr(2, "10.1.0.9:0", "ib0", 0);
 	find_anew("none0@eth0", 2);
 	expect_addr(1, "10.0.0.9:0", "eth0", 0);
+	find_anew("none0@eth0:1", 1);
+	expect_addr(0, "10.0.0.9:0", "eth0", 0);
 }
 
 /* A parent without an address, or a bond's slave, which has its bond's link address. */
