@@ -494,7 +494,16 @@ static void config_check_stat(void)
 	verve_config.stat = NULL;
 }
 
-/* A number of libfabric's own. "-1" is the largest one there. */
+/* As libfabric reads its own: 0x before a hexadecimal number; "-1" is the largest one. */
+static bool core_text_is_number(const char *text)
+{
+	char *end;
+	long value = strtol(text, &end, 0);
+
+	return end != text && !*end && value >= -1;
+}
+
+/* A number of libfabric's own. */
 static void core_read_number(const char *param, const char *name, size_t *number)
 {
 	const char *text = getenv(name);
@@ -503,7 +512,7 @@ static void core_read_number(const char *param, const char *name, size_t *number
 	if (fi_param_get(NULL, param, &value))
 		return;
 	/* 1 of "1G", and 0 of what is no number, would be hardly a cache, or none. */
-	if (text && !text_is_number(text) && strcmp(text, "-1"))
+	if (text && !core_text_is_number(text))
 		VERVE_WARN(CORE, "%s=%s is not a number: using %zu\n", name, text, *number);
 	else
 		*number = value;

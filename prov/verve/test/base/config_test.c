@@ -307,6 +307,14 @@ Test(config, a_size_of_the_cache_that_is_no_number_is_ignored)
 	cr_expect(logged("FI_MR_CACHE_MAX_SIZE=1G is not a number"), "%s", log_text);
 }
 
+Test(config, a_size_of_the_cache_may_be_hexadecimal)
+{
+	setenv("FI_MR_CACHE_MAX_SIZE", "0x1e240", 1);
+	load();
+	cr_expect_eq(verve_config.mr_cache_size, 123456);
+	cr_expect_not(logged("FI_MR_CACHE"), "%s", log_text);
+}
+
 Test(config, a_cache_without_limit)
 {
 	setenv("FI_MR_CACHE_MAX_COUNT", "-1", 1);
