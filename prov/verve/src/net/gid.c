@@ -29,7 +29,8 @@ struct finder {
 	size_t table_count;
 	struct ifaddrs *ifaddrs;
 	struct verve_inet6_list inet6;
-	uint32_t *ifindex; /* RoCE: of the interface of each of ifaddrs, in their order */
+	/* RoCE: of the interface of each of ifaddrs, in their order; 0: a label hides it */
+	uint32_t *ifindex;
 	struct verve_net_port *port;
 };
 
@@ -104,8 +105,9 @@ static void ifaddr_get(const struct ifaddrs *ifa, struct verve_addr *addr)
 }
 
 /*
- * Bytes of the interface's name. An IPv4 address may have a label instead, such as "eth0:1", which
- * /sys does not know. No interface has a colon in its name.
+ * Bytes of the interface's name. An IPv4 address may have a label instead, which /sys does not
+ * know. Most labels are such as "eth0:1", and no interface has a colon in its name; but any text
+ * can be one (Label= of systemd.network(5)): then only a RoCE GID tells the interface.
  */
 static size_t netdev_len(const char *name)
 {
@@ -157,9 +159,21 @@ static int read_indexes(struct finder *finder)
 	return 0;
 }
 
+/* The name of the interface; NULL: none here has this index. */
+static const char *netdev_name(const struct finder *finder, uint32_t ifindex)
+{
+	const struct ifaddrs *ifa;
+	size_t i = 0;
+
+	for (ifa = finder->ifaddrs; ifindex && ifa; ifa = ifa->ifa_next, i++)
+		if (finder->ifindex[i] == ifindex)
+			return ifa->ifa_name;
+	return NULL;
+}
+
 /*
- * The network interface of this namespace that has the address. ifindex: only that interface; 0:
- * any. NULL: none.
+ * The name, or label, of the network interface of this namespace that has the address. ifindex:
+ * only that interface, or one that a label hides; 0: any. NULL: none.
  */
 static const char *find_netdev(const struct finder *finder, const struct verve_addr *addr,
 			       uint32_t ifindex)
@@ -169,7 +183,8 @@ static const char *find_netdev(const struct finder *finder, const struct verve_a
 	size_t i = 0;
 
 	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next, i++) {
-		if (!ifaddr_is_ip(ifa) || (ifindex && finder->ifindex[i] != ifindex))
+		if (!ifaddr_is_ip(ifa) ||
+		    (ifindex && finder->ifindex[i] && finder->ifindex[i] != ifindex))
 			continue;
 		ifaddr_get(ifa, &have);
 		if (verve_addr_same_host(&have, addr))
@@ -183,15 +198,10 @@ static const char *find_netdev(const struct finder *finder, const struct verve_a
  */
 static bool ifindex_is_elsewhere(const struct finder *finder, uint32_t ifindex)
 {
-	const struct ifaddrs *ifa;
-	size_t i = 0;
-
-	for (ifa = finder->ifaddrs; ifa; ifa = ifa->ifa_next, i++)
-		if (finder->ifindex[i] == ifindex)
-			return false;
-	return ifindex;
+	return ifindex && !netdev_name(finder, ifindex);
 }
 
+/* netdev: the name of the interface, or the address's label. */
 static void portaddr_set(struct verve_net_portaddr *addr, const struct ibv_gid_entry *entry,
 		     const char *netdev)
 {
@@ -233,7 +243,7 @@ static const char *gid_reject_ethernet(const struct finder *finder,
 				       const struct ibv_gid_entry *entry,
 				       struct verve_net_portaddr *addr)
 {
-	const char *netdev;
+	const char *netdev, *name;
 
 	if (!gid_is_named(entry))
 		return "FI_VERVE_GID_INDEX names another";
@@ -242,12 +252,15 @@ static const char *gid_reject_ethernet(const struct finder *finder,
 	if (entry->gid_index > UINT8_MAX)
 		return "its index is above 255";
 	gid_to_addr(entry, &addr->addr);
-	netdev = find_netdev(finder, &addr->addr, entry->ndev_ifindex);
-	if (!netdev && ifindex_is_elsewhere(finder, entry->ndev_ifindex))
+	if (ifindex_is_elsewhere(finder, entry->ndev_ifindex))
 		return "its interface is in another network namespace";
+	netdev = find_netdev(finder, &addr->addr, entry->ndev_ifindex);
 	if (!netdev)
 		return "its interface does not have this address, or is down";
 	portaddr_set(addr, entry, netdev);
+	name = netdev_name(finder, entry->ndev_ifindex);
+	if (name)
+		snprintf(addr->netdev, sizeof(addr->netdev), "%.*s", (int)netdev_len(name), name);
 	return addr_reject(finder, entry->ndev_ifindex, addr);
 }
 

@@ -153,6 +153,22 @@ Test(gid, label_of_an_address_is_not_its_interface)
 	cr_expect_str_eq(port.addrs[0].label, "eth0:1", "FI_VERVE_IFACE may name it");
 }
 
+/* Any text can be a label: no interface has that name, nor an index. */
+Test(gid, label_that_does_not_begin_as_its_interface)
+{
+	fake_verbs_add_gid(1, 0, V2, "::ffff:10.0.0.1", 2);
+	fake_verbs_add_addr("storage", 0, true, "10.0.0.1");
+	fake_verbs_add_addr("eth0", 2, true, "fd00::1");
+	find(1);
+	expect_addr(0, "10.0.0.1:0", "eth0", 0);
+	cr_expect_str_eq(port.addrs[0].label, "storage");
+	fake_verbs.gids[0].ndev_ifindex = 7;
+	verve_net_port_fini(&port);
+	port_init();
+	find(0);
+	expect_refused(0, 0, "another network namespace");
+}
+
 /* IPv6 addresses that go by themselves: an endpoint of a daemon would lose its name. */
 Test(gid, addresses_that_pass_come_after_those_that_last)
 {
