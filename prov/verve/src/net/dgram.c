@@ -103,9 +103,9 @@ static int bind_in_range(int fd, const struct verve_addr *addr)
 		if (errno != EADDRINUSE)
 			return -errno;
 	}
-	VERVE_WARN(EP_CTRL, "each UDP port of FI_VERVE_PORT_RANGE=%u-%u is in use: a host needs "
-		   "one for each of its endpoints\n",
-		   verve_config.port_first, verve_config.port_last);
+	VERVE_WARN(EP_CTRL, "no UDP port of FI_VERVE_PORT_RANGE=%u-%u is free (RoCE's own, %u, "
+		   "does not count): a host needs one for each of its endpoints\n",
+		   verve_config.port_first, verve_config.port_last, VERVE_NET_ROCE_PORT);
 	return -FI_EADDRINUSE;
 }
 

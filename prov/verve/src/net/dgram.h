@@ -52,8 +52,7 @@ ssize_t verve_net_dgram_recv(struct verve_net_dgram *dgram, void *buf, size_t le
 
 /*
  * True if the kernel would send to dest from the address own, were there no temporary addresses of
- * IPv6. Asks the routing tables; sends
- * nothing. Any thread.
+ * IPv6. Asks the routing tables; sends nothing. Any thread.
  */
 bool verve_net_dgram_routes_from(const struct verve_addr *dest, const struct verve_addr *own);
 

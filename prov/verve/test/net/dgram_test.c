@@ -377,6 +377,8 @@ Test(dgram, a_range_does_not_mean_the_port_of_roce)
 	refused_binds = 0;
 	cr_expect_eq(verve_net_dgram_open(&addr, &dgram), -FI_EADDRINUSE);
 	cr_expect_eq(refused_binds, 2);
+	verve_config.port_first = verve_config.port_last = VERVE_NET_ROCE_PORT;
+	cr_expect_eq(verve_net_dgram_open(&addr, &dgram), -FI_EADDRINUSE);
 	cr_expect_not(roce_port_was_tried);
 }
 
