@@ -135,7 +135,8 @@ static void report_no_datagram(struct verve_report *report, const struct verve_p
 	if (probe->error == FI_ECONNREFUSED) {
 		snprintf(remedy, sizeof(remedy), VERVE_PROBE_LISTEN, host);
 		verve_report_add(report, VERVE_REFUSED, "datagram", remedy,
-				 "%s is reached, but nobody listens to UDP port %s", host, port);
+				 "%s is reached, but nobody listens to UDP port %s, or a firewall "
+				 "rejects it", host, port);
 		return;
 	}
 	snprintf(remedy, sizeof(remedy), "ping %.200s; let UDP port %.8s through firewalls, there "
