@@ -182,6 +182,10 @@ Test(op, failed_registration_gives_back_what_was_got)
 	fake_net_fail(FAKE_NET_MR_REG, 3, -FI_ENOMEM);
 	cr_expect_eq(verve_memory_register(a.xport, op, 0), -FI_ENOMEM);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
+	cr_expect_eq(verve_memory_register(a.xport, op, 0), -FI_ENOMEM, "it is not tried again");
+	verve_op_free(a.xport, op);
+	op = alloc(&verve_send_class, 0);
+	verve_op_fill(op, &request);
 	cr_assert_eq(verve_memory_register(a.xport, op, 0), 0);
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 3);
 	verve_op_free(a.xport, op);
