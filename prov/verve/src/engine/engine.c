@@ -165,6 +165,7 @@ static struct verve_engine *engine_alloc(const struct verve_engine_attr *attr)
 	engine->failed_arg = attr->arg;
 	engine->shared = attr->shared;
 	engine->head.group = &verve_engine_group(engine)->head;
+	engine->head.errands = &engine->head.group->xport->errands.waiting;
 	engine->head.lock = attr->lock ? attr->lock : &verve_engine_group(engine)->own_lock;
 	LIST_INIT(&engine->members);
 	return engine;

@@ -17,10 +17,10 @@
 #include "base/lock.h"
 #include "engine/engine_head.h"
 #include "engine/engine_turn.h"
-#include "xport/xport.h"
 
 struct verve_auth_key;
 struct verve_sink;
+struct verve_xport;
 struct verve_xport_attr;
 
 struct verve_engine_attr {
@@ -108,7 +108,7 @@ static inline void verve_engine_unlock(struct verve_engine *engine)
 {
 	struct verve_engine_head *head = verve_engine_head(engine);
 
-	if (__builtin_expect(head->group->asleep || head->group->xport->errands.waiting, 0))
+	if (__builtin_expect(head->group->asleep || *head->errands, 0))
 		verve_engine_before_unlock(engine);
 	verve_lock_release(head->lock);
 }

@@ -4,6 +4,7 @@
 #define VERVE_ENGINE_ENGINE_HEAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct verve_engine;
 struct verve_lock;
@@ -23,6 +24,7 @@ struct verve_engine_head {
 	 * of the engines that use it.
 	 */
 	bool asleep;
+	const uint32_t *errands; /* how many wait (xport/errand_state.h); of group; constant */
 };
 
 static inline struct verve_engine_head *verve_engine_head(struct verve_engine *engine)

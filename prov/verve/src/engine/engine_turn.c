@@ -117,7 +117,7 @@ bool verve_engine_turn(struct verve_engine *engine)
 {
 	bool any = engine->head.xport->channel ? take_turn(engine) : turn_members(engine);
 
-	if (__builtin_expect(engine->head.xport->home->errands.waiting, 0))
+	if (__builtin_expect(*engine->head.errands, 0))
 		run_errands(engine);
 	return any;
 }
@@ -183,7 +183,7 @@ void verve_engine_unlock_within(struct verve_engine *engine)
 {
 	if (engine->head.group->asleep)
 		set_timers(engine);
-	if (engine->head.xport->home->errands.waiting)
+	if (*engine->head.errands)
 		leave_errands(engine);
 	verve_lock_release(engine->head.lock);
 }
@@ -210,7 +210,7 @@ int verve_engine_arm_locked(struct verve_engine *engine)
 	verve_wakefd_drain(engine->event_fd);
 	arm_timer(engine);
 	verve_proto_arm(&engine->proto);
-	any = verve_proto_poll(&engine->proto) || engine->head.xport->home->errands.waiting;
+	any = verve_proto_poll(&engine->proto) || *engine->head.errands;
 	/* What arming posts may have failed, and what the poll looked after may want an answer. */
 	if (!any && engine->head.asleep && verve_proto_is_waiting(&engine->proto))
 		arm_timer(engine);
