@@ -20,7 +20,6 @@
 #include "proto/cancel.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
-#include "xport/rx_buffers.h"
 
 enum { LONG = 4 * EAGER, MANY = 100 };
 
@@ -30,7 +29,6 @@ static struct end c; /* on host 1, as b */
 
 /* What the test does while a buffer of a message is registered (opens), or given back. */
 static void (*act)(bool opens, const void *addr);
-static void (*act_slabs)(void); /* the same of slabs */
 static int opened[2], closed[2]; /* of from, and of to */
 
 static void on_mr(void *arg, bool opens, const void *addr)
@@ -38,11 +36,8 @@ static void on_mr(void *arg, bool opens, const void *addr)
 	int at = addr == to;
 
 	(void)arg;
-	if (addr != from && addr != to) {
-		if (act_slabs)
-			act_slabs();
+	if (addr != from && addr != to)
 		return;
-	}
 	if (opens)
 		opened[at]++;
 	else
@@ -83,7 +78,6 @@ static void setup(void)
 static void teardown(void)
 {
 	act = NULL;
-	act_slabs = NULL;
 	end_release(&c);
 	ends_teardown();
 }
@@ -492,61 +486,4 @@ Test(errand, fenced_operation_waits_for_the_completion)
 	run(100 * ms);
 	expect_len(&a.tx_queue, LONG);
 	expect_len(&a.tx_queue, 7);
-}
-
-static int slabs; /* registrations */
-
-static void expect_both_free(void)
-{
-	cr_expect(is_free(&a) && is_free(&b));
-	slabs++;
-}
-
-/* No call finds too few slabs: one before it has registered more. */
-Test(errand, slabs_are_registered_without_the_lock)
-{
-	enum { MESSAGES = 40 };
-
-	for (int i = 0; i < MESSAGES; i++)
-		recv_any(&b);
-	fake_net_on_pause(NULL, NULL);
-	act_slabs = expect_both_free;
-	for (int i = 0; i < MESSAGES; i++)
-		cr_assert_eq(send_to(b_addr(), 500, VERVE_OP_INJECT), 0, "message %d", i);
-	cr_expect_gt(slabs, 0);
-	fake_net_on_pause(all_progress, NULL);
-	run(100 * ms);
-	cr_expect_eq(AO_load(&a.tx_queue.count), MESSAGES);
-	cr_expect_eq(AO_load(&b.rx_queue.count), MESSAGES);
-}
-
-Test(errand, receive_buffers_are_registered_without_the_lock)
-{
-	struct verve_xport *xport = verve_engine_lock(b.engine);
-	uint32_t before = xport->rx_count;
-
-	act_slabs = expect_both_free;
-	verve_rx_buffers_judge(xport, before);
-	verve_rx_buffers_press(xport);
-	cr_expect_eq(xport->rx_count, before);
-	verve_engine_unlock(b.engine);
-	cr_expect_eq(slabs, 1);
-	cr_expect_eq(xport->rx_count, before + VERVE_RX_STEP);
-	cr_expect_eq(fake_net_srq_count(xport->srq), before + VERVE_RX_STEP);
-}
-
-/* Then the next try is a later turn's, as if they had been registered in place. */
-Test(errand, slabs_that_cannot_be_registered)
-{
-	struct verve_xport *xport = verve_engine_lock(b.engine);
-	uint32_t before = xport->rx_count;
-
-	fake_net_memlock(0);
-	verve_rx_buffers_judge(xport, before);
-	verve_rx_buffers_press(xport);
-	verve_engine_unlock(b.engine);
-	cr_expect_eq(xport->rx_count, before);
-	cr_expect(xport->rx_load.refused);
-	cr_expect_not(xport->rx_slabs.growing);
-	fake_net_memlock(UINT64_MAX);
 }
