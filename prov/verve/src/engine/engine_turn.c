@@ -79,14 +79,17 @@ static __attribute__((noinline)) bool turn_members(struct verve_engine *shared)
 	return any;
 }
 
-/* Errands wait for a later turn: a thread that sleeps wakes for it. */
+/*
+ * Errands wait for a later turn: a thread that sleeps wakes for it. In a shared receive context
+ * they may be any member's, and only threads of that member may be left to do them.
+ */
 static void leave_errands(struct verve_engine *engine)
 {
 	struct verve_engine *member;
 
 	if (engine->head.xport->channel)
 		verve_wakefd_signal(engine->event_fd);
-	LIST_FOREACH(member, &engine->members, member)
+	LIST_FOREACH(member, &verve_engine_group(engine)->members, member)
 		verve_wakefd_signal(member->event_fd);
 }
 

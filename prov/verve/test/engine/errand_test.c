@@ -6,6 +6,7 @@
 #include "xport/errand.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -13,9 +14,12 @@
 #include "../support/fake_net.h"
 #include "../support/fake_world.h"
 #include "base/config.h"
+#include "base/wakefd.h"
 #include "ends.h"
+#include "engine/engine_state.h"
 #include "msg/recv.h"
 #include "msg/send.h"
+#include "net/cq.h"
 #include "net/sys.h"
 #include "proto/cancel.h"
 #include "xport/lifetime.h"
@@ -416,10 +420,10 @@ Test(errand, close_gives_back_what_no_message_took)
 	cr_expect_eq(AO_load(&a.mr_cache.regions), 0);
 }
 
-/* The errands of a shared receive context lie together: none is left of a member that closes. */
-Test(errand, member_that_closes_leaves_no_errand)
+/* a and c become members of a shared receive context; a is connected to b. */
+static struct verve_engine *share(void)
 {
-	struct verve_xport_attr xport = {.min_multi_recv = 64};
+	static struct verve_xport_attr xport = {.min_multi_recv = 64};
 	struct verve_engine_attr attr = {.xport = &xport};
 	struct verve_engine *shared;
 
@@ -434,11 +438,67 @@ Test(errand, member_that_closes_leaves_no_errand)
 	cr_assert_eq(send_to(b_addr(), 5, 0), 0);
 	run(100 * ms);
 	expect_len(&b.rx_queue, 5);
+	expect_len(&a.tx_queue, 5);
+	return shared;
+}
+
+/* The errands of a shared receive context lie together: none is left of a member that closes. */
+Test(errand, member_that_closes_leaves_no_errand)
+{
+	struct verve_engine *shared = share();
+
 	act = break_links_of_a;
 	send_buffer(&a, from, LONG, b_addr());
 	close_in_a_hurry(&a);
 	verve_engine_progress(c.engine);
 	cr_expect_eq(closed[0], 1);
+	close_end(&c);
+	verve_engine_close_shared(shared);
+}
+
+/* As a thread does that wakes: before the errands, nothing else makes the descriptor readable. */
+static void drain(struct end *end)
+{
+	struct verve_engine *engine = end->engine;
+
+	verve_lock_acquire(engine->head.lock);
+	verve_wakefd_drain(engine->event_fd);
+	verve_net_channel_drain(engine->head.xport->channel);
+	verve_lock_release(engine->head.lock);
+}
+
+static bool is_readable(struct end *end)
+{
+	struct pollfd fd = {verve_engine_fd(end->engine), POLLIN, 0};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* A thread sleeps at a while one that polls c, and then has other things to do, does errands. */
+Test(errand, errands_that_are_left_wake_their_own_member)
+{
+	enum { MESSAGES = 20 }; /* more than a call does */
+	static _Alignas(4096) char buffers[MESSAGES][LONG];
+	struct verve_engine *shared = share();
+	struct verve_xport *xport;
+
+	fake_net_on_pause(NULL, NULL);
+	xport = verve_engine_lock(a.engine);
+	for (int i = 0; i < MESSAGES; i++) {
+		struct iovec iov = {buffers[i], LONG};
+		struct verve_request request = request_of(&iov, b_addr());
+
+		cr_assert_eq(verve_send(xport, &request), 0);
+	}
+	/* Not verve_engine_unlock: a third thread does the first errand. */
+	verve_lock_release(xport->lock);
+	drain(&a);
+	verve_engine_progress(c.engine);
+	cr_assert_gt(verve_engine_lock(c.engine)->home->errands.waiting, 0);
+	verve_lock_release(xport->lock);
+	cr_expect(is_readable(&a));
+	fake_net_on_pause(all_progress, NULL);
+	close_in_a_hurry(&a);
 	close_end(&c);
 	verve_engine_close_shared(shared);
 }
