@@ -227,12 +227,12 @@ int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 	 * Only now: each time that the operation tries to start, it may ask in several ways, of
 	 * which this is the first that nothing answers.
 	 */
-	if (errand->state == VERVE_ERRAND_WANTED)
-		unwant(errand);
 	if (errand->state == VERVE_ERRAND_HERE)
 		verve_errand_give_back(xport, NULL, errand->got, errand->ask.count);
 	errand->ask = *ask;
-	want(errand);
+	/* One that is WANTED keeps its place: packets make its operation try again. */
+	if (errand->state != VERVE_ERRAND_WANTED)
+		want(errand);
 	return -FI_EINPROGRESS;
 }
 

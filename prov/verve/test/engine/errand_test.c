@@ -24,6 +24,8 @@
 #include "proto/cancel.h"
 #include "xport/lifetime.h"
 #include "xport/link.h"
+#include "xport/peer.h"
+#include "xport/start.h"
 
 enum { LONG = 4 * EAGER, MANY = 100 };
 
@@ -546,4 +548,27 @@ Test(errand, fenced_operation_waits_for_the_completion)
 	run(100 * ms);
 	expect_len(&a.tx_queue, LONG);
 	expect_len(&a.tx_queue, 7);
+}
+
+/* Packets of its peer make an operation try to start again: its errand does not fall behind. */
+Test(errand, errand_that_waits_keeps_its_place)
+{
+	struct verve_xport *xport = verve_engine_lock(a.engine);
+	uint64_t addrs[] = {b_addr(), addr_of(&a, &c)};
+	void *buffers[] = {from, to};
+	struct verve_peer *peer;
+
+	for (int i = 0; i < 2; i++) {
+		struct iovec iov = {buffers[i], LONG};
+		struct verve_request request = request_of(&iov, addrs[i]);
+
+		cr_assert_eq(verve_send(xport, &request), 0);
+	}
+	cr_assert_eq(verve_peer_find(xport, addrs[0], &peer), 0);
+	verve_peer_kick(xport, peer);
+	cr_expect_eq(xport->errands.waiting, 2);
+	cr_expect_eq(STAILQ_FIRST(&xport->errands.wanted)->op->context, from);
+	verve_engine_unlock(a.engine);
+	cr_expect_eq(opened[0], 1);
+	cr_expect_eq(opened[1], 1);
 }
