@@ -7,7 +7,8 @@
  * An operation that cannot start without regions asks for them, and stays QUEUED; when the errand
  * is done, its peer is kicked, and it asks again. An operation that ends leaves its regions to an
  * errand, which is to write its completion: the application may free its buffer then, and no peer
- * may reach it any more. Regions go back one errand after the other, in order.
+ * may reach it any more. Regions go back one errand after the other, in order. Errands of a third
+ * kind register slabs, for no operation (xport/slab.h).
  *
  * Without attr.off_lock nothing here waits: all is done in place. The engine's lock protects
  * everything here, but for an errand that is OUT.

@@ -11,12 +11,15 @@ struct verve_xport;
 
 /*
  * An errand that waits at the transport's home; it may be another transport's of that home. NULL:
- * there is none, or another thread gives regions back, and does the rest.
+ * there is none, or another thread gives regions back; it does the rest, or wakes others for it.
  */
 struct verve_errand *verve_errand_take(struct verve_xport *xport);
 /* Without the lock. May block, and wait for the device. */
 void verve_errand_execute(struct verve_errand *errand);
-/* Writes the completion, or kicks the peer of the operation that has asked. May free the errand. */
+/*
+ * Writes the completion, or kicks the peer of the operation that has asked, or gives the slabs to
+ * their pool, and tries again what waits for some. May free the errand.
+ */
 void verve_errand_finish(struct verve_errand *errand);
 
 #endif

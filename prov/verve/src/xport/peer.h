@@ -43,7 +43,7 @@ struct verve_peer {
 	uint64_t av_version;	 /* verve_addrvec_version of the last search for fi_addr */
 	uint32_t id;		 /* names the peer as a source; from xport->home->peer_ids */
 	struct verve_peer *home; /* the shared receive context's peer of this id; NULL: none */
-	uint32_t sharers;	 /* peers whose shared is this peer */
+	uint32_t sharers;	 /* peers whose home is this peer */
 	bool is_needed;		 /* during a sweep only: the peer stays */
 	bool is_waiting;	 /* in xport->waiting */
 	bool is_wanting;	 /* in xport->wanting, or xport->denied */
