@@ -109,7 +109,17 @@ void verve_peer_connect(struct verve_xport *xport, struct verve_peer *peer)
 	/* An endpoint that closes has no manager any more. */
 	if (!xport->cm)
 		return;
-	if (still_needs_link(peer) && !peer->link && !peer->connecting && admit(xport, peer))
+	if (!still_needs_link(peer) || peer->link || peer->connecting)
+		return;
+	/*
+	 * One event may be the peer's UP. If that connection is suspended by now, the manager would
+	 * take the request for one that is not to continue it.
+	 */
+	if (!verve_mailbox_is_empty(&xport->events)) {
+		verve_peer_wait(xport, peer);
+		return;
+	}
+	if (admit(xport, peer))
 		ask_manager(xport, peer);
 }
 

@@ -30,6 +30,36 @@ Test(peer, first_message_asks_for_a_connection_once)
 	expect_comp(&a.tx_queue);
 }
 
+/*
+ * The peer was first, and the application has not polled since. A request for a connection, which
+ * the manager reads late, would be for another one: it may have suspended this one by then.
+ */
+Test(peer, no_connection_is_asked_for_while_events_wait)
+{
+	struct verve_peer *peer = node_peer(&a, &b);
+
+	node_connect(&a, &b, NODE_WINDOW);
+	send_len(1);
+	cr_expect_not(peer->connecting);
+	recv_any();
+	nodes_settle();
+	cr_expect_not(peer->connecting);
+	cr_expect_eq(expect_comp(&b.rx_queue).len, 1);
+	expect_comp(&a.tx_queue);
+}
+
+/* The event was about another peer: then the next turn asks. */
+Test(peer, next_turn_asks_for_the_connection)
+{
+	struct verve_peer *peer = node_peer(&a, &b);
+
+	node_event(&a, VERVE_CM_FAILED, &a, 0, FI_ECONNREFUSED);
+	send_len(1);
+	cr_expect_not(peer->connecting);
+	verve_proto_poll(&a.proto);
+	cr_expect(peer->connecting);
+}
+
 Test(peer, failed_connection_ends_what_waits_for_it_with_its_reason)
 {
 	static const int errors[] = {FI_ECONNREFUSED, FI_ETIMEDOUT, FI_ENOMEM};
