@@ -70,6 +70,16 @@ void end_release(struct end *end)
 	verve_net_device_close(end->dev);
 }
 
+bool end_is_free(struct end *end)
+{
+	struct verve_lock *lock = (struct verve_lock *)verve_engine_lock_of(end->engine);
+	bool locked = verve_lock_try(lock);
+
+	if (locked)
+		verve_lock_release(lock);
+	return locked;
+}
+
 void progress(void *arg)
 {
 	(void)arg;

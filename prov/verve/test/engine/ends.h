@@ -42,6 +42,8 @@ void end_release(struct end *end);
 void open_end(struct end *end);
 void close_end(struct end *end);
 void open_both(void);
+/* Nobody has the lock of the engine. */
+bool end_is_free(struct end *end);
 /* The applications of both ends poll while the clock of an end waits; arg is not used. */
 void progress(void *arg);
 /* Nanoseconds pass. */

@@ -32,20 +32,10 @@ TestSuite(errand_slab, .init = setup, .fini = teardown);
 
 static int slabs; /* registrations */
 
-static bool is_free(struct end *end)
-{
-	struct verve_lock *lock = (struct verve_lock *)verve_engine_lock_of(end->engine);
-	bool locked = verve_lock_try(lock);
-
-	if (locked)
-		verve_lock_release(lock);
-	return locked;
-}
-
 static void expect_both_free(void *arg, bool opens, const void *addr)
 {
 	(void)arg, (void)opens, (void)addr;
-	cr_expect(is_free(&a) && is_free(&b));
+	cr_expect(end_is_free(&a) && end_is_free(&b));
 	slabs++;
 }
 

@@ -120,20 +120,10 @@ static void send_long(void)
 	send_buffer(&a, from, LONG, b_addr());
 }
 
-static bool is_free(struct end *end)
-{
-	struct verve_lock *lock = (struct verve_lock *)verve_engine_lock_of(end->engine);
-	bool locked = verve_lock_try(lock);
-
-	if (locked)
-		verve_lock_release(lock);
-	return locked;
-}
-
 static void expect_free(bool opens, const void *addr)
 {
-	cr_expect(is_free(addr == from ? &a : &b), "%s %s", opens ? "registering" : "giving back",
-		  addr == from ? "the source" : "the receive");
+	cr_expect(end_is_free(addr == from ? &a : &b), "%s %s",
+		  opens ? "registering" : "giving back", addr == from ? "the source" : "the receive");
 }
 
 Test(errand, no_lock_is_held)
