@@ -236,8 +236,7 @@ int verve_errand_get(struct verve_xport *xport, struct verve_op *op,
 	return -FI_EINPROGRESS;
 }
 
-/* The operation does not take what is HERE: it becomes what the errand gives back. */
-static void take_back(struct verve_errand *errand)
+void verve_errand_take_back(struct verve_errand *errand)
 {
 	errand->state = VERVE_ERRAND_IDLE;
 	add_back(errand, errand->got,
@@ -282,7 +281,7 @@ static struct verve_errand *take_errand(struct verve_xport *xport, struct verve_
 	if (errand->state == VERVE_ERRAND_WANTED)
 		unwant(errand);
 	if (errand->state == VERVE_ERRAND_HERE)
-		take_back(errand);
+		verve_errand_take_back(errand);
 	detach(errand);
 	if (needed || errand->back_count || errand->state == VERVE_ERRAND_OUT)
 		return errand;
@@ -324,7 +323,7 @@ void verve_errand_forget_asked(struct verve_xport *xport, struct verve_op *op)
 	if (errand->state == VERVE_ERRAND_WANTED)
 		unwant(errand);
 	if (errand->state == VERVE_ERRAND_HERE)
-		take_back(errand);
+		verve_errand_take_back(errand);
 	detach(errand);
 	if (errand->state == VERVE_ERRAND_OUT)
 		return;

@@ -45,7 +45,7 @@ struct verve_errand_ask {
 };
 
 enum verve_errand_state {
-	VERVE_ERRAND_IDLE,    /* remembers what was refused */
+	VERVE_ERRAND_IDLE,    /* nothing is to be done; refused is kept for the operation */
 	VERVE_ERRAND_WANTED,  /* in wanted */
 	VERVE_ERRAND_PARTING, /* in parting */
 	VERVE_ERRAND_OUT,     /* a thread does it, without the lock */
@@ -121,6 +121,11 @@ struct verve_errand *verve_errand_part(struct verve_xport *xport, struct verve_o
 				       const void *giver, struct verve_mr_region **region,
 				       uint32_t count);
 void verve_errand_send(struct verve_errand *errand);
+/*
+ * The errand has got regions that no operation takes: it becomes IDLE, and they are among those
+ * that it is to give back.
+ */
+void verve_errand_take_back(struct verve_errand *errand);
 
 /* Registers slabs for the transport's pool. False: they are to be registered in place. */
 bool verve_errand_grow(struct verve_xport *xport, struct verve_slab_pool *pool, size_t count);

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "xport/dispatch.h"
 #include "xport/errand.h"
@@ -66,20 +65,14 @@ static void finish_parting(struct verve_errand *errand)
 /* The operation has ended meanwhile: the regions go back, before it is reported. */
 static void turn_to_parting(struct verve_errand *errand)
 {
-	struct verve_errands *errands = &errand->xport->home->errands;
-
-	if (!errand->ret) {
-		memcpy(&errand->back[errand->back_count], errand->got,
-		       errand->ask.count * sizeof(*errand->got));
-		errand->back_count += errand->ask.count;
-	}
-	errand->state = VERVE_ERRAND_PARTING;
-	STAILQ_INSERT_TAIL(&errands->parting, errand, link);
-	errands->waiting++;
-	errand->xport->errand_count++;
+	if (errand->ret)
+		errand->state = VERVE_ERRAND_IDLE;
+	else
+		verve_errand_take_back(errand);
+	verve_errand_send(errand);
 }
 
-/* What waits for slabs is tried at once: the application may not call for long. */
+/* Operations that wait for slabs start now: the application may make no call for long. */
 static void finish_growing(struct verve_errand *errand)
 {
 	struct verve_xport *xport = errand->xport;

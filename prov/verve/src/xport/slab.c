@@ -192,11 +192,17 @@ int verve_slab_reserve(struct verve_slab_pool *pool, size_t count)
 	return 0;
 }
 
-int verve_slab_request(struct verve_slab_pool *pool, size_t count)
+/* True: the pool will have more slabs later. */
+static bool ask_later(struct verve_slab_pool *pool, size_t count)
 {
 	if (!pool->growing)
 		pool->growing = pool->later && pool->later(pool, limited(pool, count));
-	return pool->growing ? -FI_EINPROGRESS : verve_slab_reserve(pool, count);
+	return pool->growing;
+}
+
+int verve_slab_request(struct verve_slab_pool *pool, size_t count)
+{
+	return ask_later(pool, count) ? -FI_EINPROGRESS : verve_slab_reserve(pool, count);
 }
 
 bool verve_slab_grow(struct verve_slab_pool *pool)
@@ -211,8 +217,8 @@ bool verve_slab_grow(struct verve_slab_pool *pool)
 
 void verve_slab_expect(struct verve_slab_pool *pool)
 {
-	if (pool->count < pool->limit && !pool->growing && !pool->failures)
-		pool->growing = pool->later(pool, limited(pool, pool->batch));
+	if (pool->count < pool->limit && !pool->failures)
+		ask_later(pool, pool->batch);
 }
 
 struct verve_slab_chunk *verve_slab_chunk_open(const struct verve_slab_pool *pool, size_t count,
