@@ -511,7 +511,7 @@ static void core_read_number(const char *param, const char *name, size_t *number
 
 	if (fi_param_get(NULL, param, &value))
 		return;
-	/* 1 of "1G", and 0 of what is no number, would be hardly a cache, or none. */
+	/* strtol(3) would read "1G" as 1 and a word as 0: a cache of one byte, or no cache. */
 	if (text && !core_text_is_number(text))
 		VERVE_WARN(CORE, "%s=%s is not a number: using %zu\n", name, text, *number);
 	else

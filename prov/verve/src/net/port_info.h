@@ -87,7 +87,7 @@ struct verve_net_port {
 	bool on_pci;
 	uint16_t pci_domain;
 	uint8_t pci_bus, pci_device, pci_function;
-	/* best first: IPv4; global IPv6, those that pass last; link-local IPv6 */
+	/* best first: IPv4; global IPv6, temporary and deprecated ones last; link-local IPv6 */
 	struct verve_net_portaddr *addrs;
 	size_t addr_count;
 	struct verve_net_gid_refusal *refused; /* in the table's order */

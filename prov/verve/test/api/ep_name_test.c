@@ -52,7 +52,7 @@ Test(ep_name, address_of_another_port_is_warned_about)
 	cr_expect_not_null(strstr(log_take(), "127.0.0.1:0 is not the address of "));
 }
 
-/* Most devices take what is sent to their own port: peers would wait in vain for an answer. */
+/* Most devices keep datagrams to UDP port 4791 for RoCE: peers would wait in vain. */
 Test(ep_name, port_of_roce_is_warned_about)
 {
 	struct sockaddr_in name = *(struct sockaddr_in *)fix.info->src_addr;

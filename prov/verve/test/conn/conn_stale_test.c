@@ -191,7 +191,7 @@ static struct verve_hello forge(uint64_t serial)
 	return forged;
 }
 
-/* b gets a's HELLO, challenges it, and does what is expected with a's proof, which is returned. */
+/* b gets a's HELLO, challenges it, and treats a's proof as expected. Returns the proof. */
 static struct verve_hello prove(const struct verve_hello *first, unsigned expected)
 {
 	struct verve_hello proof;

@@ -160,7 +160,7 @@ Test(monitor, who_waits_for_another_that_gives_has_been_given)
 	verve_mr_monitor_remove(&a.listener);
 }
 
-/* Perhaps no operation comes by which a cache would close what is dead. */
+/* No operation may follow in which a cache closes registrations whose memory went. */
 Test(monitor, what_is_dead_is_buried_soon)
 {
 	cr_assert_eq(verve_mr_monitor_add(&a.listener), 0);
