@@ -123,7 +123,8 @@ static void send_long(void)
 static void expect_free(bool opens, const void *addr)
 {
 	cr_expect(end_is_free(addr == from ? &a : &b), "%s %s",
-		  opens ? "registering" : "giving back", addr == from ? "the source" : "the receive");
+		  opens ? "registering" : "giving back",
+		  addr == from ? "the source" : "the receive");
 }
 
 Test(errand, no_lock_is_held)
